@@ -1,0 +1,182 @@
+"""The evaluation sets, read from the folder named by ``SMARA_EVAL_DATA``.
+
+Every set becomes the same three things: haystacks (threads of turns), questions, and
+the keys of the turns or threads that hold the answer. Nothing is copied into the
+project; what a figure is of is said by ``Dataset.part``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+VARIABLE = "SMARA_EVAL_DATA"
+HOW_TO_GET = f"""No evaluation data: set {VARIABLE} to a folder with these gzip-compressed JSON lines files.
+
+  locomo/conversations.jsonl.gz        github.com/snap-research/locomo, data/locomo10.json, one conversation a line
+  longmemeval_s/questions.jsonl.gz     huggingface.co/datasets/xiaowu0162/longmemeval-cleaned, longmemeval_s,
+                                       one question a line without its haystack_sessions
+  longmemeval_s/sessions.jsonl.gz      the same file's sessions: {{"session_id": ..., "turns": [...]}}
+  longmemeval_union/sessions.jsonl.gz  the sessions of longmemeval_oracle, each once, with its date
+"""
+
+Level = Literal["message", "thread"]
+
+
+class DataMissing(Exception):
+    """The evaluation data are not on this machine; the message says how to get them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message to remember; ``key`` is what the gold answers name."""
+
+    key: str
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """One session of a conversation, with the time at which it took place."""
+
+    key: str
+    started_at: int
+    turns: tuple[Turn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, where, and the keys that answer it."""
+
+    key: str
+    text: str
+    haystack: str
+    gold: frozenset[str]
+    kind: str
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A named set; ``haystack`` gives the threads of one store, built only when asked for."""
+
+    name: str
+    part: str
+    level: Level
+    questions: tuple[Question, ...]
+    haystack: Callable[[str], tuple[Thread, ...]]
+
+    def by_haystack(self) -> Iterator[tuple[str, list[Question]]]:
+        groups: dict[str, list[Question]] = {}
+        for question in self.questions:
+            groups.setdefault(question.haystack, []).append(question)
+        yield from groups.items()
+
+
+def data_folder() -> Path:
+    """The folder of the evaluation data, or ``DataMissing`` with the way to get them."""
+    named = os.environ.get(VARIABLE)
+    if not named or not Path(named).is_dir():
+        raise DataMissing(HOW_TO_GET)
+    return Path(named)
+
+
+def load_all() -> list[Dataset]:
+    """The three sets of conversations."""
+    folder = data_folder()
+    return [load_locomo(folder), load_longmemeval(folder), load_union(folder)]
+
+
+def _read(path: Path) -> Iterator[Any]:
+    if not path.exists():
+        raise DataMissing(f"{path} is missing.\n\n{HOW_TO_GET}")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def load_locomo(folder: Path) -> Dataset:
+    """LoCoMo, turn level: one store a conversation, one thread a session, gold = the evidence turns."""
+    haystacks: dict[str, tuple[Thread, ...]] = {}
+    questions: list[Question] = []
+    for record in _read(folder / "locomo" / "conversations.jsonl.gz"):
+        name = record["sample_id"]
+        haystacks[name] = tuple(_locomo_threads(record["conversation"]))
+        keys = {turn.key for thread in haystacks[name] for turn in thread.turns}
+        for number, qa in enumerate(record["qa"]):
+            # An evidence entry may hold several ids ("D8:6; D9:17") or one that does not exist.
+            named = re.findall(r"D\d+:\d+", " ".join(qa.get("evidence") or ()))
+            gold = frozenset(key for key in named if key in keys)
+            if gold:
+                questions.append(Question(f"{name}/{number}", qa["question"], name, gold, f"category {qa['category']}"))
+    part = f"development part: {len(haystacks)} conversations, {len(questions)} questions"
+    return Dataset("LoCoMo", part, "message", tuple(questions), haystacks.__getitem__)
+
+
+def _locomo_threads(conversation: dict[str, Any]) -> Iterator[Thread]:
+    numbers = sorted(int(key[8:]) for key in conversation if re.fullmatch(r"session_\d+", key))
+    for number in numbers:
+        turns = tuple(
+            Turn(turn["dia_id"], "user", _locomo_text(turn)) for turn in conversation[f"session_{number}"] or ()
+        )
+        started_at = _milliseconds(conversation[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y")
+        yield Thread(f"session_{number}", started_at, turns)
+
+
+def _locomo_text(turn: dict[str, Any]) -> str:
+    caption = turn.get("blip_caption")
+    return f"{turn['speaker']}: {turn.get('text') or ''}" + (f" [image: {caption}]" if caption else "")
+
+
+def load_longmemeval(folder: Path) -> Dataset:
+    """LongMemEval_S, session level: one store a question, gold = the answer sessions, abstention left out."""
+    records = [r for r in _read(folder / "longmemeval_s" / "questions.jsonl.gz") if "_abs" not in r["question_id"]]
+    by_key = {record["question_id"]: record for record in records}
+
+    @cache
+    def sessions() -> dict[str, Any]:
+        return {r["session_id"]: r["turns"] for r in _read(folder / "longmemeval_s" / "sessions.jsonl.gz")}
+
+    def haystack(key: str) -> tuple[Thread, ...]:
+        record = by_key[key]
+        dated = zip(record["haystack_session_ids"], record["haystack_dates"], strict=True)
+        return tuple(_longmemeval_thread(session, date, sessions()[session]) for session, date in dated)
+
+    questions = tuple(_longmemeval_question(record, record["question_id"]) for record in records)
+    return Dataset("LongMemEval_S", f"development part: {len(questions)} questions", "thread", questions, haystack)
+
+
+def load_union(folder: Path) -> Dataset:
+    """The same questions over one shared store of 940 sessions."""
+    records = [r for r in _read(folder / "longmemeval_s" / "questions.jsonl.gz") if "_abs" not in r["question_id"]]
+
+    @cache
+    def threads() -> tuple[Thread, ...]:
+        lines = _read(folder / "longmemeval_union" / "sessions.jsonl.gz")
+        return tuple(_longmemeval_thread(r["session_id"], r["date"], r["turns"]) for r in lines)
+
+    questions = tuple(_longmemeval_question(record, "union") for record in records)
+    part = f"development part: {len(questions)} questions, one shared store"
+    return Dataset("Union haystack", part, "thread", questions, lambda _: threads())
+
+
+def _longmemeval_question(record: dict[str, Any], haystack: str) -> Question:
+    gold = frozenset(record["answer_session_ids"])
+    return Question(record["question_id"], record["question"], haystack, gold, record["question_type"])
+
+
+def _longmemeval_thread(key: str, date: str, turns: list[dict[str, Any]]) -> Thread:
+    kept = tuple(Turn(f"{key}/{n}", turn["role"], turn["content"]) for n, turn in enumerate(turns))
+    return Thread(key, _milliseconds(re.sub(r"\s*\(\w+\)", "", date), "%Y/%m/%d %H:%M"), kept)
+
+
+def _milliseconds(date: str, form: str) -> int:
+    return int(datetime.strptime(date, form).replace(tzinfo=UTC).timestamp() * 1000)

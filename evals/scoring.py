@@ -1,0 +1,43 @@
+"""How good a ranked list is, given the keys that answer the question.
+
+All figures are averages over questions, in percent. Two gold keys found at ranks 1 and
+12: R@10 = 50, any@10 = 100, all@10 = 0, MRR = 100.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+
+def recall(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
+    """The share of the gold keys among the first ``k``."""
+    return len(set(ranked[:k]) & set(gold)) / len(gold)
+
+
+def ndcg(ranked: Sequence[str], gold: Collection[str], k: int = 10) -> float:
+    """Gain 1 / log2(rank + 1) of each gold key among the first ``k``, over that of the ideal order."""
+    gain = sum(1 / math.log2(rank + 1) for rank, key in enumerate(ranked[:k], 1) if key in gold)
+    ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(len(gold), k) + 1))
+    return gain / ideal
+
+
+def reciprocal_rank(ranked: Sequence[str], gold: Collection[str]) -> float:
+    """One over the rank of the first gold key; 0 when none was found."""
+    return next((1 / rank for rank, key in enumerate(ranked, 1) if key in gold), 0.0)
+
+
+def score(ranked: Sequence[str], gold: Collection[str]) -> dict[str, float]:
+    """All figures of one question, from 0 to 1."""
+    figures = {"NDCG@10": ndcg(ranked, gold), "MRR": reciprocal_rank(ranked, gold)}
+    for k in (5, 10):
+        found = recall(ranked, gold, k)
+        figures |= {f"R@{k}": found, f"any@{k}": float(found > 0), f"all@{k}": float(found == 1)}
+    return figures
+
+
+def average(figures: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each figure over all questions, in percent."""
+    if not figures:
+        return {}
+    return {name: 100 * sum(each[name] for each in figures) / len(figures) for name in figures[0]}

@@ -1,0 +1,62 @@
+"""Smara: one memory for coding agents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from smara.errors import SmaraError
+
+if TYPE_CHECKING:
+    from smara.aio import AsyncMemory, open_async
+    from smara.memory import Memory
+    from smara.memory import open_memory as open  # noqa: A004 - smara.open reads like the built-in on purpose
+    from smara.messages.models import Message, NewMessage, NewThread, Part, Thread
+    from smara.search.models import Answer, Hit
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Answer",
+    "AsyncMemory",
+    "Hit",
+    "Memory",
+    "Message",
+    "NewMessage",
+    "NewThread",
+    "Part",
+    "SmaraError",
+    "Thread",
+    "__version__",
+    "open",
+    "open_async",
+]
+
+_WHERE = {
+    "AsyncMemory": ("smara.aio", "AsyncMemory"),
+    "open_async": ("smara.aio", "open_async"),
+    "Memory": ("smara.memory", "Memory"),
+    "open": ("smara.memory", "open_memory"),
+    "Message": ("smara.messages.models", "Message"),
+    "NewMessage": ("smara.messages.models", "NewMessage"),
+    "NewThread": ("smara.messages.models", "NewThread"),
+    "Part": ("smara.messages.models", "Part"),
+    "Thread": ("smara.messages.models", "Thread"),
+    "Answer": ("smara.search.models", "Answer"),
+    "Hit": ("smara.search.models", "Hit"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are loaded when they are first used, so that importing costs little."""
+    if name not in _WHERE:
+        raise AttributeError(f"module 'smara' has no attribute {name!r}")
+    from importlib import import_module
+
+    module, attribute = _WHERE[name]
+    value = getattr(import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,170 @@
+"""What an importer makes of a file: one record for every line.
+
+A line either becomes a message (`Imported`) or is counted with the reason why it did
+not (`Counted`). Nothing else can happen to it, so the two always add up to the number
+of lines; `Account` keeps the sum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from smara.messages.models import NewMessage, NewThread, Part, Role
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes read so far and the bytes in the file, as they lie on disk."""
+
+MAX_ID_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A line that became a message.
+
+    ``thread`` is what the file has said about the thread so far; it grows richer as the
+    file goes on, and is the same object until it does. ``repairs`` says what had to be
+    mended to read the line; the message carries the same list in its metadata.
+    """
+
+    line: int
+    thread: NewThread
+    message: NewMessage
+    repairs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A line that did not become a message, and why.
+
+    ``reason`` is the same sentence for all lines of its sort, ``detail`` is about this
+    line alone. ``thread`` is set when the line told something about a thread.
+    """
+
+    line: int
+    kind: str
+    reason: str
+    detail: str = ""
+    thread: NewThread | None = None
+
+
+Record = Imported | Counted
+
+
+@dataclass(slots=True)
+class Account:
+    """The sum over a file: every line is either imported or counted."""
+
+    imported: int = 0
+    repaired: int = 0
+    counted: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @property
+    def lines(self) -> int:
+        return self.imported + self.counted.total()
+
+    def add(self, record: Record) -> None:
+        if isinstance(record, Imported):
+            self.imported += 1
+            self.repaired += bool(record.repairs)
+        else:
+            self.counted[record.kind, record.reason] += 1
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Account:
+        account = cls()
+        for record in records:
+            account.add(record)
+        return account
+
+
+class Identities:
+    """Gives the messages of one file their client ids, and notices repeats.
+
+    About 150 bytes are kept per message; the messages themselves are not.
+    """
+
+    def __init__(self) -> None:
+        self._ordinals: Counter[bytes] = Counter()
+        self._contents: dict[bytes, bytes] = {}
+
+    def of_line(self, thread_id: str, raw: bytes) -> str:
+        """An id for a line that has none: its hash, and its ordinal among identical lines.
+
+        Reading the same file again gives the same ids, also after lines were appended.
+        """
+        digest = _digest(thread_id, raw)
+        ordinal = self._ordinals[digest]
+        self._ordinals[digest] += 1
+        return f"line-{digest.hex()}" + (f"-{ordinal + 1}" if ordinal else "")
+
+    def settle(self, imported: Imported) -> Record:
+        """The record as it is stored: a repeat is counted, a clash of ids is mended.
+
+        Two different messages under one id would be stored as one, and the second lost;
+        it therefore gets an id of its own, made from its content.
+        """
+        message = imported.message
+        client_id = message.client_id or ""
+        key = _digest(imported.thread.id, client_id.encode("utf-8", "replace"))
+        content = _content_digest(message)
+        known = self._contents.setdefault(key, content)
+        if known is content:
+            return imported
+        if known == content:
+            return Counted(imported.line, "repeat", "repeats an earlier record with the same id", detail=client_id)
+        fresh = replace(message, client_id=f"{client_id}#{content.hex()[:16]}")
+        return self.settle(with_repair(replace(imported, message=fresh), "its id belongs to another message"))
+
+
+def with_repair(imported: Imported, repair: str) -> Imported:
+    """The record with one more repair, also in the message's metadata."""
+    repairs = (*imported.repairs, repair)
+    metadata = {**imported.message.metadata, "repairs": list(repairs)}
+    return replace(imported, repairs=repairs, message=replace(imported.message, metadata=metadata))
+
+
+def build(
+    line: int,
+    thread: NewThread,
+    role: Role,
+    content: str | tuple[Part, ...],
+    *,
+    client_id: str,
+    created_at: int | None,
+    metadata: dict[str, Any],
+    repairs: tuple[str, ...] = (),
+    task_id: str | None = None,
+) -> Imported:
+    """An `Imported` whose message says in its metadata what was repaired."""
+    if repairs:
+        metadata = {**metadata, "repairs": list(repairs)}
+    message = NewMessage(role, content, client_id, created_at, task_id, metadata)
+    return Imported(line, thread, message, repairs)
+
+
+def bounded_id(value: str) -> str:
+    """An id that is fit to be a key: itself, or its hash where it is overlong or unprintable."""
+    if len(value) <= MAX_ID_CHARS and value.isprintable():
+        return value
+    return f"id-{_digest(value).hex()}"
+
+
+def _content_digest(message: NewMessage) -> bytes:
+    if isinstance(message.content, str):
+        return _digest(message.role, message.content)
+    # A tool's name is left out: it is known only when the call has been read before.
+    pieces = ((part.type, part.text, part.call_id or "", repr(part.arguments)) for part in message.content)
+    return _digest(message.role, *(piece for pieces_of_part in pieces for piece in pieces_of_part))
+
+
+def _digest(*pieces: str | bytes) -> bytes:
+    digest = hashlib.sha256()
+    for piece in pieces:
+        encoded = piece if isinstance(piece, bytes) else piece.encode("utf-8", "replace")
+        digest.update(b"%d:" % len(encoded))
+        digest.update(encoded)
+    return digest.digest()[:16]

@@ -1,0 +1,145 @@
+"""Settings, from the environment and ``smara.toml``; nobody else reads either.
+
+What is given in a call wins over the environment, the environment over the file, the
+file over the defaults. A store that is named (a path or a URL) starts in the project
+``default``; the per-user store is divided by git repository, which is what the project
+``auto`` means. Setting names carry their unit.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from smara.errors import ConfigError
+
+AUTO_PROJECT = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set; frozen once a memory is open."""
+
+    db: str | None = None
+    """Path or URL of the store; ``None`` for the per-user store."""
+    project: str | None = None
+    """Project to work in; ``auto`` finds the git repository around the current folder."""
+    resource: str = "default"
+    """Who new threads belong to when nobody says."""
+    durability: Literal["full", "normal"] = "full"
+    """``full``: an acknowledged message survives a power cut. ``normal``: it survives a killed process."""
+    busy_timeout_seconds: float = 30.0
+    """How long a write waits for another process."""
+    token_model: str = "o200k_base"
+    """Model or encoding that token counts are made for."""
+    compact_every_messages: int = 10
+    """After this many new messages a thread is looked at for compaction; 0 turns it off."""
+    compact_after_messages: int = 30
+    """A thread with this many whole messages has its oldest run summarized (level 1)."""
+    archive_after_messages: int = 90
+    """Summaries this many messages back are archived (level 2)."""
+    compact_run_messages: int = 10
+    """How many messages one summary stands for."""
+    recency_half_life_days: float = 30.0
+    """After this many days a message has lost half of its small bonus for being new."""
+    search_deadline_seconds: float = 2.0
+    """A search answers with what it has when this has passed."""
+    max_message_bytes: int = 64 * 1024 * 1024
+    """A longer message is refused with a clear error; nothing is cut silently."""
+
+
+_CHOICES: dict[str, tuple[str, ...]] = {"durability": ("full", "normal")}
+_ENVIRONMENT_PREFIX = "SMARA_"
+
+
+def load_settings(environment: Mapping[str, str] | None = None, **given: Any) -> Settings:
+    """The settings in force, from the call, the environment and ``smara.toml``."""
+    environment = os.environ if environment is None else environment
+    settings = replace(Settings(), **_from_file(environment))
+    from_environment = {
+        field.name: _read(field.name, environment[key], key)
+        for field in fields(Settings)
+        if (key := _ENVIRONMENT_PREFIX + field.name.upper()) in environment and environment[key] != ""
+    }
+    chosen = {name: value for name, value in given.items() if value is not None}
+    unknown = set(chosen) - {field.name for field in fields(Settings)}
+    if unknown:
+        raise ConfigError(f"Unknown setting {', '.join(sorted(unknown))}. See docs/reference/settings.md.")
+    checked = {name: _check(name, value, name) for name, value in chosen.items()}
+    return replace(settings, **from_environment, **checked)
+
+
+def config_path(environment: Mapping[str, str]) -> Path:
+    """Where the user's ``smara.toml`` is looked for."""
+    if environment.get("SMARA_CONFIG"):
+        return Path(environment["SMARA_CONFIG"])
+    return _user_folder(environment, "config") / "smara.toml"
+
+
+def default_store(environment: Mapping[str, str] | None = None) -> Path:
+    """The per-user store, in the platform's data folder."""
+    environment = os.environ if environment is None else environment
+    if environment.get("SMARA_HOME"):
+        return Path(environment["SMARA_HOME"]) / "smara.db"
+    return _user_folder(environment, "data") / "smara.db"
+
+
+def _user_folder(environment: Mapping[str, str], kind: Literal["config", "data"]) -> Path:
+    if sys.platform in ("win32", "darwin"):
+        import platformdirs
+
+        find = platformdirs.user_config_path if kind == "config" else platformdirs.user_data_path
+        return find("smara", appauthor=False)
+    # Here the rule is one line, and importing platformdirs would cost a fifth of a search.
+    variable, fallback = ("XDG_CONFIG_HOME", ".config") if kind == "config" else ("XDG_DATA_HOME", ".local/share")
+    return Path(environment.get(variable) or Path.home() / fallback) / "smara"
+
+
+def _from_file(environment: Mapping[str, str]) -> dict[str, Any]:
+    path = config_path(environment)
+    if not path.is_file():
+        if environment.get("SMARA_CONFIG"):
+            raise ConfigError(f"SMARA_CONFIG names {path}, which does not exist. Create it or unset the variable.")
+        return {}
+    import tomllib
+
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}. Mend it or move it away.", path=str(path)) from None
+    unknown = set(table) - {field.name for field in fields(Settings)}
+    if unknown:
+        raise ConfigError(f"{path} has unknown settings: {', '.join(sorted(unknown))}. See docs/reference/settings.md.")
+    return {name: _check(name, value, str(path)) for name, value in table.items()}
+
+
+def _read(name: str, text: str, source: str) -> Any:
+    kind = _kind(name)
+    try:
+        return _check(name, kind(text), source)
+    except ValueError:
+        raise ConfigError(f"{source}={text!r} is not a number. Give {name} as a number.") from None
+
+
+def _kind(name: str) -> type:
+    default = getattr(Settings(), name)
+    return type(default) if isinstance(default, int | float) else str
+
+
+def _check(name: str, value: Any, source: str) -> Any:
+    kind = _kind(name)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ConfigError(f"{source}: {name} must be {kind.__name__}, not {type(value).__name__}.")
+    if name in _CHOICES and value not in _CHOICES[name]:
+        raise ConfigError(f"{source}: {name} must be one of {', '.join(_CHOICES[name])}, not {value!r}.")
+    if kind in (int, float) and value < 0:
+        raise ConfigError(f"{source}: {name} must not be negative.")
+    return value

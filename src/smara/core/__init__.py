@@ -1,0 +1,1 @@
+"""Words every room uses: ids, clock, scope, tokens, text, log."""

@@ -1,0 +1,35 @@
+"""Log lines: ``noun.verb`` events with facts, redacted before they are written.
+
+Nothing is written unless the program that uses Smara configures logging, or the command
+line is run with ``--verbose``. What is remembered never goes into a log line; its ids do.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+_logger = logging.getLogger("smara")
+_logger.addHandler(logging.NullHandler())
+
+_redact: Callable[[str], str] | None = None
+
+
+def set_redactor(redact: Callable[[str], str]) -> None:
+    """Every line passes through ``redact``; set once, by the room that knows secrets."""
+    global _redact
+    _redact = redact
+
+
+def event(name: str, level: int = logging.INFO, **facts: Any) -> None:
+    """Write one event, such as ``event("message.added", thread="t1", count=3)``."""
+    if not _logger.isEnabledFor(level):
+        return
+    line = " ".join([name, *(f"{key}={value!s}" for key, value in facts.items())])
+    _logger.log(level, "%s", _redact(line) if _redact else line)
+
+
+def warning(name: str, **facts: Any) -> None:
+    """An event that somebody should read."""
+    event(name, logging.WARNING, **facts)

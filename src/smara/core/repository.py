@@ -1,0 +1,90 @@
+"""Which git repository a folder belongs to.
+
+A project is known by its git common directory (which worktrees share), its first commit
+and its remote; never by its folder's name. The common directory is read from the files;
+git itself is asked only the first time a repository is met.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A git repository: where its history lies, how it began, where it is pushed."""
+
+    common_dir: str
+    root: str
+
+    @property
+    def name(self) -> str:
+        """The folder's name, for people to read."""
+        folder = Path(self.common_dir)
+        return (folder.parent if folder.name == ".git" else folder).name.removesuffix(".git") or "project"
+
+    @property
+    def first_commit(self) -> str | None:
+        """The root commit; the oldest of them when histories were joined."""
+        lines = _git(self.common_dir, "rev-list", "--max-parents=0", "HEAD")
+        return lines.split()[-1] if lines else None
+
+    @property
+    def remote(self) -> str | None:
+        """The address of ``origin``, without a user's name or password."""
+        url = _git(self.common_dir, "config", "--get", "remote.origin.url")
+        if not url:
+            return None
+        scheme, separator, rest = url.strip().partition("://")
+        if not separator:
+            return url.strip()
+        return f"{scheme}://{rest.rsplit('@', 1)[-1]}"
+
+    @staticmethod
+    def is_there(common_dir: str | None) -> bool:
+        """Whether a common directory still exists."""
+        return common_dir is not None and os.path.isdir(common_dir)
+
+
+def find_repository(start: str | os.PathLike[str]) -> Repository | None:
+    """The repository that holds a folder, or ``None``."""
+    folder = Path(os.path.abspath(start))
+    for candidate in (folder, *folder.parents):
+        marker = candidate / ".git"
+        if marker.is_dir():
+            return Repository(os.path.realpath(marker), str(candidate))
+        if marker.is_file():
+            common = _common_dir_of_worktree(marker)
+            if common:
+                return Repository(common, str(candidate))
+    return None
+
+
+def _common_dir_of_worktree(marker: Path) -> str | None:
+    """Follow ``gitdir: …`` and then ``commondir``, as git does for worktrees and submodules."""
+    try:
+        text = marker.read_text(encoding="utf-8").strip()
+        if not text.startswith("gitdir:"):
+            return None
+        git_dir = marker.parent / text.removeprefix("gitdir:").strip()
+        pointer = git_dir / "commondir"
+        if pointer.is_file():
+            git_dir = git_dir / pointer.read_text(encoding="utf-8").strip()
+        return os.path.realpath(git_dir)
+    except OSError:
+        return None
+
+
+def _git(common_dir: str, *arguments: str) -> str:
+    import subprocess
+
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed arguments, no shell
+            ["git", f"--git-dir={common_dir}", *arguments],  # noqa: S607 - git is where the user has it
+            capture_output=True, text=True, timeout=5, check=False, encoding="utf-8", errors="replace",
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout if done.returncode == 0 else ""

@@ -1,0 +1,62 @@
+"""The wall around what is remembered.
+
+A *project* is the wall: nothing said in one is found in another. Inside it a *resource*
+(who the threads belong to) and a *thread* (one conversation) narrow what is seen. The
+wall is enforced in one place: a statement that reads or writes project data runs through
+:func:`walled`, which refuses SQL that does not name ``:project``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from smara.errors import InvalidInputError
+
+DEFAULT_RESOURCE = "default"
+DEFAULT_PROJECT = "default"
+MAX_ID_LENGTH = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a caller stands: a project, by its number in this database and its name."""
+
+    project_no: int
+    project_id: str
+
+
+def walled(scope: Scope, sql: str) -> str:
+    """The statement with its wall put in.
+
+    Raises ``AssertionError`` for a statement without ``:project``: it would see through
+    the wall, which is a bug in a store and never in a caller.
+    """
+    if ":project" not in sql:
+        raise AssertionError(f"statement without a wall: {sql}")
+    return sql.replace(":project", str(int(scope.project_no)))
+
+
+def require_id(value: str, what: str) -> str:
+    """Check an id given by a caller; returns it.
+
+    Ids may hold any printable text of at most 512 characters.
+    """
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidInputError(f"{what} must not be empty. Give a non-empty text.", what=what)
+    if len(value) > MAX_ID_LENGTH:
+        raise InvalidInputError(
+            f"{what} has {len(value)} characters; at most {MAX_ID_LENGTH} are allowed. Use a shorter one.", what=what
+        )
+    if not value.isprintable() or not _is_encodable(value):
+        raise InvalidInputError(
+            f"{what} holds characters that cannot be printed. Use letters, digits and punctuation.", what=what
+        )
+    return value
+
+
+def _is_encodable(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

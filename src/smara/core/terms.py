@@ -1,0 +1,259 @@
+"""One word of a text, and the terms under which it is found.
+
+A *word* is what stands between spaces and punctuation: ``running``, ``LoginSchema``,
+``src/auth.ts``, ``3.11.7``. Its *terms* are what the index holds. An identifier has a
+whole (case and separators removed, so that ``refresh_tokens`` and ``RefreshTokens``
+meet) and its parts, stemmed like prose. Terms consist of letters and digits; a number
+with several components keeps a dot between them (``3.11.7``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from typing import Literal, NamedTuple
+
+from smara.core.stemming import stem
+
+Kind = Literal["word", "identifier", "part", "path", "cjk", "number"]
+
+LONGEST_TERM = 64
+_KEPT_OF_A_LONG_TERM = 48
+_KEPT_OF_JUNK = 32
+
+# Han, kana, Hangul; then scripts written without spaces (Thai, Lao, Khmer, Myanmar).
+CJK = (
+    "\u1100-\u11ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+    "\u0e01-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3"
+)
+# Signs that belong to the letter before them; without them Hindi or Arabic words fall apart.
+MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0900-\u0963\u0971-\u0dff\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
+    "\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u0f18-\u0fbc\u102b-\u103e\u17b4-\u17d3\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a"
+    "\u00ad\u200c\u200d\ufe00-\ufe0f"
+)
+
+_CJK_RUN = re.compile(f"([{CJK}]+)")
+# Compatibility forms may unfold into spaces and brackets (``⑴`` is "(1)").
+_FOREIGN = re.compile(rf"[^\w'./\\@:,+#{MARKS}-]+")
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufe00-\ufe0f\ufeff]+")
+_LETTERS = str.maketrans(
+    {"ß": "ss", "ẞ": "Ss", "ø": "o", "Ø": "O", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ł": "l", "Ł": "L"}
+    | {"đ": "d", "Đ": "D", "ð": "d", "Ð": "D", "þ": "th", "Þ": "Th", "ı": "i", "ħ": "h", "Ħ": "H", "ŋ": "ng", "’": "'"}
+)
+
+_CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\x00-\x7f]+")
+_NUMBER = re.compile(r"[vV]?\d+(?:[.,:/-]\d+)*")
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_DATE = re.compile(r"(?:19|20)\d\d([-/.])\d\d?\1\d\d?")
+_INSTANT = re.compile(r"((?:19|20)\d\d-\d\d-\d\d)T\d\d[\w:.-]*")
+_LINE = re.compile(r"([^:]*[^:\d][^:]*)((?::\d+){1,2})")
+_ABBREVIATION = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.IGNORECASE)
+_UNIT = re.compile(r"(\d+)([A-Za-z]{2,4})")
+_COMPOUND = re.compile(r"[A-Z]?[a-z]+(?:-[A-Z]?[a-z]+)+")
+_ERROR_CODE = re.compile(r"[A-Za-z]{1,2}\d+[A-Za-z]?|\d+[A-Za-z]")
+_HEX = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}", re.IGNORECASE)
+_UUID = re.compile(r"([0-9a-fA-F]{8})-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+_STEPS = re.compile(r"[/\\@]|::|[:,]")
+_EXTENSIONS = frozenset(
+    re.findall(
+        r"\w+",
+        "py pyi ts tsx js jsx mjs cjs md txt json jsonl yaml yml toml ini cfg conf lock sh bash zsh fish bat ps1 c h cc"
+        " cpp hpp cs go rs rb php java kt kts swift scala clj ex exs erl hs lua pl r jl sql html htm css scss sass less"
+        " vue svelte xml svg png jpg jpeg gif webp ico pdf csv tsv zip gz tar log env db sqlite proto graphql tf ipynb"
+        " wasm so dll exe bin map snap patch diff",
+    )
+)
+_SHARP_LANGUAGES = {"c++": "cpp", "c#": "csharp", "f#": "fsharp"}
+
+
+class Term(NamedTuple):
+    """One indexed term and what it stands for."""
+
+    text: str
+    kind: Kind
+
+
+class Expansion(NamedTuple):
+    """The terms of one word; ``is_code`` says which of the two streams they belong to."""
+
+    is_code: bool
+    terms: tuple[Term, ...]
+
+
+def fold(word: str) -> str:
+    """The word without accents and width variants, its case kept; CJK stays composed."""
+    if word.isascii():
+        return word
+    word = _INVISIBLE.sub("", unicodedata.normalize("NFKC", word)).translate(_LETTERS)
+    if not word.isascii() and not _CJK_RUN.search(word):
+        decomposed = unicodedata.normalize("NFKD", word)
+        word = unicodedata.normalize("NFC", "".join([c for c in decomposed if not unicodedata.combining(c)]))
+    return _FOREIGN.sub("-", word)
+
+
+def fit(term: str) -> str:
+    """The term itself, or for a long one its head and a hash of the whole."""
+    if len(term) <= LONGEST_TERM:
+        return term
+    digest = hashlib.blake2b(term.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return term[:_KEPT_OF_A_LONG_TERM] + digest
+
+
+def expand(word: str) -> Expansion:
+    """The terms of one word, the whole before its parts; no term for a word without letters or digits."""
+    if word.isascii() and word.isalpha() and len(word) <= LONGEST_TERM:
+        lower = word.lower()
+        if word == lower or word[1:] == lower[1:] or word.isupper():
+            return Expansion(False, (Term(stem(lower), "word"),))
+    word = fold(word)
+    if not word.isascii() and _CJK_RUN.search(word):
+        return _expand_mixed(word)
+    return _expand_folded(word)
+
+
+def _expand_mixed(word: str) -> Expansion:
+    """A run of CJK, possibly with Latin words glued to it: ``重跑test`` gives 重跑, 跑, test."""
+    is_code, terms = False, []
+    for position, run in enumerate(_CJK_RUN.split(word)):
+        if position % 2:
+            grams = [run[i : i + 2] for i in range(len(run) - 1)]
+            terms += [Term(gram, "cjk") for gram in (*grams, run[-1])]
+        elif run:
+            expansion = _expand_folded(run)
+            is_code = is_code or expansion.is_code
+            terms += expansion.terms
+    return Expansion(is_code, tuple(terms))
+
+
+def _expand_folded(word: str) -> Expansion:
+    lower = word.lower()
+    if lower in _SHARP_LANGUAGES:
+        return Expansion(False, (Term(_SHARP_LANGUAGES[lower], "word"),))
+    word = word.rstrip("+#")
+    if "'" in word:
+        return _expand_apostrophe(word)
+    if word[:1].isdigit() or word[1:2].isdigit():
+        number = _expand_number(word)
+        if number:
+            return Expansion(False, number)
+    if _COMPOUND.fullmatch(word):
+        pieces = lower.split("-")
+        parts = [stem(piece) for piece in pieces if len(piece) > 1 and len(piece) <= LONGEST_TERM]
+        return Expansion(False, _named([(_whole(pieces), "identifier")], parts))
+    if _ABBREVIATION.fullmatch(word):
+        return Expansion(False, (Term(_part(lower.replace(".", "")), "word"),))
+    if line := _LINE.fullmatch(word):  # file.py:12:5
+        numbers = [Term(fit(number), "number") for number in line[2].split(":") if number]
+        return Expansion(True, (*_expand_folded(line[1]).terms, *numbers))
+    return _expand_identifier(word)
+
+
+def _expand_apostrophe(word: str) -> Expansion:
+    """``user's`` is user, ``l'école`` is école, ``don't`` is dont, ``O'Brien`` is brien."""
+    pieces = [piece for piece in word.split("'") if piece]
+    if len(pieces) > 1 and pieces[-1].lower() == "s":
+        pieces.pop()
+    if len(pieces) > 1 and len(pieces[0]) == 1 and len(pieces[1]) > 2:
+        pieces.pop(0)
+    if len(pieces) == 2 and len(pieces[1]) <= 2:
+        return _expand_folded("".join(pieces).lower())
+    expansions = [_expand_folded(piece) for piece in pieces]
+    is_code = any(expansion.is_code for expansion in expansions)
+    return Expansion(is_code, tuple(term for expansion in expansions for term in expansion.terms))
+
+
+def _expand_number(word: str) -> tuple[Term, ...]:
+    """A number, version, date, time or quantity; nothing when the word is something else."""
+    if instant := _INSTANT.fullmatch(word):
+        word = instant[1]
+    if _NUMBER.fullmatch(word):
+        if _THOUSANDS.fullmatch(word):
+            return (Term(fit(word.replace(",", "")), "number"),)
+        components = re.split(r"[.,:/-]", word.lstrip("vV"))
+        terms = [".".join(components)]
+        if _DATE.fullmatch(word):
+            terms.append(components[0])
+        elif len(components) > 2 and "." in word:
+            terms.append(".".join(components[:2]))
+        return tuple(Term(fit(term), "number") for term in terms)
+    if ordinal := _ORDINAL.fullmatch(word):
+        return (Term(fit(ordinal[1]), "number"),)
+    if unit := _UNIT.fullmatch(word):
+        amount, name = unit[1], unit[2].lower()
+        return (Term(fit(amount + name), "number"), Term(fit(amount), "number"), Term(stem(name), "part"))
+    return ()
+
+
+def _expand_identifier(word: str) -> Expansion:
+    if uuid := _UUID.fullmatch(word):
+        return Expansion(True, (Term(word.replace("-", "").lower(), "identifier"), Term(uuid[1].lower(), "part")))
+    _, found, rest = word.partition("://")
+    steps = [step for step in _STEPS.split(rest if found else word) if step.strip("_.-")]
+    if not steps:
+        return Expansion(False, ())
+    is_path = bool(found) or "/" in word or "\\" in word
+    wholes: list[tuple[str, Kind]] = []
+    parts: list[str] = []
+    everything: list[str] = []
+    for step in steps:
+        atoms = [(atom, _pieces(atom)) for atom in step.split(".") if atom.strip("_-")]
+        is_file = len(atoms) > 1 and atoms[-1][0].lower() in _EXTENSIONS
+        pieces = [piece for _, found_pieces in atoms for piece in found_pieces]
+        everything += pieces
+        if len(atoms) > 1:
+            wholes.append((_whole(pieces), "path" if is_file else "identifier"))
+        for _, atom_pieces in atoms[:-1] if is_file else atoms:
+            if len(atom_pieces) > 1:
+                wholes.append((_whole(atom_pieces), "identifier"))
+            parts += [_part(piece) for piece in atom_pieces if len(piece) > 1 or piece.isdigit()]
+    if len(everything) == 1:
+        piece = everything[0]
+        is_plain = piece == word.lower() and (word.isalpha() or not piece.isascii())
+        kind: Kind = "word" if is_plain or not piece.isascii() else "number" if piece.isdigit() else "identifier"
+        return Expansion(not is_plain, (Term(_part(piece), kind),))
+    return Expansion(True, _named([(_whole(everything), "path" if is_path else "identifier"), *wholes], parts))
+
+
+def _named(wholes: list[tuple[str, Kind]], parts: list[str]) -> tuple[Term, ...]:
+    """Wholes, then parts, each text once."""
+    kinds: dict[str, Kind] = {}
+    for text, kind in wholes:
+        kinds.setdefault(text, kind)
+    for text in parts:
+        kinds.setdefault(text, "part")
+    return tuple(Term(text, kind) for text, kind in kinds.items() if text)
+
+
+def _whole(pieces: list[str]) -> str:
+    """All pieces as one term: ``youtube`` must meet ``YouTube``, so the whole is stemmed too."""
+    return _part("".join(pieces)) if len(pieces) > 1 else _part(pieces[0])
+
+
+def _part(piece: str) -> str:
+    if len(piece) > LONGEST_TERM:
+        return fit(piece)
+    return stem(piece) if piece.isascii() and piece.isalpha() else piece
+
+
+def _pieces(atom: str) -> list[str]:
+    """``HTTPServer2`` is http, server, 2; ``E0382`` and hashes stay whole; junk keeps its head."""
+    pieces: list[str] = []
+    for name in re.split(r"[_-]+", atom):
+        if not name:
+            continue
+        if _ERROR_CODE.fullmatch(name) or _HEX.fullmatch(name):
+            pieces.append(name.lower())
+            continue
+        split = _CAMEL.findall(name) if len(name) <= 4 * LONGEST_TERM else [name]
+        if len(name) > LONGEST_TERM and len(split) < 3:
+            pieces.append(name[:_KEPT_OF_JUNK].lower())
+        elif len(split) > 4 and len(name) < 2.6 * len(split):
+            pieces.append(name[:_KEPT_OF_JUNK].lower() if len(name) > LONGEST_TERM else name.lower())
+        else:
+            pieces += [piece.lower() for piece in split] or [name.lower()]
+    return pieces

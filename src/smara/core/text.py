@@ -1,0 +1,289 @@
+"""Texts as terms: what the index holds, and where a match stands in the raw text.
+
+Everything that is searched goes through ``analyze``, and every query through the same
+words and terms, so that both meet. Prose and code are two streams because a name in
+code says more than a word in a sentence. The work per word is done once and kept in a
+bounded table; a text then costs little more than a split at spaces and a look-up each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from smara.core.terms import CJK, LONGEST_TERM, MARKS, expand, fold
+
+# A separator joins two words only when it stands alone between them: ``a.b`` is one word, ``a. b`` and ``a...b`` two.
+# Possessive quantifiers: nothing is tried twice, so the cost is linear whatever the text.
+_JOINT = r"(?:[-./\\@'’]|:(?::|//|(?=\d))|,(?=\d\d\d\b))"
+_ASCII_WORD = re.compile(rf"\w++(?:{_JOINT}\w++)*+(?:\+\+|\#)?+", re.ASCII)
+_LETTERS = rf"\w++(?:[{MARKS}]\w*+)*+"
+_ANY_WORD = re.compile(rf"{_LETTERS}(?:{_JOINT}{_LETTERS})*+(?:\+\+|\#)?+")
+_INLINE_CODE = re.compile(r"`([^`\n]{1,400})`")
+_AROUND = ".,;:!?\"'()[]{}<>*~=|&%$^/\\-“”‘’…—–"  # no word begins or ends with these
+_HAS_CJK = re.compile(f"[{CJK}]")
+_HAS_LETTER = re.compile(r"[^\W\d_]")
+
+_SLICE = 65_536
+_CACHED_CHARACTERS = 4_000_000
+_CACHED_CHUNKS = 75_000
+_SCANNED_FOR_SNIPPET = 262_144
+_NEAR = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """A text as two streams of space-separated terms in reading order."""
+
+    prose: str
+    code: str
+    length: int
+
+
+class _Table(dict[str, str]):
+    """What stands between two spaces → its prose terms; its code terms stand in ``code``.
+
+    ``quoted`` serves text between back quotes, where every term is code.
+    """
+
+    def __init__(self, older: _Table | None = None) -> None:
+        super().__init__()
+        self.older = older
+        self.code: dict[str, str] = {}
+        self.quoted: dict[str, str] = {}
+        self.characters = 0
+
+    def __missing__(self, chunk: str) -> str:
+        if self.older is not None and (known := self.older.get(chunk)) is not None:
+            return self._keep(chunk, known, self.older.code.get(chunk, ""))
+        bare = chunk.strip(_AROUND)
+        if bare != chunk:
+            return self._keep(chunk, self[bare], self.code.get(bare, ""))
+        prose: list[str] = []
+        code: list[str] = []
+        for word in find_words(chunk):
+            is_code, terms = expand(word)
+            (code if is_code else prose).extend([term.text for term in terms])
+        return self._keep(chunk, " ".join(prose), " ".join(code))
+
+    def _keep(self, chunk: str, prose: str, code: str) -> str:
+        self.characters += len(chunk) + len(prose) + len(code)
+        if code:
+            self.code[chunk] = code
+        self[chunk] = chunk if prose == chunk else prose  # one string serves as both, most words being their own stem
+        return prose
+
+    def quote(self, chunk: str) -> str:
+        known = self.quoted.get(chunk)
+        if known is None:
+            known = " ".join([term.text for word in find_words(chunk) for term in expand(word).terms])
+            self.quoted[chunk] = known
+            self.characters += len(chunk) + len(known)
+        return known
+
+    @property
+    def is_full(self) -> bool:
+        return len(self) + len(self.quoted) > _CACHED_CHUNKS or self.characters > _CACHED_CHARACTERS
+
+
+_table = _Table()
+
+
+def _current_table() -> _Table:
+    """The table of known chunks. A full one is replaced, never emptied: another thread may be reading it.
+
+    The new one fetches what is still in use from the one before, which is then forgotten with the next change.
+    """
+    global _table
+    table = _table
+    if table.is_full:
+        table.older = None
+        table = _table = _Table(table)
+    return table
+
+
+def analyze(text: str) -> Analysis:
+    """The terms of a text. Never raises, costs linear time, and the same text always gives the same terms."""
+    if len(text) <= _SLICE and "`" not in text:
+        table = _current_table()
+        chunks = text.split()
+        prose = " ".join(filter(None, map(table.__getitem__, chunks)))
+        code = " ".join(filter(None, map(table.code.get, chunks)))
+    else:
+        prose, code = _analyze_segments(text)
+    length = (prose.count(" ") + 1 if prose else 0) + (code.count(" ") + 1 if code else 0)
+    return Analysis(prose, code, length)
+
+
+def _analyze_segments(text: str) -> tuple[str, str]:
+    proses: list[str] = []
+    codes: list[str] = []
+    for segment, is_quoted in _segments(text):
+        table = _current_table()
+        chunks = segment.split()
+        if is_quoted:
+            codes += map(table.quote, chunks)
+        else:
+            proses += map(table.__getitem__, chunks)
+            codes += filter(None, map(table.code.get, chunks))
+    return " ".join(filter(None, proses)), " ".join(filter(None, codes))
+
+
+def _segments(text: str) -> Iterator[tuple[str, bool]]:
+    """The text in pieces, each with whether it stands between back quotes."""
+    if "`" not in text:
+        for piece in _slices(text):
+            yield piece, False
+        return
+    for number, block in enumerate(text.split("```")):
+        if number % 2:
+            for piece in _slices(block):
+                yield piece, True
+            continue
+        for position, span in enumerate(_INLINE_CODE.split(block)):
+            for piece in _slices(span):
+                yield piece, position % 2 == 1
+
+
+def _slices(text: str) -> Iterator[str]:
+    """Pieces of bounded size, cut at a space where there is one."""
+    start = 0
+    while len(text) - start > _SLICE:
+        end = max(text.rfind(" ", start, start + _SLICE), text.rfind("\n", start, start + _SLICE))
+        end = end if end > start else start + _SLICE
+        yield text[start:end]
+        start = end
+    if start < len(text):
+        yield text[start:]
+
+
+def find_words(text: str) -> list[str]:
+    """The words of a text as they stand there."""
+    return _ASCII_WORD.findall(text) if text.isascii() else _ANY_WORD.findall(text)
+
+
+def iter_words(text: str) -> Iterator[re.Match[str]]:
+    """The words of a text with their places."""
+    return _ASCII_WORD.finditer(text) if text.isascii() else _ANY_WORD.finditer(text)
+
+
+def words(text: str) -> list[str]:
+    """The distinct surface words for completion and substring search, in order of appearance.
+
+    Lower case, accents folded, 3 to 64 characters with at least one letter; CJK is left out,
+    since its bigrams serve both purposes.
+    """
+    distinct: dict[str, None] = {}
+    for piece in _slices(text):
+        for chunk in dict.fromkeys(piece.split()):
+            distinct.update(dict.fromkeys(_surfaces(chunk)))
+    return list(distinct)
+
+
+@lru_cache(maxsize=50_000)
+def _cached_surfaces(chunk: str) -> tuple[str, ...]:
+    found = [fold(word).lower().strip("_+#") for word in find_words(chunk) if len(word) <= 2 * LONGEST_TERM]
+    return tuple(word for word in found if 3 <= len(word) <= LONGEST_TERM and _is_surface(word))
+
+
+def _surfaces(chunk: str) -> tuple[str, ...]:
+    return (_cached_surfaces if len(chunk) <= 2 * LONGEST_TERM else _cached_surfaces.__wrapped__)(chunk)
+
+
+def _is_surface(word: str) -> bool:
+    return bool(_HAS_LETTER.search(word)) and "'" not in word and (word.isascii() or not _HAS_CJK.search(word))
+
+
+def spans(text: str, terms: Collection[str], limit: int = 1_000) -> list[tuple[int, int]]:
+    """The places in the raw text that match any of the terms, in order and apart, at most ``limit`` of them."""
+    wanted = frozenset(terms)
+    if not wanted:
+        return []
+    places: list[tuple[int, int]] = []
+    verdicts: dict[str, bool] = {}
+    for match in iter_words(text):
+        word = match[0]
+        is_match = verdicts.get(word)
+        if is_match is None:
+            is_match = any(term.text in wanted for term in expand(word).terms)
+            if len(word) <= LONGEST_TERM:
+                verdicts[word] = is_match
+        if is_match:
+            places += _places_in_word(word, match.start(), wanted)
+            if len(places) >= limit:
+                return places[:limit]
+    return places
+
+
+def _places_in_word(word: str, start: int, wanted: frozenset[str]) -> list[tuple[int, int]]:
+    """The word itself; in a run of CJK only the characters that match."""
+    if word.isascii() or not _HAS_CJK.search(word):
+        return [(start, start + len(word))]
+    places: list[tuple[int, int]] = []
+    for position in range(len(word)):
+        for size in (2, 1):
+            if word[position : position + size] in wanted:
+                begin, end = start + position, start + min(position + size, len(word))
+                if places and places[-1][1] >= begin:
+                    places[-1] = (places[-1][0], max(end, places[-1][1]))
+                else:
+                    places.append((begin, end))
+                break
+    return places or [(start, start + len(word))]
+
+
+def snippet(text: str, terms: Collection[str], width: int = 240) -> str:
+    """The stretch of about ``width`` characters with the most distinct terms, cut at words, with … where cut."""
+    if len(text) <= width:
+        return " ".join(text.split())
+    start = best_window(text, terms, width)
+    end = min(len(text), start + width)
+    while start > 0 and end - start < width + 20 and not text[start - 1].isspace():
+        start -= 1
+    if end < len(text) and not text[end].isspace():
+        cut = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
+        end = cut if cut > start + width // 2 else end
+    inner = " ".join(text[start:end].split())
+    return ("…" if start > 0 else "") + inner + ("…" if end < len(text) else "")
+
+
+def best_window(text: str, terms: Collection[str], width: int) -> int:
+    """Where the densest stretch of matches begins; 0 when nothing matches."""
+    wanted = frozenset(terms)
+    matches: list[tuple[int, frozenset[str]]] = []
+    for begin, end in _regions(text, wanted):
+        for start, stop in spans(text[begin:end], wanted):
+            found = {term.text for term in expand(text[begin + start : begin + stop]).terms}
+            matches.append((begin + start, wanted & found or frozenset({text[begin + start : begin + stop]})))
+    if not matches:
+        return 0
+    best, best_value, head = 0, -1.0, 0
+    for tail, (position, _) in enumerate(matches):
+        while position - matches[head][0] > width * 0.8:
+            head += 1
+        inside = matches[max(head, tail - 40) : tail + 1]
+        value = len(frozenset().union(*[found for _, found in inside])) + 0.01 * min(len(inside), 20)
+        if value > best_value:
+            best, best_value = matches[head][0], value
+    return max(0, best - width // 8)
+
+
+def _regions(text: str, wanted: frozenset[str]) -> list[tuple[int, int]]:
+    """The parts of a text worth a close look: all of it, or in a huge one the surroundings of literal finds."""
+    if len(text) <= _SCANNED_FOR_SNIPPET:
+        return [(0, len(text))]
+    hits: list[int] = [0]
+    for term in sorted(wanted, key=len, reverse=True)[:16]:
+        head = term[:-1] if term.endswith("i") and len(term) > 3 else term
+        hits += [text.find(form) for form in (head, head.capitalize(), head.upper())]
+    starts = sorted({max(0, hit - _NEAR) for hit in hits if hit >= 0})
+    regions: list[tuple[int, int]] = []
+    for start in starts:
+        end = min(len(text), start + 2 * _NEAR)
+        if regions and start <= regions[-1][1]:
+            regions[-1] = (regions[-1][0], end)
+        else:
+            regions.append((start, end))
+    return regions

@@ -1,0 +1,76 @@
+"""What a room may ask of a database, whichever it is.
+
+``write()`` is one transaction that either happens whole or not at all; on SQLite it
+takes the write lock at once, so that a reader never has to be turned into a writer.
+``read()`` is a connection for reading. Both are short: no model is called inside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from smara.database.fulltext import FullText
+    from smara.database.words import Words
+
+Row = tuple[Any, ...]
+DatabaseKind = Literal["sqlite", "postgres"]
+
+
+class Session(Protocol):
+    """Runs statements on one connection."""
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement; the number of rows it changed."""
+        ...
+
+    def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement once for each row of values."""
+        ...
+
+    def all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Every row of the answer."""
+        ...
+
+    def one(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
+        """The first row of the answer, or ``None``."""
+        ...
+
+
+class Database(Protocol):
+    """One open database."""
+
+    kind: DatabaseKind
+    fulltext: FullText
+    words: Words
+    warnings: list[str]
+
+    def read(self, deadline_seconds: float | None = None) -> AbstractContextManager[Session]:
+        """A connection for reading; sees everything committed.
+
+        A statement that runs past the deadline is stopped with ``DeadlineError``.
+        """
+        ...
+
+    def snapshot(self) -> AbstractContextManager[Session]:
+        """A connection for reading that sees one moment, however many statements it runs."""
+        ...
+
+    def write(self) -> AbstractContextManager[Session]:
+        """One transaction; leaving the block commits, an exception undoes everything."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """What this database is: engine, version, size, settings in force."""
+        ...
+
+    def close(self) -> None:
+        """Close every connection; safe to call twice."""
+        ...
+
+
+def marks(count: int) -> str:
+    """``?, ?, ?`` for an ``IN`` list of ``count`` values."""
+    return ", ".join("?" * count)

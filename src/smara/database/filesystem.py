@@ -1,0 +1,65 @@
+"""Is a path on a network file system? There SQLite's locks cannot be trusted."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+_NETWORK_TYPES = frozenset(
+    ["nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "afs", "ncpfs", "ceph", "glusterfs", "lustre", "gpfs",
+     "9p", "drvfs", "vboxsf", "prl_fs", "davfs", "afpfs", "webdav", "beegfs", "ocfs2"]
+)  # fmt: skip
+_NETWORK_FUSE = ("sshfs", "rclone", "s3fs", "gcsfuse", "goofys", "davfs", "smbnetfs", "curlftpfs", "glusterfs", "ceph")
+
+
+def network_filesystem(path: str | os.PathLike[str]) -> str | None:
+    """The type of the network file system that holds ``path``, or ``None`` for a local one."""
+    if sys.platform == "win32":
+        return _windows_network_drive(str(path))
+    for mounts in ("/proc/self/mountinfo", "/proc/mounts"):
+        try:
+            text = Path(mounts).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        kind = filesystem_type(os.path.realpath(path), text)
+        return kind if kind and is_network_type(kind) else None
+    return None
+
+
+def is_network_type(kind: str) -> bool:
+    """Whether a file system type, such as ``nfs4`` or ``fuse.sshfs``, goes over a network."""
+    if kind.startswith("fuse."):
+        return any(name in kind for name in _NETWORK_FUSE)
+    return kind in _NETWORK_TYPES
+
+
+def filesystem_type(real_path: str, mountinfo: str) -> str | None:
+    """The type of the deepest mount that holds ``real_path``, from the text of a mount table."""
+    best, found = -1, None
+    for line in mountinfo.splitlines():
+        fields = line.split(" ")
+        if " - " in line:
+            mount, kind = fields[4], line.split(" - ", 1)[1].split(" ")[0]
+        elif len(fields) >= 3:
+            mount, kind = fields[1], fields[2]
+        else:
+            continue
+        mount = mount.replace("\\040", " ")
+        inside = real_path == mount or real_path.startswith(mount.rstrip("/") + "/")
+        if inside and len(mount) >= best:
+            best, found = len(mount), kind
+    return found
+
+
+def _windows_network_drive(path: str) -> str | None:
+    if path.startswith("\\\\"):
+        return "UNC path"
+    try:
+        import ctypes
+
+        root = os.path.splitdrive(os.path.abspath(path))[0] + "\\"
+        is_remote = ctypes.windll.kernel32.GetDriveTypeW(root) == 4  # type: ignore[attr-defined]  # Windows only
+    except (OSError, AttributeError):
+        return None
+    return "network drive" if is_remote else None

@@ -1,0 +1,100 @@
+"""Numbered migrations, the same numbers for both databases.
+
+All missing steps run in one transaction under the database's write lock, so two processes
+that migrate at once take turns, and a killed one leaves nothing half done. A database
+written by a newer Smara is refused before anything is touched.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from smara.core.clock import Clock
+from smara.database.database import Database, DatabaseKind, Session
+from smara.errors import SchemaTooNewError
+
+_NAME = re.compile(r"(\d{4})_(\w+)\.sql")
+
+HEAD = 5
+"""The number of the newest migration; kept by hand so that opening need not list the folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step: its number, its name and its SQL."""
+
+    number: int
+    name: str
+    sql: str
+
+
+@cache
+def migrations(kind: DatabaseKind) -> tuple[Migration, ...]:
+    """Every step for one kind of database, in order."""
+    found = []
+    for entry in (resources.files("smara.database") / "migrations" / kind).iterdir():
+        match = _NAME.fullmatch(entry.name)
+        if match:
+            found.append(Migration(int(match[1]), match[2], entry.read_text(encoding="utf-8")))
+    return tuple(sorted(found, key=lambda step: step.number))
+
+
+def migrate(database: Database, clock: Clock, target: int = HEAD) -> int:
+    """Bring the database up to ``target``; the number of steps taken.
+
+    Safe to repeat and to run from several processes at once.
+    """
+    with database.read() as session:
+        version = schema_version(database, session)
+    _refuse_newer(version)
+    if version >= target:
+        return 0
+    with database.write() as session:
+        _lock(database, session)
+        version = schema_version(database, session)  # somebody may have been faster
+        _refuse_newer(version)
+        steps = [step for step in migrations(database.kind) if version < step.number <= target]
+        for step in steps:
+            _take(database, session, step, clock.now_ms())
+    return len(steps)
+
+
+def schema_version(database: Database, session: Session) -> int:
+    """The number of the newest migration this database has; 0 for an empty one."""
+    if database.kind == "sqlite":
+        row = session.one("PRAGMA user_version")
+        return int(row[0]) if row else 0
+    row = session.one("SELECT to_regclass('migrations') IS NOT NULL")
+    if not row or not row[0]:
+        return 0
+    row = session.one("SELECT coalesce(max(number), 0) FROM migrations")
+    return int(row[0]) if row else 0
+
+
+def _take(database: Database, session: Session, step: Migration, now_ms: int) -> None:
+    if step.number == 1:
+        if database.kind == "sqlite":
+            session.run("PRAGMA application_id = 1397571922")
+        session.run("CREATE TABLE migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)")
+    session.run(step.sql)
+    session.run("INSERT INTO migrations (number, name, applied_at) VALUES (?, ?, ?)", (step.number, step.name, now_ms))
+    if database.kind == "sqlite":
+        session.run(f"PRAGMA user_version = {step.number}")
+
+
+def _lock(database: Database, session: Session) -> None:
+    if database.kind == "postgres":
+        session.run("SELECT pg_advisory_xact_lock(1397571922)")
+
+
+def _refuse_newer(version: int) -> None:
+    if version > HEAD:
+        raise SchemaTooNewError(
+            f"This database has schema {version}, and this Smara knows up to {HEAD}. "
+            "Upgrade with `pip install --upgrade smara`; nothing was changed.",
+            found=version,
+            known=HEAD,
+        )

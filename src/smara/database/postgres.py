@@ -1,0 +1,201 @@
+"""PostgreSQL, through psycopg 3 and its pool.
+
+Everything lives in a schema of its own (``smara`` unless the URL says ``?schema=name``),
+so that a database shared with other programs stays tidy. Statements arrive with ``?`` for
+values, as for SQLite, and are rewritten once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, Literal
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from smara.database.database import Row
+from smara.database.fulltext_postgres import PostgresFullText
+from smara.database.words_postgres import PostgresWords
+from smara.errors import (
+    BusyError,
+    CannotOpenError,
+    DatabaseError,
+    DeadlineError,
+    DiskFullError,
+    InvalidInputError,
+    MissingExtraError,
+    ReadOnlyError,
+)
+
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+
+class PostgresSession:
+    """Statements on one psycopg connection."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> int:
+        with translating():
+            return int(self._connection.execute(rewritten(sql), values or None).rowcount)
+
+    def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        with translating(), self._connection.cursor() as cursor:
+            cursor.executemany(rewritten(sql), rows)
+
+    def all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        with translating():
+            found: list[Row] = self._connection.execute(rewritten(sql), values or None).fetchall()
+            return found
+
+    def one(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
+        with translating():
+            found: Row | None = self._connection.execute(rewritten(sql), values or None).fetchone()
+            return found
+
+
+class PostgresDatabase:
+    """One schema of one PostgreSQL database."""
+
+    kind: Literal["sqlite", "postgres"] = "postgres"
+
+    def __init__(self, url: str, durability: Literal["full", "normal"] = "full", busy_timeout_seconds: float = 30.0) -> None:
+        try:
+            import psycopg
+            from psycopg_pool import ConnectionPool
+        except ImportError as error:
+            raise MissingExtraError(
+                "PostgreSQL needs the psycopg package. Install it with `pip install 'smara[postgres]'`."
+            ) from error
+        self.conninfo, self.schema = split_schema(url)
+        self.durability = durability
+        self.fulltext = PostgresFullText()
+        self.words = PostgresWords()
+        self.warnings: list[str] = []
+        self._busy_timeout_ms = int(busy_timeout_seconds * 1000)
+        try:
+            # Creating a schema twice at once fails for one of the two; asking first
+            # keeps that race to the very first moment of a database's life.
+            with psycopg.connect(self.conninfo, autocommit=True) as connection:
+                connection.execute("SELECT pg_advisory_lock(1397571922)")
+                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
+        except psycopg.Error as error:
+            raise CannotOpenError(
+                f"Cannot connect to PostgreSQL: {_reason(error)}. Check that the server runs and that the URL is right.",
+                url=without_password(url),
+            ) from error
+        self._pool = ConnectionPool(
+            self.conninfo, min_size=1, max_size=8, open=True, configure=self._configure, timeout=busy_timeout_seconds,
+            kwargs={"autocommit": True},
+        )  # fmt: skip
+
+    def _configure(self, connection: Any) -> None:
+        connection.execute(f"SET search_path TO {self.schema}")
+        connection.execute(f"SET lock_timeout TO {self._busy_timeout_ms}")
+        connection.execute(f"SET synchronous_commit TO {'on' if self.durability == 'full' else 'off'}")
+
+    @contextmanager
+    def read(self, deadline_seconds: float | None = None) -> Iterator[PostgresSession]:
+        with translating(), self._pool.connection() as connection:
+            if deadline_seconds is None:
+                yield PostgresSession(connection)
+                return
+            with connection.transaction():
+                connection.execute(f"SET LOCAL statement_timeout TO {max(1, int(deadline_seconds * 1000))}")
+                yield PostgresSession(connection)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[PostgresSession]:
+        with translating(), self._pool.connection() as connection, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield PostgresSession(connection)
+
+    @contextmanager
+    def write(self) -> Iterator[PostgresSession]:
+        with translating(), self._pool.connection() as connection, connection.transaction():
+            yield PostgresSession(connection)
+
+    def integrity(self) -> list[str]:
+        """PostgreSQL looks after its own files; nothing to report."""
+        return []
+
+    def facts(self) -> dict[str, Any]:
+        with self.read() as session:
+            row = session.one("SELECT current_setting('server_version'), pg_database_size(current_database())")
+        version, size = row if row else ("?", 0)
+        return {
+            "engine": "postgres",
+            "version": version,
+            "path": without_password(self.conninfo),
+            "schema": self.schema,
+            "durability": self.durability,
+            "fileBytes": size,
+        }
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+class translating:  # noqa: N801 - reads as a verb at its call sites: `with translating():`
+    """A block whose psycopg errors come out as Smara's."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if error is None or kind is None or not kind.__module__.startswith("psycopg"):
+            return
+        raise translate(error) from error
+
+
+def translate(error: BaseException) -> DatabaseError:
+    """The Smara error for a psycopg error, by its SQLSTATE."""
+    state = getattr(error, "sqlstate", None) or ""
+    reason = _reason(error)
+    if state == "57014":
+        return DeadlineError("PostgreSQL was too slow to answer in time. Ask for less, or wait longer.", reason=reason)
+    if state in ("55P03", "40001", "40P01") or type(error).__name__ in ("PoolTimeout", "TooManyRequests"):
+        return BusyError(f"PostgreSQL was busy: {reason}. Try again.", reason=reason)
+    if state in ("53100", "53200"):
+        return DiskFullError(f"PostgreSQL has no room left: {reason}. Nothing was stored.", reason=reason)
+    if state == "25006":
+        return ReadOnlyError(f"PostgreSQL is read-only: {reason}. Connect to the primary.", reason=reason)
+    if state.startswith(("08", "57P")) or not state:
+        return CannotOpenError(f"The connection to PostgreSQL is gone: {reason}. Check the server; try again.", reason=reason)
+    return DatabaseError(f"PostgreSQL refused: {reason} ({state}). This is a bug in Smara; please report it.", reason=reason)
+
+
+def _reason(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+@lru_cache(maxsize=1024)
+def rewritten(sql: str) -> str:
+    """A statement with ``?`` as psycopg wants it, with ``%s``."""
+    return sql.replace("%", "%%").replace("?", "%s") if "?" in sql else sql
+
+
+def split_schema(url: str) -> tuple[str, str]:
+    """The URL without its ``schema`` parameter, and the schema's name.
+
+    >>> split_schema("postgresql://localhost/app?schema=agents&sslmode=require")
+    ('postgresql://localhost/app?sslmode=require', 'agents')
+    """
+    parts = urlsplit(url)
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    schema = next((value for key, value in query if key == "schema"), "smara")
+    if not _SCHEMA.fullmatch(schema):
+        raise InvalidInputError(f"{schema!r} is not a schema name. Use lower-case letters, digits and underscores.")
+    rest = urlencode([(key, value) for key, value in query if key != "schema"])
+    return urlunsplit(parts._replace(query=rest)), schema
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be shown."""
+    return re.sub(r"(://[^:/@]+):[^@]*@", r"\1:***@", url)

@@ -1,0 +1,87 @@
+"""Projects in the database: who is behind which wall.
+
+A project made from a git repository is known by its common directory, so that worktrees
+share it; a clone that moved is recognized by its first commit together with its remote.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from smara.core.clock import Clock
+from smara.core.ids import IdMaker
+from smara.core.repository import Repository
+from smara.core.scope import Scope, require_id
+from smara.database.database import Database, Session
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One project of a store."""
+
+    id: str
+    name: str
+    git_common_dir: str | None
+    remote: str | None
+    created_at: int
+
+
+class Projects:
+    """Finds and makes projects."""
+
+    def __init__(self, database: Database, clock: Clock, new_id: IdMaker) -> None:
+        self._database = database
+        self._clock = clock
+        self._new_id = new_id
+
+    def named(self, project_id: str) -> Scope:
+        """The project of this name, made on first use."""
+        require_id(project_id, "project")
+        with self._database.read() as session:
+            row = session.one("SELECT no FROM projects WHERE id = ?", (project_id,))
+        if row is None:
+            with self._database.write() as session:
+                row = self._insert(session, project_id, project_id, None)
+        return Scope(int(row[0]), project_id)
+
+    def of_repository(self, repository: Repository) -> Scope:
+        """The project of a git repository, made on first use and found again after a move."""
+        with self._database.read() as session:
+            row = session.one("SELECT no, id FROM projects WHERE git_common_dir = ?", (repository.common_dir,))
+        if row is None:
+            with self._database.write() as session:
+                row = self._moved(session, repository) or self._insert(
+                    session, f"{repository.name}-{self._new_id()[-8:]}", repository.name, repository
+                )
+        return Scope(int(row[0]), str(row[1]))
+
+    def list(self) -> list[Project]:
+        """Every project of this store, oldest first."""
+        with self._database.read() as session:
+            rows = session.all("SELECT id, name, git_common_dir, remote, created_at FROM projects ORDER BY no")
+        return [Project(*row) for row in rows]
+
+    def _moved(self, session: Session, repository: Repository) -> tuple[int, str] | None:
+        """A project whose folder is gone and whose history is this one's."""
+        if repository.first_commit is None:
+            return None
+        rows = session.all(
+            "SELECT no, id, git_common_dir, remote FROM projects WHERE first_commit = ?", (repository.first_commit,)
+        )
+        for no, project_id, common_dir, remote in rows:
+            if remote == repository.remote and not Repository.is_there(common_dir):
+                session.run("UPDATE projects SET git_common_dir = ? WHERE no = ?", (repository.common_dir, no))
+                return int(no), str(project_id)
+        return None
+
+    def _insert(self, session: Session, project_id: str, name: str, repository: Repository | None) -> tuple[int, str]:
+        found = (repository.common_dir, repository.first_commit, repository.remote) if repository else (None,) * 3
+        session.run(
+            "INSERT INTO projects (id, name, git_common_dir, first_commit, remote, created_at)"
+            " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+            (project_id, name, *found, self._clock.now_ms()),
+        )
+        row = session.one("SELECT no, id FROM projects WHERE id = ?", (project_id,))
+        if row is None:
+            raise AssertionError("a project that was just inserted is gone")
+        return int(row[0]), str(row[1])

@@ -1,0 +1,332 @@
+"""SQLite, through apsw.
+
+One writer at a time and any number of readers, in any number of processes. A transaction
+that may write takes the write lock at its start (``BEGIN IMMEDIATE``) and waits for it up
+to the busy timeout: deferring the lock is what makes other programs say "database is
+locked". Connections are kept in a small pool and are never carried over a ``fork``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, Literal
+
+import apsw
+
+from smara.core import log
+from smara.database.database import Row
+from smara.database.filesystem import network_filesystem
+from smara.database.fulltext_sqlite import SqliteFullText
+from smara.database.sqlite_errors import explain, translating
+from smara.database.words_sqlite import SqliteWords
+from smara.errors import BusyError, CannotOpenError, CorruptError
+
+Durability = Literal["full", "normal"]
+
+APPLICATION_ID = 0x534D4152  # "SMAR", written into the file's header
+WAL_LIMIT_BYTES = 64 * 1024 * 1024
+_CHECK_WAL_EVERY = 64
+_OPEN_ATTEMPTS = 50
+_STEPS_BETWEEN_CHECKS = 20_000
+
+
+def wal_is_safe(version: str) -> bool:
+    """Whether a SQLite version is free of the WAL-reset bug, which silently loses commits.
+
+    Fixed in 3.51.3, and in the maintenance releases 3.50.7 and 3.44.6 of their branches.
+
+    >>> [wal_is_safe(v) for v in ("3.40.1", "3.44.6", "3.50.6", "3.50.7", "3.51.2", "3.51.3", "3.54.1")]
+    [False, True, False, True, False, True, True]
+    """
+    parts = tuple(int(part) for part in version.split(".")[:3])
+    if parts >= (3, 51, 3):
+        return True
+    branch, patch = parts[:2], parts[2] if len(parts) > 2 else 0
+    return (branch == (3, 50) and patch >= 7) or (branch == (3, 44) and patch >= 6)
+
+
+class SqliteSession:
+    """Statements on one apsw connection."""
+
+    __slots__ = ("connection",)
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> int:
+        with translating():
+            self.connection.execute(sql, values).fetchall()
+            return self.connection.changes()
+
+    def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        with translating():
+            self.connection.executemany(sql, rows).fetchall()
+
+    def all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        with translating():
+            return self.connection.execute(sql, values).fetchall()
+
+    def one(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
+        with translating():
+            return self.connection.execute(sql, values).fetchone()
+
+
+class SqliteDatabase:
+    """One SQLite file, created with mode 0600 when it does not exist.
+
+    ``path`` may be ``":memory:"``. ``vfs`` names an apsw VFS; the fault tests use it.
+    """
+
+    kind: Literal["sqlite", "postgres"] = "sqlite"
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        durability: Durability = "full",
+        busy_timeout_seconds: float = 30.0,
+        vfs: str | None = None,
+    ) -> None:
+        self.path = str(path)
+        self.durability = durability
+        self.fulltext = SqliteFullText()
+        self.words = SqliteWords()
+        self.warnings: list[str] = []
+        self._busy_timeout_ms = int(busy_timeout_seconds * 1000)
+        self._vfs = vfs
+        self._idle: list[apsw.Connection] = []
+        self._pool_lock = threading.Lock()
+        self._write_lock = threading.Lock()
+        self._pid = os.getpid()
+        self._is_closed = False
+        self._writes = 0
+        self._is_memory = self.path == ":memory:"
+        self.journal_mode = self._choose_journal_mode()
+        if not self._is_memory:
+            _create_private_file(self.path)
+        self._give_back(self._connect())
+
+    def _choose_journal_mode(self) -> str:
+        if self._is_memory:
+            return "memory"
+        version = apsw.sqlite_lib_version()
+        if not wal_is_safe(version):
+            self._warn(
+                f"SQLite {version} has the WAL-reset bug, so the slower rollback journal is used. "
+                "Upgrade the apsw package to 3.51.3 or newer."
+            )
+            return "delete"
+        network = network_filesystem(self.path)
+        if network:
+            self._warn(
+                f"{self.path} is on a network file system ({network}), where locks cannot be trusted. "
+                "The rollback journal is used; keep the store on a local disk, or use PostgreSQL."
+            )
+            return "delete"
+        return "wal"
+
+    def _warn(self, text: str) -> None:
+        self.warnings.append(text)
+        log.warning("database.warning", text=text)
+
+    def _connect(self) -> apsw.Connection:
+        last: Exception | None = None
+        for _ in range(_OPEN_ATTEMPTS):
+            try:
+                return self._connect_once()
+            except BusyError as error:
+                # Changing the journal mode ignores the busy timeout, so two processes
+                # that create the same file at once meet here.
+                last = error
+                threading.Event().wait(0.02)
+        raise last or CannotOpenError(f"Cannot open {self.path}.")
+
+    def _connect_once(self) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        with translating(self.path):
+            connection = apsw.Connection(self.path, flags=flags, vfs=self._vfs)
+            try:
+                self._configure(connection)
+            except BaseException:
+                connection.close(True)
+                raise
+        return connection
+
+    def _configure(self, connection: apsw.Connection) -> None:
+        connection.set_busy_timeout(self._busy_timeout_ms)
+        application_id = connection.pragma("application_id")
+        if application_id not in (0, APPLICATION_ID):
+            raise CannotOpenError(
+                f"{self.path} is a SQLite database of another program. Choose another path with --db or SMARA_DB.",
+                path=self.path,
+            )
+        mode = connection.pragma("journal_mode")
+        if mode != self.journal_mode and not self._is_memory:
+            connection.pragma("journal_mode", self.journal_mode)
+        full = self.durability == "full" or self.journal_mode != "wal"
+        connection.execute(
+            f"PRAGMA synchronous = {'FULL' if full else 'NORMAL'};"
+            "PRAGMA foreign_keys = ON;"
+            "PRAGMA cache_size = -16384;"
+            "PRAGMA temp_store = MEMORY;"
+        ).fetchall()
+        connection.pragma("journal_size_limit", WAL_LIMIT_BYTES)
+        if full:
+            # On macOS a plain fsync does not reach the disk.
+            connection.pragma("fullfsync", 1)
+
+    @contextmanager
+    def _borrow(self) -> Iterator[apsw.Connection]:
+        connection = self._take()
+        try:
+            yield connection
+        finally:
+            self._give_back(connection)
+
+    def _take(self) -> apsw.Connection:
+        if self._is_closed:
+            raise CannotOpenError("This memory is closed. Open it again with smara.open().")
+        if self._pid != os.getpid():
+            # A connection used on both sides of a fork corrupts the file, and so does
+            # closing the parent's connection in the child: they are left alone.
+            self._abandoned = self._idle
+            self._idle = []
+            self._pid = os.getpid()
+            self._pool_lock = threading.Lock()
+            self._write_lock = threading.Lock()
+        with self._pool_lock:
+            if self._idle:
+                return self._idle.pop()
+        return self._connect()
+
+    def _give_back(self, connection: apsw.Connection) -> None:
+        with self._pool_lock:
+            if not self._is_closed:
+                self._idle.append(connection)
+                return
+        connection.close(True)
+
+    @contextmanager
+    def read(self, deadline_seconds: float | None = None) -> Iterator[SqliteSession]:
+        with self._write_lock if self._is_memory else nullcontext(), self._borrow() as connection:
+            if deadline_seconds is None:
+                yield SqliteSession(connection)
+                return
+            stop_at = time.monotonic() + deadline_seconds
+            connection.set_progress_handler(lambda: time.monotonic() > stop_at, _STEPS_BETWEEN_CHECKS)
+            try:
+                yield SqliteSession(connection)
+            finally:
+                connection.set_progress_handler(None)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SqliteSession]:
+        with self.read() as session:
+            session.run("BEGIN")
+            try:
+                yield session
+            finally:
+                session.run("COMMIT")
+
+    @contextmanager
+    def write(self) -> Iterator[SqliteSession]:
+        with self._write_lock:
+            connection = self._take()
+            try:
+                with translating(self.path):
+                    connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield SqliteSession(connection)
+                    with translating(self.path):
+                        connection.execute("COMMIT")
+                except BaseException:
+                    _roll_back(connection)
+                    raise
+                self._bound_wal(connection)
+            finally:
+                self._give_back(connection)
+
+    def _bound_wal(self, connection: apsw.Connection) -> None:
+        self._writes += 1
+        if self._writes % _CHECK_WAL_EVERY or self.journal_mode != "wal" or self._is_memory:
+            return
+        try:
+            if os.stat(self.path + "-wal").st_size > WAL_LIMIT_BYTES:
+                connection.set_busy_timeout(0)
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except (OSError, apsw.Error):
+            pass  # a reader holds it; the next time will do
+        finally:
+            connection.set_busy_timeout(self._busy_timeout_ms)
+
+    def checkpoint(self) -> tuple[int, int]:
+        """Move the write-ahead log into the file; (pages in the log, pages moved)."""
+        with self._write_lock, self._borrow() as connection, translating(self.path):
+            return connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    def integrity(self) -> list[str]:
+        """What SQLite's own check of the whole file finds wrong; empty when nothing is."""
+        with self.read() as session:
+            rows = [str(row[0]) for row in session.all("PRAGMA integrity_check(20)")]
+        return [] if rows == ["ok"] else rows
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "engine": "sqlite",
+            "version": apsw.sqlite_lib_version(),
+            "path": self.path,
+            "journalMode": self.journal_mode,
+            "durability": self.durability,
+            "fileBytes": _size(self.path),
+            "walBytes": _size(self.path + "-wal"),
+            "networkFileSystem": None if self._is_memory else network_filesystem(self.path),
+        }
+
+    def close(self) -> None:
+        with self._pool_lock:
+            idle, self._idle, self._is_closed = self._idle, [], True
+        if self._pid == os.getpid():
+            for connection in idle:
+                connection.close(True)
+
+
+def _roll_back(connection: apsw.Connection) -> None:
+    if connection.in_transaction:
+        try:
+            connection.execute("ROLLBACK")
+        except apsw.Error as error:
+            # The error that brought us here matters more; the next BEGIN recovers.
+            log.warning("database.rollback_failed", error=explain(error))
+
+
+def _create_private_file(path: str) -> None:
+    """Make the file readable by its owner alone before SQLite writes the first byte."""
+    folder = Path(path).parent
+    try:
+        if not folder.exists():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except IsADirectoryError:
+        raise CannotOpenError(f"{path} is a folder. Give the path of a file.", path=path) from None
+    except PermissionError:
+        if not os.access(path, os.R_OK):
+            raise CannotOpenError(
+                f"No permission to open {path}. Check its owner and mode, or choose another path with --db.", path=path
+            ) from None
+    except OSError as error:
+        if not os.path.exists(path):
+            raise CannotOpenError(f"Cannot create {path}: {error.strerror}. Choose another path.", path=path) from None
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+__all__ = ["CorruptError", "Durability", "SqliteDatabase", "SqliteSession", "wal_is_safe"]

@@ -1,0 +1,159 @@
+"""Memory: opens the database, wires the rooms, closes. No logic of its own."""
+
+from __future__ import annotations
+
+import os
+import threading
+from types import TracebackType
+from typing import Any
+
+from smara.config import AUTO_PROJECT, Settings, default_store, load_settings
+from smara.core import log
+from smara.core.clock import Clock, SystemClock
+from smara.core.ids import IdMaker, Uuid7
+from smara.core.repository import find_repository
+from smara.core.scope import DEFAULT_PROJECT, Scope
+from smara.core.tokens import TokenCounter, counter_for
+from smara.database.database import Database
+from smara.database.leases import Leases
+from smara.database.migrate import migrate
+from smara.database.projects import Projects
+from smara.messages.append import Appender
+from smara.messages.compaction import CompactionRules, Compactions
+from smara.messages.history import History
+from smara.messages.messages import Messages
+from smara.messages.store import MessageStore
+from smara.messages.summarize import OfflineSummarizer, Summarizer
+from smara.messages.threads import Threads
+from smara.search.index import Index
+from smara.search.models import Answer, ThreadHit
+from smara.search.search import Search
+from smara.secrets import redact
+
+_POSTGRES = ("postgresql://", "postgres://")
+
+
+class Memory:
+    """One memory: a project's threads and messages, and the search over them.
+
+    A context manager. Safe to use from several threads; many processes may open the same
+    store at once.
+    """
+
+    def __init__(
+        self, database: Database, scope: Scope, settings: Settings, clock: Clock, new_id: IdMaker,
+        counter: TokenCounter, summarizer: Summarizer,
+    ) -> None:  # fmt: skip
+        self.database = database
+        self.scope = scope
+        self.settings = settings
+        self.projects = Projects(database, clock, new_id)
+        self.leases = Leases(database, clock, new_id)
+        store = MessageStore(database, scope)
+        rules = CompactionRules(
+            settings.compact_after_messages, settings.archive_after_messages, settings.compact_run_messages
+        )
+        self.threads = Threads(store, clock, new_id, settings.resource)
+        self.compactions = Compactions(store, summarizer, clock, new_id, rules)
+        self.messages = Messages(
+            store, self.threads, Appender(store, new_id), self.compactions, counter, clock,
+            settings.max_message_bytes, settings.compact_every_messages,
+        )  # fmt: skip
+        self.history = History(self.messages, counter)
+        self.index = Index(store)
+        self._search = Search(store, clock, settings)
+        self._closing = threading.Lock()
+
+    @property
+    def project(self) -> str:
+        """The project this memory works in."""
+        return self.scope.project_id
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the user should know about this store."""
+        return self.database.warnings
+
+    def search(self, query: str, limit: int = 10, **filters: Any) -> Answer:
+        """Find messages by words, names, paths and phrases; see :meth:`smara.search.search.Search.search`."""
+        return self._search.search(query, limit, **filters)
+
+    def search_threads(self, query: str, limit: int = 10, **filters: Any) -> list[ThreadHit]:
+        """Find conversations: threads ranked by everything in them that answers the query."""
+        return self._search.search_threads(query, limit, **filters)
+
+    def complete(self, prefix: str, limit: int = 10) -> list[str]:
+        """Words and names of this project that begin with ``prefix``."""
+        return self._search.complete(prefix, limit)
+
+    def close(self) -> None:
+        """Close the database; safe to call twice."""
+        with self._closing:
+            self.database.close()
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_memory(
+    path_or_url: str | os.PathLike[str] | None = None,
+    *,
+    project: str | None = None,
+    clock: Clock | None = None,
+    new_id: IdMaker | None = None,
+    summarizer: Summarizer | None = None,
+    vfs: str | None = None,
+    **settings: Any,
+) -> Memory:
+    """Open a memory, made on first use.
+
+    ``path_or_url`` is a SQLite file, ``":memory:"``, or a PostgreSQL URL; without it, the
+    store named by ``SMARA_DB``, or the per-user store. ``project`` is the wall to stay
+    behind: a store that is named starts in ``default``, the per-user store in the git
+    repository around the current folder; ``"auto"`` asks for the latter anywhere.
+    """
+    given = os.fspath(path_or_url) if path_or_url is not None else None
+    chosen = load_settings(db=given, project=project, **settings)
+    clock = clock or SystemClock()
+    new_id = new_id or Uuid7(clock)
+    log.set_redactor(lambda line: redact(line).text)
+    database = open_database(chosen, vfs)
+    try:
+        migrate(database, clock)
+        memory = Memory(
+            database, _scope(Projects(database, clock, new_id), chosen), chosen, clock, new_id,
+            counter_for(chosen.token_model), summarizer or OfflineSummarizer(),
+        )  # fmt: skip
+        memory.index.check_at_open()
+    except BaseException:
+        database.close()
+        raise
+    return memory
+
+
+def open_database(settings: Settings, vfs: str | None = None) -> Database:
+    """The database the settings name, not yet migrated."""
+    if settings.db is not None and settings.db.startswith(_POSTGRES):
+        from smara.database.postgres import PostgresDatabase
+
+        return PostgresDatabase(settings.db, settings.durability, settings.busy_timeout_seconds)
+    from smara.database.sqlite import SqliteDatabase
+
+    path = settings.db if settings.db is not None else str(default_store())
+    path = path.removeprefix("sqlite:///") if path.startswith("sqlite:///") else path
+    return SqliteDatabase(
+        path if path == ":memory:" else os.path.expanduser(path), settings.durability, settings.busy_timeout_seconds, vfs
+    )
+
+
+def _scope(projects: Projects, settings: Settings) -> Scope:
+    name = settings.project or (AUTO_PROJECT if settings.db is None else DEFAULT_PROJECT)
+    if name != AUTO_PROJECT:
+        return projects.named(name)
+    repository = find_repository(os.getcwd())
+    return projects.of_repository(repository) if repository else projects.named(DEFAULT_PROJECT)

@@ -1,0 +1,1 @@
+"""What was said: threads and messages, kept verbatim, compacted only for showing."""

@@ -1,0 +1,209 @@
+"""Appending: one transaction that stores, numbers and indexes messages, or does nothing.
+
+When it returns, the messages are durable and can be found. It is safe to repeat for
+messages with a ``client_id``: the same id in the same thread is stored once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from smara.core.ids import IdMaker
+from smara.core.storable import from_storable
+from smara.database.database import Session
+from smara.database.fulltext import IndexRow, row_of
+from smara.errors import ConflictError, NotFoundError
+from smara.messages.layout import unpack
+from smara.messages.models import Message
+from smara.messages.prepare import Prepared, analyze_chunks
+from smara.messages.store import MessageStore
+
+_KNOWN_WORDS_LIMIT = 200_000
+
+
+class Appended(NamedTuple):
+    """What an append did, in the order of what was given."""
+
+    messages: list[Message]
+    stored: int
+    repeated: int
+
+
+class Appender:
+    """Writes prepared messages into one project."""
+
+    def __init__(self, store: MessageStore, new_id: IdMaker) -> None:
+        self._store = store
+        self._new_id = new_id
+        self._known_words: set[str] = set()
+
+    def append(
+        self,
+        thread_row: Sequence[Any],
+        prepared: Sequence[Prepared],
+        now_ms: int,
+        wanted_resource: str | None = None,
+        may_differ: bool = False,
+    ) -> Appended:
+        """Append to the thread of ``thread_row`` (see ``Threads.row_for``), making it on first use.
+
+        A ``client_id`` that is known already is not stored again; when its text differs,
+        ``ConflictError``, unless ``may_differ``.
+        """
+        thread_id = thread_row[0]
+        fresh_words: list[str] = []
+        with self._store.database.write() as session:
+            thread_no, resource_id, last_seq = self._thread(session, thread_row, now_ms)
+            if wanted_resource is not None and wanted_resource != resource_id:
+                raise ConflictError(
+                    f"Thread {thread_id!r} belongs to resource {resource_id!r}, not {wanted_resource!r}; nothing was "
+                    "stored. Leave resource_id out, or use another thread.",
+                    thread_id=thread_id,
+                )
+            known = self._repeated(session, thread_no, prepared, may_differ)
+            fresh = _first_of_each(prepared, known)
+            messages = self._insert(session, thread_no, last_seq, thread_id, resource_id, fresh, now_ms)
+            if fresh:
+                fresh_words = self._add_words(session, fresh)
+        self._remember(fresh_words)
+        return Appended(_in_given_order(prepared, messages, known), len(messages), len(prepared) - len(messages))
+
+    def reindex(self, session: Session, no: int, message: Message, packed: Prepared) -> None:
+        """Put the new terms of a message that has grown in the place of the old ones."""
+        thread_no = self._store.thread_no(session, message.thread_id) or 0
+        fulltext = self._store.database.fulltext
+        before = analyze_chunks(message.raw_content)
+        fulltext.remove(session, no)
+        fulltext.add(
+            session,
+            [
+                IndexRow(row_of(no, chunk), terms.prose, terms.code, self._store.scope.project_no, thread_no,
+                         message.resource_id, message.role)
+                for chunk, terms in enumerate(packed.chunks)
+            ],
+        )  # fmt: skip
+        self._store.grow_thread(
+            session,
+            thread_no,
+            (
+                0,
+                packed.token_count - message.token_count,
+                len(packed.chunks) - len(before),
+                sum(terms.length for terms in packed.chunks) - sum(terms.length for terms in before),
+            ),
+        )
+        self._add_words(session, [packed])
+
+    def _thread(self, session: Session, thread_row: Sequence[Any], now_ms: int) -> tuple[int, str, int]:
+        locked = self._store.lock_thread(session, thread_row[0], now_ms)
+        if locked is None:
+            self._store.insert_thread(session, thread_row)
+            locked = self._store.lock_thread(session, thread_row[0], now_ms)
+        if locked is None:
+            raise NotFoundError(f"Thread {thread_row[0]!r} vanished while it was written to. Try again.")
+        return int(locked[0]), str(locked[1]), int(locked[2])
+
+    def _repeated(
+        self, session: Session, thread_no: int, prepared: Sequence[Prepared], may_differ: bool
+    ) -> dict[str | None, Message]:
+        given = {item.client_id: item for item in prepared if item.client_id is not None}
+        if not given:
+            return {}
+        known_ids = self._store.known_client_ids(session, thread_no, list(given))
+        if not known_ids:
+            return {}
+        found: dict[str | None, Message] = {}
+        ordered = sorted(known_ids)
+        for start in range(0, len(ordered), 500):
+            found.update(self._store.by_client_ids(session, thread_no, ordered[start : start + 500]))
+        for client_id, message in found.items():
+            if not may_differ and client_id in given and message.raw_content != from_storable(given[client_id].raw_content):
+                raise ConflictError(
+                    f"A message with client_id {client_id!r} is stored already, with another text. "
+                    "Use a new client_id; nothing was changed.",
+                    client_id=client_id,
+                    message_id=message.id,
+                )
+        return found
+
+    def _insert(
+        self, session: Session, thread_no: int, last_seq: int, thread_id: str, resource_id: str,
+        fresh: Sequence[Prepared], now_ms: int,
+    ) -> list[Message]:  # fmt: skip
+        if not fresh:
+            return []
+        project_no = self._store.scope.project_no
+        rows: list[tuple[Any, ...]] = []
+        index: list[IndexRow] = []
+        messages: list[Message] = []
+        for seq, (no, item) in enumerate(zip(self._store.next_numbers(session, len(fresh)), fresh, strict=True), last_seq + 1):
+            message_id = self._new_id()
+            created_at = now_ms if item.created_at is None else item.created_at
+            rows.append(
+                (no, thread_no, seq, message_id, item.role, item.raw_content, item.layout, item.token_count,
+                 item.token_method, item.client_id, item.task_id, created_at, item.metadata)
+            )  # fmt: skip
+            for chunk, terms in enumerate(item.chunks):
+                index.append(
+                    IndexRow(row_of(no, chunk), terms.prose, terms.code, project_no, thread_no, resource_id, item.role)
+                )
+            messages.append(_as_message(item, message_id, thread_id, resource_id, seq, created_at))
+        self._store.insert_messages(session, rows)
+        self._store.database.fulltext.add(session, index)
+        self._store.grow_thread(
+            session,
+            thread_no,
+            (
+                len(fresh),
+                sum(item.token_count for item in fresh),
+                len(index),
+                sum(terms.length for item in fresh for terms in item.chunks),
+            ),
+        )
+        return messages
+
+    def _add_words(self, session: Session, fresh: Sequence[Prepared]) -> list[str]:
+        known = self._known_words
+        words = list(dict.fromkeys(word for item in fresh for word in item.words if word not in known))
+        if words:
+            self._store.database.words.add(session, self._store.scope.project_no, words)
+        return words
+
+    def _remember(self, words: Sequence[str]) -> None:
+        """Only after the commit: a word that was rolled back must be written next time."""
+        if len(self._known_words) > _KNOWN_WORDS_LIMIT:
+            self._known_words = set()
+        self._known_words.update(words)
+
+
+def _in_given_order(
+    prepared: Sequence[Prepared], stored: Sequence[Message], known: dict[str | None, Message]
+) -> list[Message]:
+    by_client = {**known, **{message.client_id: message for message in stored if message.client_id is not None}}
+    without_id = (message for message in stored if message.client_id is None)
+    return [next(without_id) if item.client_id is None else by_client[item.client_id] for item in prepared]
+
+
+def _first_of_each(prepared: Sequence[Prepared], known: dict[str | None, Message]) -> list[Prepared]:
+    seen: set[str] = set()
+    fresh = []
+    for item in prepared:
+        if item.client_id is not None:
+            if item.client_id in known or item.client_id in seen:
+                continue
+            seen.add(item.client_id)
+        fresh.append(item)
+    return fresh
+
+
+def _as_message(item: Prepared, message_id: str, thread_id: str, resource_id: str, seq: int, created_at: int) -> Message:
+    import json
+
+    raw = from_storable(item.raw_content)
+    return Message(
+        id=message_id, thread_id=thread_id, resource_id=resource_id, seq=seq, role=item.role, raw_content=raw,
+        parts=unpack(raw, item.layout), token_count=item.token_count, token_method=item.token_method,
+        created_at=created_at, client_id=item.client_id, task_id=item.task_id,
+        metadata=json.loads(item.metadata) if item.metadata else {},
+    )  # fmt: skip

@@ -1,0 +1,312 @@
+"""Compaction: old messages are shown as summaries; nothing that was said is changed.
+
+A thread with 30 whole messages has its oldest 10 summarized (level 1); summaries 90
+messages back are folded together, three to one (level 2). The raw text stays stored and
+searchable at every level, and every compaction can be undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from smara.core import log
+from smara.core.clock import Clock
+from smara.core.ids import IdMaker
+from smara.core.scope import require_id
+from smara.core.storable import from_storable, to_storable
+from smara.database.database import Row, Session
+from smara.errors import NotFoundError
+from smara.messages.models import Compaction, Message
+from smara.messages.store import MessageStore
+from smara.messages.summarize import Summarizer
+from smara.secrets import redact
+
+FOLD = 3
+"""How many level-1 summaries one level-2 summary stands for."""
+
+_COLUMNS = "no, id, level, start_seq, end_seq, message_count, summary, code, method, created_at, undone_at"
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a compaction did."""
+
+    compactions: tuple[Compaction, ...]
+    messages_compacted: int
+    messages_whole: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRules:
+    """When to compact; see the settings of the same names."""
+
+    after_messages: int = 30
+    archive_after_messages: int = 90
+    run_messages: int = 10
+
+
+def runs_due(whole: Sequence[int], after_messages: int, run_messages: int) -> list[tuple[int, int]]:
+    """The runs to summarize, as (first, last) sequence numbers, oldest first.
+
+    A run is taken while at least ``after_messages`` are whole, and never spans a gap.
+
+    >>> runs_due(range(1, 31), 30, 10)
+    [(1, 10)]
+    >>> runs_due(range(1, 41), 30, 10)
+    [(1, 10), (11, 20)]
+    >>> runs_due(range(1, 30), 30, 10)
+    []
+    """
+    found: list[tuple[int, int]] = []
+    left = list(whole)
+    while left and len(left) >= max(after_messages, 1):
+        run = _unbroken(left[:run_messages])
+        found.append((run[0], run[-1]))
+        left = left[len(run) :]
+    return found
+
+
+def folds_due(level_1: Sequence[tuple[int, int]], last_seq: int, archive_after: int) -> list[tuple[int, int]]:
+    """The stretches of three adjacent level-1 runs that lie ``archive_after`` messages back.
+
+    >>> folds_due([(1, 10), (11, 20), (21, 30)], 120, 90)
+    [(1, 30)]
+    >>> folds_due([(1, 10), (11, 20), (21, 30)], 119, 90)
+    []
+    """
+    old = [run for run in level_1 if run[1] <= last_seq - archive_after]
+    found: list[tuple[int, int]] = []
+    at = 0
+    while at + FOLD <= len(old):
+        group = old[at : at + FOLD]
+        if all(left[1] + 1 == right[0] for left, right in zip(group, group[1:], strict=False)):
+            found.append((group[0][0], group[-1][1]))
+            at += FOLD
+        else:
+            at += 1
+    return found
+
+
+def _unbroken(seqs: Sequence[int]) -> Sequence[int]:
+    for position in range(1, len(seqs)):
+        if seqs[position] != seqs[position - 1] + 1:
+            return seqs[:position]
+    return seqs
+
+
+class _TakenByAnotherError(Exception):
+    """Another process compacted the same messages first; the transaction is undone."""
+
+
+class Compactions:
+    """Compacts the threads of one project, by trigger or by command."""
+
+    def __init__(
+        self, store: MessageStore, summarizer: Summarizer, clock: Clock, new_id: IdMaker, rules: CompactionRules
+    ) -> None:
+        self._store = store
+        self._summarizer = summarizer
+        self._clock = clock
+        self._new_id = new_id
+        self._rules = rules
+
+    def compact_when_due(self, thread_id: str, last_seq: int | None = None) -> Compacted:
+        """Compact what the rules say is old enough; nothing when nothing is."""
+        if last_seq is not None and last_seq < self._rules.after_messages:
+            return Compacted((), 0, last_seq)
+        return self._compact(thread_id, self._rules.after_messages)
+
+    def compact(self, thread_id: str, keep: int = 0) -> Compacted:
+        """Compact every whole message but the newest ``keep``, now."""
+        return self._compact(thread_id, 1, keep, undone_too=True)
+
+    def end_session(self, thread_id: str) -> Compacted:
+        """What a session's end calls: compact the full runs that are left, keep the rest whole."""
+        return self._compact(thread_id, self._rules.run_messages)
+
+    def _compact(self, thread_id: str, after_messages: int, keep: int = 0, undone_too: bool = False) -> Compacted:
+        thread_no, last_seq, whole = self._whole(thread_id, undone_too)
+        due = whole[: len(whole) - keep] if keep else whole
+        made = [
+            compaction
+            for first, last in runs_due(due, after_messages, self._rules.run_messages)
+            if (compaction := self._attempt(thread_no, 1, first, last))
+        ]
+        level_1 = self._level_1(thread_no)
+        folded = [
+            compaction
+            for first, last in folds_due(level_1, last_seq, self._rules.archive_after_messages)
+            if (compaction := self._attempt(thread_no, 2, first, last))
+        ]
+        compacted = sum(compaction.message_count for compaction in made)
+        if made or folded:
+            log.event("thread.compacted", thread=thread_id, messages=compacted, folded=len(folded))
+        return Compacted((*made, *folded), compacted, len(whole) - compacted)
+
+    def _whole(self, thread_id: str, undone_too: bool) -> tuple[int, int, list[int]]:
+        """The thread's number, its last sequence number, and those of its whole messages.
+
+        Messages whose compaction a person undid lie before a later one; only an explicit
+        command compacts them again.
+        """
+        with self._store.database.read() as session:
+            row = session.one(
+                self._store.sql("SELECT no, last_seq FROM threads WHERE project_no = :project AND id = ?"),
+                (require_id(thread_id, "thread_id"),),
+            )
+            if row is None:
+                raise NotFoundError(f"There is no thread {thread_id!r} in this project.", thread_id=thread_id)
+            rows = session.all(
+                self._store.sql(
+                    "SELECT seq FROM messages WHERE project_no = :project AND thread_no = ?"
+                    " AND compaction_no IS NULL AND seq > coalesce((SELECT max(end_seq) FROM compactions"
+                    "   WHERE project_no = :project AND thread_no = ?), 0) ORDER BY seq"
+                ),
+                (row[0], 0 if undone_too else row[0]),
+            )
+        return int(row[0]), int(row[1]), [int(found[0]) for found in rows]
+
+    def _level_1(self, thread_no: int) -> list[tuple[int, int]]:
+        with self._store.database.read() as session:
+            rows = session.all(
+                self._store.sql(
+                    "SELECT start_seq, end_seq FROM compactions WHERE project_no = :project AND thread_no = ?"
+                    " AND level = 1 AND parent_no IS NULL AND undone_at IS NULL ORDER BY start_seq"
+                ),
+                (thread_no,),
+            )
+        return [(int(row[0]), int(row[1])) for row in rows]
+
+    def _attempt(self, thread_no: int, level: int, first: int, last: int) -> Compaction | None:
+        """Summarize a stretch and write it down; ``None`` when another process was faster."""
+        compaction = self._made(self._messages(thread_no, first, last), level)
+        try:
+            (self._summarize if level == 1 else self._fold)(thread_no, compaction)
+        except _TakenByAnotherError:
+            return None
+        return compaction
+
+    def _summarize(self, thread_no: int, compaction: Compaction) -> None:
+        first, last = compaction.start_seq, compaction.end_seq
+        with self._store.database.write() as session:
+            no = self._insert(session, thread_no, compaction)
+            taken = session.run(
+                self._store.sql(
+                    "UPDATE messages SET compaction_no = ?"
+                    " WHERE project_no = :project AND thread_no = ? AND seq BETWEEN ? AND ? AND compaction_no IS NULL"
+                ),
+                (no, thread_no, first, last),
+            )
+            if taken != compaction.message_count:
+                raise _TakenByAnotherError
+
+    def _fold(self, thread_no: int, compaction: Compaction) -> None:
+        """Level-1 summaries become the children of one; they stay, for undo."""
+        first, last = compaction.start_seq, compaction.end_seq
+        with self._store.database.write() as session:
+            no = self._insert(session, thread_no, compaction)
+            children = session.run(
+                self._store.sql(
+                    "UPDATE compactions SET parent_no = ? WHERE project_no = :project AND thread_no = ? AND level = 1"
+                    " AND parent_no IS NULL AND undone_at IS NULL AND start_seq >= ? AND end_seq <= ?"
+                ),
+                (no, thread_no, first, last),
+            )
+            if children != FOLD:
+                raise _TakenByAnotherError
+            session.run(
+                self._store.sql(
+                    "UPDATE messages SET compaction_no = ? WHERE project_no = :project AND thread_no = ?"
+                    " AND seq BETWEEN ? AND ?"
+                ),
+                (no, thread_no, first, last),
+            )
+
+    def _messages(self, thread_no: int, first: int, last: int) -> list[Message]:
+        with self._store.database.read() as session:
+            return self._store.between(session, thread_no, first - 1, last + 1, last - first + 1)
+
+    def _made(self, messages: Sequence[Message], level: int) -> Compaction:
+        summary = self._summarizer.summarize(messages, level)
+        return Compaction(
+            id=self._new_id(), level=level, start_seq=messages[0].seq, end_seq=messages[-1].seq,
+            message_count=len(messages), summary=redact(summary.text).text, code=redact(summary.code).text,
+            method=self._summarizer.method, created_at=self._clock.now_ms(),
+        )  # fmt: skip
+
+    def _insert(self, session: Session, thread_no: int, compaction: Compaction) -> int:
+        row = session.one(
+            self._store.sql(
+                "INSERT INTO compactions (project_no, thread_no, id, level, start_seq, end_seq, message_count, summary,"
+                " code, method, created_at) VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING no"
+            ),
+            (
+                thread_no, compaction.id, compaction.level, compaction.start_seq, compaction.end_seq,
+                compaction.message_count, to_storable(compaction.summary), to_storable(compaction.code),
+                compaction.method, compaction.created_at,
+            ),
+        )  # fmt: skip
+        if row is None:
+            raise AssertionError("an insert with RETURNING gave no row")
+        return int(row[0])
+
+    def list(self, thread_id: str) -> list[Compaction]:
+        """The compactions of a thread, oldest first, folded and undone ones included."""
+        with self._store.database.read() as session:
+            rows = session.all(
+                self._store.sql(
+                    f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND thread_no ="
+                    " (SELECT no FROM threads WHERE project_no = :project AND id = ?) ORDER BY start_seq, no"
+                ),
+                (require_id(thread_id, "thread_id"),),
+            )
+        return [_compaction(row) for row in rows]
+
+    def undo(self, compaction_id: str) -> Compaction:
+        """Show the messages of a compaction as before; safe to repeat.
+
+        A level-2 compaction gives way to the level-1 summaries it was made of.
+        """
+        with self._store.database.write() as session:
+            row = session.one(
+                self._store.sql(f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND id = ?"),
+                (compaction_id,),
+            )
+            if row is None:
+                raise NotFoundError(f"There is no compaction {compaction_id!r} in this project.", id=compaction_id)
+            if row[10] is None:
+                self._undo(session, int(row[0]))
+        return self._get(compaction_id)
+
+    def _undo(self, session: Session, no: int) -> None:
+        session.run(
+            self._store.sql(
+                "UPDATE messages SET compaction_no = (SELECT c.no FROM compactions c WHERE c.parent_no = ?"
+                " AND messages.seq BETWEEN c.start_seq AND c.end_seq) WHERE project_no = :project AND compaction_no = ?"
+            ),
+            (no, no),
+        )
+        session.run(
+            self._store.sql("UPDATE compactions SET parent_no = NULL WHERE project_no = :project AND parent_no = ?"), (no,)
+        )
+        session.run(
+            self._store.sql("UPDATE compactions SET undone_at = ? WHERE project_no = :project AND no = ?"),
+            (self._clock.now_ms(), no),
+        )
+
+    def _get(self, compaction_id: str) -> Compaction:
+        with self._store.database.read() as session:
+            row = session.one(
+                self._store.sql(f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND id = ?"),
+                (compaction_id,),
+            )
+        if row is None:
+            raise NotFoundError(f"There is no compaction {compaction_id!r} in this project.", id=compaction_id)
+        return _compaction(row)
+
+
+def _compaction(row: Row) -> Compaction:
+    return Compaction(
+        row[1], row[2], row[3], row[4], row[5], from_storable(row[6]), from_storable(row[7]), row[8], row[9], row[10]
+    )

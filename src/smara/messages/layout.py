@@ -1,0 +1,122 @@
+"""Parts to text and back.
+
+A message is stored as one text and, unless it is plain words, a *layout* that says where
+in the text each part lies. Nothing is stored twice, and reading gives back the parts
+exactly: a tool call's arguments are cut out of the text by their lengths.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from smara.errors import InvalidInputError
+from smara.messages.models import PART_TYPES, Part, plain
+
+_BETWEEN = "\n\n"
+_DEPTH_LIMIT = 200
+_EXTRA_FIELDS = ("name", "call_id", "media_type", "uri", "size_bytes")
+
+
+def parts_of(content: str | Sequence[Part] | Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
+    """The parts of a content given by a caller: a text, or a list of parts or of dicts."""
+    if isinstance(content, str):
+        return (Part("text", content),)
+    if not isinstance(content, Sequence):
+        raise InvalidInputError(
+            f"content must be a text or a list of parts, not {type(content).__name__}. Pass a string."
+        )
+    return tuple(part if isinstance(part, Part) else _part_from(part) for part in content)
+
+
+def _part_from(fields: Mapping[str, Any]) -> Part:
+    if not isinstance(fields, Mapping):
+        raise InvalidInputError(f"a part must be a Part or a dict, not {type(fields).__name__}.")
+    known = {name: fields[name] for name in Part.__slots__ if name in fields}
+    if known.get("type") not in PART_TYPES:
+        raise InvalidInputError(f"a part's type must be one of {', '.join(PART_TYPES)}; got {known.get('type')!r}.")
+    if not isinstance(known.get("text", ""), str):
+        raise InvalidInputError("a part's text must be a string.")
+    return Part(**known)
+
+
+def pack(parts: Sequence[Part]) -> tuple[str, str | None]:
+    """The text of parts, and their layout; no layout for one part of plain text."""
+    if len(parts) == 1 and parts[0].type == "text":
+        return parts[0].text, None
+    try:
+        texts = [part.render() for part in parts]
+    except RecursionError:
+        raise InvalidInputError("A tool call's arguments are nested too deeply. Pass them as JSON text.") from None
+    layout = [_entry(part, text) for part, text in zip(parts, texts, strict=True)]
+    return _BETWEEN.join(texts), json.dumps(layout, separators=(",", ":"))
+
+
+def _entry(part: Part, text: str) -> dict[str, Any]:
+    entry: dict[str, Any] = {"t": part.type, "n": len(text)}
+    entry.update({name: value for name in _EXTRA_FIELDS if (value := getattr(part, name)) is not None})
+    if part.is_error:
+        entry["is_error"] = True
+    if part.type == "tool_call":
+        entry["arguments"] = _argument_lengths(part.arguments)
+    elif part.type in ("image", "file"):
+        entry["caption"] = len(part.text)
+    return entry
+
+
+def _argument_lengths(arguments: Any) -> Any:
+    """For each argument its name, whether it is a text, and how long it is written."""
+    if isinstance(arguments, Mapping):
+        return [[str(key), isinstance(value, str), len(plain(value))] for key, value in arguments.items()]
+    return None if arguments is None else [isinstance(arguments, str)]
+
+
+def unpack(text: str, layout: str | None) -> tuple[Part, ...]:
+    """The parts that were packed."""
+    if layout is None:
+        return (Part("text", text),)
+    found: list[Part] = []
+    at = 0
+    for entry in json.loads(layout):
+        piece = text[at : at + entry["n"]]
+        at += entry["n"] + len(_BETWEEN)
+        found.append(_part(entry, piece))
+    return tuple(found)
+
+
+def _part(entry: Mapping[str, Any], piece: str) -> Part:
+    extras = {name: entry[name] for name in _EXTRA_FIELDS if name in entry}
+    kind = entry["t"]
+    words = piece if kind in ("text", "reasoning", "tool_result") else ""
+    if kind in ("image", "file") and entry["caption"]:
+        words = piece[-entry["caption"] :]
+    arguments = None
+    if kind == "tool_call":
+        arguments = _arguments(entry["arguments"], piece.removeprefix(f"[tool: {entry.get('name', 'tool')}]")[1:])
+    return Part(kind, words, arguments=arguments, is_error=entry.get("is_error", False), **extras)
+
+
+def _arguments(lengths: Any, written: str) -> Any:
+    if lengths is None:
+        return None
+    if lengths and isinstance(lengths[0], bool):
+        return written if lengths[0] else json.loads(written)
+    found: dict[str, Any] = {}
+    at = 0
+    for key, is_text, length in lengths:
+        at += len(key) + 2
+        value = written[at : at + length]
+        found[key] = value if is_text else json.loads(value)
+        at += length + 1
+    return found
+
+
+def dump(value: Mapping[str, Any], what: str) -> str:
+    """Metadata as JSON text; a clear error for what JSON cannot hold."""
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except RecursionError:
+        raise InvalidInputError(f"{what} is nested too deeply. Keep it under {_DEPTH_LIMIT} levels.") from None
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{what} cannot be written as JSON: {error}. Use texts, numbers, lists, dicts.") from None

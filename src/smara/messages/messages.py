@@ -1,0 +1,215 @@
+"""Messages: add them, read them, in windows or as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from smara.core import log
+from smara.core.clock import Clock
+from smara.core.scope import require_id
+from smara.core.tokens import TokenCounter
+from smara.errors import InvalidInputError, NotFoundError, SmaraError
+from smara.messages.append import Appended, Appender
+from smara.messages.compaction import Compactions
+from smara.messages.models import Message, NewMessage, NewThread, Part, Role
+from smara.messages.prepare import Prepared, as_new_message, pack_again, prepare
+from smara.messages.store import MessageStore
+from smara.messages.threads import Threads
+
+BATCH = 500
+_ALL = 2**62
+
+
+class Messages:
+    """The messages of one project."""
+
+    def __init__(
+        self, store: MessageStore, threads: Threads, appender: Appender, compactions: Compactions,
+        counter: TokenCounter, clock: Clock, max_message_bytes: int, compact_every_messages: int,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._threads = threads
+        self._appender = appender
+        self._compactions = compactions
+        self._counter = counter
+        self._clock = clock
+        self._max_message_bytes = max_message_bytes
+        self._compact_every = compact_every_messages
+
+    def add(
+        self,
+        *,
+        thread_id: str,
+        role: Role,
+        content: str | Sequence[Part] | Sequence[Mapping[str, Any]],
+        client_id: str | None = None,
+        created_at: int | None = None,
+        task_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        resource_id: str | None = None,
+    ) -> Message:
+        """Append one message; the thread is made on first use.
+
+        When this returns, the message survives a killed process (and a power cut, with
+        ``durability="full"``) and can be found. Safe to repeat with a ``client_id``.
+        """
+        new = NewMessage(role, content, client_id, created_at, task_id, metadata or {})  # type: ignore[arg-type]  # checked by prepare
+        prepared = prepare(new, self._counter, self._max_message_bytes)
+        return self._append(NewThread(thread_id, resource_id), [prepared]).messages[0]
+
+    def add_many(
+        self,
+        *,
+        thread_id: str,
+        messages: Iterable[NewMessage | Mapping[str, Any]],
+        resource_id: str | None = None,
+    ) -> list[Message]:
+        """Append many messages, in order, 500 to a transaction; each transaction happens whole or not at all.
+
+        Every message is checked before its batch is written: one that is refused stores
+        nothing of that batch, and the error says which.
+        """
+        found: list[Message] = []
+        stream = iter(messages)
+        thread = NewThread(thread_id, resource_id)
+        while batch := list(islice(stream, BATCH)):
+            found += self.append_batch(thread, batch, first=len(found)).messages
+        return found
+
+    def append_batch(
+        self, thread: NewThread, batch: Sequence[NewMessage | Mapping[str, Any]], first: int = 0, may_differ: bool = False
+    ) -> Appended:
+        """Append one batch in one transaction; what importers use. ``first`` numbers errors."""
+        prepared: list[Prepared] = []
+        for position, value in enumerate(batch, first):
+            try:
+                prepared.append(prepare(as_new_message(value), self._counter, self._max_message_bytes))
+            except InvalidInputError as error:
+                raise InvalidInputError(f"Message {position}: {error}", position=position, **error.facts) from None
+        return self._append(thread, prepared, may_differ)
+
+    def _append(self, thread: NewThread, prepared: Sequence[Prepared], may_differ: bool = False) -> Appended:
+        now = self._clock.now_ms()
+        row = self._threads.row_for(thread)
+        if not prepared:
+            return Appended([], 0, 0)
+        appended = self._appender.append(row, prepared, now, thread.resource_id, may_differ)
+        self._compact_when_due(thread.id, appended)
+        return appended
+
+    def _compact_when_due(self, thread_id: str, appended: Appended) -> None:
+        """Every so many messages; trouble here must not fail a message that is already stored."""
+        if not self._compact_every or not appended.stored:
+            return
+        last = appended.messages[-1].seq
+        if last // self._compact_every == (last - appended.stored) // self._compact_every:
+            return
+        try:
+            self._compactions.compact_when_due(thread_id, last)
+        except SmaraError as error:
+            log.warning("compaction.failed", thread=thread_id, error=error.code)
+
+    def get(self, message_id: str) -> Message:
+        """The message, or ``NotFoundError``."""
+        found = self.find(message_id)
+        if found is None:
+            raise NotFoundError(
+                f"There is no message {message_id!r} in this project. Search for its words, or list its thread.",
+                message_id=message_id,
+            )
+        return found
+
+    def find(self, message_id: str) -> Message | None:
+        """The message, or ``None``."""
+        with self._store.database.read() as session:
+            found = self._store.find_message(session, message_id)
+        return found[1] if found else None
+
+    def list(
+        self, *, thread_id: str, limit: int | None = None, after: int | None = None, before: int | None = None
+    ) -> list[Message]:
+        """Messages of a thread, oldest first.
+
+        With ``limit``, the newest that many; with ``after`` (a sequence number), the first
+        that many behind it. A thread that does not exist has no messages.
+        """
+        if limit is not None and limit < 0:
+            raise InvalidInputError(f"limit must not be negative; got {limit}.")
+        newest_first = limit is not None and after is None
+        with self._store.database.read() as session:
+            thread_no = self._store.thread_no(session, require_id(thread_id, "thread_id"))
+            if thread_no is None:
+                return []
+            found = self._store.between(
+                session, thread_no, after or 0, before if before is not None else _ALL,
+                limit if limit is not None else _ALL, newest_first,
+            )  # fmt: skip
+        return found[::-1] if newest_first else found
+
+    def stream(self, *, thread_id: str, after: int = 0) -> Iterator[Message]:
+        """Every message of a thread, oldest first, a few hundred in memory at a time.
+
+        No transaction is held open between pages, so a slow reader holds nobody up.
+        """
+        while page := self.list(thread_id=thread_id, limit=BATCH, after=after):
+            yield from page
+            after = page[-1].seq
+
+    def last_tokens(self, *, thread_id: str, tokens: int, before: int | None = None) -> list[Message]:
+        """The newest messages that fit a token budget together, oldest first.
+
+        The newest message is always included, whatever its size.
+        """
+        found: list[Message] = []
+        used = 0
+        while page := self.list(thread_id=thread_id, limit=100, before=before):
+            for message in reversed(page):
+                if found and used + message.token_count > tokens:
+                    return found[::-1]
+                used += message.token_count
+                found.append(message)
+            before = page[0].seq
+        return found[::-1]
+
+    def around(self, message_id: str, *, before: int = 2, after: int = 2) -> list[Message]:
+        """A message with its neighbors in the thread, oldest first."""
+        center = self.get(message_id)
+        return self.list(
+            thread_id=center.thread_id, after=max(0, center.seq - before - 1), before=center.seq + after + 1,
+            limit=before + after + 1,
+        )  # fmt: skip
+
+    def seal(self, *, thread_id: str, up_to_seq: int | None = None) -> int:
+        """Seal messages up to a sequence number (all, when none is given); how many were newly sealed.
+
+        Content that arrives later for a sealed message becomes a message of its own.
+        """
+        with self._store.database.write() as session:
+            thread_no = self._store.thread_no(session, require_id(thread_id, "thread_id"))
+            if thread_no is None:
+                return 0
+            return self._store.seal(session, thread_no, up_to_seq if up_to_seq is not None else _ALL, self._clock.now_ms())
+
+    def extend(self, message_id: str, content: str | Sequence[Part]) -> Message:
+        """Add parts to a message that is still arriving; a sealed one goes on in a new message.
+
+        The new message's metadata names the one it ``continues``.
+        """
+        with self._store.database.write() as session:
+            found = self._store.find_message(session, message_id)
+            if found is None:
+                raise NotFoundError(f"There is no message {message_id!r} in this project.", message_id=message_id)
+            no, message = found
+            packed = pack_again(message.parts, content, self._counter, self._max_message_bytes)
+            values = (packed.raw_content, packed.layout, packed.token_count, packed.token_method)
+            is_extended = self._store.replace_content(session, no, values)
+            if is_extended:
+                self._appender.reindex(session, no, message, packed)
+        if is_extended:
+            return self.get(message_id)
+        return self.add(
+            thread_id=message.thread_id, role=message.role, content=content, task_id=message.task_id,
+            metadata={"continues": message.id},
+        )  # fmt: skip

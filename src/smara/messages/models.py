@@ -1,0 +1,207 @@
+"""What was said: the values of the messages room.
+
+A message is kept as *parts* (text, tool call, tool result, reasoning, placeholders
+for images and files). Its ``raw_content`` is the plain text of those parts, after
+redaction, and never changes afterwards. ``search_text`` is what the index holds and
+``injection_text`` what a model is shown; compaction changes only the latter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+Role = Literal["user", "assistant", "system", "tool"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+PartType = Literal["text", "tool_call", "tool_result", "reasoning", "image", "file"]
+PART_TYPES: tuple[PartType, ...] = get_args(PartType)
+
+ThreadKind = Literal["conversation", "subagent", "compaction"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One piece of a message.
+
+    ``text`` is the words of a text, reasoning or tool result part, and the caption of
+    a placeholder. ``name`` is a tool's or a file's name, ``call_id`` ties a result to
+    its call, ``arguments`` are a tool call's arguments.
+    """
+
+    type: PartType
+    text: str = ""
+    name: str | None = None
+    call_id: str | None = None
+    arguments: Any = None
+    is_error: bool = False
+    media_type: str | None = None
+    uri: str | None = None
+    size_bytes: int | None = None
+
+    def render(self) -> str:
+        """The part as plain text, the form in which it is stored and searched."""
+        if self.type in ("text", "reasoning", "tool_result"):
+            return self.text
+        if self.type == "tool_call":
+            return render_tool_call(self.name or "tool", self.arguments)
+        label = self.name or self.uri or self.media_type or "unnamed"
+        return f"[{self.type}: {label}]" + (f" {self.text}" if self.text else "")
+
+
+def render_tool_call(name: str, arguments: Any) -> str:
+    """A tool call as text: its name, then one line per argument."""
+    if isinstance(arguments, Mapping):
+        lines = [f"{key}: {plain(value)}" for key, value in arguments.items()]
+    elif arguments is None:
+        lines = []
+    else:
+        lines = [plain(arguments)]
+    return "\n".join([f"[tool: {name}]", *lines])
+
+
+def plain(value: Any) -> str:
+    """A value as text: a text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message on its way in.
+
+    ``client_id`` makes appending safe to repeat: the same id in the same thread is
+    stored once. ``created_at`` is in milliseconds since the epoch; left out, it is now.
+    """
+
+    role: Role
+    content: str | Sequence[Part]
+    client_id: str | None = None
+    created_at: int | None = None
+    task_id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NewThread:
+    """A thread on its way in; only the id is needed."""
+
+    id: str
+    resource_id: str | None = None
+    title: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    kind: ThreadKind = "conversation"
+    parent_id: str | None = None
+    created_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A conversation, and what is known about it without reading it."""
+
+    id: str
+    resource_id: str
+    kind: ThreadKind
+    parent_id: str | None
+    title: str | None
+    metadata: Mapping[str, Any]
+    created_at: int
+    updated_at: int
+    message_count: int
+    token_count: int
+
+    @property
+    def active_task_id(self) -> str | None:
+        """The task that is being worked on in this thread."""
+        return self.metadata.get("activeTaskId")
+
+    @property
+    def current_task(self) -> str | None:
+        """What the agent was doing, in words."""
+        return self.metadata.get("currentTask")
+
+    @property
+    def suggested_response(self) -> str | None:
+        """How the agent might go on, in words."""
+        return self.metadata.get("suggestedResponse")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message as it is kept. ``seq`` counts from 1 within its thread, without gaps."""
+
+    id: str
+    thread_id: str
+    resource_id: str
+    seq: int
+    role: Role
+    raw_content: str
+    parts: tuple[Part, ...]
+    token_count: int
+    token_method: str
+    created_at: int
+    client_id: str | None = None
+    task_id: str | None = None
+    sealed_at: int | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    compaction: Compaction | None = None
+
+    @property
+    def content(self) -> str:
+        """The same as ``raw_content``."""
+        return self.raw_content
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether later content for this message becomes a message of its own."""
+        return self.sealed_at is not None
+
+    @property
+    def compaction_level(self) -> int:
+        """0 for a message that is shown whole, 1 summarized, 2 archived."""
+        return self.compaction.level if self.compaction else 0
+
+    @property
+    def summary(self) -> str | None:
+        """What stands for this message's run once it is compacted."""
+        return self.compaction.summary if self.compaction else None
+
+    @property
+    def search_text(self) -> str:
+        """The terms under which this message is found: always those of its raw content."""
+        from smara.core.text import analyze
+
+        found = analyze(self.raw_content)
+        return f"{found.prose} {found.code}".strip()
+
+    @property
+    def injection_text(self) -> str:
+        """What a model is shown: the raw content, or the summary once for a compacted run."""
+        if self.compaction is None:
+            return self.raw_content
+        return self.compaction.injection_text if self.seq == self.compaction.start_seq else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A run of messages that is shown as one summary. The messages themselves are untouched."""
+
+    id: str
+    level: int
+    start_seq: int
+    end_seq: int
+    message_count: int
+    summary: str
+    code: str
+    method: str
+    created_at: int
+    undone_at: int | None = None
+
+    @property
+    def injection_text(self) -> str:
+        """The one text that stands for the whole run."""
+        code = f"\n{self.code}" if self.code and self.level == 1 else ""
+        return f"[Compacted {self.message_count} messages] {self.summary}{code}"

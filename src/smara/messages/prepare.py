@@ -1,0 +1,146 @@
+"""From what a caller gives to what is stored: redact, lay out, count, analyze.
+
+All of it happens before the transaction begins, so that the write lock is held only for
+writing. Nothing that was not redacted leaves this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from smara.core.scope import require_id
+from smara.core.storable import to_storable
+from smara.core.text import Analysis, analyze, words
+from smara.core.tokens import TokenCounter
+from smara.errors import InvalidInputError
+from smara.messages.layout import dump, pack, parts_of
+from smara.messages.models import ROLES, NewMessage, Part, Role
+from smara.secrets import redact, redact_value
+
+CHUNK_CHARACTERS = 12_000
+"""A longer text is indexed as several rows: no row outgrows what PostgreSQL can index."""
+
+_FIELDS = frozenset(NewMessage.__slots__)
+_EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999  # years 1 to 9999
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A message ready to be written."""
+
+    role: Role
+    raw_content: str
+    layout: str | None
+    token_count: int
+    token_method: str
+    client_id: str | None
+    task_id: str | None
+    created_at: int | None
+    metadata: str | None
+    chunks: tuple[Analysis, ...]
+    words: Sequence[str]
+
+
+def as_new_message(value: NewMessage | Mapping[str, Any]) -> NewMessage:
+    """A message given as a dict, made a ``NewMessage``; unknown keys are refused by name."""
+    if isinstance(value, NewMessage):
+        return value
+    if not isinstance(value, Mapping):
+        raise InvalidInputError(f"A message must be a dict or a NewMessage, not {type(value).__name__}.")
+    unknown = set(value) - _FIELDS
+    if unknown:
+        raise InvalidInputError(
+            f"Unknown message field {', '.join(sorted(map(str, unknown)))}. Allowed: {', '.join(sorted(_FIELDS))}."
+        )
+    if "role" not in value or "content" not in value:
+        raise InvalidInputError("A message needs a role and a content.")
+    return NewMessage(**value)
+
+
+def prepare(message: NewMessage, counter: TokenCounter, max_bytes: int) -> Prepared:
+    """Check and ready one message; raises ``InvalidInputError`` with what to change."""
+    if message.role not in ROLES:
+        raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {message.role!r}.", role=message.role)
+    raw, layout = pack(redact_parts(parts_of(message.content)))
+    size = len(raw) if raw.isascii() else len(raw.encode("utf-8", "replace"))
+    if size > max_bytes:
+        raise InvalidInputError(
+            f"The message has {size:,} bytes; at most {max_bytes:,} are stored. "
+            "Split it, or raise max_message_bytes. Nothing was stored.",
+            size=size,
+        )
+    counted = counter.count(raw)
+    return Prepared(
+        role=message.role,
+        raw_content=to_storable(raw),
+        layout=layout,
+        token_count=counted.tokens,
+        token_method=counted.method,
+        client_id=None if message.client_id is None else require_id(message.client_id, "client_id"),
+        task_id=None if message.task_id is None else require_id(message.task_id, "task_id"),
+        created_at=check_time(message.created_at),
+        metadata=dump_metadata(message.metadata) if message.metadata else None,
+        chunks=analyze_chunks(raw),
+        words=words(raw),
+    )
+
+
+def redact_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """The parts without their secrets."""
+    return tuple(_redact_part(part) for part in parts)
+
+
+def _redact_part(part: Part) -> Part:
+    text = redact(part.text).text if part.text else part.text
+    if part.arguments is not None:
+        return replace(part, text=text, arguments=redact_value(part.arguments)[0])
+    if part.uri:
+        return replace(part, text=text, uri=redact(part.uri).text)
+    return part if text is part.text else replace(part, text=text)
+
+
+def dump_metadata(metadata: Mapping[str, Any]) -> str:
+    """Metadata as redacted JSON."""
+    if not isinstance(metadata, Mapping):
+        raise InvalidInputError(f"metadata must be a dict, not {type(metadata).__name__}.")
+    return dump(redact_value(dict(metadata))[0], "metadata")
+
+
+def analyze_chunks(text: str) -> tuple[Analysis, ...]:
+    """The terms of a text, in one row or, for a long one, in several."""
+    if len(text) <= CHUNK_CHARACTERS:
+        return (analyze(text),)
+    found = []
+    start = 0
+    while start < len(text):
+        end = start + CHUNK_CHARACTERS
+        if end < len(text):
+            cut = max(text.rfind("\n", start, end), text.rfind(" ", start, end))
+            end = cut if cut > start else end
+        found.append(analyze(text[start:end]))
+        start = end
+    return tuple(found)
+
+
+def check_time(milliseconds: int | None) -> int | None:
+    """A time given by a caller, checked to be one."""
+    if milliseconds is None:
+        return None
+    if not isinstance(milliseconds, int) or isinstance(milliseconds, bool):
+        raise InvalidInputError(f"created_at must be milliseconds since 1970, a whole number; got {milliseconds!r}.")
+    if not _EARLIEST_MS <= milliseconds <= _LATEST_MS:
+        raise InvalidInputError(f"created_at {milliseconds} is not within the years 1 to 9999. Give milliseconds.")
+    return milliseconds
+
+
+def pack_again(
+    parts: Sequence[Part], content: str | Sequence[Part], counter: TokenCounter, max_bytes: int
+) -> Prepared:
+    """A stored message's parts with more behind them; text goes on in the last text part."""
+    more = parts_of(content)
+    if parts and more and parts[-1].type == more[0].type == "text":
+        more = (replace(more[0], text=parts[-1].text + more[0].text), *more[1:])
+        parts = parts[:-1]
+    return prepare(NewMessage("assistant", (*parts, *more)), counter, max_bytes)

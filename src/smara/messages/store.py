@@ -1,0 +1,221 @@
+"""Threads and messages in the database: SQL and the mapping of rows, no decisions.
+
+Every statement names ``:project``, the wall; see ``core.scope``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from smara.core.scope import Scope, walled
+from smara.core.storable import from_storable
+from smara.database.database import Database, Row, Session, marks
+from smara.messages.layout import unpack
+from smara.messages.models import Compaction, Message, Thread
+
+_THREAD_COLUMNS = (
+    "id, resource_id, kind, parent_id, title, metadata, created_at, updated_at, last_seq, tokens"  # as in _thread
+)
+_MESSAGE_COLUMNS = (
+    "m.no, m.id, t.id, t.resource_id, m.seq, m.role, m.raw_content, m.parts, m.token_count, m.token_method,"
+    " m.created_at, m.client_id, m.task_id, m.sealed_at, m.metadata,"
+    " c.id, c.level, c.start_seq, c.end_seq, c.message_count, c.summary, c.code, c.method, c.created_at"
+)
+_MESSAGES = (
+    f"SELECT {_MESSAGE_COLUMNS} FROM messages m JOIN threads t ON t.no = m.thread_no"
+    " LEFT JOIN compactions c ON c.no = m.compaction_no WHERE m.project_no = :project"
+)
+
+
+class MessageStore:
+    """The tables ``threads`` and ``messages`` of one project."""
+
+    def __init__(self, database: Database, scope: Scope) -> None:
+        self.database = database
+        self.scope = scope
+
+    def sql(self, text: str) -> str:
+        """A statement with the wall of this project put in."""
+        return walled(self.scope, text)
+
+    # threads
+
+    def thread_no(self, session: Session, thread_id: str) -> int | None:
+        row = session.one(self.sql("SELECT no FROM threads WHERE project_no = :project AND id = ?"), (thread_id,))
+        return int(row[0]) if row else None
+
+    def lock_thread(self, session: Session, thread_id: str, now_ms: int) -> Row | None:
+        """The thread's number, resource and last sequence number, locked for this transaction."""
+        return session.one(
+            self.sql(
+                "UPDATE threads SET updated_at = ? WHERE project_no = :project AND id = ?"
+                " RETURNING no, resource_id, last_seq"
+            ),
+            (now_ms, thread_id),
+        )
+
+    def insert_thread(self, session: Session, values: Sequence[Any]) -> bool:
+        """Insert (id, resource, kind, parent, title, metadata, created, updated); whether it was new."""
+        return bool(
+            session.run(
+                self.sql(
+                    "INSERT INTO threads"
+                    " (project_no, id, resource_id, kind, parent_id, title, metadata, created_at, updated_at)"
+                    " VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project_no, id) DO NOTHING"
+                ),
+                values,
+            )
+        )
+
+    def grow_thread(self, session: Session, thread_no: int, added: Sequence[int]) -> None:
+        """Add (messages, tokens, index rows, index terms) to a thread's counters."""
+        session.run(
+            self.sql(
+                "UPDATE threads SET last_seq = last_seq + ?, tokens = tokens + ?, index_rows = index_rows + ?,"
+                " index_terms = index_terms + ? WHERE project_no = :project AND no = ?"
+            ),
+            (*added, thread_no),
+        )
+
+    def update_thread(self, session: Session, thread_id: str, title: str | None, metadata: str, now_ms: int) -> None:
+        session.run(
+            self.sql("UPDATE threads SET title = ?, metadata = ?, updated_at = ? WHERE project_no = :project AND id = ?"),
+            (title, metadata, now_ms, thread_id),
+        )
+
+    def find_thread(self, session: Session, thread_id: str) -> Thread | None:
+        row = session.one(
+            self.sql(f"SELECT {_THREAD_COLUMNS} FROM threads WHERE project_no = :project AND id = ?"), (thread_id,)
+        )
+        return _thread(row) if row else None
+
+    def list_threads(
+        self, session: Session, conditions: Sequence[tuple[str, Any]], limit: int | None, offset: int
+    ) -> list[Thread]:
+        where = "".join(f" AND {condition}" for condition, _ in conditions)
+        rows = session.all(
+            self.sql(
+                f"SELECT {_THREAD_COLUMNS} FROM threads WHERE project_no = :project{where}"
+                " ORDER BY updated_at DESC, no DESC LIMIT ? OFFSET ?"
+            ),
+            (*(value for _, value in conditions), limit if limit is not None else 2**31 - 1, offset),
+        )
+        return [_thread(row) for row in rows]
+
+    # messages
+
+    def insert_messages(self, session: Session, rows: Sequence[Sequence[Any]]) -> None:
+        """Rows as (no, thread, seq, id, role, raw, parts, tokens, method, client, task, created, metadata)."""
+        session.run_many(
+            self.sql(
+                "INSERT INTO messages (project_no, no, thread_no, seq, id, role, raw_content, parts, token_count,"
+                " token_method, client_id, task_id, created_at, metadata)"
+                " VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            ),
+            rows,
+        )
+
+    def next_numbers(self, session: Session, count: int) -> Sequence[int]:
+        """Numbers for new messages, reserved for this transaction."""
+        if self.database.kind == "sqlite":
+            row = session.one("SELECT max(no) FROM messages")
+            first = ((row[0] if row else None) or 0) + 1
+            return range(first, first + count)
+        rows = session.all(
+            "SELECT nextval(pg_get_serial_sequence('messages', 'no')) FROM generate_series(1, ?)", (count,)
+        )
+        return [int(row[0]) for row in rows]
+
+    def known_client_ids(self, session: Session, thread_no: int, client_ids: Sequence[str]) -> set[str]:
+        found: set[str] = set()
+        for start in range(0, len(client_ids), 500):
+            part = client_ids[start : start + 500]
+            rows = session.all(
+                self.sql(
+                    "SELECT client_id FROM messages WHERE project_no = :project AND thread_no = ?"
+                    f" AND client_id IN ({marks(len(part))})"
+                ),
+                (thread_no, *part),
+            )
+            found.update(row[0] for row in rows)
+        return found
+
+    def by_client_ids(self, session: Session, thread_no: int, client_ids: Sequence[str]) -> dict[str, Message]:
+        rows = session.all(
+            self.sql(f"{_MESSAGES} AND m.thread_no = ? AND m.client_id IN ({marks(len(client_ids))})"),
+            (thread_no, *client_ids),
+        )
+        return {row[11]: _message(row) for row in rows}
+
+    def find_message(self, session: Session, message_id: str) -> tuple[int, Message] | None:
+        row = session.one(self.sql(f"{_MESSAGES} AND m.id = ?"), (message_id,))
+        return (int(row[0]), _message(row)) if row else None
+
+    def by_numbers(self, session: Session, numbers: Sequence[int]) -> dict[int, Message]:
+        found: dict[int, Message] = {}
+        for start in range(0, len(numbers), 500):
+            part = numbers[start : start + 500]
+            rows = session.all(self.sql(f"{_MESSAGES} AND m.no IN ({marks(len(part))})"), part)
+            found.update((row[0], _message(row)) for row in rows)
+        return found
+
+    def between(
+        self, session: Session, thread_no: int, after: int, before: int, limit: int, newest_first: bool = False
+    ) -> list[Message]:
+        """Messages of a thread with ``after < seq < before``."""
+        rows = session.all(
+            self.sql(
+                f"{_MESSAGES} AND m.thread_no = ? AND m.seq > ? AND m.seq < ?"
+                f" ORDER BY m.seq {'DESC' if newest_first else 'ASC'} LIMIT ?"
+            ),
+            (thread_no, after, before, limit),
+        )
+        return [_message(row) for row in rows]
+
+    def seal(self, session: Session, thread_no: int, up_to_seq: int, now_ms: int) -> int:
+        return session.run(
+            self.sql(
+                "UPDATE messages SET sealed_at = ?"
+                " WHERE project_no = :project AND thread_no = ? AND seq <= ? AND sealed_at IS NULL"
+            ),
+            (now_ms, thread_no, up_to_seq),
+        )
+
+    def replace_content(self, session: Session, no: int, values: Sequence[Any]) -> bool:
+        """Write (raw, parts, tokens, method) over an unsealed message; ``False`` once it is sealed."""
+        return bool(
+            session.run(
+                self.sql(
+                    "UPDATE messages SET raw_content = ?, parts = ?, token_count = ?, token_method = ?"
+                    " WHERE project_no = :project AND no = ? AND sealed_at IS NULL"
+                ),
+                (*values, no),
+            )
+        )
+
+    def index_size(self, session: Session) -> tuple[int, int]:
+        """How many rows and terms this project has in the index."""
+        row = session.one(
+            self.sql("SELECT coalesce(sum(index_rows), 0), coalesce(sum(index_terms), 0) FROM threads WHERE project_no = :project")
+        )
+        return (int(row[0]), int(row[1])) if row else (0, 0)
+
+
+def _thread(row: Row) -> Thread:
+    return Thread(
+        id=row[0], resource_id=row[1], kind=row[2], parent_id=row[3],
+        title=None if row[4] is None else from_storable(row[4]), metadata=json.loads(row[5]),
+        created_at=row[6], updated_at=row[7], message_count=row[8], token_count=row[9],
+    )  # fmt: skip
+
+
+def _message(row: Row) -> Message:
+    raw = from_storable(row[6])
+    return Message(
+        id=row[1], thread_id=row[2], resource_id=row[3], seq=row[4], role=row[5], raw_content=raw,
+        parts=unpack(raw, row[7]), token_count=row[8], token_method=row[9], created_at=row[10], client_id=row[11],
+        task_id=row[12], sealed_at=row[13], metadata=json.loads(row[14]) if row[14] else {},
+        compaction=None if row[15] is None else Compaction(*row[15:24]),
+    )  # fmt: skip

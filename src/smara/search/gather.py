@@ -1,0 +1,167 @@
+"""The first stage of a search: which rows could answer, at a bounded cost.
+
+Each term is looked up on its own, newest rows first, up to a limit; a rare term's list is
+complete, a common one's is not, and then its conjunctions with the other common terms are
+looked up too, which finds old rows that hold them together. Rows are weighed by how much
+the terms they hold tell (the logarithm of how few rows hold each). The cost depends on
+these limits and not on the size of the store.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from smara.core.clock import Clock
+from smara.core.terms import expand
+from smara.database.database import Session
+from smara.database.fulltext import FullText, Within
+from smara.database.words import Words
+from smara.errors import DeadlineError
+from smara.search.query import Query, QueryTerm
+
+TERM_LIMIT = 20_000
+"""How many rows of one term are read."""
+POSTINGS_LIMIT = 80_000
+"""How many rows of all terms together are read."""
+CONJUNCTION_LIMIT = 2_000
+"""How many rows of one conjunction are read."""
+CANDIDATES = 1_000
+"""How many rows go on to be ranked."""
+_MOST_EXPANSIONS = 8
+_SHORTEST_FRAGMENT = 3
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Rows with their weights, and what was read to find them."""
+
+    weights: dict[int, float] = field(default_factory=dict)
+    frequencies: dict[str, int] = field(default_factory=dict)
+    added_terms: list[QueryTerm] = field(default_factory=list)
+    postings: int = 0
+    is_complete: bool = True
+    notes: list[str] = field(default_factory=list)
+
+    def best(self, count: int = CANDIDATES) -> list[int]:
+        """The heaviest rows, newer first among equals."""
+        if len(self.weights) <= count:
+            return list(self.weights)
+        return sorted(self.weights, key=lambda row: (self.weights[row], row), reverse=True)[:count]
+
+
+class Gather:
+    """Looks terms up within a scope until a limit or the deadline is met."""
+
+    def __init__(
+        self, session: Session, fulltext: FullText, words: Words, within: Within, total_rows: int, clock: Clock,
+        stop_at: float,
+    ) -> None:  # fmt: skip
+        self._session = session
+        self._fulltext = fulltext
+        self._words = words
+        self._within = within
+        self._total_rows = max(total_rows, 1)
+        self._clock = clock
+        self._stop_at = stop_at
+        self._found = Gathered()
+        self._capped: list[str] = []
+
+    def run(self, query: Query, wanted_rows: int) -> Gathered:
+        """Rows for a query. Never raises for a slow database: it answers with what it has."""
+        try:
+            if not self._whole_name_suffices(query, wanted_rows):
+                for term in query.wanted:
+                    self._look_up(term)
+                self._look_up_conjunctions()
+                self._look_up_fragments(query)
+        except DeadlineError:
+            self._found.is_complete = False
+            self._found.notes.append("stopped at the deadline")
+        return self._found
+
+    def _whole_name_suffices(self, query: Query, wanted_rows: int) -> bool:
+        """A query that is one name is answered by that name; its parts only fill up."""
+        terms = query.wanted
+        if len(terms) < 2 or any(term.group != terms[0].group for term in terms) or query.phrases:
+            return False
+        name = terms[0]
+        if name.kind not in ("identifier", "path"):
+            return False
+        self._look_up(name)
+        if not self._found.weights:
+            return False
+        if len(self._found.weights) < wanted_rows:
+            parts = [term.text for term in terms if term.kind == "part"]
+            if len(parts) > 1:
+                self._add(self._match(parts, CONJUNCTION_LIMIT), "+".join(parts), share=0.5)
+        return True
+
+    def _look_up(self, term: QueryTerm) -> None:
+        if term.text in self._found.frequencies:
+            return
+        room = min(TERM_LIMIT, POSTINGS_LIMIT - self._found.postings)
+        if room <= 0 or self._clock.monotonic() > self._stop_at:
+            self._found.is_complete = False
+            return
+        rows = self._match([term.text], room, term.is_prefix)
+        if len(rows) >= room:
+            self._capped.append(term.text)
+            self._found.is_complete = False
+        self._add(rows, term.text)
+
+    def _look_up_conjunctions(self) -> None:
+        """Old rows that hold several common terms at once."""
+        capped = self._capped[:6]
+        if len(capped) < 2:
+            return
+        pairs = [[left, right] for left, right in zip(capped, capped[1:], strict=False)]
+        for terms in [capped, *pairs] if len(capped) > 2 else [capped]:
+            if self._clock.monotonic() > self._stop_at:
+                return
+            for row in self._match(terms, CONJUNCTION_LIMIT):
+                weight = sum(self.idf(self._found.frequencies[term]) for term in terms)
+                self._found.weights[row] = max(self._found.weights.get(row, 0.0), weight)
+
+    def _look_up_fragments(self, query: Query) -> None:
+        """A word nobody said may be part of a name that somebody did."""
+        for term in query.wanted:
+            is_unknown = not self._found.frequencies.get(term.text, 1)
+            if is_unknown and term.kind != "cjk" and len(term.word) >= _SHORTEST_FRAGMENT:
+                for added in self._completions(term):
+                    self._look_up(added)
+                    self._found.added_terms.append(added)
+
+    def _completions(self, term: QueryTerm) -> list[QueryTerm]:
+        project, fragment = self._within.project_no, term.word.lower()
+        found = self._words.starting(self._session, project, fragment, _MOST_EXPANSIONS)
+        if not found:
+            found = self._words.containing(self._session, project, fragment, _MOST_EXPANSIONS)
+        added: dict[str, QueryTerm] = {}
+        for word in found:
+            whole = next(iter(expand(word).terms), None)
+            if whole is not None and whole.text not in self._found.frequencies:
+                added[whole.text] = QueryTerm(whole.text, whole.kind, term.group, f"{word} (contains {term.word})")
+        return list(added.values())
+
+    def _match(self, terms: Sequence[str], limit: int, prefix: bool = False) -> list[int]:
+        rows = self._fulltext.match(self._session, terms, self._within, limit, prefix)
+        self._found.postings += len(rows)
+        return rows
+
+    def _add(self, rows: Sequence[int], term: str, share: float = 1.0) -> None:
+        self._found.frequencies[term] = len(rows)
+        weight = self.idf(len(rows)) * share
+        weights = self._found.weights
+        for row in rows:
+            weights[row] = weights.get(row, 0.0) + weight
+
+    def idf(self, frequency: int) -> float:
+        """How much a term tells: high for a rare one, near nothing for one that is everywhere.
+
+        >>> gather = Gather.__new__(Gather); gather._total_rows = 1000
+        >>> round(gather.idf(1), 1), round(gather.idf(1000), 4)
+        (6.5, 0.0005)
+        """
+        return math.log(1 + (max(self._total_rows - frequency, 0) + 0.5) / (frequency + 0.5))

@@ -1,0 +1,130 @@
+"""Looking after the index: checked at every open, rebuilt from what was said.
+
+The index is derived: whatever happens to it, the messages are there and it can be made
+again. It is never thrown away because of a lock or a slow disk, only because it was
+found to be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from smara.core import log
+from smara.core.storable import from_storable
+from smara.core.text import words
+from smara.database.database import Session
+from smara.database.fulltext import IndexRow, row_of
+from smara.errors import DatabaseError
+from smara.messages.prepare import analyze_chunks
+from smara.messages.store import MessageStore
+
+REBUILD_AT_OPEN_LIMIT = 50_000
+"""Up to this many messages a damaged index is rebuilt at once; beyond, the user is told."""
+
+_PAGE = 500
+
+
+class Index:
+    """The text index of one store, all projects together."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
+        self._database = store.database
+
+    def problems(self, deep: bool = False) -> list[str]:
+        """What is wrong with the index; with ``deep`` every row of it is read."""
+        if deep and self._database.kind == "sqlite":
+            with self._database.write() as session:
+                return self._database.fulltext.problems(session, deep=True) or _missing(session)
+        with self._database.read() as session:
+            return self._database.fulltext.problems(session, deep)
+
+    def check_at_open(self) -> None:
+        """A few page reads; a damaged index is rebuilt when that is quick, else reported."""
+        problems = self.problems()
+        if not problems:
+            return
+        log.warning("index.damaged", problems="; ".join(problems))
+        with self._database.read() as session:
+            row = session.one("SELECT count(*) FROM (SELECT 1 FROM messages LIMIT ?) AS some", (REBUILD_AT_OPEN_LIMIT + 1,))
+        if row is not None and row[0] > REBUILD_AT_OPEN_LIMIT:
+            self._database.warnings.append(f"{problems[0]} Run `smara doctor --fix` to rebuild it; nothing is lost.")
+            return
+        try:
+            count = self.rebuild()
+        except DatabaseError as error:
+            self._database.warnings.append(f"{problems[0]} It could not be rebuilt: {error}")
+            return
+        self._database.warnings.append(f"{problems[0]} It was rebuilt from {count} messages; nothing was lost.")
+
+    def rebuild(self, progress: Callable[[int, int], None] | None = None) -> int:
+        """Make the index and the vocabulary again from the messages; the number of messages.
+
+        One transaction: a killed rebuild leaves things as they were.
+        """
+        with self._database.write() as session:
+            row = session.one("SELECT count(*) FROM messages")
+            total = int(row[0]) if row else 0
+            self._database.fulltext.recreate(session)
+            self._database.words.recreate(session)
+            session.run("UPDATE threads SET index_rows = 0, index_terms = 0")
+            done = 0
+            known: set[tuple[int, str]] = set()
+            for page in _pages(session):
+                self._index(session, page, known)
+                done += len(page)
+                if progress is not None:
+                    progress(done, total)
+        log.event("index.rebuilt", messages=done)
+        return done
+
+    def _index(self, session: Session, page: list[tuple[int, int, int, str, str, str]], known: set[tuple[int, str]]) -> None:
+        rows: list[IndexRow] = []
+        sizes: dict[int, list[int]] = {}
+        fresh: dict[int, dict[str, None]] = {}
+        for no, project_no, thread_no, resource_id, role, stored in page:
+            raw = from_storable(stored)
+            size = sizes.setdefault(thread_no, [0, 0])
+            for chunk, terms in enumerate(analyze_chunks(raw)):
+                rows.append(IndexRow(row_of(no, chunk), terms.prose, terms.code, project_no, thread_no, resource_id, role))
+                size[0] += 1
+                size[1] += terms.length
+            for word in words(raw):
+                if (project_no, word) not in known:
+                    known.add((project_no, word))
+                    fresh.setdefault(project_no, {})[word] = None
+        self._database.fulltext.add(session, rows)
+        for project_no, found in fresh.items():
+            self._database.words.add(session, project_no, list(found))
+        session.run_many(
+            "UPDATE threads SET index_rows = index_rows + ?, index_terms = index_terms + ? WHERE no = ?",
+            [(size[0], size[1], thread_no) for thread_no, size in sizes.items()],
+        )
+
+    def optimize(self) -> None:
+        """Merge the index into its most compact form; worth it after a large import."""
+        with self._database.write() as session:
+            self._database.fulltext.optimize(session)
+
+
+def _pages(session: Session) -> Iterator[list[tuple[int, int, int, str, str, str]]]:
+    after = 0
+    while True:
+        rows = session.all(
+            "SELECT m.no, m.project_no, m.thread_no, t.resource_id, m.role, m.raw_content"
+            " FROM messages m JOIN threads t ON t.no = m.thread_no WHERE m.no > ? ORDER BY m.no LIMIT ?",
+            (after, _PAGE),
+        )
+        if not rows:
+            return
+        yield [(int(r[0]), int(r[1]), int(r[2]), r[3], r[4], r[5]) for r in rows]
+        after = rows[-1][0]
+
+
+def _missing(session: Session) -> list[str]:
+    """Messages that the index does not know, found by comparing the two tables."""
+    row = session.one(
+        "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM message_index_docsize d WHERE d.id = m.no << 16)"
+    )
+    missing = int(row[0]) if row else 0
+    return [f"The search index lacks {missing} messages."] if missing else []

@@ -1,0 +1,31 @@
+"""Secrets are found and replaced before anything durable: stores, indexes, logs and requests see placeholders.
+
+`redact(text)` for texts, `redact_value(value)` for JSON-like data. RE2 and
+the table of rules are loaded by the first use, not by importing this room.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smara.secrets.redact import Redaction, redact
+from smara.secrets.scan import Finding, scan
+from smara.secrets.values import redact_value
+
+if TYPE_CHECKING:
+    from smara.secrets.rule import Rule
+    from smara.secrets.rules import RULES
+
+__all__ = ["RULES", "Finding", "Redaction", "Rule", "redact", "redact_value", "scan"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "RULES":
+        from smara.secrets.rules import RULES
+
+        return RULES
+    if name == "Rule":
+        from smara.secrets.rule import Rule
+
+        return Rule
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

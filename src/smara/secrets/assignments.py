@@ -1,0 +1,114 @@
+"""Secrets that are known by the name they are given: `password = …`, `"api_key": …`, `--token …`.
+
+Any name can be assigned anything, so these rules only find a value; `shape`
+then decides whether the value looks like a secret.
+"""
+
+from __future__ import annotations
+
+from smara.secrets.rule import Rule, Shape
+
+_REACH_BYTES = 1024
+# The rest of the name, then what may close it: quotes, brackets, Markdown stars.
+_NAME_REST = r"[\w.-]{0,24}[\\\"'`*\]]{0,4}[ \t]{0,3}"
+_ASSIGN = r"(?::[ ]{0,2}[&'\w<>\[\]. |]{1,24}=|[:=!]={0,2}>?[*]{0,2})[ \t]{0,4}"
+_PASS = r"(?:,[ \t\n]{0,4}|\([ ]?|value[ ]?=[ ]?)"
+_QUOTED = r"(?:\\{0,3}\"([^\"\n]{6,}?)\\{0,3}\"|\\{0,3}'([^'\n]{6,}?)\\{0,3}'|`([^`\n]{6,}?)`)"
+_BARE = r"([^\s\"'`\\,;]{6,})"
+_VALUE = f"(?:{_ASSIGN}(?:[frbu]{{0,2}}{_QUOTED}|{_BARE})|{_PASS}{_QUOTED}|>([^\\s<>\"']{{6,}})<)"
+_VALUE_OPENING = (
+    rf"(?:{_ASSIGN}(?:[frbu]{{0,2}}\\{{0,3}}[\"'`][^\"'`\n]{{6}}|[^\s\"'`\\,;]{{6}})"
+    rf"|{_PASS}\\{{0,3}}[\"'`][^\"'`\n]{{6}}|>[^\s<>\"']{{6}})"
+)
+
+
+def assigned(
+    name: str, label: str, word: str, shape: Shape, rest: str = _NAME_REST, is_bounded: bool = False
+) -> Rule:
+    """A value that follows a name and an assignment sign, in any of the usual syntaxes."""
+    return Rule(
+        name,
+        label,
+        keywords=(f"(?i:{word})",),
+        following=f"{rest}{_VALUE_OPENING}",
+        pattern=f"(?i:{word}){rest}{_VALUE}",
+        shape=shape,
+        reach_bytes=_REACH_BYTES,
+        is_bounded=is_bounded,
+    )
+
+
+def option(name: str, label: str, word: str, shape: Shape) -> Rule:
+    """A value that follows a command-line option and a space."""
+    opening = rf"-(?i:(?:{word})[a-z-]{{0,12}})[ \t]{{1,3}}"
+    return Rule(
+        name,
+        label,
+        keywords=(rf"{opening}\\?[\"']?[^\s\"'\\-]",),
+        pattern=rf"{opening}(?:{_QUOTED}|([^\s\"'`\\;|]{{6,}}))",
+        shape=shape,
+        reach_bytes=_REACH_BYTES,
+        is_bounded=False,
+    )
+
+
+def told(name: str, label: str, word: str) -> Rule:
+    """A value named in a sentence: "the password for staging is …"."""
+    verb = r"(?: (?:for|to|of|on|in) [\w .@'-]{1,40})? (?:is|was|are)(?: now| set to| still)?:? "
+    return Rule(
+        name,
+        label,
+        keywords=(f"(?i:{word})",),
+        following=rf"{verb}[\"'`*]{{0,3}}[^\s\"'`*]{{6}}",
+        pattern=rf"(?i:{word}){verb}[\"'`*]{{0,3}}([^\s\"'`*]{{6,}})",
+        shape="prose",
+        reach_bytes=_REACH_BYTES,
+    )
+
+
+PASSWORD = "passw(?:or)?d|passwd|passphrase|passwort|passcode|pwd"
+SECRET = "secret"
+TOKEN = "token"
+KEY = (
+    "(?:api|access|auth|private|secret|encrypt|encryption|signing|account|master|service|shared|subscription|license"
+    "|storage|deploy|app|application|admin|jwt|hmac|aes|crypto|webhook|session|consumer|integration|function|root)"
+    "[_ .-]?key"
+)
+CREDENTIAL = "credentials?|creds|(?:basic|http|proxy)[_-]?auth|sessid|phpsessid|connect\\.sid"
+
+# Vendors whose credentials have no mark of their own and are known only by the name before them.
+NAMED_VENDORS = (
+    "adobe", "airtable", "algolia", "amplitude", "appsflyer", "asana", "auth0", "azure", "beamer", "binance",
+    "bitbucket", "bittrex", "braintree", "bugsnag", "cloudflare", "cloudinary", "codecov", "cohere", "coinbase",
+    "confluent", "contentful", "datadog", "discord", "docusign", "droneci", "dropbox", "elastic", "elevenlabs",
+    "etherscan", "etsy", "facebook", "fastly", "finicity", "finnhub", "flickr", "freshbooks", "gitter", "gocardless",
+    "heroku", "honeycomb", "hubspot", "infura", "intercom", "jfrog", "kraken", "kucoin", "launchdarkly", "linkedin",
+    "linode", "logdna", "looker", "mailchimp", "mailgun", "mapbox", "mattermost", "messagebird", "mistral",
+    "mixpanel", "netlify", "newrelic", "ngrok", "nytimes", "okta", "opsgenie", "pagerduty", "paypal", "plaid",
+    "pusher", "rapidapi", "rollbar", "segment", "sendbird", "sidekiq", "snyk", "sonar", "spotify", "squarespace",
+    "sumologic", "supabase", "travis", "trello", "twilio", "twitch", "twitter", "typeform", "vercel", "vonage",
+    "yandex", "zendesk", "zoom",
+)  # fmt: skip
+
+
+def _named_vendor(vendor: str) -> Rule:
+    return assigned(f"named-{vendor}", f"{vendor}-key", vendor, "token", is_bounded=True)
+
+
+ASSIGNMENTS: tuple[Rule, ...] = (
+    *map(_named_vendor, NAMED_VENDORS),
+    assigned("assigned-password", "password", PASSWORD, "password"),
+    assigned("assigned-pass", "password", r"(?:\b|[_-])pass", "password", rest=r"[\\\"'\]]{0,4}[ \t]{0,3}"),
+    assigned("assigned-secret", "secret", SECRET, "token"),
+    assigned("assigned-key", "api-key", KEY, "token"),
+    assigned("assigned-token", "token", TOKEN, "token"),
+    assigned("assigned-credential", "credential", CREDENTIAL, "token"),
+    option("option-password", "password", PASSWORD, "password"),
+    option("option-secret", "secret", SECRET, "token"),
+    option("option-key", "api-key", "api-?key|access-?key", "token"),
+    option("option-token", "token", TOKEN, "token"),
+    told("told-password", "password", f"{PASSWORD}|pass"),
+    told("told-secret", "secret", "secret(?: key)?"),
+    told("told-key", "api-key", "(?:api|access) ?key"),
+    told("told-token", "token", TOKEN),
+)

@@ -1,0 +1,155 @@
+"""Whether a value looks like a secret, or like the code and the examples around one.
+
+A random value changes between digits and letters inside one run of
+characters: `9f8Tq2Lx` does so five times, `claude-3-5-sonnet-20241022` never.
+That one count, with entropy and a list of what examples say, does the work.
+Values are judged as Latin-1 text, so positions are byte positions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from math import log2
+
+from smara.secrets.rule import Rule
+
+_EXAMPLES_IN_FORMATS = ("example", "xxxx", "your_", "your-", "yourkey", "....", "placeholder", "****", "redacted")
+_EXAMPLES = (
+    *_EXAMPLES_IN_FORMATS, "change", "your", "insert", "replace", "dummy", "todo", "sample", "fake", "my_", "my-", "mypass",
+    "mysecret", "mytoken", "foobar", "secret", "passw", "passphrase", "undefined", "deadbeef", "1234567", "abcdef1", "abc123",
+    "0123456789", "abcdefgh", "test", "default", "hidden", "masked",
+)  # fmt: skip
+_CODE = ("${", "{{", "}}", "$(", "<%", "#{", "://", "=>", "->", "::", "process.env", "os.environ", "getenv", "%(", "[REDACTED")
+_CODE_STARTS = ("$", "<", "{", "(", "[", "@", "*", "/", "./", "~/", "../", "%s", "%d", "-", "\\", "!", "&", "|", "#", "=", ">", ":")
+_DIGESTS = ("sha1", "sha256", "sha384", "sha512", "md5", "h1:", "data:", "urn:", "arn:", "blake2")
+_WEAK_PASSWORDS = frozenset(
+    "pass password passwd pwd secret token user username test admin root postgres mysql guest foo bar baz foobar "
+    "pw p pwd1 pass1 string none null true false example".split()
+)
+# Names that speak about a secret without holding one. The pattern sees at most a few dozen characters.
+_NAME_OF_A_FACT = re.compile(
+    r"(?:[_.-]|(?<=[a-z])(?=[A-Z]))(?i:ids?|sid|names?|types?|counts?|urls?|uri|path|file|filename|dir|hash|hashes|hashed|digest"
+    r"|len|length|size|max|min|limit|exp|expir\w*|ttl|regex|pattern|field|label|column|prefix|suffix|format|class|policy|version"
+    r"|arn|method|algorithm|index|position|usage|used|budget|hint|placeholder|errors?|message|status|at|date|time|timestamp"
+    r"|fingerprint|thumbprint|alias|region|zone|email|user|username|domain|host|port|enabled|required|address|color|env|var"
+    r"|reset|sha|commit|checksum|etag|uuid|public|pub|publickey)[\"'`\]*\\ \t]*(?:[:=,>(!]|$)"
+)
+_IDENTIFIERS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[(\[]?.*", re.DOTALL)
+_RUN = re.compile(r"[A-Za-z0-9]+")
+_SWITCH = re.compile(r"(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])")
+# What no camel-case name has often: a single small letter between capitals, several capitals inside a word.
+_UNWORDLY = re.compile(r"(?<=[A-Z])[a-z](?=[A-Z])|(?<=[a-z0-9])[A-Z]{2,}(?=[a-z0-9])")
+_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_NAMES_THAT_ALLOW_UUID = re.compile(r"(?i)secret|api[_ .-]?key|passw|access[_-]?token|auth[_-]?token|access[_-]?key")
+_STRONG_SIGNS = frozenset("!@#$%^&*+=?~|;")
+_ENVIRONMENT_NAME = re.compile(r"[A-Z0-9_]+=\s*")
+_CUTS = re.compile(r"[<]|&(?=[\w.-]+=)|&amp;|,(?=[\w-]+=)")
+
+
+def entropy(value: str) -> float:
+    """Bits per character, from the value's own frequencies: `aaaa` has 0, sixteen different characters have 4."""
+    size = len(value)
+    return -sum(n / size * log2(n / size) for n in Counter(value).values()) if size else 0.0
+
+
+def trim(value: str, rule: Rule, is_quoted: bool) -> str:
+    """Return the part of a value that is the secret, without the punctuation that follows it."""
+    if is_quoted or rule.shape == "format":
+        return value
+    cut = _CUTS.search(value)
+    value = value[: cut.start()] if cut else value
+    closing = ".,;:)]}>!?" if rule.shape == "prose" else ",;:)]}>"
+    while value and value[-1] in closing and not _closes_something(value):
+        value = value[:-1]
+    return value
+
+
+def is_secret(value: str, rule: Rule, name: str, is_quoted: bool) -> bool:
+    """Judge a value by its rule's shape; `name` is the text between the opening and the value."""
+    if rule.shape == "format":
+        lowered = value.lower()
+        return entropy(value) >= rule.min_entropy and not any(word in lowered for word in _EXAMPLES_IN_FORMATS)
+    if rule.shape == "random":
+        return _is_random(value) and not _is_example(value)
+    if rule.shape == "url":
+        return len(value) >= 4 and not _is_reference(value) and value.lower() not in _WEAK_PASSWORDS and len(set(value)) > 2
+    if _NAME_OF_A_FACT.search(name) and not rule.name.endswith("credential"):
+        return False
+    if _is_reference(value) or _is_example(value):
+        return False
+    # In `f("password", "x")` the second string need not belong to the first.
+    is_passed = name.rstrip("\"'`\\ \t\n").endswith((",", "("))
+    if rule.shape == "token":
+        return _is_token(value, name, is_quoted) and (not is_passed or len(value) >= 16)
+    if rule.shape == "password":
+        return _is_password(value, (is_quoted and not is_passed) or _ENVIRONMENT_NAME.search(name) is not None)
+    return _is_told_secret(value, name)
+
+
+def _is_token(value: str, name: str, is_quoted: bool) -> bool:
+    if len(value) < 10 or any(sign.isspace() for sign in value) or (not is_quoted and _is_call(value)):
+        return False
+    if _UUID.fullmatch(value):
+        return _NAMES_THAT_ALLOW_UUID.search(name) is not None
+    return _is_random(value) and entropy(value) >= (3.0 if len(value) >= 16 else 2.8)
+
+
+def _is_password(value: str, is_deliberate: bool) -> bool:
+    """Letters with digits or strong signs; a bare word needs more, because it may be a variable."""
+    if len(value) < 6 or len(value) > 128 or any(sign.isspace() for sign in value) or len(set(value)) < 5:
+        return False
+    if (not is_deliberate and _is_call(value)) or ("{" in value and "}" in value) or _UUID.fullmatch(value):
+        return False
+    has_letter = any(sign.isalpha() for sign in value)
+    has_digit = any(sign.isdigit() for sign in value)
+    signs = sum(sign in _STRONG_SIGNS for sign in value)
+    if is_deliberate:
+        return has_letter and (has_digit or 0 < signs < len(value) / 2) and (signs > 0 or len(value) >= 7)
+    return has_letter and has_digit and (signs > 0 or len(_SWITCH.findall(value)) >= 2)
+
+
+def _is_told_secret(value: str, name: str) -> bool:
+    if _is_token(value, name, is_quoted=False):
+        return True
+    has_digit = any(sign.isdigit() for sign in value)
+    has_sign = any(sign in _STRONG_SIGNS for sign in value)
+    return (
+        len(value) >= 8 and has_digit and any(sign.isalpha() for sign in value) and not _is_call(value)
+        and (has_sign or len(_SWITCH.findall(value)) >= 2) and entropy(value) >= 2.8
+    )  # fmt: skip
+
+
+def _is_random(value: str) -> bool:
+    """Whether one long run of letters and digits, or two short ones, are mixed as no word is."""
+    short_runs = 0
+    for run in _RUN.findall(value):
+        size = len(run)
+        switches = len(_SWITCH.findall(run))
+        if size >= 8 and (switches >= max(2, size // 10) or (size >= 16 and len(_UNWORDLY.findall(run)) >= 3)):
+            return True
+        if 4 <= size < 8 and switches >= 2:
+            short_runs += 1
+    return short_runs >= 2
+
+
+def _is_reference(value: str) -> bool:
+    return value.startswith(_CODE_STARTS) or any(sign in value for sign in _CODE) or value.lower().startswith(_DIGESTS)
+
+
+def _is_example(value: str) -> bool:
+    lowered = value.lower()
+    return len(set(lowered)) < 5 or any(word in lowered for word in _EXAMPLES)
+
+
+def _is_call(value: str) -> bool:
+    """`get_token(…)`, `config["x"]`, `settings.token`: an identifier that leads somewhere."""
+    found = _IDENTIFIERS.fullmatch(value)
+    if not found:
+        return False
+    return "(" in value or "[" in value or (value.count(".") > 0 and not _is_random(value))
+
+
+def _closes_something(value: str) -> bool:
+    pairs = {")": "(", "]": "[", "}": "{", ">": "<"}
+    return value[-1] in pairs and pairs[value[-1]] in value
