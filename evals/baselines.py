@@ -18,13 +18,14 @@ from evals.data import Thread
 STOP_WORDS = frozenset(
     re.findall(
         r"\w+",
-        "i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself it"
-        " its itself they them their theirs themselves what which who whom this that these those am is are was were be been"
-        " being have has had having do does did doing a an the and but if or because as until while of at by for with about"
-        " against between into through during before after above below to from up down in out on off over under again"
-        " further then once here there when where why how all any both each few more most other some such no nor not only"
-        " own same so than too very s t can will just don should now d ll m o re ve y ain aren couldn didn doesn hadn hasn"
-        " haven isn ma mightn mustn needn shan shouldn wasn weren won wouldn",
+        "i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her "
+        "hers herself it its itself they them their theirs themselves what which who whom this that these "
+        "those am is are was were be been being have has had having do does did doing a an the and but if or "
+        "because as until while of at by for with about against between into through during before after "
+        "above below to from up down in out on off over under again further then once here there when where "
+        "why how all any both each few more most other some such no nor not only own same so than too very s "
+        "t can will just don should now d ll m o re ve y ain aren couldn didn doesn hadn hasn haven isn ma "
+        "mightn mustn needn shan shouldn wasn weren won wouldn",
     )
 )
 
@@ -53,9 +54,7 @@ def sessions(threads: Sequence[Thread]) -> Documents:
 
 def user_sessions(threads: Sequence[Thread]) -> Documents:
     """Each session as one document, what the user said alone."""
-    return [
-        (thread.key, "\n".join(turn.text for turn in thread.turns if turn.role == "user")) for thread in threads
-    ]
+    return [(thread.key, "\n".join(turn.text for turn in thread.turns if turn.role == "user")) for thread in threads]
 
 
 def fts5(documents: Documents) -> Ranker:
@@ -73,7 +72,8 @@ def fts5(documents: Documents) -> Ranker:
         if not match:
             return []
         rows = connection.execute(
-            "SELECT rowid FROM documents WHERE documents MATCH ? ORDER BY bm25(documents), rowid LIMIT ?", (match, limit)
+            "SELECT rowid FROM documents WHERE documents MATCH ? ORDER BY bm25(documents), rowid LIMIT ?",
+            (match, limit),
         )
         return [documents[rowid][0] for (rowid,) in rows]
 

@@ -70,7 +70,7 @@ def load_settings(environment: Mapping[str, str] | None = None, **given: Any) ->
     if unknown:
         raise ConfigError(f"Unknown setting {', '.join(sorted(unknown))}. See docs/reference/settings.md.")
     checked = {name: _check(name, value, name) for name, value in chosen.items()}
-    return replace(settings, **from_environment, **checked)
+    return replace(settings, **{**from_environment, **checked})
 
 
 def config_path(environment: Mapping[str, str]) -> Path:

@@ -86,6 +86,18 @@ class Memory:
         """Words and names of this project that begin with ``prefix``."""
         return self._search.complete(prefix, limit)
 
+    def status(self) -> dict[str, Any]:
+        """What is remembered in this project, and what the store is."""
+        return {"project": self.project, **self.threads.totals(), "store": self.database.facts()}
+
+    def integrity(self) -> list[str]:
+        """What is wrong with the store's file; empty when nothing is. Reads all of it."""
+        return self.database.integrity()
+
+    def shrink_log(self) -> bool:
+        """Move SQLite's write-ahead log into the file; ``False`` while a reader holds it."""
+        return self.database.shrink_log()
+
     def close(self) -> None:
         """Close the database; safe to call twice."""
         with self._closing:

@@ -108,18 +108,19 @@ class _Reader:
         if given_thread is not None and not _id_in(given_thread):
             return Counted(entry.line, "message", '"thread" must be a text that is not empty')
         repairs = list(entry.repairs)
+        given_id = _id_in(_first(value, *_ID))
         imported = build(
             entry.line,
             self._tell(thread_id, resource_id=_id_in(_first(value, *_RESOURCE)), title=text_in(value.get("title"))),
             role,
             content,
-            client_id=_id_in(_first(value, *_ID)) or self._identities.of_line(thread_id, entry.raw.strip()),
+            client_id=given_id or self._identities.of_line(thread_id, entry.raw.strip()),
             created_at=_time_in(value, repairs),
             metadata=_metadata_in(value, repairs),
             repairs=tuple(repairs),
             task_id=_id_in(_first(value, *_TASK)),
         )
-        return self._identities.settle(imported)
+        return self._identities.settle(imported) if given_id else imported
 
     def _tell(self, thread_id: str, **facts: Any) -> NewThread:
         """What is known of the thread, with these facts added; empty ones change nothing."""
@@ -213,7 +214,10 @@ def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _first(value: Mapping[str, Any], *keys: str) -> Any:
-    return next((value[key] for key in keys if value.get(key) is not None), None)
+    for key in keys:
+        if (found := value.get(key)) is not None:
+            return found
+    return None
 
 
 def _id_in(value: Any) -> str | None:

@@ -162,9 +162,9 @@ def _content_digest(message: NewMessage) -> bytes:
 
 
 def _digest(*pieces: str | bytes) -> bytes:
-    digest = hashlib.sha256()
+    """A hash of the pieces that also depends on where one ends and the next begins."""
+    framed = []
     for piece in pieces:
         encoded = piece if isinstance(piece, bytes) else piece.encode("utf-8", "replace")
-        digest.update(b"%d:" % len(encoded))
-        digest.update(encoded)
-    return digest.digest()[:16]
+        framed += (b"%d:" % len(encoded), encoded)
+    return hashlib.sha256(b"".join(framed)).digest()[:16]

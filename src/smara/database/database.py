@@ -66,6 +66,14 @@ class Database(Protocol):
         """What this database is: engine, version, size, settings in force."""
         ...
 
+    def integrity(self) -> list[str]:
+        """What the database's own check of everything finds wrong."""
+        ...
+
+    def shrink_log(self) -> bool:
+        """Move a write-ahead log into the file, where there is one; ``False`` while it is held."""
+        ...
+
     def close(self) -> None:
         """Close every connection; safe to call twice."""
         ...

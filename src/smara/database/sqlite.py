@@ -263,10 +263,15 @@ class SqliteDatabase:
         finally:
             connection.set_busy_timeout(self._busy_timeout_ms)
 
-    def checkpoint(self) -> tuple[int, int]:
-        """Move the write-ahead log into the file; (pages in the log, pages moved)."""
+    def shrink_log(self) -> bool:
+        if self._is_memory or self.journal_mode != "wal":
+            return True
         with self._write_lock, self._borrow() as connection, translating(self.path):
-            return connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            try:
+                pages, moved = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            except apsw.BusyError:
+                return False
+        return pages == moved
 
     def integrity(self) -> list[str]:
         """What SQLite's own check of the whole file finds wrong; empty when nothing is."""

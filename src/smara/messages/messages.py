@@ -79,24 +79,35 @@ class Messages:
         return found
 
     def append_batch(
-        self, thread: NewThread, batch: Sequence[NewMessage | Mapping[str, Any]], first: int = 0, may_differ: bool = False
+        self,
+        thread: NewThread,
+        batch: Sequence[NewMessage | Mapping[str, Any]],
+        first: int = 0,
+        may_differ: bool = False,
+        compact: bool = True,
     ) -> Appended:
-        """Append one batch in one transaction; what importers use. ``first`` numbers errors."""
+        """Append one batch in one transaction; what importers use. ``first`` numbers errors.
+
+        With ``may_differ`` a known ``client_id`` is left as it is, whatever its text now.
+        """
         prepared: list[Prepared] = []
         for position, value in enumerate(batch, first):
             try:
                 prepared.append(prepare(as_new_message(value), self._counter, self._max_message_bytes))
             except InvalidInputError as error:
                 raise InvalidInputError(f"Message {position}: {error}", position=position, **error.facts) from None
-        return self._append(thread, prepared, may_differ)
+        return self._append(thread, prepared, may_differ, compact)
 
-    def _append(self, thread: NewThread, prepared: Sequence[Prepared], may_differ: bool = False) -> Appended:
+    def _append(
+        self, thread: NewThread, prepared: Sequence[Prepared], may_differ: bool = False, compact: bool = True
+    ) -> Appended:
         now = self._clock.now_ms()
         row = self._threads.row_for(thread)
         if not prepared:
             return Appended([], 0, 0)
         appended = self._appender.append(row, prepared, now, thread.resource_id, may_differ)
-        self._compact_when_due(thread.id, appended)
+        if compact:
+            self._compact_when_due(thread.id, appended)
         return appended
 
     def _compact_when_due(self, thread_id: str, appended: Appended) -> None:

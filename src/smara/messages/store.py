@@ -91,6 +91,15 @@ class MessageStore:
         )
         return _thread(row) if row else None
 
+    def threads_by_numbers(self, session: Session, numbers: Sequence[int]) -> dict[int, Thread]:
+        if not numbers:
+            return {}
+        rows = session.all(
+            self.sql(f"SELECT {_THREAD_COLUMNS}, no FROM threads WHERE project_no = :project AND no IN ({marks(len(numbers))})"),
+            numbers,
+        )
+        return {row[10]: _thread(row) for row in rows}
+
     def list_threads(
         self, session: Session, conditions: Sequence[tuple[str, Any]], limit: int | None, offset: int
     ) -> list[Thread]:
@@ -195,12 +204,24 @@ class MessageStore:
             )
         )
 
-    def index_size(self, session: Session) -> tuple[int, int]:
-        """How many rows and terms this project has in the index."""
+    def totals(self, session: Session) -> dict[str, int]:
         row = session.one(
-            self.sql("SELECT coalesce(sum(index_rows), 0), coalesce(sum(index_terms), 0) FROM threads WHERE project_no = :project")
+            self.sql(
+                "SELECT count(*), coalesce(sum(last_seq), 0), coalesce(sum(tokens), 0), count(DISTINCT resource_id)"
+                " FROM threads WHERE project_no = :project"
+            )
+        ) or (0, 0, 0, 0)
+        return dict(zip(("threads", "messages", "tokens", "resources"), map(int, row), strict=True))
+
+    def index_size(self, session: Session) -> tuple[int, int, int]:
+        """How many rows and terms this project has in the index, and in how many threads."""
+        row = session.one(
+            self.sql(
+                "SELECT coalesce(sum(index_rows), 0), coalesce(sum(index_terms), 0), count(*)"
+                " FROM threads WHERE project_no = :project"
+            )
         )
-        return (int(row[0]), int(row[1])) if row else (0, 0)
+        return (int(row[0]), int(row[1]), int(row[2])) if row else (0, 0, 0)
 
 
 def _thread(row: Row) -> Thread:

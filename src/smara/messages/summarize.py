@@ -88,7 +88,7 @@ def _code_lines(texts: Iterable[str]) -> list[str]:
 
 
 def _told(label: str, items: Sequence[str], characters: int, separator: str = "; ") -> str:
-    kept = _fit(_distinct(item for item in items if item), characters)
+    kept = _fit(_distinct(stripped for item in items if (stripped := item.rstrip(".;, "))), characters)
     return f"{label}: {separator.join(kept)}." if kept else ""
 
 

@@ -132,6 +132,11 @@ class Threads:
                 )  # fmt: skip
         return self.get(thread_id)
 
+    def totals(self) -> dict[str, int]:
+        """How much this project holds: threads, messages, tokens, resources."""
+        with self._store.database.read() as session:
+            return self._store.totals(session)
+
 
 def _clean_title(title: str | None) -> str | None:
     if title is None:

@@ -27,6 +27,8 @@ _WRITTEN = re.compile(
 )
 _ALSO_WORDS = frozenset({"may", "march", "mar", "jan", "dec", "sep", "jun"})
 
+_BEFORE_A_MONTH = frozenset({"in", "last", "since", "during", "of", "this", "until", "by"})
+
 
 @dataclass(frozen=True, slots=True)
 class Period:
@@ -69,7 +71,7 @@ def find_period(text: str) -> Period | None:
 def _reads_as_month(text: str, start: int) -> bool:
     """``in May`` and ``last March`` are months; ``may I`` and ``march on`` are not."""
     before = text[:start].split()
-    return text[start].isupper() and bool(before) and before[-1].lower() in {"in", "last", "since", "during", "of", "this"}
+    return text[start].isupper() and bool(before) and before[-1].lower() in _BEFORE_A_MONTH
 
 
 def _period(year: str | None, month: int, day: str | None) -> Period | None:

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, overload
 
 Source = Literal["raw", "compacted"]
 SOURCES: tuple[str, ...] = ("messages", "raw", "compacted")
+SNIPPET_WIDTH = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbor:
+    """A message that stands next to a hit."""
+
+    id: str
+    role: str
+    seq: int
+    content: str
+
+    @property
+    def snippet(self) -> str:
+        """The beginning of it."""
+        text = " ".join(self.content[:400].split())
+        return text if len(text) <= 160 else text[:159] + "…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +41,6 @@ class Hit:
     rank: int
     score: float
     why: tuple[str, ...]
-    snippet: str
     thread_id: str
     resource_id: str
     role: str
@@ -32,31 +48,36 @@ class Hit:
     created_at: int
     task_id: str | None = None
     client_id: str | None = None
-    metadata: Any = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     before: tuple[Neighbor, ...] = ()
     after: tuple[Neighbor, ...] = ()
-    highlights: tuple[tuple[int, int], ...] = ()
+    terms: tuple[str, ...] = ()
 
+    @property
+    def snippet(self) -> str:
+        """The stretch of the content that answers best, in about 240 characters."""
+        from smara.core.text import snippet
 
-@dataclass(frozen=True, slots=True)
-class Neighbor:
-    """A message that stands next to a hit, in short."""
+        return snippet(self.content, self.terms, SNIPPET_WIDTH)
 
-    id: str
-    role: str
-    seq: int
-    snippet: str
+    @property
+    def highlights(self) -> list[tuple[int, int]]:
+        """Where in ``content`` the query's words stand, as (start, end)."""
+        from smara.core.text import spans
+
+        return spans(self.content, self.terms)
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadHit:
-    """A thread that was found, with the message that speaks most for it."""
+    """A thread that was found, and why."""
 
     thread_id: str
+    resource_id: str
+    title: str | None
     rank: int
     score: float
     why: tuple[str, ...]
-    best: Hit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +93,16 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Answer(Sequence[Hit]):
-    """The hits of a search, best first; a sequence."""
+    """The hits of a search, best first; a sequence.
+
+    ``total_hits`` counts the messages that hold any of the words; when a very common
+    word was not followed to its end (``trace.is_complete`` is false), at least so many.
+    """
 
     hits: tuple[Hit, ...]
     total_hits: int
     trace: Trace
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.hits)

@@ -70,7 +70,9 @@ def analyze_query(text: str) -> Query:
     if len(scanned) > LONGEST_QUERY or len(terms) > MOST_TERMS:
         terms = _most_telling(terms)
     phrases = tuple(dict.fromkeys(filter(None, map(_phrase, _QUOTED.findall(scanned)))))
-    return Query(text=text, terms=tuple(terms), phrases=phrases[:MOST_PHRASES], period=find_period(scanned[:LONGEST_QUERY]))
+    return Query(
+        text=text, terms=tuple(terms), phrases=phrases[:MOST_PHRASES], period=find_period(scanned[:LONGEST_QUERY])
+    )
 
 
 def _terms(text: str) -> Iterable[QueryTerm]:

@@ -20,8 +20,8 @@ _VERBS = (
 )
 _CONTRACTIONS = (
     "dont doesnt didnt isnt arent wasnt werent hasnt havent hadnt wont wouldnt cant couldnt shouldnt mustnt neednt im"
-    " ive id ill youre youve youd youll hes shes theyre theyve theyd theyll weve wed thats whats whos wheres hows theres"
-    " lets aint"
+    " ive id ill youre youve youd youll hes shes theyre theyve theyd theyll weve wed thats whats whos wheres hows"
+    " theres lets aint"
 )
 _PREPOSITIONS = (
     "of at by for with about against between into through during before after above below to from up down in out on off"

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 from smara.secrets.rule import Rule, Shape
 
-_REACH_BYTES = 1024
+_REACH_BYTES = 256
 # The rest of the name, then what may close it: quotes, brackets, Markdown stars.
 _NAME_REST = r"[\w.-]{0,24}[\\\"'`*\]]{0,4}[ \t]{0,3}"
+# `=`, `:`, `:=`, `=>`, `==`, and a typed declaration: `token: str =`.
 _ASSIGN = r"(?::[ ]{0,2}[&'\w<>\[\]. |]{1,24}=|[:=!]={0,2}>?[*]{0,2})[ \t]{0,4}"
+# `("token", "…")`, `set_token("…")`, `key="token" value="…"`.
 _PASS = r"(?:,[ \t\n]{0,4}|\([ ]?|value[ ]?=[ ]?)"
-_QUOTED = r"(?:\\{0,3}\"([^\"\n]{6,}?)\\{0,3}\"|\\{0,3}'([^'\n]{6,}?)\\{0,3}'|`([^`\n]{6,}?)`)"
-_BARE = r"([^\s\"'`\\,;]{6,})"
-_VALUE = f"(?:{_ASSIGN}(?:[frbu]{{0,2}}{_QUOTED}|{_BARE})|{_PASS}{_QUOTED}|>([^\\s<>\"']{{6,}})<)"
-_VALUE_OPENING = (
-    rf"(?:{_ASSIGN}(?:[frbu]{{0,2}}\\{{0,3}}[\"'`][^\"'`\n]{{6}}|[^\s\"'`\\,;]{{6}})"
-    rf"|{_PASS}\\{{0,3}}[\"'`][^\"'`\n]{{6}}|>[^\s<>\"']{{6}})"
+_QUOTE = r"\\{0,3}[\"'`]"
+_VALUE = (
+    rf"(?:{_ASSIGN}(?:[frbu]{{0,2}}{_QUOTE}([^\"'`\n]{{6}})|([^\s\"'`\\,;]{{6}}))"
+    rf"|{_PASS}{_QUOTE}([^\"'`\n]{{6}})|>([^\s<>\"']{{6}}))"
 )
+_VALUE_OPENING = _VALUE.replace("([^", "(?:[^")
 
 
-def assigned(
-    name: str, label: str, word: str, shape: Shape, rest: str = _NAME_REST, is_bounded: bool = False
-) -> Rule:
+def assigned(name: str, label: str, word: str, shape: Shape, rest: str = _NAME_REST, is_bounded: bool = False) -> Rule:
     """A value that follows a name and an assignment sign, in any of the usual syntaxes."""
     return Rule(
         name,
@@ -34,6 +33,7 @@ def assigned(
         pattern=f"(?i:{word}){rest}{_VALUE}",
         shape=shape,
         reach_bytes=_REACH_BYTES,
+        is_open=True,
         is_bounded=is_bounded,
     )
 
@@ -45,8 +45,9 @@ def option(name: str, label: str, word: str, shape: Shape) -> Rule:
         name,
         label,
         keywords=(rf"{opening}\\?[\"']?[^\s\"'\\-]",),
-        pattern=rf"{opening}(?:{_QUOTED}|([^\s\"'`\\;|]{{6,}}))",
+        pattern=rf"{opening}(?:{_QUOTE}([^\"'`\n]{{6}})|([^\s\"'`\\;|]{{6}}))",
         shape=shape,
+        is_open=True,
         reach_bytes=_REACH_BYTES,
         is_bounded=False,
     )
@@ -54,13 +55,13 @@ def option(name: str, label: str, word: str, shape: Shape) -> Rule:
 
 def told(name: str, label: str, word: str) -> Rule:
     """A value named in a sentence: "the password for staging is …"."""
-    verb = r"(?: (?:for|to|of|on|in) [\w .@'-]{1,40})? (?:is|was|are)(?: now| set to| still)?:? "
+    verb = r"(?:(?:for|to|of|on|in) [\w .@'-]{1,40} )?(?:is|was|are)(?: now| set to| still)?:? "
     return Rule(
         name,
         label,
-        keywords=(f"(?i:{word})",),
+        keywords=(f"(?i:{word}) ",),
         following=rf"{verb}[\"'`*]{{0,3}}[^\s\"'`*]{{6}}",
-        pattern=rf"(?i:{word}){verb}[\"'`*]{{0,3}}([^\s\"'`*]{{6,}})",
+        pattern=rf"(?i:{word}) {verb}[\"'`*]{{0,3}}([^\s\"'`*]{{6,}})",
         shape="prose",
         reach_bytes=_REACH_BYTES,
     )

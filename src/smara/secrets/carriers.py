@@ -48,6 +48,11 @@ KEY_BLOCKS = (
     ),
 )
 
+_QUERY_NAME = (
+    "[?&](?i:access_token|auth_token|api_?key|token|key|secret|signature|x-amz-signature|x-amz-security-token"
+    "|code|password|passwd|pwd)="
+)
+
 URLS = (
     Rule(
         "url-password",
@@ -68,39 +73,52 @@ URLS = (
     Rule(
         "url-query-credential",
         "token",
-        (r"[?&](?i:access_token|auth_token|api_?key|apikey|token|key|secret|signature|x-amz-signature|x-amz-security-token|code|password|passwd|pwd)=[A-Za-z0-9%_.-]{6}",),
-        r"[?&](?i:access_token|auth_token|api_?key|apikey|token|key|secret|signature|x-amz-signature|x-amz-security-token|code|password|passwd|pwd)=([A-Za-z0-9%_.~+/=-]{8,})",
+        (f"{_QUERY_NAME}[A-Za-z0-9%_.-]{{6}}",),
+        f"{_QUERY_NAME}([A-Za-z0-9%_.~+/=-]{{8,}})",
         shape="token",
         is_bounded=False,
     ),
 )
 
+# Between a header's name and its value, also when both are strings of code or of JSON.
+_COLON = r"[\"'\\]{0,3}[ ]{0,2}[:=,][ ]{0,2}[\"'\\]{0,3}"
+_AUTHORIZATION = f"(?i:authorization){_COLON}"
+_SCHEME = (
+    "(?:(?i:token|apikey|api-key|key|ssws|digest|negotiate|ntlm|splunk|geniekey|bot|jwt|sso-key|aws4-hmac-sha256"
+    "|klaviyo-api-key|deepl-auth-key)[ ])?(?i:token=|key=)?[\"']?"
+)
+_SIGNS = "[A-Za-z0-9._~+/=|:-]"
+_COOKIE = rf"(?i:cookie){_COLON}"
+_COOKIE_NAME = r"[^\s=;\"'\\]{1,64}="
+_COOKIE_SIGNS = r"[^\s;\"'\\]"
+_CUSTOM_HEADER = rf"(?i:x-[a-z0-9-]{{0,24}}(?:key|token|secret|auth|signature)){_COLON}"
+
 HEADERS = (
     Rule(
         "authorization-bearer",
         "bearer-token",
-        (r"(?i:bearer)[ +][ ]{0,2}[\"']?[A-Za-z0-9._~+/=|:-]{12}", r"(?i:bearer)%20[A-Za-z0-9._~+/=|:-]{12}"),
-        r"(?i:bearer)(?:[ +][ ]{0,2}|%20)[\"']?([A-Za-z0-9._~+/=|:-]{12,})",
+        (f"(?i:bearer)[ +][ ]{{0,2}}[\"']?{_SIGNS}{{12}}", f"(?i:bearer)%20{_SIGNS}{{12}}"),
+        f"(?i:bearer)(?:[ +][ ]{{0,2}}|%20)[\"']?({_SIGNS}{{12,}})",
         shape="token",
     ),
     Rule(
         "authorization-basic",
         "basic-auth",
-        (r"(?i:authorization)[\"'\\]{0,3}[ ]{0,2}[:=,][ ]{0,2}[\"'\\]{0,3}(?i:basic)[ ]",),
-        rf"(?i:authorization)[\"'\\]{{0,3}}[ ]{{0,2}}[:=,][ ]{{0,2}}[\"'\\]{{0,3}}(?i:basic)[ ]{{1,3}}({BASE64}{{6,}}={{0,2}})",
+        (f"{_AUTHORIZATION}(?i:basic)[ ]",),
+        f"{_AUTHORIZATION}(?i:basic)[ ]{{1,3}}({BASE64}{{6,}}={{0,2}})",
     ),
     Rule(
         "authorization-scheme",
         "authorization",
-        (r"(?i:authorization)[\"'\\]{0,3}[ ]{0,2}[:=,][ ]{0,2}[\"'\\]{0,3}[A-Za-z-]{0,16}[ ]?(?i:token=|key=)?[\"']?[A-Za-z0-9._~+/=|:-]{10}",),
-        r"(?i:authorization)[\"'\\]{0,3}[ ]{0,2}[:=,][ ]{0,2}[\"'\\]{0,3}(?:(?i:token|apikey|api-key|key|ssws|digest|negotiate|ntlm|splunk|genie[Kk]ey|bot|jwt|sso-key|aws4-hmac-sha256|klaviyo-api-key|deepl-auth-key)[ ])?(?i:token=|key=)?[\"']?([A-Za-z0-9._~+/=|:-]{10,})",
+        (f"{_AUTHORIZATION}{_SCHEME}{_SIGNS}{{10}}",),
+        f"{_AUTHORIZATION}{_SCHEME}({_SIGNS}{{10,}})",
         shape="token",
     ),
     Rule(
         "cookie-session",
         "cookie",
-        (r"(?i:cookie)[\"'\\]{0,3}[ ]{0,2}[:=][ ]{0,2}[\"'\\]{0,3}[^\s=;\"'\\]{1,64}=[^\s;\"'\\]{8}",),
-        r"(?i:cookie)[\"'\\]{0,3}[ ]{0,2}[:=][ ]{0,2}[\"'\\]{0,3}([^\s=;\"'\\]{1,64}=[^\s;\"'\\]{8,}(?:; ?[^\s=;\"'\\]{1,64}=[^\s;\"'\\]*)*)",
+        (f"{_COOKIE}{_COOKIE_NAME}{_COOKIE_SIGNS}{{8}}",),
+        f"{_COOKIE}({_COOKIE_NAME}{_COOKIE_SIGNS}{{8,}}(?:; ?{_COOKIE_NAME}{_COOKIE_SIGNS}*)*)",
         shape="random",
     ),
     Rule(
@@ -113,11 +131,13 @@ HEADERS = (
     Rule(
         "named-header",
         "api-key",
-        (r"(?i:x-[a-z0-9-]{0,24}(?:key|token|secret|auth|signature))[\"'\\]{0,3}[ ]{0,2}:[ ]{0,2}[\"'\\]{0,3}[A-Za-z0-9_.~+/=-]{8}",),
-        r"(?i:x-[a-z0-9-]{0,24}(?:key|token|secret|auth|signature))[\"'\\]{0,3}[ ]{0,2}:[ ]{0,2}[\"'\\]{0,3}([A-Za-z0-9_.~+/=-]{8,})",
+        (f"{_CUSTOM_HEADER}[A-Za-z0-9_.~+/=-]{{8}}",),
+        f"{_CUSTOM_HEADER}([A-Za-z0-9_.~+/=-]{{8,}})",
         shape="token",
     ),
 )
+
+_AWS_SECRET = r"(?i:secret_?access_?key|aws[a-z_.-]{0,12}secret[a-z_.-]{0,12})[\"'\\\]]{0,3}\s{0,3}[:=>,]{1,2}"
 
 FILES = (
     Rule(
@@ -154,8 +174,8 @@ FILES = (
     Rule(
         "aws-secret-key",
         "aws-secret-key",
-        (r"(?i:secret_?access_?key|aws[a-z_.-]{0,12}secret[a-z_.-]{0,12})[\"'\\\]]{0,3}\s{0,3}[:=>,]{1,2}",),
-        rf"(?i:secret_?access_?key|aws[a-z_.-]{{0,12}}secret[a-z_.-]{{0,12}})[\"'\\\]]{{0,3}}\s{{0,3}}[:=>,]{{1,2}}\s{{0,3}}[\"'\\]{{0,3}}({BASE64}{{40}})(?:[^A-Za-z0-9+/]|\z)",
+        (_AWS_SECRET,),
+        rf"{_AWS_SECRET}\s{{0,3}}[\"'\\]{{0,3}}({BASE64}{{40}})(?:[^A-Za-z0-9+/]|\z)",
         min_entropy=3.6,
         is_bounded=False,
     ),

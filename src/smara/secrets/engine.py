@@ -15,6 +15,8 @@ from smara.secrets.rule import START, Rule
 
 _OPENING_BYTES = 512
 _START_BYTES = 12
+_VALUE_BYTES = 4096
+_BACKSLASH = ord("\\")
 _ENCODED_RUN = r"[A-Za-z0-9+/_-]{16,}={0,2}"
 # Room for RE2's cache of states; it is filled only by what texts need, a few MiB in practice.
 _UNION_MEMORY = 96 << 20
@@ -38,9 +40,11 @@ class Engine:
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         self._rules = rules
         self._rank = {rule.name: rank for rank, rule in enumerate(rules)}
-        self._patterns: dict[str, Any] = {}
+        self._patterns: dict[str, tuple[Any, int]] = {}
         self._encoded = {opening: rule for rule in rules if (opening := _encoded_opening(rule.literal))}
         self._union = self._compile(_union(rules, self._encoded), _UNION_MEMORY)
+        self._rests = {quote: self._compile(rf"[^{quote.decode()}\n]*", _RULE_MEMORY) for quote in (b'"', b"'", b"`")}
+        self._bare_rest = self._compile(r"[^\s\"'`\\,;]*", _RULE_MEMORY)
         self._run = self._compile(_ENCODED_RUN, _RULE_MEMORY)
         self._placeholder = self._compile(r"\[REDACTED:[a-z0-9-]+\]", _RULE_MEMORY)
 
@@ -73,9 +77,10 @@ class Engine:
         return []
 
     def _rule_at(self, rule: Rule, data: bytes, start: int) -> Span | None:
-        pattern = self._patterns.get(rule.name)
-        if pattern is None:
-            pattern = self._patterns[rule.name] = self._compile(_pattern(rule), _RULE_MEMORY)
+        if rule.name not in self._patterns:
+            compiled = self._compile(_pattern(rule), _RULE_MEMORY)
+            self._patterns[rule.name] = compiled, compiled.groups
+        pattern, groups = self._patterns[rule.name]
         end = min(len(data), start + rule.reach_bytes)
         if rule.lookback_bytes:
             found = pattern.search(data, max(0, start - rule.lookback_bytes - _START_BYTES), end)
@@ -83,16 +88,27 @@ class Engine:
             found = pattern.match(data, start, end)
         if found is None:
             return None
-        group = next((n for n in range(1, pattern.groups + 1) if found.start(n) >= 0), 0)
-        return self._judged(rule, data, start, found.start(group), found.end(group))
+        value = next((span for n in range(1, groups + 1) if (span := found.span(n))[0] >= 0), found.span())
+        return self._judged(rule, data, start, *(self._closed(data, value[0]) if rule.is_open else value))
+
+    def _closed(self, data: bytes, start: int) -> tuple[int, int]:
+        """Return where the value that begins at `start` ends: at the quote that opened it, or at a space."""
+        rest = self._rests.get(data[start - 1 : start], self._bare_rest)
+        end: int = rest.match(data, start, min(len(data), start + _VALUE_BYTES)).end()
+        while end > start and data[end - 1] == _BACKSLASH:  # of an escaped closing quote
+            end -= 1
+        return start, end
 
     def _judged(self, rule: Rule, data: bytes, opening: int, start: int, end: int) -> Span | None:
-        is_quoted = data[start - 1 : start] in (b'"', b"'", b"`") and data[end : end + 1] in (b'"', b"'", b"`", b"\\")
-        value = shape.trim(data[start:end].decode("latin-1"), rule, is_quoted)
-        name = data[opening:start].decode("latin-1")
-        if not shape.is_secret(value, rule, name, is_quoted):
+        """Judge the first characters of a value; a long value is read in full only when they pass."""
+        is_quoted = data[start - 1 : start] in self._rests and data[end : end + 1] in (b'"', b"'", b"`", b"\\")
+        if rule.shape != "format":
+            head = shape.trim(data[start : min(end, start + shape.JUDGED_BYTES)].decode("latin-1"), rule, is_quoted)
+        else:
+            head = data[start:end].decode("latin-1")
+        if not shape.is_secret(head, rule, data[opening:start].decode("latin-1"), is_quoted):
             return None
-        return Span(rule, start, start + len(value))
+        return Span(rule, start, start + len(shape.trim(data[start:end].decode("latin-1"), rule, is_quoted)))
 
     def _decoded_at(self, data: bytes, start: int) -> Span | None:
         """A known format inside base64, where the format's first characters begin the encoded run."""

@@ -52,6 +52,8 @@ class Rule:
     """How far before the opening the secret may begin; for formats known by their middle or end."""
     reach_bytes: int = 16384
     """How far the pattern may look from the opening."""
+    is_open: bool = False
+    """Whether the group holds only the beginning of the secret, which then runs to its closing quote or to a space."""
     literal: str = ""
     """Fixed first characters, when there are any: they betray the value in base64 too."""
 
@@ -83,6 +85,4 @@ def shaped(name: str, label: str, opening: str, rest: str, min_entropy: float = 
 
 def around(name: str, label: str, middle: str, pattern: str, lookback_bytes: int) -> Rule:
     """A token known by its middle or end: the pattern is searched from a little before it."""
-    return Rule(
-        name, label, keywords=(middle,), pattern=pattern, is_bounded=False, lookback_bytes=lookback_bytes
-    )
+    return Rule(name, label, keywords=(middle,), pattern=pattern, is_bounded=False, lookback_bytes=lookback_bytes)

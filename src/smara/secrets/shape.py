@@ -14,19 +14,45 @@ from math import log2
 
 from smara.secrets.rule import Rule
 
+JUDGED_BYTES = 160
 _EXAMPLES_IN_FORMATS = ("example", "xxxx", "your_", "your-", "yourkey", "....", "placeholder", "****", "redacted")
 _EXAMPLES = (
-    *_EXAMPLES_IN_FORMATS, "change", "your", "insert", "replace", "dummy", "todo", "sample", "fake", "my_", "my-", "mypass",
-    "mysecret", "mytoken", "foobar", "secret", "passw", "passphrase", "undefined", "deadbeef", "1234567", "abcdef1", "abc123",
-    "0123456789", "abcdefgh", "test", "default", "hidden", "masked",
+    *_EXAMPLES_IN_FORMATS, "change", "your", "insert", "replace", "dummy", "todo", "sample", "fake", "my_", "my-",
+    "mypass", "mysecret", "mytoken", "foobar", "secret", "passw", "passphrase", "undefined", "deadbeef", "1234567",
+    "abcdef1", "abc123", "0123456789", "abcdefgh", "test", "default", "hidden", "masked",
 )  # fmt: skip
-_CODE = ("${", "{{", "}}", "$(", "<%", "#{", "://", "=>", "->", "::", "process.env", "os.environ", "getenv", "%(", "[REDACTED")
-_CODE_STARTS = ("$", "<", "{", "(", "[", "@", "*", "/", "./", "~/", "../", "%s", "%d", "-", "\\", "!", "&", "|", "#", "=", ">", ":")
+_CODE = ("${", "{{", "}}", "$(", "<%", "#{", "://", "=>", "->", "::", "process.env", "os.environ", "getenv", "%(")
+_CODE_STARTS = (
+    "$",
+    "<",
+    "{",
+    "(",
+    "[",
+    "@",
+    "*",
+    "/",
+    "./",
+    "~/",
+    "../",
+    "%s",
+    "%d",
+    "-",
+    "\\",
+    "!",
+    "&",
+    "|",
+    "#",
+    "=",
+    ">",
+    ":",
+)
 _DIGESTS = ("sha1", "sha256", "sha384", "sha512", "md5", "h1:", "data:", "urn:", "arn:", "blake2")
 _WEAK_PASSWORDS = frozenset(
-    "pass password passwd pwd secret token user username test admin root postgres mysql guest foo bar baz foobar "
-    "pw p pwd1 pass1 string none null true false example".split()
-)
+    (
+        "pass", "password", "passwd", "secret", "token", "user", "username", "test", "admin", "root", "postgres", "mysql",
+        "guest", "foobar", "pwd1", "pass1", "string", "none", "null", "true", "false", "example",
+    )
+)  # fmt: skip
 # Names that speak about a secret without holding one. The pattern sees at most a few dozen characters.
 _NAME_OF_A_FACT = re.compile(
     r"(?:[_.-]|(?<=[a-z])(?=[A-Z]))(?i:ids?|sid|names?|types?|counts?|urls?|uri|path|file|filename|dir|hash|hashes|hashed|digest"
@@ -37,11 +63,16 @@ _NAME_OF_A_FACT = re.compile(
 )
 _IDENTIFIERS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[(\[]?.*", re.DOTALL)
 _RUN = re.compile(r"[A-Za-z0-9]+")
+_DIGIT = re.compile(r"[0-9]")
+_SPACE = re.compile(r"\s")
 _SWITCH = re.compile(r"(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])")
 # What no camel-case name has often: a single small letter between capitals, several capitals inside a word.
 _UNWORDLY = re.compile(r"(?<=[A-Z])[a-z](?=[A-Z])|(?<=[a-z0-9])[A-Z]{2,}(?=[a-z0-9])")
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _NAMES_THAT_ALLOW_UUID = re.compile(r"(?i)secret|api[_ .-]?key|passw|access[_-]?token|auth[_-]?token|access[_-]?key")
+_EXAMPLE_IN_FORMAT = re.compile("|".join(map(re.escape, _EXAMPLES_IN_FORMATS)), re.IGNORECASE)
+_EXAMPLE = re.compile("|".join(map(re.escape, _EXAMPLES)), re.IGNORECASE)
+_REFERENCE = re.compile("|".join(map(re.escape, _CODE)))
 _STRONG_SIGNS = frozenset("!@#$%^&*+=?~|;")
 _ENVIRONMENT_NAME = re.compile(r"[A-Z0-9_]+=\s*")
 _CUTS = re.compile(r"[<]|&(?=[\w.-]+=)|&amp;|,(?=[\w-]+=)")
@@ -68,12 +99,18 @@ def trim(value: str, rule: Rule, is_quoted: bool) -> str:
 def is_secret(value: str, rule: Rule, name: str, is_quoted: bool) -> bool:
     """Judge a value by its rule's shape; `name` is the text between the opening and the value."""
     if rule.shape == "format":
-        lowered = value.lower()
-        return entropy(value) >= rule.min_entropy and not any(word in lowered for word in _EXAMPLES_IN_FORMATS)
+        return entropy(value) >= rule.min_entropy and not _EXAMPLE_IN_FORMAT.search(value)
     if rule.shape == "random":
         return _is_random(value) and not _is_example(value)
     if rule.shape == "url":
-        return len(value) >= 4 and not _is_reference(value) and value.lower() not in _WEAK_PASSWORDS and len(set(value)) > 2
+        return (
+            len(value) >= 4
+            and not _is_reference(value)
+            and value.lower() not in _WEAK_PASSWORDS
+            and len(set(value)) > 2
+        )
+    if rule.shape == "token" and not _is_random(value):  # most values end here, so it comes first
+        return False
     if _NAME_OF_A_FACT.search(name) and not rule.name.endswith("credential"):
         return False
     if _is_reference(value) or _is_example(value):
@@ -88,7 +125,7 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool) -> bool:
 
 
 def _is_token(value: str, name: str, is_quoted: bool) -> bool:
-    if len(value) < 10 or any(sign.isspace() for sign in value) or (not is_quoted and _is_call(value)):
+    if len(value) < 10 or _SPACE.search(value) or (not is_quoted and _is_call(value)):
         return False
     if _UUID.fullmatch(value):
         return _NAMES_THAT_ALLOW_UUID.search(name) is not None
@@ -97,7 +134,7 @@ def _is_token(value: str, name: str, is_quoted: bool) -> bool:
 
 def _is_password(value: str, is_deliberate: bool) -> bool:
     """Letters with digits or strong signs; a bare word needs more, because it may be a variable."""
-    if len(value) < 6 or len(value) > 128 or any(sign.isspace() for sign in value) or len(set(value)) < 5:
+    if len(value) < 6 or len(value) > 128 or _SPACE.search(value) or len(set(value)) < 5:
         return False
     if (not is_deliberate and _is_call(value)) or ("{" in value and "}" in value) or _UUID.fullmatch(value):
         return False
@@ -122,6 +159,8 @@ def _is_told_secret(value: str, name: str) -> bool:
 
 def _is_random(value: str) -> bool:
     """Whether one long run of letters and digits, or two short ones, are mixed as no word is."""
+    if not _DIGIT.search(value) and (value.islower() or value.isupper()):
+        return False
     short_runs = 0
     for run in _RUN.findall(value):
         size = len(run)
@@ -134,12 +173,11 @@ def _is_random(value: str) -> bool:
 
 
 def _is_reference(value: str) -> bool:
-    return value.startswith(_CODE_STARTS) or any(sign in value for sign in _CODE) or value.lower().startswith(_DIGESTS)
+    return value.startswith(_CODE_STARTS) or _REFERENCE.search(value) is not None or value.lower().startswith(_DIGESTS)
 
 
 def _is_example(value: str) -> bool:
-    lowered = value.lower()
-    return len(set(lowered)) < 5 or any(word in lowered for word in _EXAMPLES)
+    return len(set(value.lower())) < 5 or _EXAMPLE.search(value) is not None
 
 
 def _is_call(value: str) -> bool:

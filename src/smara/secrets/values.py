@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from smara.secrets.redact import redact
+from smara.secrets.scan import Finding, scan
 
 Frame = tuple[Any, str, Iterator[tuple[Any, Any]], list[Any]]
 
@@ -68,29 +70,37 @@ class _Walk:
     def _dict(self, original: dict[Any, Any], values: list[Any]) -> dict[Any, Any]:
         built: dict[Any, Any] = {}
         for key, value in zip(original, values, strict=True):
-            plain = self._text(key, "") if isinstance(key, str) else key
+            plain = unique = self._text(key, "") if isinstance(key, str) else key
             number = 2
-            while plain in built:  # two keys that held different secrets of one kind
-                plain, number = f"{self._text(key, '')}#{number}", number + 1
-            built[plain] = value
+            while unique in built:  # two keys that held different secrets of one kind
+                unique, number = f"{plain}#{number}", number + 1
+            built[unique] = value
         return built
 
     def _text(self, text: str, name: str) -> str:
         redaction = redact(text)
-        if name and not redaction.findings:
-            return self._named(text, name)
-        self.count += len(redaction.findings)
-        return redaction.text
+        if redaction.findings:
+            self.count += len(redaction.findings)
+            return redaction.text
+        finding = _as_assignment(name, text) if text and _is_telling(name) else None
+        self.count += finding is not None
+        return finding.placeholder if finding else text
 
-    def _named(self, text: str, name: str) -> str:
-        """Judge a value together with its key, as the assignment that it is."""
-        opening = f'{name}="'
-        redaction = redact(f'{opening}{text}"')
-        inside = [f for f in redaction.findings if f.start == len(opening) and f.end == len(opening) + len(text)]
-        if not inside:
-            return text
-        self.count += 1
-        return inside[0].placeholder
+
+@lru_cache(maxsize=4096)
+def _is_telling(name: str) -> bool:
+    """Whether a random value under this key would be a secret; asked once for each key."""
+    return 0 < len(name) <= 80 and _as_assignment(name, "9f8aTq2Lx77bZpQm41Rs") is not None
+
+
+def _as_assignment(name: str, text: str) -> Finding | None:
+    """Judge a value together with its key, as the assignment that it is; only a wholly secret value counts."""
+    quote = next((quote for quote in "\"'`" if quote not in text), None)
+    if quote is None:
+        return None
+    opening = f'"{name}": {quote}'
+    span = (len(opening), len(opening) + len(text))
+    return next((f for f in scan(f"{opening}{text}{quote}") if (f.start, f.end) == span), None)
 
 
 def _entries(container: Any, name: str) -> Iterator[tuple[str, Any]]:

@@ -73,7 +73,7 @@ FORMATS: dict[str, str] = {
     "google-access-token": "ya29.a0<w150>",
     "google-refresh-token": "1//0<w98>",
     "azure-client-secret": "<A3>8Q~<w34>",
-    "azure-storage-key": "DefaultEndpointsProtocol=https;AccountName=store;AccountKey=<<b86>==>;EndpointSuffix=core.windows.net",
+    "azure-storage-key": "AccountName=store;AccountKey=<<b86>==>;EndpointSuffix=core.windows.net",
     "azure-storage-key-marked": "<b76>+ASt<b6>==",
     "azure-shared-access-key": "SharedAccessKeyName=Root;SharedAccessKey=<<b43>=>",
     "azure-sas-signature": "https://a.blob.core.windows.net/c?sv=2022-11-02&sig=<<A40>%2B<A2>%3D>",
@@ -314,11 +314,24 @@ def carriers(secret: str) -> dict[str, str]:
 
 
 NAMES = (
-    "password", "DB_PASSWORD", "dbPassword", "api_key", "API_KEY", "apiKey", "client_secret", "clientSecret", "SECRET_KEY",
-    "secret", "token", "auth_token", "accessToken", "ACME_API_TOKEN", "private_key", "encryption_key", "signing_key",
-    "webhook_secret", "jwt_secret", "admin_password", "smtp_password", "service_token", "access_key", "refresh_token",
+    "password", "DB_PASSWORD", "dbPassword", "api_key", "API_KEY", "apiKey", "client_secret", "clientSecret",
+    "SECRET_KEY", "secret", "token", "auth_token", "accessToken", "ACME_API_TOKEN", "private_key", "encryption_key",
+    "signing_key", "webhook_secret", "jwt_secret", "admin_password", "smtp_password", "service_token", "access_key",
+    "refresh_token",
 )  # fmt: skip
-VALUES = ("<A20>", "<A32>", "<A40>", "<h32>", "<h40>", "<h64>", "<l24>", "<b43>=", "<w32>", "<A16>", "<A6>-<A6>-<A6>-<A6>")
+VALUES = (
+    "<A20>",
+    "<A32>",
+    "<A40>",
+    "<h32>",
+    "<h40>",
+    "<h64>",
+    "<l24>",
+    "<b43>=",
+    "<w32>",
+    "<A16>",
+    "<A6>-<A6>-<A6>-<A6>",
+)
 PASSWORDS = ("<A12>", "<A7>!<A3>", "<a6>-<A4>7", "<A5>#<A5>9", "<L5>$<d4>", "<A16>")
 SYNTAXES = (
     "{name} = '{value}'",

@@ -1,0 +1,52 @@
+# Everything below sets itself up: a virtual environment in .venv, made on first use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ifeq ($(OS),Windows_NT)
+  BIN := $(VENV)/Scripts
+endif
+STAMP := $(VENV)/.installed
+JOBS ?= 2
+
+# Public evaluation data, where it is at hand; see docs/reference/evaluation.md.
+ifneq ($(wildcard ../shared/data/README.md),)
+  export SMARA_EVAL_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: help demo test check format bench eval faults clean
+
+help: ## show this help
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $@
+
+demo: $(STAMP) ## the story of Smara in a terminal, in well under a minute
+	@$(BIN)/smara demo
+
+test: $(STAMP) ## every test, under 10 minutes on 2 cores
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
+check: $(STAMP) ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check src evals bench tests
+	$(BIN)/mypy
+
+format: $(STAMP) ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format src evals bench tests
+
+faults: $(STAMP) ## the fault tests at their large counts
+	SMARA_FAULTS=large $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/faults tests/migrations tests/contract
+
+bench: $(STAMP) ## speed, as ratios to a bare baseline in the same run
+	$(BIN)/python -m bench
+
+eval: $(STAMP) ## retrieval quality on the evaluation sets, with baselines
+	$(BIN)/python -m evals
+
+clean: ## remove what was built
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench .eval

@@ -1,0 +1,219 @@
+"""The doctor: what is wrong with a store, why it matters, what to do.
+
+It opens nothing that cannot be opened and changes nothing unless asked to: a store too
+new, damaged or unreadable is examined from outside.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from smara.config import Settings, default_store
+from smara.database.database import Database
+from smara.database.filesystem import network_filesystem
+from smara.database.migrate import HEAD, schema_version
+from smara.errors import SmaraError
+from smara.memory import Memory, open_database, open_memory
+
+Level = Literal["ok", "warning", "problem"]
+
+LOW_DISK_BYTES = 200 * 1024 * 1024
+LARGE_WAL_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing the doctor looked at."""
+
+    check: str
+    level: Level
+    text: str
+    advice: str = ""
+    is_fixed: bool = False
+
+
+def examine(settings: Settings, fix: bool = False) -> list[Finding]:
+    """Look at everything; with ``fix`` mend permissions, the write-ahead log and the index."""
+    found: list[Finding] = []
+    is_postgres = settings.db is not None and settings.db.startswith(("postgresql://", "postgres://"))
+    if not is_postgres:
+        path = str(default_store()) if settings.db is None else os.path.expanduser(settings.db)
+        found += list(_file_findings(path, fix))
+        if any(finding.level == "problem" for finding in found) or not os.path.exists(path):
+            return found
+    found += _inside(settings, fix)
+    return found
+
+
+def _file_findings(path: str, fix: bool) -> Iterator[Finding]:
+    import apsw
+
+    from smara.database.sqlite import wal_is_safe
+
+    version = apsw.sqlite_lib_version()
+    if wal_is_safe(version):
+        yield Finding("sqlite", "ok", f"SQLite {version} is free of the WAL-reset bug.")
+    else:
+        yield Finding(
+            "sqlite", "warning", f"SQLite {version} can lose commits in WAL mode; the rollback journal is used instead.",
+            "Upgrade: pip install --upgrade apsw",
+        )  # fmt: skip
+    if not os.path.exists(path):
+        yield Finding("store", "warning", f"There is no store at {path} yet.", "Run `smara init`, or add a message.")
+        return
+    yield from _permission_findings(path, fix)
+    network = network_filesystem(path)
+    if network:
+        yield Finding(
+            "file system", "warning", f"The store is on a network file system ({network}); its locks cannot be trusted.",
+            "Move it to a local disk, or use PostgreSQL (--db postgresql://...).",
+        )  # fmt: skip
+    else:
+        yield Finding("file system", "ok", "The store is on a local disk.")
+    yield _disk_finding(path)
+    yield _wal_finding(path)
+
+
+def _permission_findings(path: str, fix: bool) -> Iterator[Finding]:
+    if not os.access(path, os.R_OK):
+        yield Finding("permissions", "problem", f"{path} cannot be read by you.", f"Run: chmod u+rw '{path}'")
+        return
+    if not os.access(path, os.W_OK) or not os.access(os.path.dirname(os.path.abspath(path)), os.W_OK):
+        yield Finding(
+            "permissions", "problem", f"{path} or its folder cannot be written by you, so nothing can be stored.",
+            "Make the file and its folder writable for your user.",
+        )  # fmt: skip
+        return
+    mode = stat.S_IMODE(os.stat(path).st_mode)
+    if sys.platform == "win32" or not mode & 0o077:
+        yield Finding("permissions", "ok", "Only you can read the store.")
+        return
+    if fix:
+        for suffix in ("", "-wal", "-shm"):
+            if os.path.exists(path + suffix):
+                os.chmod(path + suffix, 0o600)
+    yield Finding(
+        "permissions", "ok" if fix else "problem", f"Other users of this machine could read the store (mode {mode:04o}).",
+        f"Run: chmod 600 '{path}'", is_fixed=fix,
+    )  # fmt: skip
+
+
+def _disk_finding(path: str) -> Finding:
+    free = shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free
+    if free < LOW_DISK_BYTES:
+        return Finding("disk", "problem", f"Only {free // 2**20} MiB are free.", "Free some room on this disk.")
+    return Finding("disk", "ok", f"{free // 2**20:,} MiB are free.")
+
+
+def _wal_finding(path: str) -> Finding:
+    try:
+        size = os.stat(path + "-wal").st_size
+    except OSError:
+        size = 0
+    if size <= LARGE_WAL_BYTES:
+        return Finding("write-ahead log", "ok", f"{size // 1024:,} KiB.")
+    holders = processes_holding(path)
+    who = f" Held open by process {', '.join(map(str, holders))}." if holders else ""
+    return Finding(
+        "write-ahead log", "warning",
+        f"It has grown to {size // 2**20} MiB, which happens while a reader stays open.{who}",
+        "End the process that keeps the store open; `smara doctor --fix` then shrinks it.",
+    )  # fmt: skip
+
+
+def processes_holding(path: str) -> list[int]:
+    """Other processes that have the file open, where the system tells (Linux)."""
+    found = []
+    real = os.path.realpath(path)
+    for folder in Path("/proc").glob("[0-9]*"):
+        if folder.name == str(os.getpid()):
+            continue
+        try:
+            if any(os.readlink(entry) == real for entry in (folder / "fd").iterdir()):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return sorted(found)
+
+
+def _inside(settings: Settings, fix: bool) -> list[Finding]:
+    try:
+        database = open_database(settings)
+    except SmaraError as error:
+        return [Finding("open", "problem", str(error))]
+    try:
+        schema = _schema_finding(database)
+    except SmaraError as error:
+        return [Finding("open", "problem", str(error))]
+    finally:
+        database.close()
+    if schema.level == "problem":
+        return [schema]
+    found = [schema]
+    try:
+        with open_memory(settings.db, project=settings.project) as memory:
+            found += [Finding("store", "warning", warning) for warning in memory.warnings]
+            found += list(_content_findings(memory, fix))
+    except SmaraError as error:
+        found.append(Finding("open", "problem", str(error)))
+    return found
+
+
+def _schema_finding(database: Database) -> Finding:
+    with database.read() as session:
+        version = schema_version(database, session)
+    if version > HEAD:
+        return Finding(
+            "schema", "problem", f"The store has schema {version}; this Smara knows up to {HEAD}.",
+            "Upgrade: pip install --upgrade smara",
+        )  # fmt: skip
+    if version < HEAD:
+        return Finding("schema", "ok", f"The store has schema {version} and is brought to {HEAD} when it is used.")
+    return Finding("schema", "ok", f"The store has schema {version}, the newest.")
+
+
+def _content_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
+    checks: tuple[Callable[[], Iterator[Finding]], ...] = (
+        lambda: _integrity_findings(memory),
+        lambda: _index_findings(memory, fix),
+    )
+    for check in checks:
+        try:
+            yield from check()
+        except SmaraError as error:
+            yield Finding("store", "problem", str(error))
+    if fix and memory.database.kind == "sqlite":
+        moved = memory.shrink_log()
+        yield Finding("write-ahead log", "ok", "It was moved into the store." if moved else "A reader still holds it.")
+
+
+def _integrity_findings(memory: Memory) -> Iterator[Finding]:
+    damage = memory.integrity()
+    if damage:
+        yield Finding(
+            "integrity", "problem", f"The file is damaged: {damage[0]}.",
+            "Copy the file aside first; then restore a backup, or export what can be read.",
+        )  # fmt: skip
+    else:
+        yield Finding("integrity", "ok", "Every page of the store is sound.")
+
+
+def _index_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
+    problems = memory.index.problems(deep=True)
+    if not problems:
+        yield Finding("search index", "ok", "It agrees with the messages.")
+        return
+    if fix:
+        count = memory.index.rebuild()
+        yield Finding("search index", "ok", f"{problems[0]} It was rebuilt from {count} messages.", is_fixed=True)
+        return
+    yield Finding(
+        "search index", "problem", problems[0], "Run `smara doctor --fix`: it is rebuilt from the messages; nothing is lost."
+    )

@@ -1,0 +1,1 @@
+"""Doors: they translate, they do not decide."""

@@ -1,0 +1,122 @@
+"""The ``smara`` command: commands are loaded when called, errors become exit codes once.
+
+Exit codes: 0 done; 1 a bug; 2 wrong usage or input; 3 not found; 4 conflict; 5 settings;
+6 database trouble; 7 busy, try again; 8 the doctor found problems; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from smara.errors import BusyError, ConfigError, ConflictError, DatabaseError, NotFoundError, SmaraError, UsageError
+from smara.surfaces.cli import output
+
+COMMANDS = {
+    "init": "Make the store and say where it is.",
+    "status": "What is remembered, and where.",
+    "doctor": "Find and explain problems; --fix mends what can be mended.",
+    "demo": "A story in a minute: forgotten by the model, found in memory.",
+    "version": "The version of Smara and of what it stands on.",
+    "threads": "List, show and change threads.",
+    "messages": "Add, list and show messages.",
+    "import": "Bring in transcripts and JSONL files.",
+    "search": "Find anything that was said.",
+    "complete": "Words and names that begin with a prefix.",
+    "compact": "Summarize old messages for showing; undo it.",
+    "index": "Check, rebuild or optimize the search index.",
+    "projects": "List the projects of this store.",
+    "completion": "Print a shell completion script.",
+}
+
+EXIT_CODES: tuple[tuple[type[SmaraError], int], ...] = (
+    (NotFoundError, 3),
+    (ConflictError, 4),
+    (UsageError, 2),
+    (ConfigError, 5),
+    (BusyError, 7),
+    (DatabaseError, 6),
+)
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module only when the command is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"smara.surfaces.cli.commands.{cmd_name.replace('import', 'import_files')}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # From the table above, so that `smara --help` loads no command at all.
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--db", metavar="PATH|URL", help="The store; also SMARA_DB. Without it, the per-user store.")
+@click.option("--project", metavar="NAME", help="The project; also SMARA_PROJECT. 'auto' is the git repository here.")
+@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@click.option("--verbose", is_flag=True, help="Write log lines to standard error.")
+@click.version_option(package_name="smara", prog_name="smara")
+@click.pass_context
+def cli(ctx: click.Context, db: str | None, project: str | None, as_json: bool, verbose: bool) -> None:
+    """Smara: one memory for coding agents.
+
+    Every message is kept, word for word, and found again in milliseconds.
+    Start with `smara demo`, or import what you have: `smara import FILE...`.
+    """
+    ctx.obj = {"db": db, "project": project, "as_json": as_json, "verbose": verbose}
+
+
+def run(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and leave with its exit code."""
+    as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
+    try:
+        cli.main(args=arguments, prog_name="smara", standalone_mode=False)
+    except click.exceptions.Exit as leaving:
+        sys.exit(leaving.exit_code)
+    except click.Abort:
+        _fail("interrupted", "Interrupted; what was stored stays stored.", 130, False, as_json)
+    except click.ClickException as error:
+        hint = f" {error.ctx.command_path} --help shows how." if isinstance(error, click.UsageError) and error.ctx else ""
+        _fail("usage", f"{error.format_message()}{hint}", 2, False, as_json)
+    except SmaraError as error:
+        _fail(error.code, str(error), exit_code(error), error.is_retryable, as_json)
+    except BrokenPipeError:
+        _silence_stdout()
+        sys.exit(0)
+    except Exception as error:
+        _fail(
+            "bug", f"Unexpected {type(error).__name__}: {output.redacted(str(error))}. This is a bug in Smara; please report it.",
+            1, False, as_json,
+        )  # fmt: skip
+    sys.exit(0)
+
+
+def exit_code(error: SmaraError) -> int:
+    """The exit code of an error."""
+    return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), 1)
+
+
+def _fail(code: str, message: str, status: int, is_retryable: bool, as_json: bool) -> NoReturn:
+    if as_json:
+        output.envelope(None, error={"code": code, "message": message, "retryable": is_retryable})
+    click.echo(f"smara: {message}", err=True)
+    sys.exit(status)
+
+
+def _silence_stdout() -> None:
+    """The reader of our pipe has left; Python must not complain about it at exit."""
+    import os
+
+    devnull: Any = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())

@@ -1,0 +1,42 @@
+"""``smara compact``"""
+
+from __future__ import annotations
+
+import click
+
+from smara.errors import InvalidInputError
+from smara.surfaces.cli import output
+from smara.surfaces.cli.options import Call, common, complete_thread
+
+
+@click.command("compact")
+@click.option("--thread", "thread_id", metavar="ID", shell_complete=complete_thread)
+@click.option("--keep", type=click.IntRange(0), default=0, show_default=True, help="Keep the newest that many whole.")
+@click.option("--when-due", is_flag=True, help="Only what the rules call old (30 and 90 messages).")
+@click.option("--undo", metavar="COMPACTION", help="Show the messages of a compaction whole again.")
+@common
+def command(call: Call, thread_id: str | None, keep: int, when_due: bool, undo: str | None) -> None:
+    """Summarize messages for showing. Every word stays stored and can be found; --undo takes it back."""
+    if (thread_id is None) == (undo is None):
+        raise InvalidInputError("Give either --thread ID to compact, or --undo COMPACTION.")
+    with call.memory() as memory:
+        if undo is not None:
+            undone = memory.compactions.undo(undo)
+            if call.as_json:
+                output.envelope(output.compaction_json(undone))
+            else:
+                output.say(f"Messages {undone.start_seq} to {undone.end_seq} are shown as before.")
+            return
+        thread = thread_id or ""
+        done = memory.compactions.compact_when_due(thread) if when_due else memory.compactions.compact(thread, keep)
+    if call.as_json:
+        data = {
+            "messagesCompacted": done.messages_compacted, "messagesWhole": done.messages_whole,
+            "compactions": [output.compaction_json(each) for each in done.compactions],
+        }  # fmt: skip
+        output.envelope(data)
+        return
+    output.say(f"{done.messages_compacted} messages compacted, {done.messages_whole} left whole.")
+    rows = [(each.id, each.level, f"{each.start_seq}–{each.end_seq}", output.short(each.summary, 160)) for each in done.compactions]
+    if rows:
+        output.table(("compaction", "level", "messages", "summary"), rows, wide=3)

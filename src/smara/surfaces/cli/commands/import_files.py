@@ -1,0 +1,59 @@
+"""``smara import``"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from smara.adapters.importing import Importer, ImportReport
+from smara.adapters.sniff import import_order
+from smara.surfaces.cli import output
+from smara.surfaces.cli.options import Call, common
+from smara.surfaces.cli.progress import bar
+
+
+@click.command("import")
+@click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
+@click.option("--format", type=click.Choice(["claude-code", "jsonl"]), help="The format; without it, what each looks like.")
+@click.option("--resource", metavar="ID", help="Who the threads belong to, where the file does not say.")
+@common
+def command(call: Call, files: tuple[str, ...], format: Any, resource: str | None) -> None:
+    """Bring in Claude Code transcripts and plain JSONL, gzipped or not. Safe to repeat.
+
+    Every line is accounted for: stored, known already, or counted with the reason.
+    """
+    with call.memory() as memory:
+        importer = Importer(memory, resource)
+        reports = []
+        for path in import_order(files):
+            with bar(f"Importing {path}") as progress:
+                reports.append(importer.import_file(path, progress, format))
+        warnings = memory.warnings
+    if call.as_json:
+        output.envelope({"files": [_report_json(each) for each in reports], "stored": sum(r.stored for r in reports)}, warnings)
+        return
+    output.warn(warnings)
+    rows = [
+        (each.path, each.format, each.lines, each.stored, each.repeated, each.counted.total(), len(each.refused))
+        for each in reports
+    ]
+    output.table(("file", "format", "lines", "stored", "known", "not messages", "refused"), rows, wide=0)
+    for each in reports:
+        _explain(each)
+
+
+def _explain(report: ImportReport) -> None:
+    for (kind, reason), count in report.counted.most_common():
+        output.say(f"  {count:>7,}  {kind}: {reason}")
+    for line, reason in report.refused[:10]:
+        output.say(f"  line {line}: {reason}")
+
+
+def _report_json(report: ImportReport) -> dict[str, Any]:
+    return {
+        "path": report.path, "format": report.format, "lines": report.lines, "stored": report.stored,
+        "repeated": report.repeated, "repaired": report.repaired,
+        "counted": [{"kind": k, "reason": r, "lines": n} for (k, r), n in report.counted.most_common()],
+        "refused": [{"line": line, "reason": reason} for line, reason in report.refused], "threads": report.threads,
+    }  # fmt: skip

@@ -1,0 +1,113 @@
+"""``smara search``"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from smara.messages.models import ROLES
+from smara.search.models import Answer, Hit
+from smara.surfaces.cli import output
+from smara.surfaces.cli.options import Call, common, complete_thread
+
+
+@click.command("search")
+@click.argument("query")
+@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True)
+@click.option("--thread", "thread_id", metavar="ID", help="Only in this thread.", shell_complete=complete_thread)
+@click.option("--resource", "resource_id", metavar="ID", help="Only in threads of this resource.")
+@click.option("--role", type=click.Choice(ROLES), multiple=True, help="Only messages of this role; may be repeated.")
+@click.option("--since", metavar="TIME", help="Only messages from this time on, such as 2026-03-01.")
+@click.option("--until", metavar="TIME", help="Only messages before this time.")
+@click.option("--task", "task_id", metavar="ID", help="Only messages of this task.")
+@click.option("--threads", "by_thread", is_flag=True, help="Find conversations instead of messages.")
+@click.option("--full", is_flag=True, help="Print whole messages instead of snippets.")
+@click.option("--explain", is_flag=True, help="Say why each hit is there, and what the search cost.")
+@common
+def command(
+    call: Call, query: str, limit: int, thread_id: str | None, resource_id: str | None, role: tuple[str, ...],
+    since: str | None, until: str | None, task_id: str | None, by_thread: bool, full: bool, explain: bool,
+) -> None:  # fmt: skip
+    """Find what was said: words, questions, names, paths, parts of names, "exact phrases"."""
+    filters: dict[str, Any] = {"resource_id": resource_id, "role": role or None, "since": since, "until": until}
+    with call.memory() as memory:
+        if by_thread:
+            _show_threads(call, memory.search_threads(query, limit, **filters))
+            return
+        answer = memory.search(query, limit, thread_id=thread_id, task_id=task_id, **filters)
+        warnings = [*memory.warnings, *answer.warnings]
+    if call.as_json:
+        data = {"results": [hit_json(hit) for hit in answer], "totalHits": answer.total_hits}
+        output.envelope(data | ({"trace": _trace_json(answer)} if explain else {}), warnings)
+        return
+    output.warn(warnings)
+    _show(answer, full, explain)
+
+
+def hit_json(hit: Hit) -> dict[str, Any]:
+    """A hit in the shape every door uses."""
+    return {
+        "id": hit.id, "source": hit.source, "content": hit.content, "rank": hit.rank, "taskId": hit.task_id,
+        "createdAt": hit.created_at, "threadId": hit.thread_id, "score": hit.score, "why": list(hit.why),
+        "snippet": hit.snippet, "role": hit.role, "seq": hit.seq, "resourceId": hit.resource_id,
+        "before": [{"id": each.id, "role": each.role, "seq": each.seq, "snippet": each.snippet} for each in hit.before],
+        "after": [{"id": each.id, "role": each.role, "seq": each.seq, "snippet": each.snippet} for each in hit.after],
+    }  # fmt: skip
+
+
+def _trace_json(answer: Answer) -> dict[str, Any]:
+    trace = answer.trace
+    return {
+        "terms": trace.terms, "postings": trace.postings, "candidates": trace.candidates,
+        "isComplete": trace.is_complete, "notes": list(trace.notes),
+    }  # fmt: skip
+
+
+def _show(answer: Answer, full: bool, explain: bool) -> None:
+    if not answer:
+        click.echo("Nothing found. Try fewer or other words, or a part of a name.", err=True)
+        return
+    is_terminal = output.is_terminal()
+    for hit in answer:
+        head = f"{hit.rank}. {hit.role} · {hit.thread_id}:{hit.seq} · {output.moment(hit.created_at)} · {hit.score:.2f}"
+        output.say(click.style(head, bold=True) if is_terminal else head)
+        text = hit.content if full else hit.snippet
+        click.echo(_indented(_lit(text, hit) if is_terminal else output.printable(text)))
+        if explain:
+            output.say(f"   why: {'; '.join(hit.why)}")
+        output.say()
+    if explain:
+        trace = answer.trace
+        output.say(
+            f"{answer.total_hits:,} messages hold any of it; {trace.terms} terms, {trace.postings:,} postings,"
+            f" {trace.candidates:,} candidates{'' if trace.is_complete else ', cut short'}."
+        )
+
+
+def _lit(text: str, hit: Hit) -> str:
+    """The text with the query's words in bold."""
+    from smara.core.text import spans
+
+    found, at = [], 0
+    for start, end in spans(text, hit.terms):
+        found += [output.printable(text[at:start]), click.style(output.printable(text[start:end]), fg="yellow", bold=True)]
+        at = end
+    return "".join([*found, output.printable(text[at:])])
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"   {line}" for line in text.splitlines())
+
+
+def _show_threads(call: Call, found: list[Any]) -> None:
+    if call.as_json:
+        data = [
+            {"threadId": each.thread_id, "resourceId": each.resource_id, "title": each.title, "rank": each.rank,
+             "score": each.score, "why": list(each.why)}
+            for each in found
+        ]  # fmt: skip
+        output.envelope({"results": data, "totalHits": len(data)})
+        return
+    rows = [(each.rank, f"{each.score:.2f}", each.thread_id, output.short(each.title or "", 50), "; ".join(each.why)) for each in found]
+    output.table(("rank", "score", "thread", "title", "why"), rows, wide=4)

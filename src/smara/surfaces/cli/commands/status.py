@@ -1,0 +1,36 @@
+"""``smara status``"""
+
+from __future__ import annotations
+
+import click
+
+from smara.surfaces.cli import output
+from smara.surfaces.cli.options import Call, common
+
+
+@click.command("status")
+@common
+def command(call: Call) -> None:
+    """What is remembered in this project, and where it is kept."""
+    with call.memory() as memory:
+        status = memory.status()
+        warnings = memory.warnings
+    if call.as_json:
+        output.envelope(status, warnings)
+        return
+    output.warn(warnings)
+    store = status["store"]
+    rows = [
+        ("project", status["project"]),
+        ("threads", f"{status['threads']:,}"),
+        ("messages", f"{status['messages']:,}"),
+        ("tokens", f"{status['tokens']:,}"),
+        ("resources", f"{status['resources']:,}"),
+        ("store", store["path"]),
+        ("engine", f"{store['engine']} {store['version']}"),
+        ("durability", store["durability"]),
+        ("size", output.size(store["fileBytes"])),
+    ]
+    if store.get("walBytes"):
+        rows.append(("write-ahead log", output.size(store["walBytes"])))
+    output.table(("", ""), rows, wide=1) if output.is_terminal() else [output.say(f"{k}\t{v}") for k, v in rows]

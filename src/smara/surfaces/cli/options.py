@@ -1,0 +1,67 @@
+"""The options every command takes, and the memory they open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from smara.memory import Memory, open_memory
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """How this call was made: which store, which project, and for whom the answer is."""
+
+    db: str | None
+    project: str | None
+    as_json: bool
+
+    @contextmanager
+    def memory(self) -> Iterator[Memory]:
+        """The memory this call is about, closed at the end."""
+        with open_memory(self.db, project=self.project) as memory:
+            yield memory
+
+
+def common(function: F) -> Callable[..., Any]:
+    """Give a command ``--db``, ``--project`` and ``--json``, and a ``Call`` as its first argument."""
+
+    @click.option("--db", metavar="PATH|URL", help="The store; also SMARA_DB.")
+    @click.option("--project", metavar="NAME", help="The project; also SMARA_PROJECT.")
+    @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+    @click.option("--verbose", is_flag=True, hidden=True)
+    @click.pass_context
+    @wraps(function)
+    def wrapped(
+        ctx: click.Context, db: str | None, project: str | None, as_json: bool, verbose: bool, **options: Any
+    ) -> Any:
+        above = ctx.find_root().obj or {}
+        if verbose or above.get("verbose"):
+            _log_to_stderr()
+        call = Call(db or above.get("db"), project or above.get("project"), as_json or above.get("as_json", False))
+        return function(call, **options)
+
+    return wrapped
+
+
+def complete_thread(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Thread ids for the shell; nothing when the store cannot be opened."""
+    above = ctx.find_root().params
+    try:
+        with open_memory(ctx.params.get("db") or above.get("db"), project=ctx.params.get("project")) as memory:
+            return [thread.id for thread in memory.threads.list(limit=200) if thread.id.startswith(incomplete)]
+    except Exception:
+        return []
+
+
+def _log_to_stderr() -> None:
+    import logging
+
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")

@@ -1,0 +1,142 @@
+"""What the command line prints: one JSON envelope, tables on a terminal, plain lines in a pipe.
+
+Answers go to standard output; warnings, errors and progress to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from smara.messages.models import Compaction, Message, Part, Thread
+
+SCHEMA = 1
+
+
+def envelope(data: Any, warnings: Iterable[str] = (), error: Mapping[str, Any] | None = None) -> None:
+    """Print the one shape every ``--json`` answer has."""
+    whole: dict[str, Any] = {"schema": SCHEMA, "data": data, "warnings": list(warnings)}
+    if error is not None:
+        whole["error"] = dict(error)
+    # ASCII, so that lone surrogates and a terminal's encoding cannot break the answer.
+    click.echo(json.dumps(whole, ensure_ascii=True, indent=2 if sys.stdout.isatty() else None))
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Print warnings to standard error."""
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
+
+
+def say(text: str = "") -> None:
+    """Print a line, whatever its characters."""
+    click.echo(printable(text))
+
+
+def printable(text: str) -> str:
+    """The text as this terminal can show it: no control sequences, no unencodable characters."""
+    clean = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
+    encoding = sys.stdout.encoding or "utf-8"
+    return clean.encode(encoding, "replace").decode(encoding, "replace")
+
+
+def redacted(text: str) -> str:
+    """An unexpected error's text, without secrets."""
+    from smara.secrets import redact
+
+    return redact(text).text
+
+
+def is_terminal() -> bool:
+    """Whether a person is looking."""
+    return sys.stdout.isatty()
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None, wide: int | None = None) -> None:
+    """A table on a terminal, tab-separated lines with a heading in a pipe. ``wide`` is the column that may grow."""
+    texts = [[_cell(value) for value in row] for row in rows]
+    if not is_terminal():
+        for line in [list(columns), *texts]:
+            say("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in line))
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, header_style="bold")
+    for position, name in enumerate(columns):
+        drawn.add_column(name, overflow="fold" if position == wide else "ellipsis", no_wrap=position != wide)
+    for line in texts:
+        drawn.add_row(*(Text(printable(cell)) for cell in line))
+    Console().print(drawn)
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def moment(milliseconds: int) -> str:
+    """A time as a person reads it, in the local time zone."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, OSError, ValueError):
+        return str(milliseconds)
+
+
+def size(count: float) -> str:
+    """A number of bytes as a person reads it."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return ""
+
+
+def short(text: str, width: int) -> str:
+    """One line of at most ``width`` characters."""
+    line = " ".join(text[: width * 4].split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def thread_json(thread: Thread) -> dict[str, Any]:
+    """A thread as JSON."""
+    return {
+        "id": thread.id, "resourceId": thread.resource_id, "kind": thread.kind, "parentId": thread.parent_id,
+        "title": thread.title, "metadata": dict(thread.metadata), "createdAt": thread.created_at,
+        "updatedAt": thread.updated_at, "messageCount": thread.message_count, "tokenCount": thread.token_count,
+    }  # fmt: skip
+
+
+def message_json(message: Message) -> dict[str, Any]:
+    """A message as JSON."""
+    return {
+        "id": message.id, "threadId": message.thread_id, "resourceId": message.resource_id, "seq": message.seq,
+        "role": message.role, "content": message.raw_content, "parts": [part_json(part) for part in message.parts],
+        "tokenCount": message.token_count, "tokenMethod": message.token_method, "createdAt": message.created_at,
+        "clientId": message.client_id, "taskId": message.task_id, "isSealed": message.is_sealed,
+        "compactionLevel": message.compaction_level, "metadata": dict(message.metadata),
+    }  # fmt: skip
+
+
+def part_json(part: Part) -> dict[str, Any]:
+    """A part as JSON; what it does not have is left out."""
+    fields = {
+        "type": part.type, "text": part.text, "name": part.name, "callId": part.call_id, "arguments": part.arguments,
+        "isError": part.is_error or None, "mediaType": part.media_type, "uri": part.uri, "sizeBytes": part.size_bytes,
+    }  # fmt: skip
+    return {name: value for name, value in fields.items() if value is not None and value != ""}
+
+
+def compaction_json(compaction: Compaction) -> dict[str, Any]:
+    """A compaction as JSON."""
+    return {
+        "id": compaction.id, "level": compaction.level, "startSeq": compaction.start_seq, "endSeq": compaction.end_seq,
+        "messageCount": compaction.message_count, "summary": compaction.summary, "code": compaction.code,
+        "method": compaction.method, "createdAt": compaction.created_at, "undoneAt": compaction.undone_at,
+    }  # fmt: skip

@@ -1,0 +1,51 @@
+"""What every test may use: a run of its own for PostgreSQL, and an environment without settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from smara.testing import FakeClock
+from tests import postgres
+
+_ended_with_the_run: list[postgres.TestRun] = []
+
+
+def pytest_configure() -> None:
+    if postgres.RUN_FOLDER not in os.environ and postgres.missing() is None:
+        _ended_with_the_run.append(postgres.TestRun())
+
+
+def pytest_unconfigure() -> None:
+    while _ended_with_the_run:
+        _ended_with_the_run.pop().end()
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A developer's own store and settings are neither read nor written by a test."""
+    for name in os.environ:
+        if name.startswith("SMARA_") and name not in (postgres.RUN_FOLDER, "SMARA_FAULTS", "SMARA_EVAL_DATA"):
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.getbasetemp() / "home"
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """A clock that moves only when told to."""
+    return FakeClock()
+
+
+@pytest.fixture
+def postgres_url() -> Iterator[str]:
+    """The URL of an empty schema in the run's PostgreSQL."""
+    reason = postgres.missing()
+    if reason:
+        pytest.skip(reason)
+    with postgres.fresh_schema() as url:
+        yield url

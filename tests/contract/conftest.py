@@ -1,0 +1,99 @@
+"""The contract runs on three implementations: SQLite, PostgreSQL, and the model that says what is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import smara
+from smara.testing import CountingIds, FakeClock
+from tests import postgres
+from tests.contract.model import ModelMemory, Store
+
+KINDS = [pytest.param("sqlite"), pytest.param("postgres", marks=pytest.mark.postgres), pytest.param("model")]
+
+
+class Place:
+    """Where memories live: opens them, as often as wanted, and closes them all at the end."""
+
+    def __init__(self, kind: str, address: str | Path | Store, clock: FakeClock) -> None:
+        self.kind = kind
+        self.address = address
+        self.clock = clock
+        self.new_id = CountingIds()
+        self._open: list[Any] = []
+
+    def open(self, **settings: Any) -> Any:
+        given = {"clock": self.clock, "new_id": self.new_id, **settings}
+        if isinstance(self.address, Store):
+            memory: Any = ModelMemory(self.address, **given)
+        else:
+            memory = smara.open(self.address, durability="normal", **given)
+        self._open.append(memory)
+        return memory
+
+    def close(self) -> None:
+        for memory in self._open:
+            memory.close()
+
+
+def address_of(kind: str, folder: Path) -> Any:
+    """Where a memory of this kind goes; a context for PostgreSQL, whose schema is dropped afterwards."""
+    return {"sqlite": folder / "smara.db", "model": Store()}[kind]
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[Place]:
+    """An empty place for memories, of each kind."""
+    kind = request.param
+    if kind == "postgres":
+        reason = postgres.missing()
+        if reason:
+            pytest.skip(reason)
+        with postgres.fresh_schema() as url:
+            yield from _closing(Place(kind, url, clock))
+    else:
+        yield from _closing(Place(kind, address_of(kind, tmp_path), clock))
+
+
+def _closing(place: Place) -> Iterator[Place]:
+    try:
+        yield place
+    finally:
+        place.close()
+
+
+@pytest.fixture
+def open_again(place: Place) -> Callable[..., Any]:
+    """Opens a memory at the same place once more, as another process would; takes settings."""
+    return place.open
+
+
+@pytest.fixture
+def memory(place: Place) -> Any:
+    """A memory with the default settings."""
+    return place.open()
+
+
+@pytest.fixture
+def say(memory: Any) -> Callable[..., Any]:
+    """Adds a message with as little ceremony as a test wants: ``say("hello")``."""
+
+    def add(content: Any = "hello", thread_id: str = "t", role: str = "user", **given: Any) -> Any:
+        return memory.messages.add(thread_id=thread_id, role=role, content=content, **given)
+
+    return add
+
+
+@pytest.fixture
+def fill(memory: Any) -> Callable[..., Any]:
+    """Adds many numbered messages: ``fill(30)``."""
+
+    def add(count: int, thread_id: str = "t") -> Any:
+        wanted = [{"role": "user", "content": f"message number {number}"} for number in range(1, count + 1)]
+        return memory.messages.add_many(thread_id=thread_id, messages=wanted)
+
+    return add

