@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
 from smara.core.ids import IdMaker
@@ -538,7 +538,7 @@ def parts_of(content: Any) -> tuple[Part, ...]:
 
 
 def _part_of(part: Any) -> Part:
-    given = asdict(part) if isinstance(part, Part) else part
+    given = {known.name: getattr(part, known.name) for known in fields(Part)} if isinstance(part, Part) else part
     if not isinstance(given, Mapping) or given.get("type") not in PART_TYPES:
         raise InvalidInputError(f"a part's type must be one of {', '.join(PART_TYPES)}; got {given!r}.")
     if not isinstance(given.get("text", ""), str):
@@ -550,7 +550,10 @@ def clean_part(part: Part) -> Part:
     def clean(text: str | None) -> str | None:
         return text and redact(text).text
 
-    arguments = json.loads(json.dumps(redact_value(part.arguments)[0], default=str))
+    try:
+        arguments = json.loads(json.dumps(redact_value(part.arguments)[0], default=str))
+    except RecursionError:
+        raise InvalidInputError("A tool call's arguments are nested too deeply. Pass them as JSON text.") from None
     return replace(part, text=clean(part.text), arguments=arguments, uri=clean(part.uri), name=clean(part.name))
 
 

@@ -129,7 +129,7 @@ def test_a_repeat_among_more_ids_than_one_statement_holds(memory):
     assert memory.threads.get("t").message_count == 1_100
 
 
-@pytest.mark.parametrize("bad", ["", " ", "x" * 513, "a\nb"])
-def test_a_client_id_that_is_no_id_is_refused(say, bad):
-    with pytest.raises(InvalidInputError, match="client_id"):
-        say(client_id=bad)
+def test_a_client_id_that_is_no_id_is_refused(say):
+    for bad in ("", " ", "x" * 513, "a\nb"):
+        with pytest.raises(InvalidInputError, match="client_id"):
+            say(client_id=bad)

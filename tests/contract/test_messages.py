@@ -21,7 +21,7 @@ EVERY_PART = [
 ODD_TEXTS = [
     "", " ", "\n\n\n", "\t tab", "nul\x00inside", "lone \ud800 surrogate \udfff", "\ufdd0 and \ufdd00000", "e\u0301 é",
     "重跑测试", "👩‍👩‍👧‍👦 🏳️‍🌈", "\u202e right to left", "\ufeffbom", "'; DROP TABLE messages; --", "%s ? :project $1", "a\r\nb\rc",
-    "\u2028line\u2029", "x" * 100_000,
+    "\u2028line\u2029", "spam " * 20_000,
 ]  # fmt: skip
 
 
@@ -42,28 +42,28 @@ def test_a_message_that_is_not_there_is_not_found(memory):
         memory.messages.get("nothing")
 
 
-@pytest.mark.parametrize("role", ["user", "assistant", "system", "tool"])
-def test_each_role_is_kept(memory, say, role):
-    assert memory.messages.get(say(role=role).id).role == role
+def test_each_role_is_kept(memory, say):
+    for role in ("user", "assistant", "system", "tool"):
+        assert memory.messages.get(say(role=role).id).role == role
 
 
-@pytest.mark.parametrize("role", ["robot", "", None, "USER"])
-def test_an_unknown_role_is_refused_with_the_known_ones(memory, say, role):
-    with pytest.raises(InvalidInputError, match="user, assistant, system, tool"):
-        say(role=role)
+def test_an_unknown_role_is_refused_with_the_known_ones(memory, say):
+    for role in ("robot", "", None, "USER"):
+        with pytest.raises(InvalidInputError, match="user, assistant, system, tool"):
+            say(role=role)
     assert memory.messages.list(thread_id="t") == []
 
 
-@pytest.mark.parametrize("text", ODD_TEXTS, ids=range(len(ODD_TEXTS)))
-def test_any_text_comes_back_unchanged(memory, say, text):
-    added = say(text)
-    assert memory.messages.get(added.id).raw_content == added.raw_content == text
+def test_any_text_comes_back_unchanged(memory, say):
+    for text in ODD_TEXTS:
+        added = say(text)
+        assert memory.messages.get(added.id).raw_content == added.raw_content == text
 
 
-@pytest.mark.parametrize("text", ODD_TEXTS, ids=range(len(ODD_TEXTS)))
-def test_any_text_comes_back_unchanged_inside_parts(memory, say, text):
-    parts = (Part("tool_call", name="Write", arguments={"path": text, "n": [text]}), Part("tool_result", text))
-    assert memory.messages.get(say(parts).id).parts == parts
+def test_any_text_comes_back_unchanged_inside_parts(memory, say):
+    for text in ODD_TEXTS:
+        parts = (Part("tool_call", name="Write", arguments={"path": text, "n": [text]}), Part("tool_result", text))
+        assert memory.messages.get(say(parts).id).parts == parts
 
 
 def test_every_kind_of_part_comes_back_unchanged(memory, say):
@@ -82,12 +82,11 @@ def test_parts_may_be_given_as_dicts(memory, say):
     assert added.parts == (Part("text", "see"), Part("tool_call", name="Read", arguments={"path": "a.py"}))
 
 
-@pytest.mark.parametrize(
-    "arguments", [None, {}, "ls -la", 7, True, [1, "two", None], {"": ""}, {"a: b": "c: d\n"}, {"deep": {"x": [{"y": 10**40}]}}]
-)
-def test_tool_arguments_of_any_shape_come_back_unchanged(memory, say, arguments):
-    part = Part("tool_call", name="Tool", arguments=arguments)
-    assert memory.messages.get(say([part]).id).parts == (part,)
+def test_tool_arguments_of_any_shape_come_back_unchanged(memory, say):
+    shapes = [None, {}, "ls -la", 7, True, [1, "two", None], {"": ""}, {"a: b": "c: d\n"}, {"deep": {"x": [{"y": 10**40}]}}]
+    for arguments in shapes:
+        part = Part("tool_call", name="Tool", arguments=arguments)
+        assert memory.messages.get(say([part]).id).parts == (part,)
 
 
 def test_a_message_without_parts_is_kept_as_an_empty_one(memory, say):
@@ -95,16 +94,14 @@ def test_a_message_without_parts_is_kept_as_an_empty_one(memory, say):
     assert (added.raw_content, added.parts, memory.messages.get(added.id)) == ("", (), added)
 
 
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
+def test_a_content_that_is_no_content_is_refused_and_says_why(memory, say):
+    refused = [
         (None, "NoneType"), (7, "int"), ([7], "part"), ([{"text": "x"}], "text, tool_call, tool_result"),
         ([{"type": "video"}], "video"), ([{"type": "text", "text": 5}], "text"),
-    ],
-)  # fmt: skip
-def test_a_content_that_is_no_content_is_refused_and_says_why(memory, say, content, told):
-    with pytest.raises(InvalidInputError, match=told):
-        say(content)
+    ]  # fmt: skip
+    for content, told in refused:
+        with pytest.raises(InvalidInputError, match=told):
+            say(content)
     assert memory.threads.find("t") is None
 
 
@@ -125,10 +122,10 @@ def test_metadata_comes_back_unchanged(memory, say):
     assert memory.messages.get(say(metadata=metadata).id).metadata == metadata
 
 
-@pytest.mark.parametrize("bad", [{"x": {1, 2}}, {"x": float("inf")}, "text"])
-def test_metadata_that_json_cannot_hold_is_refused_before_anything_is_stored(memory, say, bad):
-    with pytest.raises(InvalidInputError, match="metadata"):
-        say(metadata=bad)
+def test_metadata_that_json_cannot_hold_is_refused_before_anything_is_stored(memory, say):
+    for bad in ({"x": {1, 2}}, {"x": float("inf")}, "text"):
+        with pytest.raises(InvalidInputError, match="metadata"):
+            say(metadata=bad)
     assert memory.threads.find("t") is None
 
 
@@ -159,15 +156,15 @@ def test_a_refused_message_leaves_no_gap(memory, say):
     assert say("two").seq == 2
 
 
-@pytest.mark.parametrize("at", [0, -1, 1_700_000_000_000, 253_402_300_799_999])
-def test_a_given_time_is_kept(memory, say, at):
-    assert memory.messages.get(say(created_at=at).id).created_at == at
+def test_a_given_time_is_kept(memory, say):
+    for at in (0, -1, 1_700_000_000_000, 253_402_300_799_999):
+        assert memory.messages.get(say(created_at=at).id).created_at == at
 
 
-@pytest.mark.parametrize("at", [1.5, "2026-01-01", True, 10**18])
-def test_a_time_that_is_not_milliseconds_is_refused(say, at):
-    with pytest.raises(InvalidInputError, match="created_at"):
-        say(created_at=at)
+def test_a_time_that_is_not_milliseconds_is_refused(say):
+    for at in (1.5, "2026-01-01", True, 10**18):
+        with pytest.raises(InvalidInputError, match="created_at"):
+            say(created_at=at)
 
 
 def test_the_token_count_says_how_it_was_counted(say):
@@ -246,10 +243,8 @@ def test_add_many_with_one_bad_message_stores_none_and_says_which(memory):
     assert memory.messages.list(thread_id="t") == []
 
 
-@pytest.mark.parametrize(
-    ("bad", "told"),
-    [({"role": "user"}, "content"), ({"role": "user", "content": "x", "colour": "red"}, "colour"), ("text", "str")],
-)
-def test_add_many_refuses_what_is_no_message_and_says_why(memory, bad, told):
-    with pytest.raises(InvalidInputError, match=told):
-        memory.messages.add_many(thread_id="t", messages=[bad])
+def test_add_many_refuses_what_is_no_message_and_says_why(memory):
+    refused = [({"role": "user"}, "content"), ({"role": "user", "content": "x", "shade": "red"}, "shade"), ("text", "str")]
+    for bad, told in refused:
+        with pytest.raises(InvalidInputError, match=told):
+            memory.messages.add_many(thread_id="t", messages=[bad])

@@ -163,7 +163,7 @@ def _content_digest(message: NewMessage) -> bytes:
 
 def _digest(*pieces: str | bytes) -> bytes:
     """A hash of the pieces that also depends on where one ends and the next begins."""
-    framed = []
+    framed: list[bytes] = []
     for piece in pieces:
         encoded = piece if isinstance(piece, bytes) else piece.encode("utf-8", "replace")
         framed += (b"%d:" % len(encoded), encoded)

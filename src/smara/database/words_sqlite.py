@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from smara.database.database import Session
@@ -13,14 +14,11 @@ class SqliteWords:
     """Words in a table, their trigrams in FTS5."""
 
     def add(self, session: Session, project_no: int, words: Sequence[str]) -> None:
-        fresh = []
-        for word in words:
-            row = session.one(
-                "INSERT INTO words (project_no, word) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING no",
-                (project_no, word),
-            )
-            if row:
-                fresh.append((row[0], word))
+        fresh = session.all(
+            "INSERT INTO words (project_no, word) SELECT ?, value FROM json_each(?) WHERE true"
+            " ON CONFLICT DO NOTHING RETURNING no, word",
+            (project_no, json.dumps(list(words))),
+        )
         if fresh:
             session.run_many("INSERT INTO word_trigrams (rowid, word) VALUES (?, ?)", fresh)
 

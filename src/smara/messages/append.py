@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from smara.core.ids import IdMaker
 from smara.core.storable import from_storable
+from smara.core.text import words
 from smara.database.database import Session
 from smara.database.fulltext import IndexRow, row_of
 from smara.errors import ConflictError, NotFoundError
@@ -18,9 +19,7 @@ from smara.messages.layout import unpack
 from smara.messages.models import Message
 from smara.messages.prepare import Prepared, analyze_chunks
 from smara.messages.store import MessageStore
-
-_KNOWN_WORDS_LIMIT = 200_000
-
+from smara.messages.vocabulary import Vocabulary
 
 class Appended(NamedTuple):
     """What an append did, in the order of what was given."""
@@ -36,7 +35,7 @@ class Appender:
     def __init__(self, store: MessageStore, new_id: IdMaker) -> None:
         self._store = store
         self._new_id = new_id
-        self._known_words: set[str] = set()
+        self._vocabulary = Vocabulary()
 
     def append(
         self,
@@ -52,7 +51,7 @@ class Appender:
         ``ConflictError``, unless ``may_differ``.
         """
         thread_id = thread_row[0]
-        fresh_words: list[str] = []
+        met: set[str] = set()
         with self._store.database.write() as session:
             thread_no, resource_id, last_seq = self._thread(session, thread_row, now_ms)
             if wanted_resource is not None and wanted_resource != resource_id:
@@ -65,8 +64,8 @@ class Appender:
             fresh = _first_of_each(prepared, known)
             messages = self._insert(session, thread_no, last_seq, thread_id, resource_id, fresh, now_ms)
             if fresh:
-                fresh_words = self._add_words(session, fresh)
-        self._remember(fresh_words)
+                met = self._add_words(session, fresh)
+        self._vocabulary.remember(met)
         return Appended(_in_given_order(prepared, messages, known), len(messages), len(prepared) - len(messages))
 
     def reindex(self, session: Session, no: int, message: Message, packed: Prepared) -> None:
@@ -163,18 +162,12 @@ class Appender:
         )
         return messages
 
-    def _add_words(self, session: Session, fresh: Sequence[Prepared]) -> list[str]:
-        known = self._known_words
-        words = list(dict.fromkeys(word for item in fresh for word in item.words if word not in known))
-        if words:
-            self._store.database.words.add(session, self._store.scope.project_no, words)
-        return words
-
-    def _remember(self, words: Sequence[str]) -> None:
-        """Only after the commit: a word that was rolled back must be written next time."""
-        if len(self._known_words) > _KNOWN_WORDS_LIMIT:
-            self._known_words = set()
-        self._known_words.update(words)
+    def _add_words(self, session: Session, fresh: Sequence[Prepared]) -> set[str]:
+        """Add words that were not met before to the vocabulary; what was between spaces and is now known."""
+        unmet = self._vocabulary.unmet(item.raw_content for item in fresh)
+        if unmet:
+            self._store.database.words.add(session, self._store.scope.project_no, words(" ".join(unmet)))
+        return unmet
 
 
 def _in_given_order(

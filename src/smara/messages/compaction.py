@@ -126,101 +126,102 @@ class Compactions:
         return self._compact(thread_id, self._rules.run_messages)
 
     def _compact(self, thread_id: str, after_messages: int, keep: int = 0, undone_too: bool = False) -> Compacted:
-        thread_no, last_seq, whole = self._whole(thread_id, undone_too)
+        thread_no, last_seq = self._thread(thread_id)
+        whole = self._whole(thread_no, last_seq, undone_too)
         due = whole[: len(whole) - keep] if keep else whole
-        made = [
-            compaction
-            for first, last in runs_due(due, after_messages, self._rules.run_messages)
-            if (compaction := self._attempt(thread_no, 1, first, last))
-        ]
-        level_1 = self._level_1(thread_no)
-        folded = [
-            compaction
-            for first, last in folds_due(level_1, last_seq, self._rules.archive_after_messages)
-            if (compaction := self._attempt(thread_no, 2, first, last))
-        ]
+        runs = runs_due(due, after_messages, self._rules.run_messages)
+        made = self._attempt(thread_no, 1, runs) if runs else []
+        folds: list[tuple[int, int]] = []
+        if last_seq > self._rules.archive_after_messages:
+            level_1 = [stretch[1:] for stretch in self._in_force(thread_no) if stretch[0] == 1]
+            folds = folds_due(level_1, last_seq, self._rules.archive_after_messages)
+        folded = self._attempt(thread_no, 2, folds) if folds else []
         compacted = sum(compaction.message_count for compaction in made)
         if made or folded:
             log.event("thread.compacted", thread=thread_id, messages=compacted, folded=len(folded))
         return Compacted((*made, *folded), compacted, len(whole) - compacted)
 
-    def _whole(self, thread_id: str, undone_too: bool) -> tuple[int, int, list[int]]:
-        """The thread's number, its last sequence number, and those of its whole messages.
-
-        Messages whose compaction a person undid lie before a later one; only an explicit
-        command compacts them again.
-        """
+    def _thread(self, thread_id: str) -> tuple[int, int]:
         with self._store.database.read() as session:
             row = session.one(
                 self._store.sql("SELECT no, last_seq FROM threads WHERE project_no = :project AND id = ?"),
                 (require_id(thread_id, "thread_id"),),
             )
-            if row is None:
-                raise NotFoundError(f"There is no thread {thread_id!r} in this project.", thread_id=thread_id)
-            rows = session.all(
-                self._store.sql(
-                    "SELECT seq FROM messages WHERE project_no = :project AND thread_no = ?"
-                    " AND compaction_no IS NULL AND seq > coalesce((SELECT max(end_seq) FROM compactions"
-                    "   WHERE project_no = :project AND thread_no = ?), 0) ORDER BY seq"
-                ),
-                (row[0], 0 if undone_too else row[0]),
-            )
-        return int(row[0]), int(row[1]), [int(found[0]) for found in rows]
+        if row is None:
+            raise NotFoundError(f"There is no thread {thread_id!r} in this project.", thread_id=thread_id)
+        return int(row[0]), int(row[1])
 
-    def _level_1(self, thread_no: int) -> list[tuple[int, int]]:
+    def _whole(self, thread_no: int, last_seq: int, undone_too: bool) -> Sequence[int]:
+        """The sequence numbers of the messages that are shown whole.
+
+        Messages whose compaction a person undid are left out, unless ``undone_too``: only
+        an explicit command compacts them again.
+        """
+        if not undone_too:
+            with self._store.database.read() as session:
+                row = session.one(
+                    self._store.sql("SELECT max(end_seq) FROM compactions WHERE project_no = :project AND thread_no = ?"),
+                    (thread_no,),
+                )
+            return range(((row[0] if row else None) or 0) + 1, last_seq + 1)
+        found: list[int] = []
+        at = 1
+        for _, first, last in self._in_force(thread_no):
+            found += range(at, first)
+            at = last + 1
+        return [*found, *range(at, last_seq + 1)]
+
+    def _in_force(self, thread_no: int) -> list[tuple[int, int, int]]:
+        """(level, first, last) of the compactions that are shown, oldest first."""
         with self._store.database.read() as session:
             rows = session.all(
                 self._store.sql(
-                    "SELECT start_seq, end_seq FROM compactions WHERE project_no = :project AND thread_no = ?"
-                    " AND level = 1 AND parent_no IS NULL AND undone_at IS NULL ORDER BY start_seq"
+                    "SELECT level, start_seq, end_seq FROM compactions WHERE project_no = :project AND thread_no = ?"
+                    " AND parent_no IS NULL AND undone_at IS NULL ORDER BY start_seq"
                 ),
                 (thread_no,),
             )
-        return [(int(row[0]), int(row[1])) for row in rows]
+        return [(int(row[0]), int(row[1]), int(row[2])) for row in rows]
 
-    def _attempt(self, thread_no: int, level: int, first: int, last: int) -> Compaction | None:
-        """Summarize a stretch and write it down; ``None`` when another process was faster."""
-        compaction = self._made(self._messages(thread_no, first, last), level)
+    def _attempt(self, thread_no: int, level: int, stretches: Sequence[tuple[int, int]]) -> list[Compaction]:
+        """Summarize stretches and write them down together; nothing when another process was faster."""
+        messages = {message.seq: message for message in self._messages(thread_no, stretches[0][0], stretches[-1][1])}
+        made = [self._made([messages[seq] for seq in range(first, last + 1)], level) for first, last in stretches]
         try:
-            (self._summarize if level == 1 else self._fold)(thread_no, compaction)
+            with self._store.database.write() as session:
+                session.run(
+                    self._store.sql("UPDATE threads SET last_seq = last_seq WHERE project_no = :project AND no = ?"),
+                    (thread_no,),
+                )
+                for compaction in made:
+                    self._write(session, thread_no, compaction)
         except _TakenByAnotherError:
-            return None
-        return compaction
+            return []
+        return made
 
-    def _summarize(self, thread_no: int, compaction: Compaction) -> None:
-        first, last = compaction.start_seq, compaction.end_seq
-        with self._store.database.write() as session:
-            no = self._insert(session, thread_no, compaction)
-            taken = session.run(
-                self._store.sql(
-                    "UPDATE messages SET compaction_no = ?"
-                    " WHERE project_no = :project AND thread_no = ? AND seq BETWEEN ? AND ? AND compaction_no IS NULL"
-                ),
-                (no, thread_no, first, last),
-            )
-            if taken != compaction.message_count:
-                raise _TakenByAnotherError
+    def _write(self, session: Session, thread_no: int, compaction: Compaction) -> None:
+        """Write one compaction; what it covers must be whole, or for level 2 exactly three of level 1.
 
-    def _fold(self, thread_no: int, compaction: Compaction) -> None:
-        """Level-1 summaries become the children of one; they stay, for undo."""
-        first, last = compaction.start_seq, compaction.end_seq
-        with self._store.database.write() as session:
-            no = self._insert(session, thread_no, compaction)
-            children = session.run(
-                self._store.sql(
-                    "UPDATE compactions SET parent_no = ? WHERE project_no = :project AND thread_no = ? AND level = 1"
-                    " AND parent_no IS NULL AND undone_at IS NULL AND start_seq >= ? AND end_seq <= ?"
-                ),
-                (no, thread_no, first, last),
-            )
-            if children != FOLD:
-                raise _TakenByAnotherError
+        The latter become its children and stay, for undo.
+        """
+        stretch = (thread_no, compaction.start_seq, compaction.end_seq)
+        rows = session.all(
+            self._store.sql(
+                "SELECT level FROM compactions WHERE project_no = :project AND thread_no = ? AND end_seq >= ?"
+                " AND start_seq <= ? AND parent_no IS NULL AND undone_at IS NULL"
+            ),
+            stretch,
+        )
+        if [row[0] for row in rows] != ([] if compaction.level == 1 else [1] * FOLD):
+            raise _TakenByAnotherError
+        no = self._insert(session, thread_no, compaction)
+        if compaction.level == 2:
             session.run(
                 self._store.sql(
-                    "UPDATE messages SET compaction_no = ? WHERE project_no = :project AND thread_no = ?"
-                    " AND seq BETWEEN ? AND ?"
+                    "UPDATE compactions SET parent_no = ? WHERE project_no = :project AND thread_no = ? AND end_seq >= ?"
+                    " AND start_seq <= ? AND parent_no IS NULL AND undone_at IS NULL AND level = 1"
                 ),
-                (no, thread_no, first, last),
+                (no, *stretch),
             )
 
     def _messages(self, thread_no: int, first: int, last: int) -> list[Message]:
@@ -280,13 +281,6 @@ class Compactions:
         return self._get(compaction_id)
 
     def _undo(self, session: Session, no: int) -> None:
-        session.run(
-            self._store.sql(
-                "UPDATE messages SET compaction_no = (SELECT c.no FROM compactions c WHERE c.parent_no = ?"
-                " AND messages.seq BETWEEN c.start_seq AND c.end_seq) WHERE project_no = :project AND compaction_no = ?"
-            ),
-            (no, no),
-        )
         session.run(
             self._store.sql("UPDATE compactions SET parent_no = NULL WHERE project_no = :project AND parent_no = ?"), (no,)
         )

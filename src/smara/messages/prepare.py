@@ -12,7 +12,7 @@ from typing import Any
 
 from smara.core.scope import require_id
 from smara.core.storable import to_storable
-from smara.core.text import Analysis, analyze, words
+from smara.core.text import Analysis, analyze
 from smara.core.tokens import TokenCounter
 from smara.errors import InvalidInputError
 from smara.messages.layout import dump, pack, parts_of
@@ -40,7 +40,6 @@ class Prepared:
     created_at: int | None
     metadata: str | None
     chunks: tuple[Analysis, ...]
-    words: Sequence[str]
 
 
 def as_new_message(value: NewMessage | Mapping[str, Any]) -> NewMessage:
@@ -83,7 +82,6 @@ def prepare(message: NewMessage, counter: TokenCounter, max_bytes: int) -> Prepa
         created_at=check_time(message.created_at),
         metadata=dump_metadata(message.metadata) if message.metadata else None,
         chunks=analyze_chunks(raw),
-        words=words(raw),
     )
 
 

@@ -25,7 +25,10 @@ _MESSAGE_COLUMNS = (
 )
 _MESSAGES = (
     f"SELECT {_MESSAGE_COLUMNS} FROM messages m JOIN threads t ON t.no = m.thread_no"
-    " LEFT JOIN compactions c ON c.no = m.compaction_no WHERE m.project_no = :project"
+    # The newest compaction in force that begins at or before the message; it counts if it reaches that far.
+    " LEFT JOIN compactions c ON c.no = (SELECT r.no FROM compactions r WHERE r.thread_no = m.thread_no"
+    " AND r.start_seq <= m.seq AND r.parent_no IS NULL AND r.undone_at IS NULL ORDER BY r.start_seq DESC LIMIT 1)"
+    " AND c.end_seq >= m.seq WHERE m.project_no = :project"
 )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from smara.core.text import find_words
 from smara.messages.models import Message
 
 
@@ -34,14 +35,6 @@ class Summarizer(Protocol):
 _READ_CHARACTERS = 6_000
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"[^\n.!?。!?]{8,}(?:[.](?=\w)[^\n.!?]+)*[.!?。!?]?")
-_NAME = re.compile(
-    r"[\w.-]*/[\w./-]+\w"  # src/auth/login.ts
-    r"|\w+\.(?:py|pyi|ts|tsx|js|jsx|go|rs|rb|java|kt|c|h|cc|cpp|cs|php|sql|md|toml|yaml|yml|json|sh|css|html)\b"
-    r"|\w+_\w+"  # refresh_tokens
-    r"|[a-z]+[A-Z]\w*"  # authenticateUser
-    r"|[A-Z][a-z]+[A-Z]\w*"  # LoginSchema
-    r"|\w+(?=\()"  # validate(
-)
 _DEFINITION = re.compile(
     r"\s*(?:export\s+)?(?:async\s+)?(?:def|class|function|const|let|var|type|interface|struct|enum|fn|func|impl|trait"
     r"|import|from|CREATE|ALTER|SELECT|INSERT|UPDATE|public|private|protected|module|package|use|#include|@\w+)\b.*",
@@ -60,7 +53,7 @@ class OfflineSummarizer:
         budget = 900 if level == 1 else 360
         asked = [_first_sentence(text) for role, text in texts if role == "user"]
         answered = [_first_sentence(text) for role, text in texts if role == "assistant"] if level == 1 else []
-        names = _distinct(name for _, text in texts for name in _NAME.findall(text) if len(name) <= 80)
+        names = _distinct(name for _, text in texts for name in _names(text))
         lines = [
             _told("User asked", asked, budget // 2),
             _told("Assistant", answered, budget // 3),
@@ -69,6 +62,21 @@ class OfflineSummarizer:
         text = " ".join(line for line in lines if line) or _first_sentence(texts[0][1] if texts else "")
         code = "\n".join(_fit(_code_lines(text for _, text in texts), 1_200)) if level == 1 else ""
         return Summary(text or "(nothing but empty messages)", code)
+
+
+def _names(text: str) -> list[str]:
+    """What looks like a name: it has an underscore, a slash or a dot in it, or capitals behind its first letter."""
+    return [
+        word
+        for word in find_words(text)
+        if not (word.islower() and word.isalpha()) and len(word) <= 80 and not word.istitle() and _is_name(word)
+    ]
+
+
+def _is_name(word: str) -> bool:
+    if word.isalpha():
+        return not word.isupper() and not word[1:].islower()
+    return "_" in word or "/" in word or ("." in word and not word.replace(".", "").isdigit())
 
 
 def _first_sentence(text: str) -> str:

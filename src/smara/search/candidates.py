@@ -19,7 +19,7 @@ REACH = 2
 """How far away a message may stand and still lend its words."""
 _SCANNED = 2_000
 
-_Record = tuple[int, int, int, str, int, int | None]
+_Record = tuple[int, int, int, str, int]
 
 
 class Pool:
@@ -38,10 +38,6 @@ class Pool:
     def numbers_of(self, rows: Iterable[int]) -> set[int]:
         """The messages of rows, each once."""
         return {no_of(row) for row in rows}
-
-    def is_compacted(self, row: int) -> bool:
-        """Whether the row's message is shown as a summary."""
-        return self._records[no_of(row)][5] is not None
 
     def beside(self, no: int, count: int) -> tuple[list[int], list[int]]:
         """The messages before and after one, in order."""
@@ -80,7 +76,7 @@ def scan_pool(session: Session, store: MessageStore, within: Within) -> Pool:
 
 
 def _is_within(record: _Record, within: Within) -> bool:
-    _, thread_no, _, role, created_at, _ = record
+    _, thread_no, _, role, created_at = record
     return (
         within.thread_no in (None, thread_no)
         and (not within.roles or role in within.roles)
@@ -90,7 +86,7 @@ def _is_within(record: _Record, within: Within) -> bool:
 
 
 def _records(session: Session, store: MessageStore, numbers: Sequence[int], resource_id: str | None) -> dict[int, _Record]:
-    """Number, thread, place, role, time and compaction of messages and of those around them."""
+    """Number, thread, place, role and time of messages and of those around them."""
     join, where, values = "", "", []  # type: tuple[str, str, list[object]]
     if resource_id is not None:
         join, where, values = " JOIN threads t ON t.no = m.thread_no", " AND t.resource_id = ?", [resource_id]
@@ -98,13 +94,13 @@ def _records(session: Session, store: MessageStore, numbers: Sequence[int], reso
     for start in range(0, len(numbers), 500):
         part = numbers[start : start + 500]
         sql = store.sql(
-            "SELECT n.no, n.thread_no, n.seq, n.role, n.created_at, n.compaction_no"
+            "SELECT n.no, n.thread_no, n.seq, n.role, n.created_at"
             f" FROM messages m{join} JOIN messages n ON n.thread_no = m.thread_no"
             f" AND n.seq BETWEEN m.seq - {REACH} AND m.seq + {REACH}"
             f" WHERE m.project_no = :project AND m.no IN ({marks(len(part))}){where}"
         )
         for row in session.all(sql, (*part, *values)):
-            found[row[0]] = row  # type: ignore[assignment]  # the six columns above
+            found[row[0]] = row  # type: ignore[assignment]  # the five columns above
     return found
 
 

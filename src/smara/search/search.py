@@ -66,10 +66,11 @@ class Search:
             if within is None or not analyzed.terms:
                 return Answer((), 0, Trace(len(analyzed.terms), 0, 0))
             analyzed, gathered, pool, warnings = self._pool(session, analyzed, within, limit, stop_at)
-            wanted = _in_sources(pool, sources)
             stats = self._statistics.of(session, gathered.frequencies)
-            scored = rank_messages(analyzed, wanted, pool.neighbors, stats, self._clock.now_ms(), self._rank_settings)
-            best = _one_per_message(scored, pool, limit)
+            scored = rank_messages(
+                analyzed, pool.candidates, pool.neighbors, stats, self._clock.now_ms(), self._rank_settings
+            )
+            best = self._best(session, scored, pool, limit, sources)
             hits = self._hits(session, best, pool, analyzed, neighbors)
         trace = Trace(
             len(analyzed.terms), gathered.postings, len(pool.candidates), gathered.is_complete, tuple(gathered.notes)
@@ -159,6 +160,20 @@ class Search:
             query = replace(query, terms=(*query.terms, *gathered.added_terms))
         return query, gathered, pool, warnings
 
+    def _best(
+        self, session: Session, scored: Sequence[Scored], pool: Pool, limit: int, sources: Collection[str] | None
+    ) -> list[tuple[int, Scored]]:
+        """The best messages that belong to the sources asked for."""
+        wanted = set(sources or ("messages",))
+        if "messages" in wanted or {"raw", "compacted"} <= wanted:
+            return _one_per_message(scored, pool, limit)
+        everything = _one_per_message(scored, pool, len(scored))
+        messages = self._store.by_numbers(session, [no for no, _ in everything])
+        is_wanted = "compacted" in wanted
+        return [
+            (no, each) for no, each in everything if no in messages and (messages[no].compaction is not None) == is_wanted
+        ][:limit]
+
     def _hits(
         self, session: Session, best: Sequence[tuple[int, Scored]], pool: Pool, query: Query, neighbors: int
     ) -> tuple[Hit, ...]:
@@ -202,13 +217,6 @@ def _one_per_message(scored: Sequence[Scored], pool: Pool, limit: int) -> list[t
             if len(found) == limit:
                 break
     return list(found.items())
-
-
-def _in_sources(pool: Pool, sources: Collection[str] | None) -> list:  # type: ignore[type-arg]
-    wanted = set(sources or ("messages",))
-    if "messages" in wanted or {"raw", "compacted"} <= wanted:
-        return pool.candidates
-    return [row for row in pool.candidates if (pool.is_compacted(row.no)) == ("compacted" in wanted)]
 
 
 def _check(query: str, limit: int, sources: Collection[str] | None) -> None:

@@ -11,14 +11,14 @@ from smara.secrets.rule import Rule, Shape
 _REACH_BYTES = 256
 # The rest of the name, then what may close it: quotes, brackets, Markdown stars.
 _NAME_REST = r"[\w.-]{0,24}[\\\"'`*\]]{0,4}[ \t]{0,3}"
-# `=`, `:`, `:=`, `=>`, `==`, and a typed declaration: `token: str =`.
-_ASSIGN = r"(?::[ ]{0,2}[&'\w<>\[\]. |]{1,24}=|[:=!]={0,2}>?[*]{0,2})[ \t]{0,4}"
+# `=`, `:`, `:=`, `=>`, `==`, `||`, `?=`, `>`, and a typed declaration: `token: str =`.
+_ASSIGN = r"(?::[ ]{0,2}[&'\w<>\[\]. |]{1,24}=|[:=!?]{1,3}={0,2}>?[*]{0,2}|\|\||>)[ \t]{0,4}"
 # `("token", "…")`, `set_token("…")`, `key="token" value="…"`.
-_PASS = r"(?:,[ \t\n]{0,4}|\([ ]?|value[ ]?=[ ]?)"
+_ARGUMENT = r"(?:,[ \t\n]{0,4}|\([ ]?|value[ ]?=[ ]?)"
 _QUOTE = r"\\{0,3}[\"'`]"
 _VALUE = (
     rf"(?:{_ASSIGN}(?:[frbu]{{0,2}}{_QUOTE}([^\"'`\n]{{6}})|([^\s\"'`\\,;]{{6}}))"
-    rf"|{_PASS}{_QUOTE}([^\"'`\n]{{6}})|>([^\s<>\"']{{6}}))"
+    rf"|{_ARGUMENT}(?:{_QUOTE}([^\"'`\n]{{6}})|([^\s\"'`\\,;(){{}}\[\]]{{16}})))"
 )
 _VALUE_OPENING = _VALUE.replace("([^", "(?:[^")
 
@@ -34,7 +34,7 @@ def assigned(name: str, label: str, word: str, shape: Shape, rest: str = _NAME_R
         shape=shape,
         reach_bytes=_REACH_BYTES,
         is_open=True,
-        is_bounded=is_bounded,
+        is_bounded=False,
     )
 
 
@@ -67,9 +67,9 @@ def told(name: str, label: str, word: str) -> Rule:
     )
 
 
-PASSWORD = "passw(?:or)?d|passwd|passphrase|passwort|passcode|pwd"
-SECRET = "secret"
-TOKEN = "token"
+PASSWORD = "passw(?:or)?d|passwd|passphrase|passwort|passcode|pwd"  # noqa: S105  # words that announce a secret
+SECRET = "secret"  # noqa: S105  # words that announce a secret
+TOKEN = "token"  # noqa: S105  # words that announce a secret
 KEY = (
     "(?:api|access|auth|private|secret|encrypt|encryption|signing|account|master|service|shared|subscription|license"
     "|storage|deploy|app|application|admin|jwt|hmac|aes|crypto|webhook|session|consumer|integration|function|root)"
@@ -79,21 +79,32 @@ CREDENTIAL = "credentials?|creds|(?:basic|http|proxy)[_-]?auth|sessid|phpsessid|
 
 # Vendors whose credentials have no mark of their own and are known only by the name before them.
 NAMED_VENDORS = (
-    "adobe", "airtable", "algolia", "amplitude", "appsflyer", "asana", "auth0", "azure", "beamer", "binance",
-    "bitbucket", "bittrex", "braintree", "bugsnag", "cloudflare", "cloudinary", "codecov", "cohere", "coinbase",
-    "confluent", "contentful", "datadog", "discord", "docusign", "droneci", "dropbox", "elastic", "elevenlabs",
-    "etherscan", "etsy", "facebook", "fastly", "finicity", "finnhub", "flickr", "freshbooks", "gitter", "gocardless",
-    "heroku", "honeycomb", "hubspot", "infura", "intercom", "jfrog", "kraken", "kucoin", "launchdarkly", "linkedin",
-    "linode", "logdna", "looker", "mailchimp", "mailgun", "mapbox", "mattermost", "messagebird", "mistral",
-    "mixpanel", "netlify", "newrelic", "ngrok", "nytimes", "okta", "opsgenie", "pagerduty", "paypal", "plaid",
-    "pusher", "rapidapi", "rollbar", "segment", "sendbird", "sidekiq", "snyk", "sonar", "spotify", "squarespace",
-    "sumologic", "supabase", "travis", "trello", "twilio", "twitch", "twitter", "typeform", "vercel", "vonage",
-    "yandex", "zendesk", "zoom",
+    "adafruit", "adobe", "airtable", "algolia", "alibaba", "amplitude", "appsflyer", "artifactory", "asana",
+    "atlassian", "auth0", "azure", "beamer", "binance", "bitbucket", "bittrex", "braintree", "bugsnag", "cloudflare",
+    "cloudinary", "codecov", "cohere", "coinbase", "confluence", "confluent", "contentful", "datadog", "discord",
+    "docusign", "droneci", "dropbox", "elastic", "elevenlabs", "etherscan", "etsy", "facebook", "fastly", "finicity",
+    "finnhub", "flickr", "freshbooks", "gitter", "gocardless", "heroku", "honeycomb", "hubspot", "infura", "intercom",
+    "jfrog", "jira", "kraken", "kucoin", "launchdarkly", "linkedin", "linode", "logdna", "looker",
+    "mailchimp", "mailgun", "mapbox", "mattermost", "meraki", "messagebird", "mistral", "mixpanel", "netlify",
+    "newrelic", "ngrok", "nytimes", "okta", "opsgenie", "pagerduty", "paypal", "plaid", "privateai", "pusher",
+    "rapidapi", "rollbar", "segment", "sendbird", "sentry", "sidekiq", "snyk", "sonar", "spotify", "squarespace",
+    "sumologic", "supabase", "telegram", "travis", "trello", "twilio", "twitch", "twitter", "typeform", "vercel",
+    "vonage", "yandex", "zendesk", "zoom",
 )  # fmt: skip
+_OTHER_SPELLINGS = {
+    "alibaba": "alibaba|aliyun",
+    "linkedin": "linked[_-]?in",
+    "messagebird": "message[_-]?bird",
+    "newrelic": "new[_-]?relic",
+    "nytimes": "nytimes|new[_-]?york[_-]?times",
+    "privateai": "private[_-]?ai",
+    "sumologic": "sumo",
+    "jfrog": "jfrog|xray",
+}
 
 
 def _named_vendor(vendor: str) -> Rule:
-    return assigned(f"named-{vendor}", f"{vendor}-key", vendor, "token", is_bounded=True)
+    return assigned(f"named-{vendor}", f"{vendor}-key", _OTHER_SPELLINGS.get(vendor, vendor), "token")
 
 
 ASSIGNMENTS: tuple[Rule, ...] = (

@@ -137,7 +137,7 @@ HEADERS = (
     ),
 )
 
-_AWS_SECRET = r"(?i:secret_?access_?key|aws[a-z_.-]{0,12}secret[a-z_.-]{0,12})[\"'\\\]]{0,3}\s{0,3}[:=>,]{1,2}"
+_AWS_NAME = r"(?i:secret_?access_?key|aws[a-z_.-]{0,12}secret[a-z_.-]{0,12})[\"'\\\]]{0,3}\s{0,3}[:=>,]{1,2}"
 
 FILES = (
     Rule(
@@ -174,8 +174,8 @@ FILES = (
     Rule(
         "aws-secret-key",
         "aws-secret-key",
-        (_AWS_SECRET,),
-        rf"{_AWS_SECRET}\s{{0,3}}[\"'\\]{{0,3}}({BASE64}{{40}})(?:[^A-Za-z0-9+/]|\z)",
+        (_AWS_NAME,),
+        rf"{_AWS_NAME}\s{{0,3}}[\"'\\]{{0,3}}({BASE64}{{40}})(?:[^A-Za-z0-9+/]|\z)",
         min_entropy=3.6,
         is_bounded=False,
     ),

@@ -43,7 +43,9 @@ class Engine:
         self._patterns: dict[str, tuple[Any, int]] = {}
         self._encoded = {opening: rule for rule in rules if (opening := _encoded_opening(rule.literal))}
         self._union = self._compile(_union(rules, self._encoded), _UNION_MEMORY)
-        self._rests = {quote: self._compile(rf"[^{quote.decode()}\n]*", _RULE_MEMORY) for quote in (b'"', b"'", b"`")}
+        quotes = (b'"', b"'", b"`")
+        self._rests = {quote: self._compile(rf"[^{quote.decode()}\n]*", _RULE_MEMORY) for quote in quotes}
+        self._token_rests = {quote: self._compile(rf"[^{quote.decode()}\s\\]*", _RULE_MEMORY) for quote in quotes}
         self._bare_rest = self._compile(r"[^\s\"'`\\,;]*", _RULE_MEMORY)
         self._run = self._compile(_ENCODED_RUN, _RULE_MEMORY)
         self._placeholder = self._compile(r"\[REDACTED:[a-z0-9-]+\]", _RULE_MEMORY)
@@ -55,16 +57,18 @@ class Engine:
             return []
         found: list[Span] = []
         while opening is not None:
-            start = opening.start()
-            spans = self._at(data, start)
-            found += spans
-            # A sure format is stepped over. After anything else the search goes on one byte further,
-            # because another opening may begin inside this one or inside the assigned value.
-            sure = [span.end for span in spans if span.rule.shape == "format"]
-            opening = self._union.search(data, max(start + 1, *sure) if sure else start + 1)
+            after = opening.start() + 1
+            span = self._at(data, opening.start())
+            if span:
+                found.append(span)
+                # A sure format is stepped over. After anything else the search goes on one byte further,
+                # because another opening may begin inside this one or inside the assigned value.
+                if span.rule.shape == "format":
+                    after = max(after, span.end)
+            opening = self._union.search(data, after)
         return self._apart(data, found) if found else []
 
-    def _at(self, data: bytes, start: int) -> list[Span]:
+    def _at(self, data: bytes, start: int) -> Span | None:
         """Try the rules whose opening stands at `start`; the first that finds something wins."""
         window = data[start : start + _OPENING_BYTES]
         for index in sorted(self._openings.Match(window) or ()):
@@ -73,8 +77,8 @@ class Engine:
             else:
                 span = self._rule_at(self._rules[index], data, start)
             if span:
-                return [span]
-        return []
+                return span
+        return None
 
     def _rule_at(self, rule: Rule, data: bytes, start: int) -> Span | None:
         if rule.name not in self._patterns:
@@ -89,11 +93,15 @@ class Engine:
         if found is None:
             return None
         value = next((span for n in range(1, groups + 1) if (span := found.span(n))[0] >= 0), found.span())
-        return self._judged(rule, data, start, *(self._closed(data, value[0]) if rule.is_open else value))
+        return self._judged(rule, data, start, *(self._closed(rule, data, value[0]) if rule.is_open else value))
 
-    def _closed(self, data: bytes, start: int) -> tuple[int, int]:
-        """Return where the value that begins at `start` ends: at the quote that opened it, or at a space."""
-        rest = self._rests.get(data[start - 1 : start], self._bare_rest)
+    def _closed(self, rule: Rule, data: bytes, start: int) -> tuple[int, int]:
+        """Return where the value that begins at `start` ends: at the quote that opened it, or at a space.
+
+        Only a password may contain spaces; a token ends at one even if its quote was never closed.
+        """
+        rests = self._rests if rule.shape == "password" else self._token_rests
+        rest = rests.get(data[start - 1 : start], self._bare_rest)
         end: int = rest.match(data, start, min(len(data), start + _VALUE_BYTES)).end()
         while end > start and data[end - 1] == _BACKSLASH:  # of an escaped closing quote
             end -= 1

@@ -15,9 +15,9 @@ from math import log2
 from smara.secrets.rule import Rule
 
 JUDGED_BYTES = 160
-_EXAMPLES_IN_FORMATS = ("example", "xxxx", "your_", "your-", "yourkey", "....", "placeholder", "****", "redacted")
+_EXAMPLES_IN_FORMATS = ("example", "xxxxxx", "your_", "your-", "yourkey", "....", "placeholder", "****", "redacted")
 _EXAMPLES = (
-    *_EXAMPLES_IN_FORMATS, "change", "your", "insert", "replace", "dummy", "todo", "sample", "fake", "my_", "my-",
+    *_EXAMPLES_IN_FORMATS, "xxxx", "change", "your", "insert", "replace", "dummy", "todo", "sample", "fake", "my_", "my-",
     "mypass", "mysecret", "mytoken", "foobar", "secret", "passw", "passphrase", "undefined", "deadbeef", "1234567",
     "abcdef1", "abc123", "0123456789", "abcdefgh", "test", "default", "hidden", "masked",
 )  # fmt: skip
@@ -49,8 +49,8 @@ _CODE_STARTS = (
 _DIGESTS = ("sha1", "sha256", "sha384", "sha512", "md5", "h1:", "data:", "urn:", "arn:", "blake2")
 _WEAK_PASSWORDS = frozenset(
     (
-        "pass", "password", "passwd", "secret", "token", "user", "username", "test", "admin", "root", "postgres", "mysql",
-        "guest", "foobar", "pwd1", "pass1", "string", "none", "null", "true", "false", "example",
+        "pass", "password", "passwd", "secret", "token", "user", "username", "test", "admin", "root", "postgres",
+        "mysql", "guest", "foobar", "pwd1", "pass1", "string", "none", "null", "true", "false", "example",
     )
 )  # fmt: skip
 # Names that speak about a secret without holding one. The pattern sees at most a few dozen characters.
@@ -62,6 +62,7 @@ _NAME_OF_A_FACT = re.compile(
     r"|reset|sha|commit|checksum|etag|uuid|public|pub|publickey)[\"'`\]*\\ \t]*(?:[:=,>(!]|$)"
 )
 _IDENTIFIERS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[(\[]?.*", re.DOTALL)
+_IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*")
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _DIGIT = re.compile(r"[0-9]")
 _SPACE = re.compile(r"\s")
@@ -69,7 +70,10 @@ _SWITCH = re.compile(r"(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])")
 # What no camel-case name has often: a single small letter between capitals, several capitals inside a word.
 _UNWORDLY = re.compile(r"(?<=[A-Z])[a-z](?=[A-Z])|(?<=[a-z0-9])[A-Z]{2,}(?=[a-z0-9])")
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-_NAMES_THAT_ALLOW_UUID = re.compile(r"(?i)secret|api[_ .-]?key|passw|access[_-]?token|auth[_-]?token|access[_-]?key")
+_NAMES_THAT_ALLOW_UUID = re.compile(
+    r"(?i)secret|api[_ .-]?key|passw|access[_-]?token|auth[_-]?token|access[_-]?key"
+    r"|heroku|hubspot|kucoin|snyk|squarespace|message[_-]?bird|sendbird|codecov"
+)
 _EXAMPLE_IN_FORMAT = re.compile("|".join(map(re.escape, _EXAMPLES_IN_FORMATS)), re.IGNORECASE)
 _EXAMPLE = re.compile("|".join(map(re.escape, _EXAMPLES)), re.IGNORECASE)
 _REFERENCE = re.compile("|".join(map(re.escape, _CODE)))
@@ -88,7 +92,7 @@ def trim(value: str, rule: Rule, is_quoted: bool) -> str:
     """Return the part of a value that is the secret, without the punctuation that follows it."""
     if is_quoted or rule.shape == "format":
         return value
-    cut = _CUTS.search(value)
+    cut = _CUTS.search(value) if "<" in value or "&" in value or "," in value else None
     value = value[: cut.start()] if cut else value
     closing = ".,;:)]}>!?" if rule.shape == "prose" else ",;:)]}>"
     while value and value[-1] in closing and not _closes_something(value):
@@ -118,8 +122,10 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool) -> bool:
     # In `f("password", "x")` the second string need not belong to the first.
     is_passed = name.rstrip("\"'`\\ \t\n").endswith((",", "("))
     if rule.shape == "token":
-        return _is_token(value, name, is_quoted) and (not is_passed or len(value) >= 16)
+        return _is_token(value, name, is_quoted and not is_passed) and (not is_passed or len(value) >= 16)
     if rule.shape == "password":
+        if is_passed and not is_quoted:
+            return False
         return _is_password(value, (is_quoted and not is_passed) or _ENVIRONMENT_NAME.search(name) is not None)
     return _is_told_secret(value, name)
 
@@ -129,6 +135,9 @@ def _is_token(value: str, name: str, is_quoted: bool) -> bool:
         return False
     if _UUID.fullmatch(value):
         return _NAMES_THAT_ALLOW_UUID.search(name) is not None
+    is_deliberate = is_quoted or name.startswith("-") or _ENVIRONMENT_NAME.search(name) is not None
+    if not is_deliberate and _IDENTIFIER.fullmatch(value) and len(_SWITCH.findall(value)) + _oddities(value) < 3:
+        return False  # a class or a variable with a number in its name: FTS5Tokenizer
     return _is_random(value) and entropy(value) >= (3.0 if len(value) >= 16 else 2.8)
 
 
@@ -165,11 +174,15 @@ def _is_random(value: str) -> bool:
     for run in _RUN.findall(value):
         size = len(run)
         switches = len(_SWITCH.findall(run))
-        if size >= 8 and (switches >= max(2, size // 10) or (size >= 16 and len(_UNWORDLY.findall(run)) >= 3)):
+        if size >= 8 and (switches >= max(2, size // 10) or (size >= 16 and switches + _oddities(run) >= 3)):
             return True
         if 4 <= size < 8 and switches >= 2:
             short_runs += 1
     return short_runs >= 2
+
+
+def _oddities(value: str) -> int:
+    return len(_UNWORDLY.findall(value))
 
 
 def _is_reference(value: str) -> bool:

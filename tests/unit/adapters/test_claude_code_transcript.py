@@ -628,7 +628,7 @@ def mutated(draw: st.DrawFn) -> Any:
 lines = st.lists(mutated() | st.sampled_from(EXAMPLES) | st.binary(max_size=20).filter(is_plain_line))
 
 
-@settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=lines, end=st.sampled_from([b"", b"\n", b'\n{"type":']))
 def test_whatever_the_lines_hold_nothing_raises_and_every_line_is_accounted_for(
     write: Write, lines: list[Any], end: bytes
@@ -642,7 +642,7 @@ def test_whatever_the_lines_hold_nothing_raises_and_every_line_is_accounted_for(
     assert len(set(keys)) == len(keys)
 
 
-@settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.integers(0, 10**6), flip=st.integers(0, 10**6), byte=st.integers(0, 255))
 def test_a_file_cut_anywhere_with_a_byte_changed_is_read_to_its_end(
     write: Write, cut: int, flip: int, byte: int

@@ -44,7 +44,6 @@ CREATE TABLE messages (
   task_id       TEXT,
   created_at    BIGINT NOT NULL,
   sealed_at     BIGINT,
-  compaction_no BIGINT,
   metadata      TEXT,
   UNIQUE (thread_no, seq)
 );

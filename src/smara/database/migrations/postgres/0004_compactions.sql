@@ -15,3 +15,4 @@ CREATE TABLE compactions (
   undone_at     BIGINT
 );
 CREATE INDEX compactions_by_thread ON compactions (thread_no, start_seq);
+CREATE INDEX compactions_in_force ON compactions (thread_no, start_seq) WHERE parent_no IS NULL AND undone_at IS NULL;

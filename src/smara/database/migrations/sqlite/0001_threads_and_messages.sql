@@ -44,7 +44,6 @@ CREATE TABLE messages (
   task_id       TEXT,
   created_at    INTEGER NOT NULL,
   sealed_at     INTEGER,
-  compaction_no INTEGER,
   metadata      TEXT,
   UNIQUE (thread_no, seq)
 ) STRICT;

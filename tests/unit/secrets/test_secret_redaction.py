@@ -10,7 +10,7 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import CARRIED, FORMATS, assignments, carriers, make
+from secret_samples import CARRIED, FORMATS, assignments, carriers, make
 
 from smara.secrets import Finding, Redaction, redact, scan
 
@@ -19,7 +19,8 @@ PIECES = [
     *(make(template, random.Random(n))[0] for n, template in enumerate([*FORMATS.values(), *CARRIED.values()])),
     *(text for text, _ in assignments(random.Random(5), 40)),
     "[REDACTED:password]", "[REDACTED:github-token]", "[REDACTED:", "password=", '"', "token: ", "\\n", "é", "日本",
-    "\ud800", "\x00", "://a:", "@", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", " is ", "Bearer ", "=", ";",
+    "\ud800", "\x00", "://a:", "@", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", " is ",
+    "Bearer ", "=", ";",
     "\n",
 ]  # fmt: skip
 mixtures = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=6)), max_size=7).map("".join)

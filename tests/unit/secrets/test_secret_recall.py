@@ -1,6 +1,6 @@
 """How many random secrets are found, and which rule finds them.
 
-The secrets come from `samples`, which knows the vendors' formats but not the rules.
+The secrets come from `secret_samples`, which knows the vendors' formats but not the rules.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import random
 
 import pytest
-from samples import BLOCKS, CARRIED, FORMATS, assignments, carriers, make
+from secret_samples import BLOCKS, CARRIED, FORMATS, assignments, carriers, make
 
 from smara.secrets import RULES, redact, scan
 from smara.secrets.assignments import NAMED_VENDORS

@@ -1,0 +1,42 @@
+"""``python -m bench [append|search|processes] [--small]``"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from bench import appending, processes, searching
+from bench.measure import Report
+
+
+def main() -> int:
+    """Run the benchmarks; the exit code says whether every target was met."""
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("parts", nargs="*", default=["append", "processes", "search"])
+    parser.add_argument("--small", action="store_true", help="stop at 100,000 messages")
+    parser.add_argument("--out", type=Path, default=Path(".bench"))
+    options = parser.parse_args()
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="smara-bench-") as name:
+        folder = Path(name)
+        for part in options.parts:
+            print(f"-- {part}", flush=True)
+            if part == "append":
+                appending.run(folder, report)
+            elif part == "processes":
+                processes.run(folder, report)
+            elif part == "search":
+                searching.run(folder, report, searching.SIZES[:2] if options.small else searching.SIZES)
+            else:
+                parser.error(f"unknown part {part}; choose from append, processes, search")
+    report.write(options.out)
+    print(f"\nwritten to {options.out}/report.md")
+    if report.missed:
+        print("missed: " + "; ".join(report.missed))
+    return 1 if report.missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""Searching at 10,000, 100,000 and 1,000,000 messages, against bare FTS5 over the same index."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from pathlib import Path
+
+import apsw
+
+import smara
+from bench.corpus import Corpus, rare_name
+from bench.measure import Report, p50, p95, take_turns
+from smara.core.text import analyze
+
+SIZES = (10_000, 100_000, 1_000_000)
+NAMES = 200
+QUESTIONS = 60
+_BATCH = 500
+
+
+def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
+    """Grow one store from size to size and measure at each."""
+    corpus = Corpus()
+    path = folder / "search.db"
+    size = 0
+    with smara.open(path, durability="normal", compact_every_messages=0) as memory:
+        for target in sizes:
+            started = time.perf_counter()
+            while size < target:
+                memory.messages.add_many(thread_id=f"thread-{size // 5_000}", messages=corpus.messages(_BATCH, size))
+                size += _BATCH
+            rate = (target - (sizes[sizes.index(target) - 1] if target != sizes[0] else 0)) / (time.perf_counter() - started)
+            memory.shrink_log()
+            report.add(f"{target:,} messages: added per second", f"{rate:,.0f}/s")
+            report.add(f"{target:,} messages: bytes each", f"{os.stat(path).st_size / target:,.0f}")
+            _names(memory, path, corpus, report, target)
+            _questions(memory, path, corpus, report, target)
+
+
+def _bare(path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    connection.execute("PRAGMA cache_size = -16384").fetchall()
+    return connection
+
+
+_BARE_SQL = (
+    "SELECT m.id, m.raw_content, m.role, m.seq, m.created_at, t.id, bm25(message_index) AS score"
+    " FROM message_index i JOIN messages m ON m.no = i.rowid >> 16 JOIN threads t ON t.no = m.thread_no"
+    " WHERE message_index MATCH ? ORDER BY score LIMIT 10"
+)
+
+
+def _names(memory: smara.Memory, path: Path, corpus: Corpus, report: Report, size: int) -> None:
+    rng = random.Random(size)
+    names = [rare_name(50 * rng.randrange(size // 50), corpus.words) for _ in range(NAMES)]
+    bare = _bare(path)
+    wholes = ['"' + analyze(name).code.split(" ")[0] + '"' for name in names]
+    for name, whole in zip(names[:20], wholes[:20], strict=True):
+        if not memory.search(name) or not bare.execute(_BARE_SQL, (whole,)).fetchall():
+            sys.exit(f"the benchmark is wrong: {name} is not found")
+    times = take_turns(
+        NAMES, bare=lambda n: bare.execute(_BARE_SQL, (wholes[n],)).fetchall(), ours=lambda n: memory.search(names[n])
+    )
+    ratio = p50(times["ours"]) / p50(times["bare"])
+    report.figure(f"name {size}", ratio)
+    report.add(
+        f"{size:,} messages: a rare name",
+        f"{p50(times['ours']) * 1000:.2f} ms, bare {p50(times['bare']) * 1000:.2f} = {ratio:.2f}",
+        "<= 2.00 of bare", ratio <= 2,
+    )  # fmt: skip
+    bare.close()
+
+
+def _questions(memory: smara.Memory, path: Path, corpus: Corpus, report: Report, size: int) -> None:
+    questions = corpus.questions(QUESTIONS)
+    bare = _bare(path)
+
+    def naive(number: int) -> None:
+        terms = " OR ".join(f'"{term}"' for term in dict.fromkeys(analyze(questions[number]).prose.split(" ")))
+        bare.execute(_BARE_SQL, (terms,)).fetchall()
+
+    times = take_turns(QUESTIONS if size < 1_000_000 else 20, naive=naive, ours=lambda n: memory.search(questions[n]))
+    ratio = p95(times["ours"]) / p95(times["naive"])
+    report.figure(f"question {size}", ratio)
+    is_target = size >= 1_000_000
+    report.add(
+        f"{size:,} messages: eight-word question, p50 / p95",
+        f"{p50(times['ours']) * 1000:.0f} / {p95(times['ours']) * 1000:.0f} ms, naive p95 {p95(times['naive']) * 1000:,.0f} = {ratio:.3f}",
+        "<= 0.100 of naive" if is_target else "", ratio <= 0.1 if is_target else None,
+    )  # fmt: skip
+    bare.close()

@@ -1,0 +1,97 @@
+"""Counting everything again: what a store says of itself against what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from smara.database.database import Session
+from smara.memory import Memory
+from smara.messages.compaction import FOLD
+from smara.messages.prepare import analyze_chunks
+
+INDEX_ROWS = {
+    "sqlite": "SELECT count(*) FROM message_index_docsize WHERE id BETWEEN m.no << 16 AND (m.no << 16) + 65535",
+    "postgres": "SELECT count(*) FROM message_index i WHERE i.no = m.no",
+}
+
+
+def problems(memory: Memory) -> list[str]:
+    """Everything that does not add up; empty for a store that is whole."""
+    found = memory.integrity() + memory.index.problems(deep=True)
+    with memory.database.snapshot() as session:
+        found += _sequences(session) + _index(session, memory.database.kind) + _compactions(session)
+    return found
+
+
+def contents(memory: Memory) -> dict[str, str]:
+    """The text of every message that has a client id."""
+    return {
+        message.client_id: message.raw_content
+        for thread in memory.threads.list()
+        for message in memory.messages.list(thread_id=thread.id)
+        if message.client_id is not None
+    }
+
+
+def lost(memory: Memory, acknowledged: Mapping[str, str]) -> list[str]:
+    """The acknowledged messages that are not there, or not as they were."""
+    stored = contents(memory)
+    return [client_id for client_id, text in acknowledged.items() if stored.get(client_id) != text]
+
+
+def _sequences(session: Session) -> list[str]:
+    rows = session.all(
+        "SELECT t.id, t.last_seq, t.tokens, count(m.no), count(DISTINCT m.seq), coalesce(min(m.seq), 1),"
+        " coalesce(max(m.seq), 0), coalesce(sum(m.token_count), 0)"
+        " FROM threads t LEFT JOIN messages m ON m.thread_no = t.no GROUP BY t.no, t.id, t.last_seq, t.tokens"
+    )
+    return [
+        f"thread {row[0]}: says {row[1]} messages and {row[2]} tokens; has {row[3:]}"
+        for row in rows
+        if not (row[1] == row[3] == row[4] == row[6] and row[5] == 1 and row[2] == row[7])
+    ]
+
+
+def _index(session: Session, kind: str) -> list[str]:
+    found = []
+    expected: dict[int, list[int]] = {}
+    for no, thread_no, raw, rows in session.all(
+        f"SELECT m.no, m.thread_no, m.raw_content, ({INDEX_ROWS[kind]}) FROM messages m"
+    ):
+        chunks = analyze_chunks(raw)
+        if rows != len(chunks):
+            found.append(f"message {no}: {rows} rows in the index instead of {len(chunks)}")
+        counted = expected.setdefault(thread_no, [0, 0])
+        counted[0] += len(chunks)
+        counted[1] += sum(terms.length for terms in chunks)
+    for no, rows, terms in session.all("SELECT no, index_rows, index_terms FROM threads"):
+        if [rows, terms] != expected.get(no, [0, 0]):
+            found.append(f"thread {no}: says {rows} rows and {terms} terms of index; has {expected.get(no)}")
+    if kind == "sqlite":
+        state = session.one("SELECT rows, (SELECT count(*) FROM message_index_docsize) FROM index_state")
+        if state is None or state[0] != state[1]:
+            found.append(f"index_state says {state and state[0]} rows, there are {state and state[1]}")
+    return found
+
+
+def _compactions(session: Session) -> list[str]:
+    """A compaction is whole (its record, all of its messages, all of its children) or not there."""
+    shown = session.all(
+        "SELECT c.no, c.level, c.message_count, count(m.no), min(m.seq) - c.start_seq, max(m.seq) - c.end_seq,"
+        " (SELECT count(*) FROM compactions p WHERE p.parent_no = c.no)"
+        " FROM compactions c LEFT JOIN messages m ON m.compaction_no = c.no"
+        " WHERE c.undone_at IS NULL AND c.parent_no IS NULL"
+        " GROUP BY c.no, c.level, c.message_count, c.start_seq, c.end_seq"
+    )
+    found = [
+        f"compaction {row[0]} is not whole: {row}"
+        for row in shown
+        if not (row[2] == row[3] and row[4] == 0 and row[5] == 0 and row[6] == (FOLD if row[1] == 2 else 0))
+    ]
+    strays = session.one(
+        "SELECT count(*) FROM messages m WHERE m.compaction_no IS NOT NULL AND NOT EXISTS (SELECT 1 FROM compactions c"
+        " WHERE c.no = m.compaction_no AND c.undone_at IS NULL AND c.parent_no IS NULL)"
+    )
+    if strays and strays[0]:
+        found.append(f"{strays[0]} messages belong to a compaction that is not in force")
+    return found

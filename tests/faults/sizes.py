@@ -1,0 +1,15 @@
+"""How much is tried, and with which random numbers."""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+IS_LARGE = os.environ.get("SMARA_FAULTS") == "large"
+SEED = os.environ.get("SMARA_SEED") or secrets.token_hex(4)
+"""Read at import, before any test takes the variables away; a failure is repeated with ``SMARA_SEED=…``."""
+
+
+def count(small: int, large: int) -> int:
+    """The one of two counts that this run is for."""
+    return large if IS_LARGE else small
