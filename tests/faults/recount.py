@@ -75,23 +75,30 @@ def _index(session: Session, kind: str) -> list[str]:
 
 
 def _compactions(session: Session) -> list[str]:
-    """A compaction is whole (its record, all of its messages, all of its children) or not there."""
-    shown = session.all(
-        "SELECT c.no, c.level, c.message_count, count(m.no), min(m.seq) - c.start_seq, max(m.seq) - c.end_seq,"
-        " (SELECT count(*) FROM compactions p WHERE p.parent_no = c.no)"
-        " FROM compactions c LEFT JOIN messages m ON m.compaction_no = c.no"
-        " WHERE c.undone_at IS NULL AND c.parent_no IS NULL"
-        " GROUP BY c.no, c.level, c.message_count, c.start_seq, c.end_seq"
+    """A compaction is whole or not there: its record, its messages, for level 2 its three children side by side."""
+    rows = session.all(
+        "SELECT c.no, c.thread_no, c.level, c.start_seq, c.end_seq, c.message_count,"
+        " (SELECT count(*) FROM messages m WHERE m.thread_no = c.thread_no AND m.seq BETWEEN c.start_seq AND c.end_seq)"
+        " FROM compactions c WHERE c.undone_at IS NULL AND c.parent_no IS NULL ORDER BY c.thread_no, c.start_seq"
     )
-    found = [
-        f"compaction {row[0]} is not whole: {row}"
-        for row in shown
-        if not (row[2] == row[3] and row[4] == 0 and row[5] == 0 and row[6] == (FOLD if row[1] == 2 else 0))
-    ]
-    strays = session.one(
-        "SELECT count(*) FROM messages m WHERE m.compaction_no IS NOT NULL AND NOT EXISTS (SELECT 1 FROM compactions c"
-        " WHERE c.no = m.compaction_no AND c.undone_at IS NULL AND c.parent_no IS NULL)"
+    found = []
+    reached: dict[int, int] = {}
+    for no, thread_no, level, start_seq, end_seq, message_count, messages in rows:
+        if not message_count == messages == end_seq - start_seq + 1:
+            found.append(f"compaction {no} stands for {message_count} messages; there are {messages}")
+        if start_seq <= reached.get(thread_no, 0):
+            found.append(f"compaction {no} overlaps the one before it")
+        reached[thread_no] = end_seq
+        children = session.all(
+            "SELECT start_seq, end_seq FROM compactions WHERE parent_no = ? ORDER BY start_seq", (no,)
+        )
+        covered = [seq for first, last in children for seq in range(first, last + 1)]
+        if len(children) != (FOLD if level == 2 else 0) or (level == 2 and covered != list(range(start_seq, end_seq + 1))):
+            found.append(f"compaction {no} of level {level} has the children {children}")
+    orphans = session.one(
+        "SELECT count(*) FROM compactions c WHERE c.parent_no IS NOT NULL AND NOT EXISTS"
+        " (SELECT 1 FROM compactions p WHERE p.no = c.parent_no AND p.level = 2 AND p.undone_at IS NULL)"
     )
-    if strays and strays[0]:
-        found.append(f"{strays[0]} messages belong to a compaction that is not in force")
+    if orphans and orphans[0]:
+        found.append(f"{orphans[0]} compactions are folded into one that is not in force")
     return found

@@ -175,10 +175,11 @@ class _ForgettingFile(apsw.VFSFile):
     def __init__(self, vfs: PowerLoss, name: Any, flags: list[int]) -> None:
         self._vfs = vfs
         path = plain_name(name)
-        existed = os.path.exists(path)
+        if path not in vfs.disks:
+            # Reading a file that SQLite has open would drop its locks; this one is not open yet.
+            vfs.disks[path] = Disk(Path(path).read_bytes() if os.path.exists(path) else b"")
+        self._disk = vfs.disks[path]
         super().__init__("", name, flags)
-        content = Path(path).read_bytes() if existed else b""
-        self._disk = vfs.disks.setdefault(path, Disk(content)) if path else Disk()
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
         super().xWrite(data, offset)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from smara.database.database import Session
+from smara.database.database import Row, Session
 
 
 class Words(Protocol):
@@ -40,6 +40,11 @@ def trigrams(word: str) -> list[str]:
     ['ban', 'ana', 'nan']
     """
     return list(dict.fromkeys(word[i : i + 3] for i in range(len(word) - 2)))
+
+
+def shortest(rows: Sequence[Row], limit: int) -> list[str]:
+    """The words of one-column rows, shortest first."""
+    return sorted({row[0] for row in rows}, key=lambda word: (len(word), word))[:limit]
 
 
 def after(prefix: str) -> str:

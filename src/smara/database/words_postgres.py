@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from smara.database.database import Session
-from smara.database.words import after, trigrams
+from smara.database.words import after, shortest, trigrams
 
 
 class PostgresWords:
@@ -24,14 +24,14 @@ class PostgresWords:
             "SELECT word FROM words WHERE project_no = ? AND word >= ? AND word < ? LIMIT ?",
             (project_no, prefix, after(prefix), limit * 20),
         )
-        return sorted((row[0] for row in rows), key=lambda word: (len(word), word))[:limit]
+        return shortest(rows, limit)
 
     def containing(self, session: Session, project_no: int, fragment: str, limit: int) -> list[str]:
         rows = session.all(
             "SELECT word FROM words WHERE trigrams @> ?::text[] AND project_no = ? AND strpos(word, ?) > 0 LIMIT ?",
             (trigrams(fragment), project_no, fragment, limit * 20),
         )
-        return sorted((row[0] for row in rows), key=lambda word: (len(word), word))[:limit]
+        return shortest(rows, limit)
 
     def recreate(self, session: Session) -> None:
         session.run("TRUNCATE words")

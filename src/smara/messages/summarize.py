@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from smara.core.text import find_words
 from smara.messages.models import Message
 
 
@@ -33,6 +32,7 @@ class Summarizer(Protocol):
 
 
 _READ_CHARACTERS = 6_000
+_AROUND = ".,;:!?\"'()[]{}<>*~=|&%$^`-“”‘’…—–"
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"[^\n.!?。!?]{8,}(?:[.](?=\w)[^\n.!?]+)*[.!?。!?]?")
 _DEFINITION = re.compile(
@@ -66,17 +66,21 @@ class OfflineSummarizer:
 
 def _names(text: str) -> list[str]:
     """What looks like a name: it has an underscore, a slash or a dot in it, or capitals behind its first letter."""
-    return [
-        word
-        for word in find_words(text)
-        if not (word.islower() and word.isalpha()) and len(word) <= 80 and not word.istitle() and _is_name(word)
-    ]
+    found = []
+    for chunk in text.split():
+        if chunk.isalpha() and chunk[1:].islower():
+            continue
+        word = chunk.strip(_AROUND).split("(")[0]
+        if 3 <= len(word) <= 80 and _is_name(word):
+            found.append(word)
+    return found
 
 
 def _is_name(word: str) -> bool:
     if word.isalpha():
         return not word.isupper() and not word[1:].islower()
-    return "_" in word or "/" in word or ("." in word and not word.replace(".", "").isdigit())
+    is_joined = "_" in word or "/" in word or "." in word
+    return is_joined and word[0] not in "0123456789=" and "\\" not in word
 
 
 def _first_sentence(text: str) -> str:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import re2
 
-from smara.secrets import shape
 from smara.secrets.rule import START, Rule
 
 _OPENING_BYTES = 512
@@ -109,6 +108,9 @@ class Engine:
 
     def _judged(self, rule: Rule, data: bytes, opening: int, start: int, end: int) -> Span | None:
         """Judge the first characters of a value; a long value is read in full only when they pass."""
+        # Imported here: its expressions take longer to compile than a hook's one clean text to scan.
+        from smara.secrets import shape
+
         is_quoted = data[start - 1 : start] in self._rests and data[end : end + 1] in (b'"', b"'", b"`", b"\\")
         if rule.shape != "format":
             head = shape.trim(data[start : min(end, start + shape.JUDGED_BYTES)].decode("latin-1"), rule, is_quoted)

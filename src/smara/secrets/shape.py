@@ -17,9 +17,9 @@ from smara.secrets.rule import Rule
 JUDGED_BYTES = 160
 _EXAMPLES_IN_FORMATS = ("example", "xxxxxx", "your_", "your-", "yourkey", "....", "placeholder", "****", "redacted")
 _EXAMPLES = (
-    *_EXAMPLES_IN_FORMATS, "xxxx", "change", "your", "insert", "replace", "dummy", "todo", "sample", "fake", "my_", "my-",
-    "mypass", "mysecret", "mytoken", "foobar", "secret", "passw", "passphrase", "undefined", "deadbeef", "1234567",
-    "abcdef1", "abc123", "0123456789", "abcdefgh", "test", "default", "hidden", "masked",
+    *_EXAMPLES_IN_FORMATS, "xxxx", "change", "your", "insert", "replace", "dummy", "todo", "sample", "fake", "my_",
+    "my-", "mypass", "mysecret", "mytoken", "foobar", "secret", "passw", "passphrase", "undefined", "deadbeef",
+    "1234567", "abcdef1", "abc123", "0123456789", "abcdefgh", "test", "default", "hidden", "masked",
 )  # fmt: skip
 _CODE = ("${", "{{", "}}", "$(", "<%", "#{", "://", "=>", "->", "::", "process.env", "os.environ", "getenv", "%(")
 _CODE_STARTS = (

@@ -5,6 +5,8 @@ CREATE TABLE words (
   UNIQUE (project_no, word)
 ) STRICT;
 
+-- Filled from behind: index_state says up to which word.
 CREATE VIRTUAL TABLE word_trigrams USING fts5 (
   word, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram'
 );
+INSERT INTO index_state (name, rows, analysis) VALUES ('word_trigrams', 0, 1);
