@@ -27,7 +27,8 @@ class Place:
         self._open: list[Any] = []
 
     def open(self, **settings: Any) -> Any:
-        given = {"clock": self.clock, "new_id": self.new_id, **settings}
+        # Estimated tokens: loading a tokenizer's tables for each of a thousand memories would take a minute.
+        given = {"clock": self.clock, "new_id": self.new_id, "token_model": "estimate", **settings}
         if isinstance(self.address, Store):
             memory: Any = ModelMemory(self.address, **given)
         else:

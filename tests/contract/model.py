@@ -17,7 +17,7 @@ from typing import Any, get_args
 from smara.core.ids import IdMaker
 from smara.core.scope import require_id
 from smara.core.text import analyze, words
-from smara.core.tokens import counter_for
+from smara.core.tokens import TokenCounter, counter_for
 from smara.database.leases import Lease
 from smara.errors import ConflictError, InvalidInputError, LeaseLostError, NotFoundError
 from smara.messages.compaction import Compacted, folds_due, runs_due
@@ -37,9 +37,6 @@ from smara.messages.summarize import OfflineSummarizer
 from smara.search.models import SOURCES, Answer, Hit, Neighbor, ThreadHit, Trace
 from smara.secrets import redact, redact_value
 from smara.testing import FakeClock
-
-COUNTER = counter_for("o200k_base")
-
 
 @dataclass
 class Project:
@@ -77,10 +74,11 @@ class ModelMemory:
         self.database = store
         self.leases = Leases(store, clock, new_id)
         kept = store.projects.setdefault(project, Project())
+        counter = counter_for(settings.get("token_model"))
         self.threads = Threads(kept, clock, new_id, settings.get("resource", "default"))
         self.compactions = Compactions(kept, clock, new_id, settings)
-        self.messages = Messages(kept, clock, new_id, self.threads, self.compactions, settings)
-        self.history = History(self.messages)
+        self.messages = Messages(kept, clock, new_id, self.threads, self.compactions, counter, settings)
+        self.history = History(self.messages, counter)
         self._search = Search(kept, clock)
         self.search = self._search.search
         self.search_threads = self._search.search_threads
@@ -160,9 +158,10 @@ class Threads:
 class Messages:
     def __init__(
         self, kept: Project, clock: FakeClock, new_id: IdMaker, threads: Threads, compactions: Compactions,
-        settings: Mapping[str, Any],
+        counter: TokenCounter, settings: Mapping[str, Any],
     ) -> None:  # fmt: skip
-        self._kept, self._clock, self._new_id, self._threads, self._compactions = kept, clock, new_id, threads, compactions
+        self._kept, self._clock, self._new_id, self._counter = kept, clock, new_id, counter
+        self._threads, self._compactions = threads, compactions
         self._max_bytes = settings.get("max_message_bytes", 64 * 1024 * 1024)
         self._compact_every = settings.get("compact_every_messages", 10)
 
@@ -222,7 +221,7 @@ class Messages:
 
     def _store(self, log: list[Message], thread: Thread, new: NewMessage) -> Message:
         raw = rendered(new.content)
-        counted = COUNTER.count(raw)
+        counted = self._counter.count(raw)
         message = Message(
             self._new_id(), thread.id, thread.resource_id, len(log) + 1, new.role, raw, tuple(new.content),
             counted.tokens, counted.method, self._clock.now_ms() if new.created_at is None else new.created_at,
@@ -284,7 +283,7 @@ class Messages:
             more[0] = replace(more[0], text=parts.pop().text + more[0].text)
         cleaned = self._clean(NewMessage(message.role, (*parts, *more))).content
         raw = rendered(cleaned)
-        grown = replace(message, parts=tuple(cleaned), raw_content=raw, token_count=COUNTER.count(raw).tokens)
+        grown = replace(message, parts=tuple(cleaned), raw_content=raw, token_count=self._counter.count(raw).tokens)
         log = self._kept.messages[message.thread_id]
         log[message.seq - 1] = grown
         thread = self._kept.threads[message.thread_id]
@@ -293,8 +292,8 @@ class Messages:
 
 
 class History:
-    def __init__(self, messages: Messages) -> None:
-        self._messages = messages
+    def __init__(self, messages: Messages, counter: TokenCounter) -> None:
+        self._messages, self._counter = messages, counter
 
     def window(
         self, thread_id: str, *, last: int | None = None, tokens: int | None = None, before: int | None = None
@@ -309,7 +308,7 @@ class History:
             else:
                 text = run.injection_text
                 entries[run.id] = Shown(
-                    "system", text, run.start_seq, run.end_seq, COUNTER.count(text).tokens, compaction_id=run.id
+                    "system", text, run.start_seq, run.end_seq, self._counter.count(text).tokens, compaction_id=run.id
                 )
         found = list(entries.values())
         found = found if last is None else found[max(0, len(found) - last) :]

@@ -109,7 +109,7 @@ def test_a_conflict_is_seen_though_a_later_repeat_in_the_batch_agrees(memory, sa
 
 
 def test_a_repeat_is_recognized_by_its_redacted_text(memory, say):
-    secret = "token ghp_" + "a1B2" * 9
+    secret = "token ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
     assert say(secret, client_id="c1").id == say(secret, client_id="c1").id
     assert memory.threads.get("t").message_count == 1
 

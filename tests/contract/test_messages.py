@@ -167,9 +167,13 @@ def test_a_time_that_is_not_milliseconds_is_refused(say):
             say(created_at=at)
 
 
-def test_the_token_count_says_how_it_was_counted(say):
-    added = say("hello world")
-    assert (added.token_count, added.token_method) == (2, "o200k_base")
+def test_the_token_count_says_how_it_was_counted(open_again):
+    for model, expected in (("o200k_base", (2, "o200k_base")), ("estimate", (3, "estimate"))):
+        added = open_again(token_model=model).messages.add(thread_id=model, role="user", content="hello world")
+        assert (added.token_count, added.token_method) == expected
+
+
+def test_an_empty_message_costs_nothing(say):
     assert say("").token_count == 0
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from smara import NewMessage, NewThread, Part
 
-SECRET = "ghp_" + "a1B2" * 9
-AWS = "AKIA" + "Z7Q2" * 4
+SECRET = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
+AWS = "AKIA" + "Z7QK3MWL2XJ5TB6R"
 
 
 def everything(memory):

@@ -6,10 +6,14 @@ writes to the disk (a file system that kills). Every death is a real SIGKILL.
 
 from __future__ import annotations
 
+import itertools
 import random
 import shutil
+import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +26,7 @@ from smara.core.clock import SystemClock
 from smara.database.migrate import HEAD, migrate
 from smara.database.sqlite import SqliteDatabase
 from tests.faults import recount, vfs, workers
-from tests.faults.conftest import Start, Worker
+from tests.faults.conftest import Start
 from tests.faults.sizes import SEED, count
 from tests.faults.workers import READY, text_of
 
@@ -33,56 +37,56 @@ class Assassin:
     """Chooses how a worker dies, evenly over the ways and over the time and the writes it needs."""
 
     def __init__(self, rng: random.Random, start: Start, function: Callable[..., None]) -> None:
+        self.kills = 0
         self._rng = rng
         self._start = start
         self._function = function
-        self._span = 0.02
-        self._writes = 60
+        self._span = 0.0
+        self._writes = 0
 
     def measure(self, path: str, *arguments: Any) -> None:
-        """Let it run once undisturbed, to know its span in seconds and in writes."""
-        with vfs.failing("measuring") as faults:
-            smara.open(path, vfs="measuring").close()
-            self._writes = max(faults.calls * 3, 60)
-        worker = self._start(self._function, path, *arguments)
-        worker.pipe.recv()
+        """Let it work once undisturbed, here, to know its span in seconds and in writes."""
         began = time.monotonic()
-        for _ in range(12):
-            try:
-                worker.pipe.recv()
-            except EOFError:
-                break
+        with suppress(_EnoughError):
+            self._function(_Listener(15), path, *arguments, 10**9)
         self._span = time.monotonic() - began
-        worker.kill()
+        self._writes = workers.killing[-1].calls
+        workers.killing.pop().unregister()
 
     def trial(self, path: str, *arguments: Any) -> list[Any]:
-        """Run and kill once; everything it acknowledged."""
+        """Run it and try to kill it; everything it acknowledged."""
         way = self._rng.choice(("moment", "ack", "write"))
+        told: list[Any] = []
         if way == "write":
             worker = self._start(self._function, path, *arguments, self._rng.randint(1, self._writes))
-            return _without_ready(worker.rest())
-        worker = self._start(self._function, path, *arguments)
-        told: list[Any] = []
-        if way == "moment":
-            worker.pipe.recv()
+            told = worker.rest()
+        elif way == "moment":
+            worker = self._start(self._function, path, *arguments)
+            told = worker.first(1)
             worker.process.join(self._rng.uniform(0, self._span))
+            told += worker.kill()
         else:
-            told = _first_words(worker, self._rng.randint(1, 6))
-        return _without_ready(told + worker.kill())
+            worker = self._start(self._function, path, *arguments)
+            told = worker.first(self._rng.randint(1, 6))
+            told += worker.kill()
+        self.kills += worker.process.exitcode == -signal.SIGKILL
+        return [each for each in told if each != READY]
 
 
-def _first_words(worker: Worker, how_many: int) -> list[Any]:
-    told = []
-    try:
-        for _ in range(how_many):
-            told.append(worker.pipe.recv())
-    except EOFError:
-        pass
-    return told
+class _EnoughError(Exception):
+    """The worker has been measured long enough."""
 
 
-def _without_ready(told: list[Any]) -> list[Any]:
-    return [each for each in told if each != READY]
+class _Listener:
+    """Takes the place of a pipe, and has heard enough after some reports."""
+
+    def __init__(self, patience: int) -> None:
+        self._patience = patience
+
+    def send(self, _: Any) -> None:
+        self._patience -= 1
+        if self._patience < 0:
+            raise _EnoughError
 
 
 @pytest.mark.parametrize(("durability", "small", "large"), [("full", 8, 180), ("normal", 4, 80)])
@@ -91,12 +95,11 @@ def test_killed_append_loses_no_acknowledged_message(
 ) -> None:
     assassin = Assassin(rng, start, workers.append)
     acknowledged: dict[str, str] = {}
-    for trial in range(count(small, large)):
+    assassin.measure(str(tmp_path / "measured.db"), 0, durability)
+    for trial in takewhile(lambda _: assassin.kills < count(small, large), itertools.count()):
         path = str(tmp_path / f"{trial // TRIALS_PER_STORE}.db")
         if trial % TRIALS_PER_STORE == 0:
             acknowledged = {}
-            if trial == 0:
-                assassin.measure(str(tmp_path / "measured.db"), 0, durability)
         for ids in assassin.trial(path, trial * 100_000, durability):
             acknowledged.update((each, text_of(each)) for each in ids)
         with smara.open(path) as memory:
@@ -120,7 +123,7 @@ def test_killed_import_is_finished_by_running_it_again(
     everything = {each: text for texts in expected.values() for each, text in texts.items()}
     assassin = Assassin(rng, start, workers.import_files)
     assassin.measure(str(tmp_path / "measured.db"), list(expected))
-    for trial in range(count(small, large)):
+    for trial in takewhile(lambda _: assassin.kills < count(small, large), itertools.count()):
         path = str(tmp_path / f"{trial}.db")
         finished = assassin.trial(path, list(expected))
         with smara.open(path) as memory:
@@ -145,9 +148,9 @@ def test_killed_compaction_is_whole_or_absent(tmp_path: Path, start: Start, rng:
             memory.messages.add_many(thread_id=thread, messages=batch)
     expected = {each: text_of(each) for own in ids.values() for each in own}
     assassin = Assassin(rng, start, workers.compact)
-    assassin.measure(shutil.copy(template, tmp_path / "measured.db"))
-    for trial in range(count(3, 60)):
-        path = shutil.copy(template, tmp_path / f"{trial}.db")
+    assassin.measure(copied(template, tmp_path / "measured.db"))
+    for trial in takewhile(lambda _: assassin.kills < count(3, 60), itertools.count()):
+        path = copied(template, tmp_path / f"{trial}.db")
         acknowledged = assassin.trial(path)
         with smara.open(path, compact_every_messages=0) as memory:
             assert recount.problems(memory) == [], f"trial {trial}, seed {SEED}"
@@ -158,6 +161,10 @@ def test_killed_compaction_is_whole_or_absent(tmp_path: Path, start: Start, rng:
                 assert what == "made" or all(found[each].undone_at for each in named), f"trial {trial}, seed {SEED}"
             assert f"handle_{ids['t0'][5]}" in memory.search(f"handle_{ids['t0'][5]}", limit=1)[0].content
         Path(path).unlink()
+
+
+def copied(template: str, path: Path) -> str:
+    return str(shutil.copy(template, path))
 
 
 def old_store(path: str, version: int) -> int:
@@ -199,10 +206,10 @@ def test_killed_migration_is_whole_or_absent(tmp_path: Path, start: Start, rng: 
     whole.close()
     after = tables_of(str(tmp_path / "whole.db"))
     assassin = Assassin(rng, start, workers.migrate)
-    assassin.measure(shutil.copy(templates[1], tmp_path / "measured.db"))
-    for trial in range(count(3, 60)):
+    assassin.measure(copied(templates[1], tmp_path / "measured.db"))
+    for trial in takewhile(lambda _: assassin.kills < count(3, 60), itertools.count()):
         version = trial % HEAD
-        path = shutil.copy(templates[version], tmp_path / f"{trial}.db")
+        path = copied(templates[version], tmp_path / f"{trial}.db")
         acknowledged = assassin.trial(path)
         allowed = [after] if acknowledged else [before[version], after]
         assert tables_of(path) in allowed, f"trial {trial}, version {version}, seed {SEED}"
@@ -216,16 +223,16 @@ def test_killed_migration_is_whole_or_absent(tmp_path: Path, start: Start, rng: 
 
 
 def test_migration_killed_before_each_of_its_writes_is_whole_or_absent(tmp_path: Path, start: Start) -> None:
-    """Not at random: before the 1st, the 2nd, … write of the whole migration (every third of them when small)."""
+    """Not at random: before the 1st, the 2nd, … write of the whole migration (every ninth of them when small)."""
     template = str(tmp_path / "template.db")
     old_store(template, 1)
     before = tables_of(template)
     with vfs.failing("counting") as faults:
-        smara.open(shutil.copy(template, tmp_path / "counted.db"), vfs="counting").close()
+        smara.open(copied(template, tmp_path / "counted.db"), vfs="counting").close()
         writes = faults.calls
     after = tables_of(str(tmp_path / "counted.db"))
     for at in range(1, writes + 1, count(9, 1)):
-        path = shutil.copy(template, tmp_path / f"{at}.db")
+        path = copied(template, tmp_path / f"{at}.db")
         told = start(workers.migrate, path, at).rest()
         assert tables_of(path) in ([after] if len(told) > 1 else [before, after]), f"killed at write {at}"
         with smara.open(path) as memory:

@@ -91,17 +91,18 @@ def failing(name: str) -> Iterator[Faults]:
         vfs.unregister()
 
 
-def kill_at(name: str, at: int) -> Watched:
+class Killing(Watched):
     """A file system that kills this very process before its ``at``-th operation."""
-    calls = 0
 
-    def before(operation: str, file: str) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == at:
+    def __init__(self, name: str, at: int) -> None:
+        self.calls = 0
+        self._at = at
+        super().__init__(name, self._count)
+
+    def _count(self, operation: str, file: str) -> None:
+        self.calls += 1
+        if self.calls == self._at:
             os.kill(os.getpid(), signal.SIGKILL)
-
-    return Watched(name, before)
 
 
 class PowerLoss(apsw.VFS):

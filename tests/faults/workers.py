@@ -35,12 +35,11 @@ def watched(at: int | None) -> str | None:
     """The name of a file system that kills this process at its ``at``-th write; ``None`` without one."""
     if at is None:
         return None
-    global _kept
-    _kept = vfs.kill_at("killing", at)
+    killing.append(vfs.Killing("killing", at))
     return "killing"
 
 
-_kept: Any = None
+killing: list[vfs.Killing] = []
 
 
 def append(pipe: Connection, path: str, first: int, durability: str, kill_at: int | None = None) -> None:

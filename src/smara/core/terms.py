@@ -46,15 +46,15 @@ _LETTERS = str.maketrans(
 )
 
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\x00-\x7f]+")
-_NUMBER = re.compile(r"[vV]?\d+(?:[.,:/-]\d+)*")
+_NUMBER = re.compile(r"[vV]?\d++(?:[.,:/-]\d++)*+")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _DATE = re.compile(r"(?:19|20)\d\d([-/.])\d\d?\1\d\d?")
 _INSTANT = re.compile(r"((?:19|20)\d\d-\d\d-\d\d)T\d\d[\w:.-]*")
-_LINE = re.compile(r"([^:]*[^:\d][^:]*)((?::\d+){1,2})")
+_LINE = re.compile(r"([^:]++)((?::\d++){1,2})")
 _ABBREVIATION = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.IGNORECASE)
 _UNIT = re.compile(r"(\d+)([A-Za-z]{2,4})")
-_COMPOUND = re.compile(r"[A-Z]?[a-z]+(?:-[A-Z]?[a-z]+)+")
+_COMPOUND = re.compile(r"[A-Z]?[a-z]++(?:-[A-Z]?[a-z]++)++")
 _ERROR_CODE = re.compile(r"[A-Za-z]{1,2}\d+[A-Za-z]?|\d+[A-Za-z]")
 _HEX = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}", re.IGNORECASE)
 _UUID = re.compile(r"([0-9a-fA-F]{8})-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
@@ -147,7 +147,7 @@ def _expand_folded(word: str) -> Expansion:
         return Expansion(False, _named([(_whole(pieces), "identifier")], parts))
     if _ABBREVIATION.fullmatch(word):
         return Expansion(False, (Term(_part(lower.replace(".", "")), "word"),))
-    if line := _LINE.fullmatch(word):  # file.py:12:5
+    if ":" in word and (line := _LINE.fullmatch(word)):  # file.py:12:5
         numbers = [Term(fit(number), "number") for number in line[2].split(":") if number]
         return Expansion(True, (*_expand_folded(line[1]).terms, *numbers))
     return _expand_identifier(word)

@@ -56,10 +56,12 @@ class Within:
     until_ms: int | None = None
     task_id: str | None = None
 
+    is_small_project: bool = False
+
     @property
-    def needs_records(self) -> bool:
-        """Whether the records themselves must be looked at, not the index alone."""
-        return self.since_ms is not None or self.until_ms is not None or self.task_id is not None
+    def is_narrow(self) -> bool:
+        """Whether this is likely a small part of the store."""
+        return self.is_small_project or self.thread_no is not None or self.resource_id is not None
 
 
 class FullText(Protocol):

@@ -34,20 +34,13 @@ class PostgresFullText:
 
     def match(self, session: Session, terms: Sequence[str], within: Within, limit: int, prefix: bool = False) -> list[int]:
         query = " & ".join(quoted(term) for term in terms) + (":*" if prefix else "")
-        conditions, values = ["i.project_no = ?"], [within.project_no]  # type: tuple[list[str], list[object]]
-        for column, value in (("thread_no", within.thread_no), ("resource", within.resource_id)):
-            if value is not None:
-                conditions.append(f"i.{column} = ?")
-                values.append(value)
-        if within.roles:
-            conditions.append("i.role = ANY(?)")
-            values.append(list(within.roles))
-        join = ""
-        if within.needs_records:
-            join = " JOIN messages m ON m.no = i.no"
-            more, more_values = record_conditions(within)
-            conditions += more
-            values += more_values
+        conditions, values = record_conditions(within)
+        conditions.append("i.project_no = ?")
+        values.append(within.project_no)
+        if within.resource_id is not None:
+            conditions.append("i.resource = ?")
+            values.append(within.resource_id)
+        join = " JOIN messages m ON m.no = i.no" if any(each.startswith("m.") for each in conditions) else ""
         sql = (
             f"SELECT i.no * {1 << CHUNK_BITS} + i.chunk FROM message_index i{join}"
             f" WHERE i.terms @@ ?::tsquery{joined(conditions)} ORDER BY i.no DESC, i.chunk DESC LIMIT ?"

@@ -1,8 +1,7 @@
 """The text index on SQLite: one FTS5 table with a tokenizer that only cuts at spaces.
 
-The scope is indexed too, as terms that no text can contain (``^p1``, ``^t7``), so that
-the wall is part of every match and a search inside one thread of a large store costs no
-more than the thread.
+The scope is indexed too, as terms that no text can contain (``^p1``, ``^t7``), so that a
+search inside one thread of a large store costs no more than the thread.
 """
 
 from __future__ import annotations
@@ -44,17 +43,18 @@ class SqliteFullText:
         expression = " AND ".join([quoted(term) for term in terms])
         if prefix:
             expression += " *"
-        expression += "".join(f" AND {condition}" for condition in _scope(within))
-        if not within.needs_records:
-            sql = "SELECT rowid FROM message_index WHERE message_index MATCH ? ORDER BY rowid DESC LIMIT ?"
-            return [row[0] for row in session.all(sql, (expression, limit))]
+        # The wall is checked on the record of every row. Where the scope is a small part of
+        # the store, its term narrows the match first: else a common word would be followed
+        # through everything that was ever said elsewhere.
+        if within.is_narrow:
+            expression += "".join([f" AND {condition}" for condition in _scope(within)])
         conditions, values = record_conditions(within)
         sql = (
             "SELECT i.rowid FROM message_index i CROSS JOIN messages m"
-            f" WHERE message_index MATCH ? AND m.no = (i.rowid >> {CHUNK_BITS}){joined(conditions)}"
+            f" WHERE message_index MATCH ? AND m.no = (i.rowid >> {CHUNK_BITS}) AND m.project_no = ?{joined(conditions)}"
             " ORDER BY i.rowid DESC LIMIT ?"
         )
-        return [row[0] for row in session.all(sql, (expression, *values, limit))]
+        return [row[0] for row in session.all(sql, (expression, within.project_no, *values, limit))]
 
     def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
         found: dict[int, tuple[str, str]] = {}
@@ -105,6 +105,7 @@ def record_conditions(within: Within) -> tuple[list[str], list[object]]:
     conditions: list[str] = []
     values: list[object] = []
     for column, operator, value in (
+        ("thread_no", "=", within.thread_no),
         ("created_at", ">=", within.since_ms),
         ("created_at", "<", within.until_ms),
         ("task_id", "=", within.task_id),
@@ -112,6 +113,9 @@ def record_conditions(within: Within) -> tuple[list[str], list[object]]:
         if value is not None:
             conditions.append(f"m.{column} {operator} ?")
             values.append(value)
+    if within.roles:
+        conditions.append(f"m.role IN ({marks(len(within.roles))})")
+        values += within.roles
     return conditions, values
 
 

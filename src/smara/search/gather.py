@@ -27,6 +27,8 @@ POSTINGS_LIMIT = 80_000
 """How many rows of all terms together are read."""
 CONJUNCTION_LIMIT = 2_000
 """How many rows of one conjunction are read."""
+RARE_ROWS = 50
+"""A term in fewer rows is rare enough to be looked for together with any other."""
 CANDIDATES = 1_000
 """How many rows go on to be ranked."""
 _MOST_EXPANSIONS = 8
@@ -93,10 +95,22 @@ class Gather:
         if not self._found.weights:
             return False
         if len(self._found.weights) < wanted_rows:
-            parts = [term.text for term in terms if term.kind == "part"]
-            if len(parts) > 1:
-                self._add(self._match(parts, CONJUNCTION_LIMIT), "+".join(parts), share=0.5)
+            self._fill_up([term.text for term in terms if term.kind == "part"])
         return True
+
+    def _fill_up(self, parts: Sequence[str]) -> None:
+        """Rows that hold all the parts of a name, as prose does; only when one of the parts is rare.
+
+        Where all of them are common, looking for them together would cost more than the
+        whole search, to find less than the name itself has found.
+        """
+        if len(parts) < 2:
+            return
+        longest = max(parts, key=len)  # the longest is most likely the rarest, and the only one looked at
+        if len(self._match([longest], RARE_ROWS)) < RARE_ROWS:
+            self._add(self._match(parts, CONJUNCTION_LIMIT), "+".join(parts), share=0.5)
+        else:
+            self._found.notes.append("only the whole name was looked for; its parts are common words")
 
     def _look_up(self, term: QueryTerm) -> None:
         if term.text in self._found.frequencies:

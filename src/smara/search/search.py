@@ -131,7 +131,7 @@ class Search:
                 raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {each!r}.")
         return Within(
             self._store.scope.project_no, thread_no, resource_id, roles, _as_ms(since, "since"), _as_ms(until, "until"),
-            task_id,
+            task_id, self._statistics.is_small_project(session),
         )  # fmt: skip
 
     def _pool(

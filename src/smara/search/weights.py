@@ -28,7 +28,7 @@ class RankSettings:
     # "days", "ago" and other words that measure time. 1.0: S -1.2, U -0.3, L +0.1.
     weak_weight: float = 0.3
     # Two words of the query side by side. 0: U -0.5, L -0.2.
-    pair_weight: float = 0.4
+    pair_weight: float = 0.2
     # A quoted phrase that stands in the message. By ruling, not measured.
     phrase_weight: float = 1.0
     # How much of a term is counted by who wrote it. All 1.0: U -2, and turns of LongMemEval_S R@10 -4.

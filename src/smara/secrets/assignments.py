@@ -10,9 +10,9 @@ from smara.secrets.rule import Rule, Shape
 
 _REACH_BYTES = 256
 # The rest of the name, then what may close it: quotes, brackets, Markdown stars.
-_NAME_REST = r"[\w.-]{0,24}[\\\"'`*\]]{0,4}[ \t]{0,3}"
+_NAME_REST = r"[\w.-]{0,24}[\\\"'`*\]]{0,4}[ \t]{0,6}"
 # `=`, `:`, `:=`, `=>`, `==`, `||`, `?=`, `>`, and a typed declaration: `token: str =`.
-_ASSIGN = r"(?::[ ]{0,2}[&'\w<>\[\]. |]{1,24}=|[:=!?]{1,3}={0,2}>?[*]{0,2}|\|\||>)[ \t]{0,4}"
+_ASSIGN = r"(?::[ ]{0,2}[&'\w<>\[\]. |]{1,24}=|[:=!?]{1,3}={0,2}>?[*]{0,2}|\|\||>)[ \t]{0,8}"
 # `("token", "…")`, `set_token("…")`, `key="token" value="…"`.
 _ARGUMENT = r"(?:,[ \t\n]{0,4}|\([ ]?|value[ ]?=[ ]?)"
 _QUOTE = r"\\{0,3}[\"'`]"
@@ -100,6 +100,7 @@ _OTHER_SPELLINGS = {
     "privateai": "private[_-]?ai",
     "sumologic": "sumo",
     "jfrog": "jfrog|xray",
+    "sidekiq": "sidekiq|contribsys",
 }
 
 

@@ -235,7 +235,7 @@ MESSAGES = (
     around(
         "telegram-bot", "telegram-token", r":AA[A-Za-z0-9_-]{12}", r"(?:^|[^0-9])([0-9]{8,11}:AA[A-Za-z0-9_-]{32,})", 12
     ),
-    shaped("sendgrid-key", "sendgrid-key", rf"SG\.{WORD}{{6}}", rf"{WORD}{{10,26}}\.[A-Za-z0-9_=-]{{30,}}"),
+    shaped("sendgrid-key", "sendgrid-key", rf"SG\.{WORD}{{6}}", r"[A-Za-z0-9_=.-]{54,}"),
     prefixed("mailgun-key", "mailgun-key", "key-", HEX, 32),
     prefixed("mailgun-public-key", "mailgun-key", "pubkey-", HEX, 32),
     around(
@@ -345,7 +345,7 @@ TOOLS = (
         r"([0-9]{15,16}(?:\||%7C)[A-Za-z0-9_-]{27,40})",
     ),
     prefixed("gitlab-session", "gitlab-cookie", "_gitlab_session=", ALNUM, 32),
-    prefixed("aws-bedrock-short-lived", "aws-bedrock-key", "bedrock-api-key-", BASE64, 30),
+    prefixed("aws-bedrock-short-lived", "aws-bedrock-key", "bedrock-api-key-", BASE64, 20),
     prefixed("polar-token", "polar-token", "polar_(?:oat|pat)_", WORD, 30),
     prefixed("settlemint-token", "settlemint-token", "sm_(?:aat|pat|sat)_", ALNUM, 16),
     shaped(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -97,7 +98,7 @@ def test_natural_spelling_finds_text(query: str, text: str) -> None:
 def test_names_go_to_code_and_sentences_to_prose() -> None:
     analysis = analyze("We changed LoginSchema in the well-known file")
     assert analysis.code == "loginschema login schema"
-    assert analysis.prose == "we chang in the wellknown well known file"
+    assert analysis.prose == "we chang in the wellknown well know file"
     assert analysis.length == 11
 
 
@@ -165,8 +166,11 @@ def test_a_text_holds_the_terms_of_its_lines(first: str, second: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a" * 100_000, "a" + "\u0301" * 50_000, "a.b" * 30_000, "\ud800" * 1000, "\x00" * 1000, "x_" * 50_000]
-    + ["重" * 70_000, "`" * 10_001, "```" * 5_001, "-" * 100_000, "a'" * 30_000, "1:" * 30_000, "ﷺ" * 1000],
+    [
+        *("a" * 100_000, "a" + "\u0301" * 50_000, "a.b" * 30_000, "\ud800" * 1000, "\x00" * 1000, "x_" * 50_000),
+        *("重" * 70_000, "`" * 10_001, "```" * 5_001, "-" * 100_000, "a'" * 30_000, "1:" * 30_000, "ﷺ" * 1000),
+    ],
+    ids=lambda text: ascii(text[:4]),
 )
 def test_strange_texts_are_analyzed(text: str) -> None:
     assert analyze(text).length >= 0
@@ -198,14 +202,15 @@ def test_spans_mark_the_matching_words() -> None:
 def test_spans_of_all_terms_lie_in_order_inside_the_text(text: str) -> None:
     places = spans(text, terms_of(text))
     assert all(0 <= start < end <= len(text) for start, end in places)
-    assert all(left[1] <= right[0] for left, right in zip(places, places[1:], strict=False))
+    assert all(left[1] <= right[0] for left, right in pairwise(places))
 
 
 def test_snippet_shows_the_densest_matches() -> None:
     text = "token. " + "filler words here " * 60 + "the LoginSchema keeps a refresh token. " + "more filler " * 60
     shown = snippet(text, ["loginschema", "login", "refresh", "token"], 120)
-    assert "LoginSchema" in shown and "refresh token" in shown
-    assert shown.startswith("…") and shown.endswith("…")
+    assert "LoginSchema" in shown
+    assert "refresh token" in shown
+    assert (shown[0], shown[-1]) == ("…", "…")
 
 
 def test_snippet_of_a_short_text_is_the_text_on_one_line() -> None:

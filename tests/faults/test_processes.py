@@ -1,0 +1,206 @@
+"""Many processes and threads at once: no lock error comes through, no number is given twice, none is left out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+
+import pytest
+
+import smara
+from tests.faults import recount, workers
+from tests.faults.conftest import Start
+from tests.faults.sizes import count
+from tests.faults.workers import READY, THREADS, text_of
+
+
+def assert_exact(where: str, expected: set[str]) -> None:
+    with smara.open(where) as memory:
+        assert recount.contents(memory) == {each: text_of(each) for each in expected}
+        assert memory.threads.totals()["messages"] == len(expected)
+        assert recount.problems(memory) == []
+        assert memory.warnings == []
+        some = sorted(expected)[len(expected) // 2]
+        assert f"handle_{some}(" in memory.search(f"handle_{some}", limit=1)[0].content
+
+
+def write_at_once(start: Start, where: str, processes: int, each: int) -> set[str]:
+    """Writers beside a reader and a process that checkpoints; the ids of what they wrote."""
+    beside = [start(workers.search_until_told, where), start(workers.checkpoint_until_told, where)]
+    writers = [start(workers.add_some, where, f"w{number}", each) for number in range(processes)]
+    assert [writer.rest() for writer in writers] == [[READY, ("done", each)]] * processes
+    for worker in beside:
+        worker.pipe.send("stop")
+        first, (outcome, _) = worker.rest()
+        assert (first, outcome) == (READY, "done")
+    return {f"w{number}n{place}" for number in range(processes) for place in range(each)}
+
+
+def test_many_processes_append_to_the_same_threads(store: str, start: Start) -> None:
+    smara.open(store).close()
+    expected = write_at_once(start, store, count(4, 8), count(60, 500))
+    assert_exact(store, expected)
+
+
+def test_many_processes_append_to_the_same_threads_of_a_new_store(store: str, start: Start) -> None:
+    """Nobody has made the file: all of them open it for the first time at once."""
+    writers = [start(workers.add_some, store, f"w{number}", 10) for number in range(count(4, 8))]
+    assert [writer.rest() for writer in writers] == [[READY, ("done", 10)]] * len(writers)
+    assert_exact(store, {f"w{number}n{place}" for number in range(len(writers)) for place in range(10)})
+
+
+@pytest.mark.postgres
+def test_many_processes_append_to_the_same_threads_on_postgres(postgres_url: str, start: Start) -> None:
+    smara.open(postgres_url).close()
+    expected = write_at_once(start, postgres_url, count(3, 8), count(30, 500))
+    assert_exact(postgres_url, expected)
+
+
+@pytest.mark.postgres
+def test_many_processes_open_a_new_postgres_schema_at_once(postgres_url: str, start: Start) -> None:
+    writers = [start(workers.add_some, postgres_url, f"w{number}", 5) for number in range(4)]
+    assert [writer.rest() for writer in writers] == [[READY, ("done", 5)]] * 4
+    assert_exact(postgres_url, {f"w{number}n{place}" for number in range(4) for place in range(5)})
+
+
+def add_from_threads(memory: smara.Memory, threads: int, each: int) -> tuple[set[str], list[str]]:
+    errors: list[str] = []
+
+    def work(name: str) -> None:
+        try:
+            for number in range(each):
+                client_id = f"{name}n{number}"
+                memory.messages.add(
+                    thread_id=f"t{number % THREADS}", role="user", content=text_of(client_id), client_id=client_id
+                )
+                memory.search(f"handle_{client_id}", limit=1)
+        except Exception as error:
+            errors.append(repr(error))
+
+    running = [threading.Thread(target=work, args=(f"s{number}",)) for number in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    return {f"s{number}n{place}" for number in range(threads) for place in range(each)}, errors
+
+
+def test_many_threads_of_one_process_share_one_memory(store: str) -> None:
+    with smara.open(store) as memory:
+        expected, errors = add_from_threads(memory, 6, count(25, 200))
+    assert errors == []
+    assert_exact(store, expected)
+
+
+@pytest.mark.postgres
+def test_many_threads_of_one_process_share_one_memory_on_postgres(postgres_url: str) -> None:
+    with smara.open(postgres_url) as memory:
+        expected, errors = add_from_threads(memory, 12, count(10, 100))
+    assert errors == []
+    assert_exact(postgres_url, expected)
+
+
+def fork(child: Callable[[], None]) -> int:
+    """Run ``child`` in a fork of this process; its number."""
+    number = os.fork()
+    if number:
+        return number
+    status = 1
+    try:
+        child()
+        status = 0
+    finally:
+        os._exit(status)
+
+
+class Relay:
+    """Two processes taking turns: each waits for the other's word."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+
+    def say(self) -> None:
+        os.write(self._write, b".")
+
+    def hear(self) -> None:
+        os.read(self._read, 1)
+
+
+def add(memory: smara.Memory, *ids: str) -> None:
+    for client_id in ids:
+        memory.messages.add(thread_id="t", role="user", content=text_of(client_id), client_id=client_id)
+
+
+def forked_use(where: str, parent_closes_first: bool) -> tuple[list[int], list[int]]:
+    """A memory used before a fork and, on both sides, after it; exit codes, and what ended the processes."""
+    to_child, to_parent = Relay(), Relay()
+    memory = smara.open(where)
+    add(memory, "before")
+
+    def child() -> None:
+        add(memory, "child1")
+        assert len(memory.search("handle_before", limit=1)) == 1
+        to_parent.say()
+        to_child.hear()
+        add(memory, "child2", "child3")
+        memory.close()
+
+    number = fork(child)
+    to_parent.hear()
+    add(memory, "parent1")
+    if parent_closes_first:
+        memory.close()
+    to_child.say()
+    _, status = os.waitpid(number, 0)
+    if not parent_closes_first:
+        add(memory, "parent2")
+        memory.close()
+    expected = {"before", "child1", "child2", "child3", "parent1"} | (set() if parent_closes_first else {"parent2"})
+    assert_exact(where, expected)
+    return [os.waitstatus_to_exitcode(status)], [0]
+
+
+def in_a_clean_process(start: Start, where: str, parent_closes_first: bool) -> None:
+    """Forking from pytest itself would carry its threads along."""
+    worker = start(_forked_use, where, parent_closes_first)
+    assert worker.rest() == [("done", [0])]
+
+
+def _forked_use(pipe: object, where: str, parent_closes_first: bool) -> None:
+    signal.alarm(60)  # a child that never answers must not hold the run up
+    try:
+        told = ("done", forked_use(where, parent_closes_first)[0])
+    except BaseException as error:
+        told = ("error", repr(error)[:2000])
+    pipe.send(told)  # type: ignore[attr-defined]
+
+
+def test_memory_opened_before_a_fork_serves_both_sides(store: str, start: Start) -> None:
+    in_a_clean_process(start, store, parent_closes_first=False)
+
+
+def test_memory_closed_by_the_parent_of_a_fork_still_serves_the_child(store: str, start: Start) -> None:
+    in_a_clean_process(start, store, parent_closes_first=True)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("parent_closes_first", [False, True])
+def test_memory_on_postgres_opened_before_a_fork_serves_both_sides(
+    postgres_url: str, start: Start, parent_closes_first: bool
+) -> None:
+    in_a_clean_process(start, postgres_url, parent_closes_first)
+
+
+def test_opening_a_store_twice_in_one_process_keeps_the_locks_of_the_first(store: str, start: Start) -> None:
+    """Another process that believes it is the last would take the write-ahead log away from under us."""
+    with smara.open(store) as first:
+        add(first, "one")
+        with smara.open(store) as second:
+            assert start(workers.add_some, store, "w0", 1).rest() == [READY, ("done", 1)]
+            add(second, "two")
+            add(first, "three")
+            assert start(workers.add_some, store, "w1", 1).rest() == [READY, ("done", 1)]
+            assert set(recount.contents(first)) == {"one", "two", "three", "w0n0", "w1n0"}
+    assert_exact(store, {"one", "two", "three", "w0n0", "w1n0"})
