@@ -9,30 +9,48 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import smara
-from evals.baselines import BASELINES, Documents, fts5
+from evals.baselines import BASELINES, Documents, Ranker, fts5
 from evals.data import Level, Thread
 
-Ranker = Callable[[str, int], list[str]]
-System = Callable[[Sequence[Thread], Level], "contextmanager_of_ranker"]
-contextmanager_of_ranker = object
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A name for the table, and how to open the system over a haystack."""
+
+    name: str
+    open: Callable[[Sequence[Thread]], AbstractContextManager[Ranker]]
+
+
+def systems_for(level: Level) -> list[System]:
+    """The baselines of a level, then Smara."""
+    plain = [System(name, _opener(make)) for name, make in BASELINES[level]]
+    return [*plain, System("Smara", lambda threads: smara_ranker(threads, level))]
+
+
+def _opener(
+    make: Callable[[Sequence[Thread]], Documents],
+) -> Callable[[Sequence[Thread]], AbstractContextManager[Ranker]]:
+    @contextmanager
+    def opened(threads: Sequence[Thread]) -> Iterator[Ranker]:
+        yield fts5(make(threads))
+
+    return opened
 
 
 @contextmanager
 def smara_ranker(threads: Sequence[Thread], level: Level, url: str | None = None) -> Iterator[Ranker]:
-    """Smara over a fresh store. ``url`` names an empty PostgreSQL database instead of a file."""
-    with tempfile.TemporaryDirectory(prefix="smara-eval-") as folder, smara.open(url or Path(folder) / "eval.db") as memory:
+    """Smara over a fresh file, or over an empty PostgreSQL database at ``url``."""
+    with (
+        tempfile.TemporaryDirectory(prefix="smara-eval-") as folder,
+        smara.open(url or Path(folder) / "eval.db", durability="normal") as memory,
+    ):
         for thread in threads:
-            memory.messages.add_many(
-                thread_id=thread.key,
-                messages=[
-                    {"role": turn.role, "content": turn.text, "client_id": turn.key, "created_at": thread.started_at}
-                    for turn in thread.turns
-                ],
-            )
+            memory.messages.add_many(thread_id=thread.key, messages=_messages(thread))
 
         def rank(question: str, limit: int) -> list[str]:
             if level == "thread":
@@ -40,3 +58,10 @@ def smara_ranker(threads: Sequence[Thread], level: Level, url: str | None = None
             return [hit.client_id or "" for hit in memory.search(question, limit=limit)]
 
         yield rank
+
+
+def _messages(thread: Thread) -> list[dict[str, object]]:
+    return [
+        {"role": turn.role, "content": turn.text, "client_id": turn.key, "created_at": thread.started_at}
+        for turn in thread.turns
+    ]

@@ -458,6 +458,7 @@ class Search:
         for message in (m for m in everything if _passes(m, **filters)):
             matches = [math.log(1 + len(everything) / wanted[t]) for t in held[message.id] if wanted.get(t)]
             matches += [0.1 for part in words(query) if any(part in word for word in words(message.raw_content))]
+            matches += [0.1 for term in wanted if len(term) == 1 and not term.isascii() and term in message.raw_content]
             phrases = [p for p in query.split('"')[1::2] if p and p.lower() in message.raw_content.lower()]
             if matches:
                 age_days = max(0, self._clock.now_ms() - message.created_at) / 86_400_000

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from smara import NewMessage, Part
-from smara.errors import ConflictError, InvalidInputError, NotFoundError
+from smara.errors import ConflictError, InvalidInputError, NotFoundError, UsageError
 
 EVERY_PART = [
     Part("text", "What I did:"),
@@ -40,6 +40,16 @@ def test_a_message_that_is_not_there_is_not_found(memory):
     assert memory.messages.find("nothing") is None
     with pytest.raises(NotFoundError, match="nothing"):
         memory.messages.get("nothing")
+
+
+def test_an_id_that_no_message_can_have_is_told_so_and_nothing_worse(memory, say):
+    say()
+    for odd in ("", "\x00", "lone \ud800", "x" * 10_000, "'", "%"):
+        for read in (memory.messages.find, memory.messages.get, memory.messages.around, memory.compactions.undo, memory.threads.find):
+            try:
+                assert read(odd) is None
+            except UsageError as error:
+                assert str(error)
 
 
 def test_each_role_is_kept(memory, say):

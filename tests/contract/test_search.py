@@ -265,6 +265,15 @@ def test_search_filters_by_time(memory, zoo):
     assert found(memory, since=zoo + DAY_MS // 2, until=zoo + 2 * DAY_MS + 1) == {"two", "three"}
 
 
+def test_a_filter_that_nothing_can_match_finds_nothing_or_is_refused(memory, zoo):
+    for odd in ("\x00", "lone \ud800", "x" * 10_000, "'", "%", '"'):
+        for name in ("thread_id", "resource_id", "task_id"):
+            try:
+                assert found(memory, **{name: odd}) == set()
+            except InvalidInputError as error:
+                assert name in str(error)
+
+
 def test_filters_are_combined(memory, zoo):
     assert found(memory, thread_id="b", role="user", since=zoo) == {"three"}
     assert found(memory, thread_id="a", resource_id="bob") == set()

@@ -1,0 +1,58 @@
+"""``python -m evals [--sets NAME ...] [--output FILE]``: every system on every set, in one run."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from evals.data import DataMissing, Dataset, load_all
+from evals.report import Result, render
+from evals.scoring import average, score
+from evals.systems import System, systems_for
+
+RANKED = 10
+
+
+def measure(dataset: Dataset, system: System) -> Result:
+    """One system on one set: each haystack is built once and asked all its questions."""
+    figures: list[dict[str, float]] = []
+    seconds: list[float] = []
+    for haystack, questions in dataset.by_haystack():
+        with system.open(dataset.haystack(haystack)) as rank:
+            for question in questions:
+                begin = time.perf_counter()
+                ranked = rank(question.text, RANKED)
+                seconds.append(time.perf_counter() - begin)
+                figures.append(score(ranked, question.gold))
+    return Result(dataset.name, dataset.part, system.name, average(figures), 1000 * statistics.median(seconds))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m evals", description=__doc__)
+    parser.add_argument("--sets", nargs="*", default=[], help="only the sets whose name begins with one of these")
+    parser.add_argument("--output", type=Path, default=None, help="write the table to this file, too")
+    options = parser.parse_args()
+    try:
+        datasets = load_all()
+    except DataMissing as missing:
+        print(missing, file=sys.stderr)
+        return 2
+    wanted = tuple(name.lower() for name in options.sets) or ("",)
+    results: list[Result] = []
+    for dataset in (each for each in datasets if each.name.lower().startswith(wanted)):
+        for system in systems_for(dataset.level):
+            print(f"{dataset.name}: {system.name} …", file=sys.stderr, flush=True)
+            results.append(measure(dataset, system))
+    table = render(results)
+    print(table)
+    if options.output is not None:
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        options.output.write_text(table, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

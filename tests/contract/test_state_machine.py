@@ -1,0 +1,188 @@
+"""The same random operations on a database and on the model: everything readable stays equal.
+
+``SMARA_FAULTS=large`` runs many more examples.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+import smara
+from smara import NewMessage, NewThread, Part
+from smara.errors import SmaraError
+from smara.testing import CountingIds, FakeClock
+from tests import postgres
+from tests.contract.model import ModelMemory, Store
+
+LARGE = os.environ.get("SMARA_FAULTS") == "large"
+SMALL_RULES = {
+    "compact_every_messages": 2, "compact_after_messages": 4, "compact_run_messages": 2, "archive_after_messages": 6,
+    "token_model": "estimate",
+}  # fmt: skip
+THREADS = st.sampled_from(["a", "b"])
+PROJECTS = ("default", "other")
+CLIENT_IDS = st.none() | st.sampled_from(["c1", "c2", "c3"])
+TEXTS = st.sampled_from(
+    ["the walrus sings", "fix refresh_tokens in src/auth.ts", "重跑测试", "", "nul\x00 and \ud800", "push 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"]
+) | st.text(max_size=8)
+PARTS = st.builds(
+    Part, type=st.sampled_from(["text", "reasoning", "tool_result"]), text=st.text(max_size=6)
+) | st.builds(Part, type=st.just("tool_call"), name=st.sampled_from(["Bash", "Read"]), arguments=st.dictionaries(st.text(max_size=3), st.text(max_size=3) | st.integers(), max_size=2))
+CONTENTS = TEXTS | st.lists(PARTS, min_size=2, max_size=3)
+MESSAGES = st.builds(NewMessage, role=st.sampled_from(["user", "assistant", "system", "tool"]), content=CONTENTS, client_id=CLIENT_IDS)
+METADATA = st.dictionaries(st.sampled_from(["x", "y"]), st.none() | st.integers() | st.text(max_size=3), max_size=2)
+QUERIES = ("walrus", "refreshTokens", "auth.ts", "重跑", "nul")
+
+
+class Comparison(RuleBasedStateMachine):
+    """One database and one model, told the same."""
+
+    kind: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack = ExitStack()
+        if self.kind == "sqlite":
+            folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="smara-"))
+            self.address: Any = Path(folder) / "smara.db"
+        else:
+            self.address = self.stack.enter_context(postgres.fresh_schema())
+        self.store, self.clock = Store(), FakeClock()
+        self.ids, self.model_ids = CountingIds(), CountingIds()
+        self.project = "default"
+
+    @initialize()
+    def open(self) -> None:
+        self.memory = smara.open(
+            self.address, clock=self.clock, new_id=self.ids, project=self.project, durability="normal", **SMALL_RULES
+        )
+        self.model = ModelMemory(self.store, self.clock, self.model_ids, self.project, **SMALL_RULES)
+
+    def teardown(self) -> None:
+        if hasattr(self, "memory"):
+            self.memory.close()
+        self.stack.close()
+
+    def both(self, act: Any) -> None:
+        """Do the same to both; both answer the same, or refuse with the same kind of error."""
+        outcomes = []
+        for memory in (self.memory, self.model):
+            try:
+                outcomes.append(act(memory))
+            except SmaraError as error:
+                outcomes.append(type(error))
+        assert outcomes[0] == outcomes[1]
+
+    @rule(thread_id=THREADS, new=MESSAGES)
+    def add(self, thread_id: str, new: NewMessage) -> None:
+        self.both(lambda m: m.messages.add(thread_id=thread_id, role=new.role, content=new.content, client_id=new.client_id))
+
+    @rule(thread_id=THREADS, batch=st.lists(MESSAGES, max_size=6))
+    def add_many(self, thread_id: str, batch: list[NewMessage]) -> None:
+        self.both(lambda m: m.messages.add_many(thread_id=thread_id, messages=batch))
+
+    @rule(thread_id=THREADS, count=st.integers(5, 14))
+    def add_a_lot(self, thread_id: str, count: int) -> None:
+        batch = [NewMessage("user", f"note {number} about parse_header()") for number in range(count)]
+        self.both(lambda m: m.messages.add_many(thread_id=thread_id, messages=batch))
+
+    @rule(thread_id=THREADS, back=st.integers(0, 3), content=CONTENTS)
+    def extend(self, thread_id: str, back: int, content: Any) -> None:
+        log = self.model.messages.list(thread_id=thread_id)
+        if len(log) > back:
+            self.both(lambda m: m.messages.extend(log[-1 - back].id, content))
+
+    @rule(thread_id=THREADS, up_to_seq=st.none() | st.integers(0, 20))
+    def seal(self, thread_id: str, up_to_seq: int | None) -> None:
+        self.both(lambda m: m.messages.seal(thread_id=thread_id, up_to_seq=up_to_seq))
+
+    @rule(thread_id=THREADS, keep=st.integers(0, 9))
+    def compact(self, thread_id: str, keep: int) -> None:
+        self.both(lambda m: m.compactions.compact(thread_id, keep=keep))
+
+    @rule(thread_id=THREADS)
+    def end_session(self, thread_id: str) -> None:
+        self.both(lambda m: m.compactions.end_session(thread_id))
+
+    @rule(thread_id=THREADS, which=st.integers(0, 9))
+    def undo(self, thread_id: str, which: int) -> None:
+        records = self.model.compactions.list(thread_id)
+        if which < len(records):
+            self.both(lambda m: m.compactions.undo(records[which].id))
+
+    @rule(thread_id=THREADS, title=st.none() | TEXTS, metadata=METADATA)
+    def update_thread(self, thread_id: str, title: str | None, metadata: dict[str, Any]) -> None:
+        self.both(lambda m: m.threads.update(thread_id, title=title, metadata=metadata))
+
+    @rule(thread_id=THREADS, title=st.none() | TEXTS, metadata=METADATA)
+    def put_thread(self, thread_id: str, title: str | None, metadata: dict[str, Any]) -> None:
+        self.both(lambda m: m.threads.put(NewThread(thread_id, title=title, metadata=metadata)))
+
+    @rule(owner=st.sampled_from(["w1", "w2"]), seconds=st.sampled_from([1.0, 30.0]))
+    def acquire(self, owner: str, seconds: float) -> None:
+        self.both(lambda m: m.leases.acquire("job", owner, seconds))
+
+    @rule(verb=st.sampled_from(["renew", "release"]))
+    def renew_or_release(self, verb: str) -> None:
+        held = self.model.leases.find("job")
+        if held:
+            self.both(lambda m: getattr(m.leases, verb)(held))
+
+    @rule(seconds=st.sampled_from([-3600.0, 0.001, 1.0, 31.0, 86_400.0]))
+    def pass_time(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+
+    @rule(project=st.sampled_from(PROJECTS))
+    def reopen(self, project: str) -> None:
+        self.memory.close()
+        self.project = project
+        self.open()
+
+    @invariant()
+    def everything_readable_is_equal(self) -> None:
+        if hasattr(self, "memory"):
+            assert readable(self.memory) == readable(self.model)
+
+
+def readable(memory: Any) -> dict[str, Any]:
+    """All that a caller can read, in a form that can be compared."""
+    seen: dict[str, Any] = {"threads": memory.threads.list(), "lease": memory.leases.find("job")}
+    for thread in seen["threads"]:
+        seen[thread.id] = (
+            memory.messages.list(thread_id=thread.id), memory.history.window(thread.id), memory.compactions.list(thread.id),
+            memory.messages.last_tokens(thread_id=thread.id, tokens=30), memory.history.window(thread.id, last=3, tokens=200),
+        )  # fmt: skip
+    for query in QUERIES:
+        seen[query] = {(hit.id, hit.source, hit.content) for hit in memory.search(query, limit=1_000)}
+    return seen
+
+
+def compare(kind: str, examples: int, steps: int) -> None:
+    machine = type(f"Comparison_{kind}", (Comparison,), {"kind": kind})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )
+
+
+def test_sqlite_does_what_the_model_does() -> None:
+    compare("sqlite", 2_000 if LARGE else 40, 50 if LARGE else 20)
+
+
+@pytest.mark.postgres
+def test_postgresql_does_what_the_model_does() -> None:
+    reason = postgres.missing()
+    if reason:
+        pytest.skip(reason)
+    compare("postgres", 500 if LARGE else 12, 50 if LARGE else 20)
