@@ -44,12 +44,12 @@ class Bare:
         for message in texts:
             self._no += 1
             terms = analyze(message["content"])
-            rows.append((self._no, 1, 1, self._no, self._new_id(), message["role"], message["content"], 60, "none", 0))
+            rows.append((self._no, 1, 1, self._no, self._new_id(), message["role"], message["content"], 60, "none", terms.length, 0))
             index.append((self._no << 16, terms.prose, terms.code, "^p1 ^t1 ^ruser ^u0"))
         self._connection.execute("BEGIN IMMEDIATE")
         self._connection.executemany(
             "INSERT INTO messages (no, project_no, thread_no, seq, id, role, raw_content, token_count, token_method,"
-            " created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows,
+            " term_count, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows,
         )  # fmt: skip
         self._connection.executemany("INSERT INTO message_index (rowid, prose, code, scope) VALUES (?, ?, ?, ?)", index)
         self._connection.execute("COMMIT")

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 
 import pytest
 
@@ -14,6 +15,10 @@ from tests.faults import recount, workers
 from tests.faults.conftest import Start
 from tests.faults.sizes import count
 from tests.faults.workers import READY, THREADS, text_of
+
+
+PATIENCE_SECONDS = 20
+"""A side of a fork that hangs is ended, so that it fails its test and not the run."""
 
 
 def assert_exact(where: str, expected: set[str]) -> None:
@@ -107,6 +112,7 @@ def fork(child: Callable[[], None]) -> int:
     number = os.fork()
     if number:
         return number
+    signal.alarm(PATIENCE_SECONDS)
     status = 1
     try:
         child()
@@ -133,8 +139,8 @@ def add(memory: smara.Memory, *ids: str) -> None:
         memory.messages.add(thread_id="t", role="user", content=text_of(client_id), client_id=client_id)
 
 
-def forked_use(where: str, parent_closes_first: bool) -> tuple[list[int], list[int]]:
-    """A memory used before a fork and, on both sides, after it; exit codes, and what ended the processes."""
+def use_across_a_fork(pipe: Connection, where: str, parent_closes_first: bool) -> None:
+    """A memory used before a fork and, on both sides, after it; reports what everybody wrote."""
     to_child, to_parent = Relay(), Relay()
     memory = smara.open(where)
     add(memory, "before")
@@ -148,49 +154,44 @@ def forked_use(where: str, parent_closes_first: bool) -> tuple[list[int], list[i
         memory.close()
 
     number = fork(child)
-    to_parent.hear()
-    add(memory, "parent1")
-    if parent_closes_first:
-        memory.close()
-    to_child.say()
-    _, status = os.waitpid(number, 0)
-    if not parent_closes_first:
-        add(memory, "parent2")
-        memory.close()
-    expected = {"before", "child1", "child2", "child3", "parent1"} | (set() if parent_closes_first else {"parent2"})
-    assert_exact(where, expected)
-    return [os.waitstatus_to_exitcode(status)], [0]
-
-
-def in_a_clean_process(start: Start, where: str, parent_closes_first: bool) -> None:
-    """Forking from pytest itself would carry its threads along."""
-    worker = start(_forked_use, where, parent_closes_first)
-    assert worker.rest() == [("done", [0])]
-
-
-def _forked_use(pipe: object, where: str, parent_closes_first: bool) -> None:
-    signal.alarm(60)  # a child that never answers must not hold the run up
     try:
-        told = ("done", forked_use(where, parent_closes_first)[0])
-    except BaseException as error:
-        told = ("error", repr(error)[:2000])
-    pipe.send(told)  # type: ignore[attr-defined]
+        to_parent.hear()
+        add(memory, "parent1")
+        if parent_closes_first:
+            memory.close()
+        to_child.say()
+        _, status = os.waitpid(number, 0)
+        if not parent_closes_first:
+            add(memory, "parent2")
+            memory.close()
+        pipe.send(os.waitstatus_to_exitcode(status))
+    except Exception as error:
+        os.kill(number, signal.SIGKILL)
+        pipe.send(repr(error))
+
+
+def assert_served_both_sides(start: Start, where: str, parent_closes_first: bool) -> None:
+    assert start(use_across_a_fork, where, parent_closes_first).rest() == [0]
+    written = {"before", "child1", "child2", "child3", "parent1"}
+    assert_exact(where, written if parent_closes_first else written | {"parent2"})
 
 
 def test_memory_opened_before_a_fork_serves_both_sides(store: str, start: Start) -> None:
-    in_a_clean_process(start, store, parent_closes_first=False)
+    assert_served_both_sides(start, store, parent_closes_first=False)
 
 
+@pytest.mark.xfail(strict=True, reason="the child shares SQLite's record of locks, so the parent deletes its log")
 def test_memory_closed_by_the_parent_of_a_fork_still_serves_the_child(store: str, start: Start) -> None:
-    in_a_clean_process(start, store, parent_closes_first=True)
+    assert_served_both_sides(start, store, parent_closes_first=True)
 
 
 @pytest.mark.postgres
+@pytest.mark.xfail(strict=True, reason="the pool's connections are used on both sides of the fork")
 @pytest.mark.parametrize("parent_closes_first", [False, True])
 def test_memory_on_postgres_opened_before_a_fork_serves_both_sides(
     postgres_url: str, start: Start, parent_closes_first: bool
 ) -> None:
-    in_a_clean_process(start, postgres_url, parent_closes_first)
+    assert_served_both_sides(start, postgres_url, parent_closes_first)
 
 
 def test_opening_a_store_twice_in_one_process_keeps_the_locks_of_the_first(store: str, start: Start) -> None:

@@ -114,7 +114,6 @@ class PowerLoss(apsw.VFS):
 
     def __init__(self, name: str) -> None:
         self.disks: dict[str, Disk] = {}
-        self.syncs = 0
         super().__init__(name, "")
 
     def xOpen(self, name: Any, flags: list[int]) -> _ForgettingFile:  # noqa: N802
@@ -174,7 +173,6 @@ def _apply(image: bytearray, change: tuple[int, bytes] | int) -> None:
 
 class _ForgettingFile(apsw.VFSFile):
     def __init__(self, vfs: PowerLoss, name: Any, flags: list[int]) -> None:
-        self._vfs = vfs
         path = plain_name(name)
         if path not in vfs.disks:
             # Reading a file that SQLite has open would drop its locks; this one is not open yet.
@@ -193,4 +191,3 @@ class _ForgettingFile(apsw.VFSFile):
     def xSync(self, flags: int) -> None:  # noqa: N802
         super().xSync(flags)
         self._disk.sync()
-        self._vfs.syncs += 1

@@ -141,6 +141,7 @@ def search_until_told(pipe: Connection, where: str) -> None:
                 seqs = [message.seq for message in memory.messages.list(thread_id="t1", limit=40)]
                 assert seqs == list(range(seqs[0], seqs[0] + len(seqs))) if seqs else True
                 searches += 1
+        pipe.recv()
         pipe.send(("done", searches))
     except Exception as error:
         pipe.send(("error", repr(error)))
@@ -155,6 +156,7 @@ def checkpoint_until_told(pipe: Connection, where: str) -> None:
             while not pipe.poll():
                 memory.shrink_log()
                 times += 1
+        pipe.recv()
         pipe.send(("done", times))
     except Exception as error:
         pipe.send(("error", repr(error)))
@@ -174,6 +176,13 @@ def hold(pipe: Connection, where: str, is_fenced: bool) -> None:
             pipe.send("written")
         except LeaseLostError:
             pipe.send("refused")
+
+
+def hold_long(pipe: Connection, where: str) -> None:
+    """Ask for the lease for an hour; say whether it was granted, and live on."""
+    with smara.open(where) as memory:
+        pipe.send(memory.leases.acquire("work", f"holder-{os.getpid()}", lease_seconds=3600) is not None)
+        pipe.recv()
 
 
 LEASE_SECONDS = 0.05

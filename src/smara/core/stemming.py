@@ -1,9 +1,9 @@
 """English stems: Snowball for the regular forms, a table for the irregular ones.
 
 Snowball cuts endings and so never learns that *went* is a form of *go*. A question asks
-"when did she go", the message says "I went": the table brought 0.6 points of R@10 and
-1.2 of NDCG on LoCoMo. Forms with a second meaning of their own that code or prose uses
-more (left, saw, bound, led, bit, ground) are not in it.
+"when did she go", the message says "I went". A slightly longer table brought 0.6 points of
+R@10 and 1.2 of NDCG@10 on LoCoMo; forms with a second meaning that code or prose uses
+more (left, saw, bound, led, bit, ground) were then taken out.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class Appender:
                 0,
                 packed.token_count - message.token_count,
                 len(packed.chunks) - len(before),
-                sum(terms.length for terms in packed.chunks) - sum(terms.length for terms in before),
+                packed.term_count - sum(terms.length for terms in before),
             ),
         )
         self._add_words(session, [packed])
@@ -141,7 +141,7 @@ class Appender:
             created_at = now_ms if item.created_at is None else item.created_at
             rows.append(
                 (no, thread_no, seq, message_id, item.role, item.raw_content, item.layout, item.token_count,
-                 item.token_method, item.client_id, item.task_id, created_at, item.metadata)
+                 item.token_method, item.term_count, item.client_id, item.task_id, created_at, item.metadata)
             )  # fmt: skip
             for chunk, terms in enumerate(item.chunks):
                 index.append(
@@ -157,7 +157,7 @@ class Appender:
                 len(fresh),
                 sum(item.token_count for item in fresh),
                 len(index),
-                sum(terms.length for item in fresh for terms in item.chunks),
+                sum(item.term_count for item in fresh),
             ),
         )
         return messages

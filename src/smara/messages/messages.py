@@ -214,7 +214,7 @@ class Messages:
                 raise NotFoundError(f"There is no message {message_id!r} in this project.", message_id=message_id)
             no, message = found
             packed = pack_again(message.parts, content, self._counter, self._max_message_bytes)
-            values = (packed.raw_content, packed.layout, packed.token_count, packed.token_method)
+            values = (packed.raw_content, packed.layout, packed.token_count, packed.token_method, packed.term_count)
             is_extended = self._store.replace_content(session, no, values)
             if is_extended:
                 self._appender.reindex(session, no, message, packed)

@@ -41,6 +41,11 @@ class Prepared:
     metadata: str | None
     chunks: tuple[Analysis, ...]
 
+    @property
+    def term_count(self) -> int:
+        """How many terms the index holds for it."""
+        return sum([chunk.length for chunk in self.chunks])
+
 
 def as_new_message(value: NewMessage | Mapping[str, Any]) -> NewMessage:
     """A message given as a dict, made a ``NewMessage``; unknown keys are refused by name."""

@@ -119,12 +119,12 @@ class MessageStore:
     # messages
 
     def insert_messages(self, session: Session, rows: Sequence[Sequence[Any]]) -> None:
-        """Rows as (no, thread, seq, id, role, raw, parts, tokens, method, client, task, created, metadata)."""
+        """Rows as (no, thread, seq, id, role, raw, parts, tokens, method, terms, client, task, created, metadata)."""
         session.run_many(
             self.sql(
                 "INSERT INTO messages (project_no, no, thread_no, seq, id, role, raw_content, parts, token_count,"
-                " token_method, client_id, task_id, created_at, metadata)"
-                " VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " token_method, term_count, client_id, task_id, created_at, metadata)"
+                " VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             ),
             rows,
         )
@@ -196,11 +196,11 @@ class MessageStore:
         )
 
     def replace_content(self, session: Session, no: int, values: Sequence[Any]) -> bool:
-        """Write (raw, parts, tokens, method) over an unsealed message; ``False`` once it is sealed."""
+        """Write (raw, parts, tokens, method, terms) over an unsealed message; ``False`` once it is sealed."""
         return bool(
             session.run(
                 self.sql(
-                    "UPDATE messages SET raw_content = ?, parts = ?, token_count = ?, token_method = ?"
+                    "UPDATE messages SET raw_content = ?, parts = ?, token_count = ?, token_method = ?, term_count = ?"
                     " WHERE project_no = :project AND no = ? AND sealed_at IS NULL"
                 ),
                 (*values, no),

@@ -1,12 +1,13 @@
 """The second stage of a search: fetch what the ranking needs to know about each row.
 
-For every row its terms, role, time and place, and the same of the messages around it.
+For every row its terms, role, time and place, and what stands around it.
 The wall and the filters are checked here once more, against the records themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from smara.core.storable import from_storable
 from smara.core.text import analyze
@@ -19,11 +20,21 @@ REACH = 2
 """How far away a message may stand and still lend its words."""
 _SCANNED = 2_000
 
-_Record = tuple[int, int, int, str, int]
+
+
+class _Record(NamedTuple):
+    """Where a message stands, who said it and when, and how long it is."""
+
+    no: int
+    thread_no: int
+    seq: int
+    role: str
+    created_at: int
+    term_count: int
 
 
 class Pool:
-    """Candidates, their neighbors, and which message each row belongs to."""
+    """Candidates, and the messages around them."""
 
     def __init__(self, candidates: list[Candidate], neighbors: list[Candidate], records: dict[int, _Record]) -> None:
         self.candidates = candidates
@@ -31,19 +42,11 @@ class Pool:
         self._records = records
         self._by_place: dict[tuple[int, int], int] | None = None
 
-    def number_of(self, row: int) -> int:
-        """The message of a row."""
-        return no_of(row)
-
-    def numbers_of(self, rows: Iterable[int]) -> set[int]:
-        """The messages of rows, each once."""
-        return {no_of(row) for row in rows}
-
     def beside(self, no: int, count: int) -> tuple[list[int], list[int]]:
         """The messages before and after one, in order."""
         if self._by_place is None:
-            self._by_place = {(record[1], record[2]): record[0] for record in self._records.values()}
-        _, thread_no, seq, *_ = self._records[no]
+            self._by_place = {(record.thread_no, record.seq): record.no for record in self._records.values()}
+        thread_no, seq = self._records[no].thread_no, self._records[no].seq
         steps = range(1, min(count, REACH) + 1)
         before = [found for step in steps if (found := self._by_place.get((thread_no, seq - step))) is not None]
         after = [found for step in steps if (found := self._by_place.get((thread_no, seq + step))) is not None]
@@ -51,14 +54,22 @@ class Pool:
 
 
 def fetch_pool(session: Session, store: MessageStore, rows: Sequence[int], within: Within) -> Pool:
-    """What the ranking needs for these rows."""
+    """What the ranking needs for these rows.
+
+    Of a neighbor only its length is fetched: one that holds a term of the query is a
+    candidate itself.
+    """
     if not rows:
         return Pool([], [], {})
-    records = _records(session, store, sorted({no_of(row) for row in rows}), within.resource_id)
-    chosen = set(rows)
-    beside = [row_of(no) for no in records if row_of(no) not in chosen]
-    texts = store.database.fulltext.texts(session, [*rows, *beside])
-    return Pool(_candidates(rows, texts, records), _candidates(beside, texts, records), records)
+    numbers = {no_of(row) for row in rows}
+    records = _records(session, store, sorted(numbers), within.resource_id)
+    texts = store.database.fulltext.texts(session, rows)
+    beside = [
+        Candidate(row_of(no), record.thread_no, record.seq, record.role, record.created_at, "", "", record.term_count)
+        for no, record in records.items()
+        if no not in numbers
+    ]
+    return Pool(_candidates(rows, texts, records), beside, records)
 
 
 def scan_pool(session: Session, store: MessageStore, within: Within) -> Pool:
@@ -76,17 +87,16 @@ def scan_pool(session: Session, store: MessageStore, within: Within) -> Pool:
 
 
 def _is_within(record: _Record, within: Within) -> bool:
-    _, thread_no, _, role, created_at = record
     return (
-        within.thread_no in (None, thread_no)
-        and (not within.roles or role in within.roles)
-        and (within.since_ms is None or created_at >= within.since_ms)
-        and (within.until_ms is None or created_at < within.until_ms)
+        within.thread_no in (None, record.thread_no)
+        and (not within.roles or record.role in within.roles)
+        and (within.since_ms is None or record.created_at >= within.since_ms)
+        and (within.until_ms is None or record.created_at < within.until_ms)
     )
 
 
 def _records(session: Session, store: MessageStore, numbers: Sequence[int], resource_id: str | None) -> dict[int, _Record]:
-    """Number, thread, place, role and time of messages and of those around them."""
+    """The records of messages and of those around them."""
     join, where, values = "", "", []  # type: tuple[str, str, list[object]]
     if resource_id is not None:
         join, where, values = " JOIN threads t ON t.no = m.thread_no", " AND t.resource_id = ?", [resource_id]
@@ -94,13 +104,13 @@ def _records(session: Session, store: MessageStore, numbers: Sequence[int], reso
     for start in range(0, len(numbers), 500):
         part = numbers[start : start + 500]
         sql = store.sql(
-            "SELECT n.no, n.thread_no, n.seq, n.role, n.created_at"
+            "SELECT n.no, n.thread_no, n.seq, n.role, n.created_at, n.term_count"
             f" FROM messages m{join} JOIN messages n ON n.thread_no = m.thread_no"
             f" AND n.seq BETWEEN m.seq - {REACH} AND m.seq + {REACH}"
             f" WHERE m.project_no = :project AND m.no IN ({marks(len(part))}){where}"
         )
         for row in session.all(sql, (*part, *values)):
-            found[row[0]] = row  # type: ignore[assignment]  # the five columns above
+            found[row[0]] = _Record._make(row)
     return found
 
 
@@ -114,5 +124,7 @@ def _candidates(
             continue  # outside the resource, or gone since it was matched
         prose, code = text
         length = (prose.count(" ") + 1 if prose else 0) + (code.count(" ") + 1 if code else 0)
-        found.append(Candidate(row, record[1], record[2], record[3], record[4], prose, code, length))
+        found.append(
+            Candidate(row, record.thread_no, record.seq, record.role, record.created_at, prose, code, length)
+        )
     return found

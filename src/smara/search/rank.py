@@ -103,26 +103,27 @@ class _Ranking:
         self.context = by_place(self.found, self.terms.read(neighbors, settings))
         near, far = settings.near_weight, settings.far_weight
         self.places = ((near, -1), (near, 1), (far, -2), (far, 2))
-        self.usual_length = max(stats.average_length, 1.0) * (1 + 2 * near + 2 * far)
+        self.usual_length = max(stats.average_length, 1.0)
 
     def rate(self, each: Evidence) -> float:
         """BM25 over a message and its surroundings; nothing for one that has no term of its own."""
         counts, row = each.counts, each.row
         if not counts:
             return 0.0
-        length, place, context = float(row.length), (row.thread_no, row.seq), self.context
-        own = counts
+        own, thread_no, seq, context = counts, row.thread_no, row.seq, self.context
+        length, usual = float(row.length), self.usual_length
         for weight, step in self.places:
-            beside = context.get((place[0], place[1] + step))
+            beside = context.get((thread_no, seq + step))
             if beside is None:
                 continue
             length += weight * beside.row.length
+            usual += weight * self.usual_length
             if counts is own:
                 counts = own.copy()
             for number, count in beside.counts.items():
                 counts[number] = counts.get(number, 0.0) + weight * count
         k, penalty, worths = self.settings.saturation, self.settings.length_penalty, self.terms.worths
-        held_back = k * (1 - penalty + penalty * length / self.usual_length)
+        held_back = k * (1 - penalty + penalty * length / usual)
         score = 0.0
         for number, count in counts.items():
             score += worths[number] * count * (k + 1) / (count + held_back)

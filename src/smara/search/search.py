@@ -11,7 +11,7 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.core.terms import fold
 from smara.database.database import Session
-from smara.database.fulltext import Within
+from smara.database.fulltext import Within, no_of
 from smara.errors import CorruptError, DeadlineError, InvalidInputError
 from smara.messages.models import ROLES, Message
 from smara.messages.store import MessageStore
@@ -23,6 +23,8 @@ from smara.search.rank import RankSettings, Scored, Stats, rank_messages, rank_t
 from smara.search.statistics import Statistics
 
 MOST_HITS = 1_000
+_PIECES = 4
+"""Several pieces of one long message may rank side by side; so many times more rows than hits are ordered."""
 _DAMAGED = "The search index is damaged; only the newest messages were searched. Run `smara doctor --fix`."
 
 
@@ -68,14 +70,15 @@ class Search:
             analyzed, gathered, pool, warnings = self._pool(session, analyzed, within, limit, stop_at)
             stats = self._statistics.of(session, gathered.frequencies)
             scored = rank_messages(
-                analyzed, pool.candidates, pool.neighbors, stats, self._clock.now_ms(), self._rank_settings
-            )
-            best = self._best(session, scored, pool, limit, sources)
+                analyzed, pool.candidates, pool.neighbors, stats, self._clock.now_ms(), self._rank_settings,
+                None if sources else limit * _PIECES,
+            )  # fmt: skip
+            best = self._best(session, scored, limit, sources)
             hits = self._hits(session, best, pool, analyzed, neighbors)
         trace = Trace(
             len(analyzed.terms), gathered.postings, len(pool.candidates), gathered.is_complete, tuple(gathered.notes)
         )
-        return Answer(hits, max(len(pool.numbers_of(gathered.weights)), len(hits)), trace, tuple(warnings))
+        return Answer(hits, max(len({no_of(row) for row in gathered.weights}), len(hits)), trace, tuple(warnings))
 
     def search_threads(
         self,
@@ -98,8 +101,8 @@ class Search:
             analyzed, gathered, pool, _ = self._pool(session, analyzed, within, limit, stop_at)
             stats = self._statistics.of(session, gathered.frequencies)
             scored = rank_threads(
-                analyzed, pool.candidates, pool.neighbors, stats, self._clock.now_ms(), self._rank_settings
-            )[:limit]
+                analyzed, pool.candidates, pool.neighbors, stats, self._clock.now_ms(), self._rank_settings, limit
+            )
             threads = self._store.threads_by_numbers(session, [each.no for each in scored])
         return [
             ThreadHit(thread.id, thread.resource_id, thread.title, rank, each.score, each.why)
@@ -161,13 +164,13 @@ class Search:
         return query, gathered, pool, warnings
 
     def _best(
-        self, session: Session, scored: Sequence[Scored], pool: Pool, limit: int, sources: Collection[str] | None
+        self, session: Session, scored: Sequence[Scored], limit: int, sources: Collection[str] | None
     ) -> list[tuple[int, Scored]]:
         """The best messages that belong to the sources asked for."""
         wanted = set(sources or ("messages",))
         if "messages" in wanted or {"raw", "compacted"} <= wanted:
-            return _one_per_message(scored, pool, limit)
-        everything = _one_per_message(scored, pool, len(scored))
+            return _one_per_message(scored, limit)
+        everything = _one_per_message(scored, len(scored))
         messages = self._store.by_numbers(session, [no for no, _ in everything])
         is_wanted = "compacted" in wanted
         return [
@@ -207,11 +210,11 @@ def _neighbors(numbers: Sequence[int], messages: dict[int, Message]) -> tuple[Ne
     return tuple(Neighbor(message.id, message.role, message.seq, message.raw_content) for message in found)
 
 
-def _one_per_message(scored: Sequence[Scored], pool: Pool, limit: int) -> list[tuple[int, Scored]]:
+def _one_per_message(scored: Sequence[Scored], limit: int) -> list[tuple[int, Scored]]:
     """The best piece of each message; a long message is several rows of the index."""
     found: dict[int, Scored] = {}
     for each in scored:
-        no = pool.number_of(each.no)
+        no = no_of(each.no)
         if no not in found:
             found[no] = each
             if len(found) == limit:

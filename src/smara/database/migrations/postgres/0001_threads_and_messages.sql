@@ -40,6 +40,7 @@ CREATE TABLE messages (
   parts         TEXT,
   token_count   BIGINT NOT NULL,
   token_method  TEXT NOT NULL,
+  term_count    BIGINT NOT NULL,
   client_id     TEXT,
   task_id       TEXT,
   created_at    BIGINT NOT NULL,

@@ -40,6 +40,7 @@ CREATE TABLE messages (
   parts         TEXT,
   token_count   INTEGER NOT NULL,
   token_method  TEXT NOT NULL,
+  term_count    INTEGER NOT NULL,
   client_id     TEXT,
   task_id       TEXT,
   created_at    INTEGER NOT NULL,

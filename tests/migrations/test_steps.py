@@ -1,0 +1,111 @@
+"""Numbered steps: the same for both databases, and fresh equals migrated."""
+
+from __future__ import annotations
+
+import pytest
+
+import smara
+from smara.database.migrate import HEAD, migrate, migrations, schema_version
+from smara.testing import FakeClock
+from tests import postgres
+from tests.migrations.dump import schema_of
+
+CLOCK = FakeClock()
+
+
+def version_of(database):
+    with database.read() as session:
+        return schema_version(database, session)
+
+
+def test_both_databases_have_steps_of_the_same_numbers_and_names():
+    steps = {kind: [(step.number, step.name) for step in migrations(kind)] for kind in ("sqlite", "postgres")}
+    assert steps["sqlite"] == steps["postgres"]
+
+
+def test_steps_are_numbered_from_one_without_gaps_up_to_the_head():
+    assert [step.number for step in migrations("sqlite")] == list(range(1, HEAD + 1))
+
+
+def test_no_step_is_empty():
+    assert all(step.sql.strip() for kind in ("sqlite", "postgres") for step in migrations(kind))
+
+
+def test_a_new_database_is_brought_to_the_head_once(address, open_database):
+    database = open_database(address)
+    assert version_of(database) == 0
+    assert migrate(database, CLOCK) == HEAD
+    assert migrate(database, CLOCK) == 0
+    assert version_of(database) == HEAD
+
+
+def test_every_step_taken_is_written_down_with_its_time(address, open_database):
+    database = open_database(address)
+    migrate(database, CLOCK)
+    with database.read() as session:
+        rows = session.all("SELECT number, name, applied_at FROM migrations ORDER BY number")
+    assert rows == [(step.number, step.name, CLOCK.now_ms()) for step in migrations(database.kind)]
+
+
+@pytest.mark.parametrize("start", range(1, HEAD))
+def test_fresh_equals_migrated_from_every_version_with_data_inside(address, open_database, tmp_path, start):
+    database = open_database(address)
+    migrate(database, CLOCK, target=start)
+    put_a_thread_inside(database)
+    assert version_of(database) == start
+    assert migrate(database, CLOCK) == HEAD - start
+    assert thread_inside(database) == [("t", "user", "hello")]
+    assert schema_of(database) == fresh_schema_of(database.kind, open_database, tmp_path)
+
+
+def test_one_step_at_a_time_ends_where_all_at_once_does(address, open_database, tmp_path):
+    database = open_database(address)
+    for target in range(1, HEAD + 1):
+        assert migrate(database, CLOCK, target=target) == 1
+    assert schema_of(database) == fresh_schema_of(database.kind, open_database, tmp_path)
+
+
+def test_a_database_migrated_from_the_first_version_is_found_by_search(address, open_database):
+    database = open_database(address)
+    migrate(database, CLOCK, target=1)
+    put_a_thread_inside(database)
+    database.close()
+    with smara.open(address) as memory:
+        assert [message.raw_content for message in memory.messages.list(thread_id="t")] == ["hello"]
+        memory.messages.add(thread_id="t", role="user", content="the walrus")
+        assert memory.search("walrus")[0].seq == 2
+        assert memory.search("hello")[0].seq == 1
+
+
+def put_a_thread_inside(database):
+    with database.write() as session:
+        session.run("INSERT INTO projects (no, id, name, created_at) VALUES (1, 'default', 'default', 1)")
+        session.run(
+            "INSERT INTO threads (no, project_no, id, resource_id, kind, metadata, created_at, updated_at, last_seq, tokens)"
+            " VALUES (1, 1, 't', 'default', 'conversation', '{}', 1, 1, 1, 1)"
+        )
+        session.run(
+            "INSERT INTO messages (no, project_no, thread_no, seq, id, role, raw_content, token_count, token_method, created_at)"
+            " VALUES (1, 1, 1, 1, 'm1', 'user', 'hello', 1, 'estimate', 1)"
+        )
+        if database.kind == "postgres":
+            for table in ("projects", "threads", "messages"):
+                session.one(f"SELECT setval(pg_get_serial_sequence('{table}', 'no'), 1)")
+
+
+def thread_inside(database):
+    with database.read() as session:
+        return session.all("SELECT t.id, m.role, m.raw_content FROM messages m JOIN threads t ON t.no = m.thread_no")
+
+
+def fresh_schema_of(kind, open_database, tmp_path):
+    if kind == "sqlite":
+        fresh = open_database(str(tmp_path / "fresh.db"))
+        migrate(fresh, CLOCK)
+        return schema_of(fresh)
+    with postgres.fresh_schema() as url:
+        fresh = open_database(url)
+        migrate(fresh, CLOCK)
+        found = schema_of(fresh)
+        fresh.close()
+        return found

@@ -1,0 +1,223 @@
+"""The house's rules that a machine can check: who may import whom, and where the environment, SQL and printing live."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "smara"
+EVALS = Path(__file__).parents[1] / "evals"
+
+# "Who may import whom" of the style guide, from the top row to the bottom: a row sees every row below it.
+ROWS: tuple[tuple[str, ...], ...] = (
+    ("surfaces", "adapters", "providers", "__main__"),
+    ("memory", "aio", "doctor", "testing"),
+    ("context", "privacy", "experiments"),
+    ("search",),
+    ("observations", "behavior"),
+    ("messages", "tasks", "working", "knowledge", "codegraph"),
+    ("secrets", "models"),
+    ("database",),
+    ("core", "errors", "config"),
+)
+ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}
+# Rooms of one row that belong together: the async face, the doctor and the fakes all open a Memory; the three at the
+# bottom are one ground floor; ``python -m smara`` is the command line.
+TOGETHER = ({"memory", "aio", "doctor", "testing"}, {"core", "errors", "config"}, {"surfaces", "__main__"})
+MOST_LINES_OF_A_FILE = 600
+MOST_LINES_OF_A_FUNCTION = 80
+
+
+def modules() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    parts = ("smara", *path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Every module of ours that a file imports, lazily or for type checking too, with its line."""
+    package = name_of(path) if path.name == "__init__.py" else name_of(path).rpartition(".")[0]
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            found = [f"{module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        yield from ((node.lineno, name) for name in found if name.split(".")[0] == "smara")
+
+
+def room_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+def may_import(importer: str, imported: str) -> bool:
+    if importer == imported or any({importer, imported} <= rooms for rooms in TOGETHER):
+        return True
+    return ROW_OF.get(importer, len(ROWS)) < ROW_OF[imported]
+
+
+def broken_imports(rooms: Callable[[str], bool], is_allowed: Callable[[str, str], bool]) -> list[str]:
+    """The imports of some rooms that are not allowed, as ``module:line imports name``."""
+    return [
+        f"{name_of(path)}:{line} imports {name}"
+        for path in modules()
+        if rooms(room := room_of(name_of(path)))
+        for line, name in imports(path)
+        if not is_allowed(room, name)
+    ]
+
+
+def test_arrows_go_down_only_and_rooms_of_one_row_do_not_see_each_other():
+    assert broken_imports(lambda room: room != "", lambda room, name: room_of(name) not in ROW_OF or may_import(room, room_of(name))) == []
+
+
+def test_every_room_has_its_place_in_the_table():
+    rooms = {room_of(name_of(path)) for path in modules()} - {""}
+    assert rooms - set(ROW_OF) == set()
+
+
+def test_nothing_is_imported_that_is_not_there():
+    known = {name_of(path) for path in modules()}
+    assert broken_imports(lambda room: True, lambda room, name: name in known or name.rpartition(".")[0] in known) == []
+
+
+def test_a_door_sees_memory_errors_config_core_and_models_alone():
+    allowed = {"", "__version__", "surfaces", "memory", "aio", "doctor", "testing", "errors", "config", "core"}
+    assert broken_imports(lambda room: room == "surfaces", lambda room, name: room_of(name) in allowed or ".models" in name) == []
+
+
+def found_in(paths: Iterable[Path], is_bad: Callable[[ast.AST], bool]) -> list[str]:
+    """Where in the source a kind of node stands, as ``file:line``."""
+    return [f"{path.name}:{node.lineno}" for path in paths for node in ast.walk(tree_of(path)) if is_bad(node)]
+
+
+def test_the_evaluations_use_only_the_public_package():
+    def reaches_inside(node: ast.AST) -> bool:
+        if isinstance(node, ast.ImportFrom):
+            return (node.module or "").startswith("smara.")
+        return isinstance(node, ast.Import) and any(alias.name.startswith("smara.") for alias in node.names)
+
+    assert found_in(sorted(EVALS.rglob("*.py")), reaches_inside) == []
+
+
+def test_only_config_reads_the_environment():
+    named = {"environ", "environb", "getenv", "getenvb"}
+
+    def reads(node: ast.AST) -> bool:
+        if isinstance(node, ast.ImportFrom):
+            return node.module == "os" and bool({alias.name for alias in node.names} & named)
+        return isinstance(node, ast.Attribute) and node.attr in named
+
+    assert found_in([path for path in modules() if path != SOURCE / "config.py"], reads) == []
+
+
+def test_nothing_is_printed_but_at_a_door():
+    def prints(node: ast.AST) -> bool:
+        return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+
+    assert found_in([path for path in modules() if room_of(name_of(path)) != "surfaces"], prints) == []
+
+
+# Names whose value is put into SQL, and why that is safe. Values given by callers are always bound.
+_SAFE_IN_SQL = {
+    "marks": "question marks", "joined": "conditions made of constants", "where": "conditions made of constants",
+    "condition": "a constant", "conditions": "made of constants", "column": "a constant", "schema": "matched against [a-z0-9_]",
+    "number": "a migration's number", "suffix": "one of five constants", "name": "a constant", "DESC": "a constant", "ASC": "a constant",
+}  # fmt: skip
+_SESSION_METHODS = {"run", "run_many", "all", "one", "execute", "executemany"}
+
+
+def sql_pieces(node: ast.expr) -> Iterator[ast.expr]:
+    """The expressions that are put into a text: of an f-string, of ``+`` and of ``%`` and ``.format``."""
+    if isinstance(node, ast.JoinedStr):
+        for value in node.values:
+            if isinstance(value, ast.FormattedValue):
+                yield value.value
+    elif isinstance(node, ast.BinOp):
+        yield from sql_pieces(node.left)
+        yield from sql_pieces(node.right)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+        yield node
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("sql", "walled"):
+        for argument in node.args:
+            yield from sql_pieces(argument)
+
+
+def is_constant(piece: ast.expr) -> bool:
+    """A constant, a module's ``_CAPITALS``, ``int(…)``, a choice between constants, or a name known to be safe."""
+    if isinstance(piece, ast.Constant):
+        return True
+    if isinstance(piece, ast.IfExp):
+        return is_constant(piece.body) and is_constant(piece.orelse)
+    if isinstance(piece, ast.Call):
+        name = piece.func.attr if isinstance(piece.func, ast.Attribute) else getattr(piece.func, "id", "")
+        return name in ("int", "max", "min", "len") or name in _SAFE_IN_SQL
+    name = piece.attr if isinstance(piece, ast.Attribute) else getattr(piece, "id", "")
+    return name.lstrip("_").isupper() or name in _SAFE_IN_SQL or name.endswith("_ms")
+
+
+def is_statement(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SESSION_METHODS
+
+
+def test_sql_is_composed_from_constants_only():
+    broken = [
+        f"{name_of(path)}:{node.lineno} {ast.unparse(piece)}"
+        for path in modules()
+        for node in filter(is_statement, ast.walk(tree_of(path)))
+        for piece in (sql_pieces(node.args[0]) if node.args else ())
+        if not is_constant(piece)
+    ]
+    assert broken == []
+
+
+def test_no_file_has_outgrown_its_noun():
+    sizes = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
+    assert {name: lines for name, lines in sizes.items() if lines > MOST_LINES_OF_A_FILE} == {}
+
+
+def test_no_function_both_decides_and_does():
+    def is_long(node: ast.AST) -> bool:
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        return is_function and (node.end_lineno or 0) - node.lineno >= MOST_LINES_OF_A_FUNCTION
+
+    assert found_in(modules(), is_long) == []
+
+
+def test_every_module_says_what_it_is_for():
+    assert [name_of(path) for path in modules() if not ast.get_docstring(tree_of(path))] == []
+
+
+# The checks above are proved by code that they must catch.
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported", "allowed"),
+    [
+        ("messages", "database", True), ("database", "messages", False), ("messages", "tasks", False), ("search", "messages", True),
+        ("core", "errors", True), ("secrets", "models", False), ("memory", "search", True), ("search", "memory", False),
+        ("surfaces", "adapters", False), ("aio", "memory", True),
+    ],
+)  # fmt: skip
+def test_the_table_of_rows_says_what_the_style_guide_says(importer, imported, allowed):
+    assert may_import(importer, imported) is allowed
+
+
+@pytest.mark.parametrize("bad", ['f"SELECT {query}"', '"SELECT " + f"{user}"', '"SELECT {}".format(x)', 'self.sql(f"… {text}")'])
+def test_the_check_of_sql_sees_values_in_the_text(bad):
+    pieces = list(sql_pieces(ast.parse(bad, mode="eval").body))
+    assert [piece for piece in pieces if not is_constant(piece)]

@@ -1,0 +1,114 @@
+"""What a program may rely on: the names, their words of explanation, and the shape of the doors."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import smara
+from smara.memory import Memory
+
+NAMES = [
+    "Answer", "AsyncMemory", "Hit", "Memory", "Message", "NewMessage", "NewThread", "Part", "SmaraError", "Thread",
+    "__version__", "open", "open_async",
+]  # fmt: skip
+HEAVY = ("apsw", "psycopg", "rich", "click", "re2", "splintr", "Stemmer", "sqlite3", "asyncio", "platformdirs", "pydantic")
+
+
+def test_the_package_exports_these_names_and_no_others():
+    assert sorted(smara.__all__) == NAMES
+    assert dir(smara) == NAMES
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "__version__"])
+def test_every_exported_name_is_there_and_explains_itself(name):
+    assert (getattr(smara, name).__doc__ or "").strip()
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="walrus"):
+        smara.walrus  # noqa: B018
+
+
+def test_the_version_is_that_of_the_package():
+    from importlib.metadata import version
+
+    assert smara.__version__ == version("smara")
+
+
+def test_importing_smara_loads_nothing_heavy():
+    code = f"import sys, smara; print([name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_opening_a_sqlite_store_loads_neither_the_command_line_nor_postgresql(tmp_path):
+    code = f"import sys, smara; smara.open({str(tmp_path / 's.db')!r}).close(); print([n for n in ('psycopg', 'click', 'rich', 'asyncio') if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def parameters(function):
+    return {
+        name: parameter.kind.name
+        for name, parameter in inspect.signature(function).parameters.items()
+        if name != "self"
+    }  # fmt: skip
+
+
+def test_open_takes_a_path_or_a_url_first():
+    assert next(iter(parameters(smara.open))) == "path_or_url"
+    assert inspect.signature(smara.open).parameters["path_or_url"].default is None
+
+
+def test_the_doors_of_the_issue_take_what_the_issue_says(tmp_path):
+    with smara.open(tmp_path / "s.db") as memory:
+        assert isinstance(memory, Memory)
+        assert {"thread_id", "role", "content", "client_id", "task_id", "metadata"} <= set(parameters(memory.messages.add))
+        assert {"thread_id", "messages"} <= set(parameters(memory.messages.add_many))
+        assert {"thread_id", "limit", "before", "after"} <= set(parameters(memory.messages.list))
+        assert list(parameters(memory.search))[:2] == ["query", "limit"]
+        assert {"add", "put", "get", "find", "list", "update"} <= set(dir(memory.threads))
+
+
+def test_messages_are_added_by_name_never_by_position(tmp_path):
+    with smara.open(tmp_path / "s.db") as memory:
+        assert set(parameters(memory.messages.add).values()) == {"KEYWORD_ONLY"}
+
+
+def test_a_hit_and_a_message_have_the_fields_of_the_issue(tmp_path):
+    with smara.open(tmp_path / "s.db") as memory:
+        message = memory.messages.add(thread_id="t", role="user", content="the walrus")
+        hit = memory.search("walrus", limit=5, sources=["messages"])[0]
+    assert message.raw_content == hit.content == "the walrus"
+    assert hit.score > 0
+    assert hit.why
+
+
+def test_a_closed_memory_says_so(tmp_path):
+    memory = smara.open(tmp_path / "s.db")
+    memory.close()
+    memory.close()
+    with pytest.raises(smara.SmaraError, match="closed"):
+        memory.threads.list()
+
+
+def test_every_error_has_a_code_of_its_own_and_a_sentence():
+    from smara import errors
+
+    kinds = [kind for kind in vars(errors).values() if inspect.isclass(kind) and issubclass(kind, errors.SmaraError)]
+    codes = [kind.code for kind in kinds]
+    assert len(set(codes)) == len(codes)
+    assert all((kind.__doc__ or "").strip() for kind in kinds)
+
+
+def test_an_error_carries_its_facts_as_attributes():
+    from smara.errors import NotFoundError
+
+    error = NotFoundError("There is no such thread.", thread_id="t")
+    assert (error.thread_id, error.code, error.is_retryable, str(error)) == ("t", "not_found", False, "There is no such thread.")
+    with pytest.raises(AttributeError):
+        error.walrus  # noqa: B018

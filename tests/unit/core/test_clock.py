@@ -1,0 +1,33 @@
+"""Clocks: the machine's, and one that stands still."""
+
+from __future__ import annotations
+
+import time
+
+from smara.core.clock import SystemClock
+from smara.testing import FakeClock
+
+
+def test_the_machines_clock_tells_milliseconds_since_1970():
+    before = int(time.time() * 1000)
+    now = SystemClock().now_ms()
+    assert before - 1 <= now <= int(time.time() * 1000) + 1
+
+
+def test_the_machines_monotonic_clock_does_not_go_back():
+    clock = SystemClock()
+    assert clock.monotonic() <= clock.monotonic()
+
+
+def test_a_fake_clock_moves_only_when_told_to():
+    clock = FakeClock(1_000)
+    assert (clock.now_ms(), clock.now_ms(), clock.monotonic()) == (1_000, 1_000, 0.0)
+    clock.advance(1.5)
+    assert (clock.now_ms(), clock.monotonic()) == (2_500, 1.5)
+
+
+def test_the_time_of_day_may_be_set_back_and_durations_do_not_notice():
+    clock = FakeClock(1_000)
+    clock.advance(2)
+    clock.set(500)
+    assert (clock.now_ms(), clock.monotonic()) == (500, 2.0)
