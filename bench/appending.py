@@ -30,7 +30,9 @@ class Bare:
         migrate(database, SystemClock())
         database.close()
         self._connection = apsw.Connection(str(path))
-        self._connection.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -16384").fetchall()
+        self._connection.execute(
+            "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -16384"
+        ).fetchall()
         self._connection.execute("INSERT INTO projects VALUES (1, 'p', 'p', NULL, NULL, NULL, 0)")
         self._connection.execute(
             "INSERT INTO threads (no, project_no, id, resource_id, kind, metadata, created_at, updated_at)"
@@ -44,7 +46,21 @@ class Bare:
         for message in texts:
             self._no += 1
             terms = analyze(message["content"])
-            rows.append((self._no, 1, 1, self._no, self._new_id(), message["role"], message["content"], 60, "none", terms.length, 0))
+            rows.append(
+                (
+                    self._no,
+                    1,
+                    1,
+                    self._no,
+                    self._new_id(),
+                    message["role"],
+                    message["content"],
+                    60,
+                    "none",
+                    terms.length,
+                    0,
+                )
+            )
             index.append((self._no << 16, terms.prose, terms.code, "^p1 ^t1 ^ruser ^u0"))
         self._connection.execute("BEGIN IMMEDIATE")
         self._connection.executemany(

@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Iterator
 
 VOCABULARY = 50_000
-_SYLLABLES = ["ba", "co", "de", "fi", "go", "hu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "za", "lin", "mar"]
-COMMON = (
+_SYLLABLES = [
+    "ba",
+    "co",
+    "de",
+    "fi",
+    "go",
+    "hu",
+    "ka",
+    "le",
+    "mi",
+    "no",
+    "pu",
+    "ra",
+    "se",
+    "ti",
+    "vo",
+    "za",
+    "lin",
+    "mar",
+]
+COMMON = re.findall(
+    r"\w+",
     "the to and of in is it that for on with as this be are not you have from or an at by we can if my will use run"
     " file test error code function change add fix new value return name type data call list set get make need work"
-    " build server request response user token database schema query index table commit branch deploy config"
-).split()
+    " build server request response user token database schema query index table commit branch deploy config",
+)
 
 
 def vocabulary(seed: int = 7) -> list[str]:

@@ -41,7 +41,9 @@ def run(folder: Path, report: Report) -> None:
     if stored != IMPORTED:
         sys.exit(f"the import stored {stored} of {IMPORTED}")
     report.add(f"import of {IMPORTED:,} messages (JSONL)", f"{IMPORTED / elapsed[0]:,.0f}/s")
-    report.add(f"peak memory while importing {IMPORTED:,}", f"{peak // 1024} MiB ({(peak - before) // 1024} over the start)")
+    report.add(
+        f"peak memory while importing {IMPORTED:,}", f"{peak // 1024} MiB ({(peak - before) // 1024} over the start)"
+    )
     _start_up(report, store)
 
 
@@ -58,8 +60,15 @@ def _start_up(report: Report, store: Path) -> None:
     times: dict[str, list[float]] = {key: [] for key in commands}
     for _ in range(_RUNS):
         for key, command in commands.items():
-            times[key].append(seconds(lambda command=command: subprocess.run(command, check=False, capture_output=True)))  # type: ignore[misc]
+            times[key].append(
+                seconds(lambda command=command: subprocess.run(command, check=False, capture_output=True))
+            )  # type: ignore[misc]
     bare = p50(times["bare"]) * 1000
     imported, searched = p50(times["import"]) * 1000 - bare, p50(times["search"]) * 1000 - bare
-    report.add("import smara (and smara.open), over bare Python", f"{imported:.0f} ms (bare {bare:.0f})", "<= 60 ms", imported <= 60)
+    report.add(
+        "import smara (and smara.open), over bare Python",
+        f"{imported:.0f} ms (bare {bare:.0f})",
+        "<= 60 ms",
+        imported <= 60,
+    )
     report.add(f"`smara search` on {IMPORTED:,}, over bare Python", f"{searched:.0f} ms", "<= 150 ms", searched <= 150)

@@ -32,7 +32,9 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
             while size < target:
                 memory.messages.add_many(thread_id=f"thread-{size // 5_000}", messages=corpus.messages(_BATCH, size))
                 size += _BATCH
-            rate = (target - (sizes[sizes.index(target) - 1] if target != sizes[0] else 0)) / (time.perf_counter() - started)
+            rate = (target - (sizes[sizes.index(target) - 1] if target != sizes[0] else 0)) / (
+                time.perf_counter() - started
+            )
             memory.shrink_log()
             report.add(f"{target:,} messages: added per second", f"{rate:,.0f}/s")
             report.add(f"{target:,} messages: bytes each", f"{os.stat(path).st_size / target:,.0f}")
@@ -88,7 +90,8 @@ def _questions(memory: smara.Memory, path: Path, corpus: Corpus, report: Report,
     is_target = size >= 1_000_000
     report.add(
         f"{size:,} messages: eight-word question, p50 / p95",
-        f"{p50(times['ours']) * 1000:.0f} / {p95(times['ours']) * 1000:.0f} ms, naive p95 {p95(times['naive']) * 1000:,.0f} = {ratio:.3f}",
+        f"{p50(times['ours']) * 1000:.0f} / {p95(times['ours']) * 1000:.0f} ms, naive p95"
+        f" {p95(times['naive']) * 1000:,.0f} = {ratio:.3f}",
         "<= 0.100 of naive" if is_target else "", ratio <= 0.1 if is_target else None,
     )  # fmt: skip
     bare.close()

@@ -82,7 +82,12 @@ def broken_imports(rooms: Callable[[str], bool], is_allowed: Callable[[str, str]
 
 
 def test_arrows_go_down_only_and_rooms_of_one_row_do_not_see_each_other():
-    assert broken_imports(lambda room: room != "", lambda room, name: room_of(name) not in ROW_OF or may_import(room, room_of(name))) == []
+    assert (
+        broken_imports(
+            lambda room: room != "", lambda room, name: room_of(name) not in ROW_OF or may_import(room, room_of(name))
+        )
+        == []
+    )
 
 
 def test_every_room_has_its_place_in_the_table():
@@ -97,7 +102,12 @@ def test_nothing_is_imported_that_is_not_there():
 
 def test_a_door_sees_memory_errors_config_core_and_models_alone():
     allowed = {"", "__version__", "surfaces", "memory", "aio", "doctor", "testing", "errors", "config", "core"}
-    assert broken_imports(lambda room: room == "surfaces", lambda room, name: room_of(name) in allowed or ".models" in name) == []
+    assert (
+        broken_imports(
+            lambda room: room == "surfaces", lambda room, name: room_of(name) in allowed or ".models" in name
+        )
+        == []
+    )
 
 
 def found_in(paths: Iterable[Path], is_bad: Callable[[ast.AST], bool]) -> list[str]:
@@ -217,7 +227,9 @@ def test_the_table_of_rows_says_what_the_style_guide_says(importer, imported, al
     assert may_import(importer, imported) is allowed
 
 
-@pytest.mark.parametrize("bad", ['f"SELECT {query}"', '"SELECT " + f"{user}"', '"SELECT {}".format(x)', 'self.sql(f"… {text}")'])
+@pytest.mark.parametrize(
+    "bad", ['f"SELECT {query}"', '"SELECT " + f"{user}"', '"SELECT {}".format(x)', 'self.sql(f"… {text}")']
+)
 def test_the_check_of_sql_sees_values_in_the_text(bad):
     pieces = list(sql_pieces(ast.parse(bad, mode="eval").body))
     assert [piece for piece in pieces if not is_constant(piece)]

@@ -15,7 +15,19 @@ NAMES = [
     "Answer", "AsyncMemory", "Hit", "Memory", "Message", "NewMessage", "NewThread", "Part", "SmaraError", "Thread",
     "__version__", "open", "open_async",
 ]  # fmt: skip
-HEAVY = ("apsw", "psycopg", "rich", "click", "re2", "splintr", "Stemmer", "sqlite3", "asyncio", "platformdirs", "pydantic")
+HEAVY = (
+    "apsw",
+    "psycopg",
+    "rich",
+    "click",
+    "re2",
+    "splintr",
+    "Stemmer",
+    "sqlite3",
+    "asyncio",
+    "platformdirs",
+    "pydantic",
+)
 
 
 def test_the_package_exports_these_names_and_no_others():
@@ -67,7 +79,9 @@ def test_open_takes_a_path_or_a_url_first():
 def test_the_doors_of_the_issue_take_what_the_issue_says(tmp_path):
     with smara.open(tmp_path / "s.db") as memory:
         assert isinstance(memory, Memory)
-        assert {"thread_id", "role", "content", "client_id", "task_id", "metadata"} <= set(parameters(memory.messages.add))
+        assert {"thread_id", "role", "content", "client_id", "task_id", "metadata"} <= set(
+            parameters(memory.messages.add)
+        )
         assert {"thread_id", "messages"} <= set(parameters(memory.messages.add_many))
         assert {"thread_id", "limit", "before", "after"} <= set(parameters(memory.messages.list))
         assert list(parameters(memory.search))[:2] == ["query", "limit"]
@@ -109,6 +123,11 @@ def test_an_error_carries_its_facts_as_attributes():
     from smara.errors import NotFoundError
 
     error = NotFoundError("There is no such thread.", thread_id="t")
-    assert (error.thread_id, error.code, error.is_retryable, str(error)) == ("t", "not_found", False, "There is no such thread.")
+    assert (error.thread_id, error.code, error.is_retryable, str(error)) == (
+        "t",
+        "not_found",
+        False,
+        "There is no such thread.",
+    )
     with pytest.raises(AttributeError):
         error.walrus  # noqa: B018

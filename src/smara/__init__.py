@@ -9,7 +9,7 @@ from smara.errors import SmaraError
 if TYPE_CHECKING:
     from smara.aio import AsyncMemory, open_async
     from smara.memory import Memory
-    from smara.memory import open_memory as open  # noqa: A004 - smara.open reads like the built-in on purpose
+    from smara.memory import open_memory as open
     from smara.messages.models import Message, NewMessage, NewThread, Part, Thread
     from smara.search.models import Answer, Hit
 

@@ -34,7 +34,7 @@ class Settings:
     """``full``: an acknowledged message survives a power cut. ``normal``: it survives a killed process."""
     busy_timeout_seconds: float = 30.0
     """How long a write waits for another process."""
-    token_model: str = "o200k_base"
+    token_model: str = "o200k_base"  # noqa: S105 - the name of an encoding
     """Model or encoding that token counts are made for."""
     compact_every_messages: int = 10
     """After this many new messages a thread is looked at for compaction; 0 turns it off."""
@@ -125,7 +125,7 @@ def _read(name: str, text: str, source: str) -> Any:
         raise ConfigError(f"{source}={text!r} is not a number. Give {name} as a number.") from None
 
 
-def _kind(name: str) -> type:
+def _kind(name: str) -> type[Any]:
     default = getattr(Settings(), name)
     return type(default) if isinstance(default, int | float) else str
 
@@ -140,6 +140,6 @@ def _check(name: str, value: Any, source: str) -> Any:
         raise ConfigError(f"{source}: {name} must be {kind.__name__}, not {type(value).__name__}.")
     if name in _CHOICES and value not in _CHOICES[name]:
         raise ConfigError(f"{source}: {name} must be one of {', '.join(_CHOICES[name])}, not {value!r}.")
-    if kind in (int, float) and value < 0:
+    if isinstance(value, int | float) and value < 0:
         raise ConfigError(f"{source}: {name} must not be negative.")
     return value

@@ -62,7 +62,7 @@ def _file_findings(path: str, fix: bool) -> Iterator[Finding]:
         yield Finding("sqlite", "ok", f"SQLite {version} is free of the WAL-reset bug.")
     else:
         yield Finding(
-            "sqlite", "warning", f"SQLite {version} can lose commits in WAL mode; the rollback journal is used instead.",
+            "sqlite", "warning", f"SQLite {version} can lose commits in WAL mode; the rollback journal is used.",
             "Upgrade: pip install --upgrade apsw",
         )  # fmt: skip
     if not os.path.exists(path):
@@ -72,7 +72,7 @@ def _file_findings(path: str, fix: bool) -> Iterator[Finding]:
     network = network_filesystem(path)
     if network:
         yield Finding(
-            "file system", "warning", f"The store is on a network file system ({network}); its locks cannot be trusted.",
+            "file system", "warning", f"The store is on a network file system ({network}); locks cannot be trusted.",
             "Move it to a local disk, or use PostgreSQL (--db postgresql://...).",
         )  # fmt: skip
     else:
@@ -100,7 +100,7 @@ def _permission_findings(path: str, fix: bool) -> Iterator[Finding]:
             if os.path.exists(path + suffix):
                 os.chmod(path + suffix, 0o600)
     yield Finding(
-        "permissions", "ok" if fix else "problem", f"Other users of this machine could read the store (mode {mode:04o}).",
+        "permissions", "ok" if fix else "problem", f"Others on this machine could read the store (mode {mode:04o}).",
         f"Run: chmod 600 '{path}'", is_fixed=fix,
     )  # fmt: skip
 
@@ -215,5 +215,8 @@ def _index_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
         yield Finding("search index", "ok", f"{problems[0]} It was rebuilt from {count} messages.", is_fixed=True)
         return
     yield Finding(
-        "search index", "problem", problems[0], "Run `smara doctor --fix`: it is rebuilt from the messages; nothing is lost."
+        "search index",
+        "problem",
+        problems[0],
+        "Run `smara doctor --fix`: it is rebuilt from the messages; nothing is lost.",
     )

@@ -159,7 +159,10 @@ def open_database(settings: Settings, vfs: str | None = None) -> Database:
     path = settings.db if settings.db is not None else str(default_store())
     path = path.removeprefix("sqlite:///") if path.startswith("sqlite:///") else path
     return SqliteDatabase(
-        path if path == ":memory:" else os.path.expanduser(path), settings.durability, settings.busy_timeout_seconds, vfs
+        path if path == ":memory:" else os.path.expanduser(path),
+        settings.durability,
+        settings.busy_timeout_seconds,
+        vfs,
     )
 
 

@@ -38,6 +38,7 @@ from smara.search.models import SOURCES, Answer, Hit, Neighbor, ThreadHit, Trace
 from smara.secrets import redact, redact_value
 from smara.testing import FakeClock
 
+
 @dataclass
 class Project:
     """All that one project holds."""
@@ -69,7 +70,9 @@ class Store:
 class ModelMemory:
     """The face of ``smara.Memory``."""
 
-    def __init__(self, store: Store, clock: FakeClock, new_id: IdMaker, project: str = "default", **settings: Any) -> None:
+    def __init__(
+        self, store: Store, clock: FakeClock, new_id: IdMaker, project: str = "default", **settings: Any
+    ) -> None:
         self.project = require_id(project, "project")
         self.database = store
         self.leases = Leases(store, clock, new_id)
@@ -135,7 +138,9 @@ class Threads:
         found = [
             thread
             for thread in reversed(self._kept.threads.values())
-            if resource_id in (None, thread.resource_id) and kind in (None, thread.kind) and parent_id in (None, thread.parent_id)
+            if resource_id in (None, thread.resource_id)
+            and kind in (None, thread.kind)
+            and parent_id in (None, thread.parent_id)
         ]
         found.sort(key=lambda thread: thread.updated_at, reverse=True)
         return found[offset:][:limit]
@@ -145,7 +150,9 @@ class Threads:
         merged = {**found.metadata, **clean_metadata(metadata or {})}
         return self._set(
             replace(
-                found, title=clean_title(title) if title is not None else found.title, updated_at=self._clock.now_ms(),
+                found,
+                title=clean_title(title) if title is not None else found.title,
+                updated_at=self._clock.now_ms(),
                 metadata={key: value for key, value in merged.items() if value is not None},
             )  # fmt: skip
         )
@@ -185,7 +192,9 @@ class Messages:
             raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {new.role!r}.")
         parts = tuple(clean_part(part) for part in parts_of(new.content))
         if len(rendered(parts).encode("utf-8", "replace")) > self._max_bytes:
-            raise InvalidInputError(f"At most {self._max_bytes:,} bytes are stored. Split it, or raise max_message_bytes.")
+            raise InvalidInputError(
+                f"At most {self._max_bytes:,} bytes are stored. Split it, or raise max_message_bytes."
+            )
         for what in ("client_id", "task_id"):
             if getattr(new, what) is not None:
                 require_id(getattr(new, what), what)
@@ -202,7 +211,10 @@ class Messages:
         answer = [self._known(log, new) or self._store(log, found, new) for new in clean]
         self._threads._set(
             replace(
-                found, updated_at=self._clock.now_ms(), message_count=len(log), token_count=sum(m.token_count for m in log)
+                found,
+                updated_at=self._clock.now_ms(),
+                message_count=len(log),
+                token_count=sum(m.token_count for m in log),
             )
         )
         if self._compact_every and len(log) // self._compact_every > seq_before // self._compact_every:
@@ -571,7 +583,9 @@ def clean_metadata(metadata: Any) -> dict[str, Any]:
     try:
         return json.loads(json.dumps(redact_value(dict(metadata))[0], allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInputError(f"metadata cannot be written as JSON: {error}. Use texts, numbers, lists, dicts.") from None
+        raise InvalidInputError(
+            f"metadata cannot be written as JSON: {error}. Use texts, numbers, lists, dicts."
+        ) from None
 
 
 def checked_time(milliseconds: Any) -> int | None:

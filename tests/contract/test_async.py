@@ -20,7 +20,9 @@ def run(place):
 
     def start(story):
         async def whole():
-            async with await smara.open_async(place.address, clock=place.clock, new_id=place.new_id, durability="normal") as memory:
+            async with await smara.open_async(
+                place.address, clock=place.clock, new_id=place.new_id, durability="normal"
+            ) as memory:
                 return await story(memory)
 
         return asyncio.run(whole())
@@ -38,7 +40,9 @@ def test_what_is_added_asynchronously_is_read_synchronously(run, open_again):
 
 def test_every_room_is_awaited(run):
     async def story(memory):
-        await memory.messages.add_many(thread_id="t", messages=[{"role": "user", "content": f"m{n}"} for n in range(12)])
+        await memory.messages.add_many(
+            thread_id="t", messages=[{"role": "user", "content": f"m{n}"} for n in range(12)]
+        )
         await memory.threads.update("t", title="Twelve")
         done = await memory.compactions.compact("t", keep=2)
         window = await memory.history.window("t")

@@ -77,7 +77,9 @@ def test_compaction_leaves_the_raw_text_and_the_parts(memory, fill):
 
 
 def test_every_raw_word_is_found_at_every_level(open_again):
-    memory = open_again(compact_after_messages=4, compact_run_messages=2, archive_after_messages=6, compact_every_messages=2)
+    memory = open_again(
+        compact_after_messages=4, compact_run_messages=2, archive_after_messages=6, compact_every_messages=2
+    )
     words = [f"{letter}{letter.upper()}marker" for letter in "abcdefghijklmnop"]
     for word in words:
         memory.messages.add(thread_id="t", role="user", content=f"remember {word} please")

@@ -70,7 +70,9 @@ def test_a_batch_repeated_is_stored_once(memory):
 
 def test_a_batch_that_overlaps_adds_what_is_new_and_answers_in_the_order_given(memory):
     memory.messages.add_many(thread_id="t", messages=many(("b", "two"), ("d", "four")))
-    answer = memory.messages.add_many(thread_id="t", messages=many(("a", "one"), ("b", "two"), ("c", "three"), ("d", "four")))
+    answer = memory.messages.add_many(
+        thread_id="t", messages=many(("a", "one"), ("b", "two"), ("c", "three"), ("d", "four"))
+    )
     assert [message.client_id for message in answer] == ["a", "b", "c", "d"]
     assert [message.seq for message in answer] == [3, 1, 4, 2]
 

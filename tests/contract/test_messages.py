@@ -12,7 +12,9 @@ from smara.errors import ConflictError, InvalidInputError, NotFoundError, UsageE
 EVERY_PART = [
     Part("text", "What I did:"),
     Part("reasoning", "First look, then leap."),
-    Part("tool_call", name="Bash", call_id="c1", arguments={"command": "ls -la", "timeout": 5, "env": {"A": ["b", None]}}),
+    Part(
+        "tool_call", name="Bash", call_id="c1", arguments={"command": "ls -la", "timeout": 5, "env": {"A": ["b", None]}}
+    ),
     Part("tool_result", "total 0\n", name="Bash", call_id="c1", is_error=True),
     Part("image", "a login form", name="shot.png", media_type="image/png", size_bytes=12_345),
     Part("file", uri="file:///tmp/report.pdf", media_type="application/pdf"),
@@ -27,7 +29,13 @@ ODD_TEXTS = [
 
 def test_add_gives_back_the_message_as_it_is_kept(memory, clock):
     added = memory.messages.add(
-        thread_id="t", role="user", content="hello", client_id="c1", task_id="T1", metadata={"k": "v"}, resource_id="ann"
+        thread_id="t",
+        role="user",
+        content="hello",
+        client_id="c1",
+        task_id="T1",
+        metadata={"k": "v"},
+        resource_id="ann",
     )
     assert added == memory.messages.get(added.id) == memory.messages.find(added.id)
     assert (added.thread_id, added.resource_id, added.seq, added.role) == ("t", "ann", 1, "user")
@@ -45,7 +53,13 @@ def test_a_message_that_is_not_there_is_not_found(memory):
 def test_an_id_that_no_message_can_have_is_told_so_and_nothing_worse(memory, say):
     say()
     for odd in ("", "\x00", "lone \ud800", "x" * 10_000, "'", "%"):
-        for read in (memory.messages.find, memory.messages.get, memory.messages.around, memory.compactions.undo, memory.threads.find):
+        for read in (
+            memory.messages.find,
+            memory.messages.get,
+            memory.messages.around,
+            memory.compactions.undo,
+            memory.threads.find,
+        ):
             try:
                 assert read(odd) is None
             except UsageError as error:
@@ -93,7 +107,17 @@ def test_parts_may_be_given_as_dicts(memory, say):
 
 
 def test_tool_arguments_of_any_shape_come_back_unchanged(memory, say):
-    shapes = [None, {}, "ls -la", 7, True, [1, "two", None], {"": ""}, {"a: b": "c: d\n"}, {"deep": {"x": [{"y": 10**40}]}}]
+    shapes = [
+        None,
+        {},
+        "ls -la",
+        7,
+        True,
+        [1, "two", None],
+        {"": ""},
+        {"a: b": "c: d\n"},
+        {"deep": {"x": [{"y": 10**40}]}},
+    ]
     for arguments in shapes:
         part = Part("tool_call", name="Tool", arguments=arguments)
         assert memory.messages.get(say([part]).id).parts == (part,)
@@ -128,7 +152,12 @@ def test_any_number_of_text_parts_comes_back_unchanged(say, texts):
 
 
 def test_metadata_comes_back_unchanged(memory, say):
-    metadata = {"big": 2**200, "float": 1e-300, "text": "nul\x00 \ud800 é", "nested": {"list": [1, [2, {"x": None}], True]}}
+    metadata = {
+        "big": 2**200,
+        "float": 1e-300,
+        "text": "nul\x00 \ud800 é",
+        "nested": {"list": [1, [2, {"x": None}], True]},
+    }
     assert memory.messages.get(say(metadata=metadata).id).metadata == metadata
 
 
@@ -233,10 +262,18 @@ def test_the_injection_text_of_a_whole_message_is_its_raw_content(say):
 
 
 def test_add_many_keeps_the_order_given(memory):
-    given = [{"role": "user", "content": "one"}, NewMessage("assistant", "two"), NewMessage("tool", [Part("text", "three")])]
+    given = [
+        {"role": "user", "content": "one"},
+        NewMessage("assistant", "two"),
+        NewMessage("tool", [Part("text", "three")]),
+    ]
     added = memory.messages.add_many(thread_id="t", messages=given)
     assert added == memory.messages.list(thread_id="t")
-    assert [(m.seq, m.role, m.raw_content) for m in added] == [(1, "user", "one"), (2, "assistant", "two"), (3, "tool", "three")]
+    assert [(m.seq, m.role, m.raw_content) for m in added] == [
+        (1, "user", "one"),
+        (2, "assistant", "two"),
+        (3, "tool", "three"),
+    ]
 
 
 def test_add_many_takes_a_generator_of_more_than_one_batch(memory):
@@ -258,7 +295,11 @@ def test_add_many_with_one_bad_message_stores_none_and_says_which(memory):
 
 
 def test_add_many_refuses_what_is_no_message_and_says_why(memory):
-    refused = [({"role": "user"}, "content"), ({"role": "user", "content": "x", "shade": "red"}, "shade"), ("text", "str")]
+    refused = [
+        ({"role": "user"}, "content"),
+        ({"role": "user", "content": "x", "shade": "red"}, "shade"),
+        ("text", "str"),
+    ]
     for bad, told in refused:
         with pytest.raises(InvalidInputError, match=told):
             memory.messages.add_many(thread_id="t", messages=[bad])

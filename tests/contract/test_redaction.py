@@ -34,7 +34,11 @@ def test_secrets_in_every_kind_of_part_are_replaced(memory, say):
         [
             Part("text", f"key {SECRET}"),
             Part("reasoning", f"use {SECRET}"),
-            Part("tool_call", name="Bash", arguments={"command": f"curl -H 'Authorization: Bearer {SECRET}'", "deep": [SECRET]}),
+            Part(
+                "tool_call",
+                name="Bash",
+                arguments={"command": f"curl -H 'Authorization: Bearer {SECRET}'", "deep": [SECRET]},
+            ),
             Part("tool_result", f"export GITHUB_TOKEN={SECRET}"),
             Part("image", f"a screenshot of {SECRET}"),
             Part("file", uri=f"https://user:{SECRET}@example.com/x"),
@@ -86,7 +90,13 @@ def test_a_summary_holds_no_secret(memory, say):
 
 
 def test_redacted_parts_still_fit_together(memory, say):
-    added = say([Part("text", f"a {SECRET} b"), Part("tool_call", name="X", arguments={"k": SECRET, "l": "m"}), Part("text", "end")])
+    added = say(
+        [
+            Part("text", f"a {SECRET} b"),
+            Part("tool_call", name="X", arguments={"k": SECRET, "l": "m"}),
+            Part("text", "end"),
+        ]
+    )
     kept = memory.messages.get(added.id)
     assert kept == added
     assert (kept.parts[1].arguments["l"], kept.parts[2].text) == ("m", "end")

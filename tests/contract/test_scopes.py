@@ -74,8 +74,14 @@ def test_every_read_from_another_project_comes_back_with_nothing_of_it(projects)
 
 def test_every_read_by_an_id_of_another_project_is_empty(projects):
     memories, seen = projects
-    by_id = [path for path in READS if path.startswith(("messages", "history", "compactions", "threads.find", "search in"))]
-    answers = {(path, here): READS[path](memories[here], seen[there]) for path in by_id for here, there in zip(PROJECTS, PROJECTS[1:], strict=False)}
+    by_id = [
+        path for path in READS if path.startswith(("messages", "history", "compactions", "threads.find", "search in"))
+    ]
+    answers = {
+        (path, here): READS[path](memories[here], seen[there])
+        for path in by_id
+        for here, there in zip(PROJECTS, PROJECTS[1:], strict=False)
+    }
     assert {key: value for key, value in answers.items() if value} == {}
 
 

@@ -35,13 +35,17 @@ def test_a_name_is_found_by_its_parts_and_their_forms(memory, say, asked):
     assert [hit.id for hit in memory.search(asked)] == [added.id]
 
 
-@pytest.mark.parametrize("asked", ["auth.ts", "src/lib/auth.ts", "lib/auth.ts", "auth", "lib", "AUTH.TS", "src\\lib\\auth.ts"])
+@pytest.mark.parametrize(
+    "asked", ["auth.ts", "src/lib/auth.ts", "lib/auth.ts", "auth", "lib", "AUTH.TS", "src\\lib\\auth.ts"]
+)
 def test_a_path_is_found_whole_and_by_its_parts(memory, say, asked):
     added = say("look at src/lib/auth.ts:42 first")
     assert added.id in [hit.id for hit in memory.search(asked)]
 
 
-@pytest.mark.parametrize("asked", ["smara.core.text", "core.text", "HTTPServer", "http server", "E0382", "v3.11.7", "3.11.7", "3.11"])
+@pytest.mark.parametrize(
+    "asked", ["smara.core.text", "core.text", "HTTPServer", "http server", "E0382", "v3.11.7", "3.11.7", "3.11"]
+)
 def test_dotted_names_acronyms_codes_and_versions_are_found(memory, say, asked):
     added = say("smara.core.text and HTTPServer fail with E0382 on Python v3.11.7")
     assert [hit.id for hit in memory.search(asked)] == [added.id]
@@ -53,13 +57,26 @@ def test_words_of_scripts_without_spaces_are_found_inside_a_sentence(memory, say
     assert [hit.id for hit in memory.search(asked)] == [added.id]
 
 
-@pytest.mark.parametrize(("written", "asked"), [("café", "cafe"), ("cafe", "café"), ("naïve", "naive"), ("Straße", "strasse"), ("Ｆｕｌｌ", "full"), ("E\u0301cole", "école")])
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [
+        ("café", "cafe"),
+        ("cafe", "café"),
+        ("naïve", "naive"),
+        ("Straße", "strasse"),
+        ("Ｆｕｌｌ", "full"),
+        ("E\u0301cole", "école"),
+    ],
+)
 def test_accents_width_and_composition_make_no_difference(memory, say, written, asked):
     added = say(f"the {written} parser")
     assert [hit.id for hit in memory.search(asked)] == [added.id]
 
 
-@pytest.mark.parametrize(("written", "asked"), [("parsing", "parse"), ("migrations", "migration"), ("failed", "failing"), ("queries", "query")])
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [("parsing", "parse"), ("migrations", "migration"), ("failed", "failing"), ("queries", "query")],
+)
 def test_prose_is_found_by_another_form_of_the_word(memory, say, written, asked):
     added = say(f"about {written} again")
     assert [hit.id for hit in memory.search(asked)] == [added.id]
@@ -149,7 +166,14 @@ def test_the_same_question_gives_the_same_answer(memory, fill):
 
 def test_a_hit_has_the_shape_of_the_specification(memory, say, clock):
     say("before")
-    added = say("the walrus in `parse_header`", role="assistant", task_id="T1", client_id="c1", metadata={"k": 1}, resource_id=None)
+    added = say(
+        "the walrus in `parse_header`",
+        role="assistant",
+        task_id="T1",
+        client_id="c1",
+        metadata={"k": 1},
+        resource_id=None,
+    )
     say("after")
     hit = memory.search("walrus")[0]
     assert (hit.id, hit.source, hit.content, hit.rank) == (added.id, "raw", added.raw_content, 1)
@@ -370,7 +394,15 @@ def test_a_query_without_words_finds_nothing(memory, say):
 
 def test_operators_are_words_and_nothing_else(memory, say):
     added = say("the walrus")
-    for query in ("walrus OR", "walrus AND nothing", "walrus NOT walrus", "walrus NEAR(zebra)", "walrus*", "content : walrus", "^walrus"):
+    for query in (
+        "walrus OR",
+        "walrus AND nothing",
+        "walrus NOT walrus",
+        "walrus NEAR(zebra)",
+        "walrus*",
+        "content : walrus",
+        "^walrus",
+    ):
         assert added.id in [hit.id for hit in memory.search(query)]
 
 
@@ -419,7 +451,9 @@ def test_a_message_is_found_after_reopening(memory, say, open_again):
 
 def test_a_refused_batch_is_not_found(memory, say):
     with pytest.raises(InvalidInputError):
-        memory.messages.add_many(thread_id="t", messages=[{"role": "user", "content": "walrus"}, {"role": "robot", "content": "x"}])
+        memory.messages.add_many(
+            thread_id="t", messages=[{"role": "user", "content": "walrus"}, {"role": "robot", "content": "x"}]
+        )
     assert (list(memory.search("walrus")), memory.complete("walr")) == ([], [])
 
 

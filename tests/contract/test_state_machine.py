@@ -32,13 +32,27 @@ THREADS = st.sampled_from(["a", "b"])
 PROJECTS = ("default", "other")
 CLIENT_IDS = st.none() | st.sampled_from(["c1", "c2", "c3"])
 TEXTS = st.sampled_from(
-    ["the walrus sings", "fix refresh_tokens in src/auth.ts", "重跑测试", "", "nul\x00 and \ud800", "push 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"]
+    [
+        "the walrus sings",
+        "fix refresh_tokens in src/auth.ts",
+        "重跑测试",
+        "",
+        "nul\x00 and \ud800",
+        "push 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",
+    ]
 ) | st.text(max_size=8)
 PARTS = st.builds(
     Part, type=st.sampled_from(["text", "reasoning", "tool_result"]), text=st.text(max_size=6)
-) | st.builds(Part, type=st.just("tool_call"), name=st.sampled_from(["Bash", "Read"]), arguments=st.dictionaries(st.text(max_size=3), st.text(max_size=3) | st.integers(), max_size=2))
+) | st.builds(
+    Part,
+    type=st.just("tool_call"),
+    name=st.sampled_from(["Bash", "Read"]),
+    arguments=st.dictionaries(st.text(max_size=3), st.text(max_size=3) | st.integers(), max_size=2),
+)
 CONTENTS = TEXTS | st.lists(PARTS, min_size=2, max_size=3)
-MESSAGES = st.builds(NewMessage, role=st.sampled_from(["user", "assistant", "system", "tool"]), content=CONTENTS, client_id=CLIENT_IDS)
+MESSAGES = st.builds(
+    NewMessage, role=st.sampled_from(["user", "assistant", "system", "tool"]), content=CONTENTS, client_id=CLIENT_IDS
+)
 METADATA = st.dictionaries(st.sampled_from(["x", "y"]), st.none() | st.integers() | st.text(max_size=3), max_size=2)
 QUERIES = ("walrus", "sings", "fix", "重跑", "nul", "note")
 
@@ -84,7 +98,9 @@ class Comparison(RuleBasedStateMachine):
 
     @rule(thread_id=THREADS, new=MESSAGES)
     def add(self, thread_id: str, new: NewMessage) -> None:
-        self.both(lambda m: m.messages.add(thread_id=thread_id, role=new.role, content=new.content, client_id=new.client_id))
+        self.both(
+            lambda m: m.messages.add(thread_id=thread_id, role=new.role, content=new.content, client_id=new.client_id)
+        )
 
     @rule(thread_id=THREADS, batch=st.lists(MESSAGES, max_size=6))
     def add_many(self, thread_id: str, batch: list[NewMessage]) -> None:
@@ -171,9 +187,14 @@ def compare(kind: str, examples: int, steps: int) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck),
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
             # Shrinking a failure may take minutes; a quick run shows the failure as it was found.
-            phases=tuple(Phase) if LARGE else (Phase.explicit, Phase.generate), report_multiple_bugs=LARGE, database=None,
+            phases=tuple(Phase) if LARGE else (Phase.explicit, Phase.generate),
+            report_multiple_bugs=LARGE,
+            database=None,
         ),  # fmt: skip
     )
 

@@ -26,7 +26,12 @@ def test_add_gives_back_what_was_given(memory):
         "t", resource_id="ann", title="Login form", metadata={"activeTaskId": "T1"}, kind="subagent", parent_id="main"
     )
     assert thread == memory.threads.get("t")
-    assert (thread.resource_id, thread.title, thread.kind, thread.parent_id) == ("ann", "Login form", "subagent", "main")
+    assert (thread.resource_id, thread.title, thread.kind, thread.parent_id) == (
+        "ann",
+        "Login form",
+        "subagent",
+        "main",
+    )
     assert thread.active_task_id == "T1"
 
 
@@ -124,7 +129,9 @@ def test_update_changes_the_title_and_leaves_the_rest(memory, clock):
 
 def test_update_merges_metadata_and_takes_out_what_is_none(memory):
     memory.threads.add("t", title="kept", metadata={"a": 1, "b": 2})
-    thread = memory.threads.update("t", metadata={"b": None, "currentTask": "write tests", "suggestedResponse": "go on"})
+    thread = memory.threads.update(
+        "t", metadata={"b": None, "currentTask": "write tests", "suggestedResponse": "go on"}
+    )
     assert (thread.title, thread.metadata["a"], "b" in thread.metadata) == ("kept", 1, False)
     assert (thread.current_task, thread.suggested_response) == ("write tests", "go on")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from smara.core.storable import from_storable
 from smara.database.database import Session
 from smara.memory import Memory
 from smara.messages.compaction import FOLD
@@ -58,7 +59,7 @@ def _index(session: Session, kind: str) -> list[str]:
     for no, thread_no, raw, rows in session.all(
         f"SELECT m.no, m.thread_no, m.raw_content, ({INDEX_ROWS[kind]}) FROM messages m"
     ):
-        chunks = analyze_chunks(raw)
+        chunks = analyze_chunks(from_storable(raw))
         if rows != len(chunks):
             found.append(f"message {no}: {rows} rows in the index instead of {len(chunks)}")
         counted = expected.setdefault(thread_no, [0, 0])

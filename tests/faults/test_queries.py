@@ -30,7 +30,7 @@ STRANGE = ["\x00", "\ud800", "\udfff", "\ufdd0", "\ufeff", "\u202e", "\u2066", "
            "\u2028", "٣٤", "𝒳", "ก็", "한국어", "עברית"]  # fmt: skip
 
 
-def fill(memory: smara.Memory, messages: int, most_words: int = 1) -> None:
+def fill(memory: smara.Memory, messages: int, most_words: int = 0) -> None:
     """Conversations that hold words of the queries, so that these find something, among many of their own."""
     rng = random.Random(7)
     for thread in range(10):
@@ -43,7 +43,8 @@ def fill(memory: smara.Memory, messages: int, most_words: int = 1) -> None:
 
 def _said(rng: random.Random, most_words: int) -> str:
     own = [f"{rng.choice(('kelp', 'fjord', 'mango', 'quartz'))}{rng.randrange(3_000)}" for _ in range(8)]
-    return " ".join(own + _pieces(rng, most_words, (WORDS, NAMES, PATHS)) + ["error"] * (rng.random() < 0.3))
+    shared = _pieces(rng, most_words or 1, (WORDS, NAMES, PATHS)) if most_words or rng.random() < 0.2 else []
+    return " ".join(own + shared + ["error"] * (rng.random() < 0.05))
 
 
 def _pieces(rng: random.Random, most: int, pools: tuple[list[str], ...]) -> list[str]:
@@ -68,7 +69,7 @@ def random_query(rng: random.Random) -> str:
     if kind < 0.96:
         name = rng.choice(NAMES + PATHS)
         return name[rng.randrange(len(name)) :] + rng.choice(("", "_", ".", "x", "*"))
-    if kind < 0.995:
+    if kind < 0.998:
         return "".join(rng.choice("東京大阪検索数据库索引запрос") for _ in range(rng.randint(1, 60)))
     return pasted_log(rng, rng.choice((2_000, 20_000, 100_000)))
 

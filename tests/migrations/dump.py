@@ -25,4 +25,7 @@ def schema_of(database: Database) -> dict[str, Any]:
                 "header": [session.one(f"PRAGMA {name}") for name in ("application_id", "user_version", "encoding")],
             }
         name = session.one("SELECT current_schema()")[0]
-        return {what: sorted(repr(row).replace(name, "SCHEMA") for row in session.all(sql)) for what, sql in _POSTGRES.items()}
+        return {
+            what: sorted(repr(row).replace(name, "SCHEMA") for row in session.all(sql))
+            for what, sql in _POSTGRES.items()
+        }

@@ -9,6 +9,7 @@ from smara.database.migrate import HEAD, migrate, migrations, schema_version
 from smara.testing import FakeClock
 from tests import postgres
 from tests.migrations.dump import schema_of
+from tests.rows import insert
 
 CLOCK = FakeClock()
 
@@ -79,14 +80,21 @@ def test_a_database_migrated_from_the_first_version_is_found_by_search(address, 
 
 def put_a_thread_inside(database):
     with database.write() as session:
-        session.run("INSERT INTO projects (no, id, name, created_at) VALUES (1, 'default', 'default', 1)")
-        session.run(
-            "INSERT INTO threads (no, project_no, id, resource_id, kind, metadata, created_at, updated_at, last_seq, tokens)"
-            " VALUES (1, 1, 't', 'default', 'conversation', '{}', 1, 1, 1, 1)"
+        insert(database, session, "projects", no=1, id="default", name="default")
+        insert(
+            database, session, "threads", no=1, project_no=1, id="t", resource_id="default", metadata="{}", last_seq=1
         )
-        session.run(
-            "INSERT INTO messages (no, project_no, thread_no, seq, id, role, raw_content, token_count, token_method, created_at)"
-            " VALUES (1, 1, 1, 1, 'm1', 'user', 'hello', 1, 'estimate', 1)"
+        insert(
+            database,
+            session,
+            "messages",
+            no=1,
+            project_no=1,
+            thread_no=1,
+            seq=1,
+            id="m1",
+            role="user",
+            raw_content="hello",
         )
         if database.kind == "postgres":
             for table in ("projects", "threads", "messages"):

@@ -75,7 +75,9 @@ class FullText(Protocol):
         """Take every chunk of a record out of the index."""
         ...
 
-    def match(self, session: Session, terms: Sequence[str], within: Within, limit: int, prefix: bool = False) -> list[int]:
+    def match(
+        self, session: Session, terms: Sequence[str], within: Within, limit: int, prefix: bool = False
+    ) -> list[int]:
         """Rows that hold all the terms, newest first, at most ``limit``; with ``prefix`` the last term may go on."""
         ...
 

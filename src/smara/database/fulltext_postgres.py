@@ -32,7 +32,9 @@ class PostgresFullText:
     def remove(self, session: Session, no: int) -> None:
         session.run("DELETE FROM message_index WHERE no = ?", (no,))
 
-    def match(self, session: Session, terms: Sequence[str], within: Within, limit: int, prefix: bool = False) -> list[int]:
+    def match(
+        self, session: Session, terms: Sequence[str], within: Within, limit: int, prefix: bool = False
+    ) -> list[int]:
         query = " & ".join(quoted(term) for term in terms) + (":*" if prefix else "")
         conditions, values = record_conditions(within)
         conditions.append("i.project_no = ?")

@@ -39,7 +39,9 @@ class SqliteFullText:
         )
         session.run("UPDATE index_state SET rows = rows - ? WHERE name = 'message_index'", (removed,))
 
-    def match(self, session: Session, terms: Sequence[str], within: Within, limit: int, prefix: bool = False) -> list[int]:
+    def match(
+        self, session: Session, terms: Sequence[str], within: Within, limit: int, prefix: bool = False
+    ) -> list[int]:
         expression = " AND ".join([quoted(term) for term in terms])
         if prefix:
             expression += " *"
@@ -51,8 +53,8 @@ class SqliteFullText:
         conditions, values = record_conditions(within)
         sql = (
             "SELECT i.rowid FROM message_index i CROSS JOIN messages m"
-            f" WHERE message_index MATCH ? AND m.no = (i.rowid >> {CHUNK_BITS}) AND m.project_no = ?{joined(conditions)}"
-            " ORDER BY i.rowid DESC LIMIT ?"
+            f" WHERE message_index MATCH ? AND m.no = (i.rowid >> {CHUNK_BITS}) AND m.project_no = ?"
+            f"{joined(conditions)} ORDER BY i.rowid DESC LIMIT ?"
         )
         return [row[0] for row in session.all(sql, (expression, within.project_no, *values, limit))]
 

@@ -105,7 +105,8 @@ class Leases:
         """Who holds the lease now, expired ones included; ``None`` when nobody does."""
         with self._database.read() as session:
             row = session.one(
-                "SELECT owner, operation_id, fence, expires_at FROM leases WHERE name = ? AND owner IS NOT NULL", (name,)
+                "SELECT owner, operation_id, fence, expires_at FROM leases WHERE name = ? AND owner IS NOT NULL",
+                (name,),
             )
         return Lease(name, row[0], row[1], int(row[2]), int(row[3])) if row else None
 

@@ -15,7 +15,9 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from smara.database.database import Row
+from smara.database.fulltext import FullText
 from smara.database.fulltext_postgres import PostgresFullText
+from smara.database.words import Words
 from smara.database.words_postgres import PostgresWords
 from smara.errors import (
     BusyError,
@@ -63,7 +65,9 @@ class PostgresDatabase:
 
     kind: Literal["sqlite", "postgres"] = "postgres"
 
-    def __init__(self, url: str, durability: Literal["full", "normal"] = "full", busy_timeout_seconds: float = 30.0) -> None:
+    def __init__(
+        self, url: str, durability: Literal["full", "normal"] = "full", busy_timeout_seconds: float = 30.0
+    ) -> None:
         try:
             import psycopg
             from psycopg_pool import ConnectionPool
@@ -73,8 +77,8 @@ class PostgresDatabase:
             ) from error
         self.conninfo, self.schema = split_schema(url)
         self.durability = durability
-        self.fulltext = PostgresFullText()
-        self.words = PostgresWords()
+        self.fulltext: FullText = PostgresFullText()
+        self.words: Words = PostgresWords()
         self.warnings: list[str] = []
         self._busy_timeout_ms = int(busy_timeout_seconds * 1000)
         try:
@@ -85,7 +89,7 @@ class PostgresDatabase:
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
         except psycopg.Error as error:
             raise CannotOpenError(
-                f"Cannot connect to PostgreSQL: {_reason(error)}. Check that the server runs and that the URL is right.",
+                f"Cannot connect to PostgreSQL: {_reason(error)}. Check the server and the URL.",
                 url=without_password(url),
             ) from error
         self._pool = ConnectionPool(
@@ -143,7 +147,7 @@ class PostgresDatabase:
         self._pool.close()
 
 
-class translating:  # noqa: N801 - reads as a verb at its call sites: `with translating():`
+class translating:
     """A block whose psycopg errors come out as Smara's."""
 
     __slots__ = ()
@@ -170,8 +174,12 @@ def translate(error: BaseException) -> DatabaseError:
     if state == "25006":
         return ReadOnlyError(f"PostgreSQL is read-only: {reason}. Connect to the primary.", reason=reason)
     if state.startswith(("08", "57P")) or not state:
-        return CannotOpenError(f"The connection to PostgreSQL is gone: {reason}. Check the server; try again.", reason=reason)
-    return DatabaseError(f"PostgreSQL refused: {reason} ({state}). This is a bug in Smara; please report it.", reason=reason)
+        return CannotOpenError(
+            f"The connection to PostgreSQL is gone: {reason}. Check the server; try again.", reason=reason
+        )
+    return DatabaseError(
+        f"PostgreSQL refused: {reason} ({state}). This is a bug in Smara; please report it.", reason=reason
+    )
 
 
 def _reason(error: BaseException) -> str:

@@ -21,8 +21,10 @@ import apsw
 from smara.core import log
 from smara.database.database import Row
 from smara.database.filesystem import network_filesystem
+from smara.database.fulltext import FullText
 from smara.database.fulltext_sqlite import SqliteFullText
 from smara.database.sqlite_errors import explain, translating
+from smara.database.words import Words
 from smara.database.words_sqlite import SqliteWords
 from smara.errors import BusyError, CannotOpenError, CorruptError
 
@@ -93,8 +95,8 @@ class SqliteDatabase:
     ) -> None:
         self.path = str(path)
         self.durability = durability
-        self.fulltext = SqliteFullText()
-        self.words = SqliteWords()
+        self.fulltext: FullText = SqliteFullText()
+        self.words: Words = SqliteWords()
         self.warnings: list[str] = []
         self._busy_timeout_ms = int(busy_timeout_seconds * 1000)
         self._vfs = vfs

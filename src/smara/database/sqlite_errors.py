@@ -18,7 +18,11 @@ _TOLD: tuple[tuple[type[apsw.Error], type[DatabaseError], str], ...] = (
     (apsw.BusyError, BusyError, "Another process held the database too long. Try again, or see `smara doctor`."),
     (apsw.LockedError, BusyError, "Another connection holds the table. Try again."),
     (apsw.FullError, DiskFullError, "The disk is full; nothing was stored. Free some room and try again."),
-    (apsw.ReadOnlyError, ReadOnlyError, "The database cannot be written. Check the permissions of the file and folder."),
+    (
+        apsw.ReadOnlyError,
+        ReadOnlyError,
+        "The database cannot be written. Check the permissions of the file and folder.",
+    ),
     (apsw.CorruptError, CorruptError, "The database is damaged. Run `smara doctor`, which says what can be saved."),
     (apsw.NotADBError, CorruptError, "This file is not a SQLite database. Choose another path with --db."),
     (apsw.CantOpenError, CannotOpenError, "The database cannot be opened. Check that the folder exists and is yours."),
@@ -28,7 +32,7 @@ _TOLD: tuple[tuple[type[apsw.Error], type[DatabaseError], str], ...] = (
 )
 
 
-class translating:  # noqa: N801 - reads as a verb at its call sites: `with translating():`
+class translating:
     """A block whose apsw errors come out as Smara's. A class, because a generator costs four times as much."""
 
     __slots__ = ("path",)

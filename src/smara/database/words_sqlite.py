@@ -59,7 +59,9 @@ class SqliteWords:
         try:
             session.run("BEGIN IMMEDIATE")
             try:
-                session.run("INSERT INTO word_trigrams (rowid, word) SELECT no, word FROM words WHERE no > ?", (indexed,))
+                session.run(
+                    "INSERT INTO word_trigrams (rowid, word) SELECT no, word FROM words WHERE no > ?", (indexed,)
+                )
                 moved = session.run(
                     "UPDATE index_state SET rows = ? WHERE name = 'word_trigrams' AND rows = ?", (last, indexed)
                 )

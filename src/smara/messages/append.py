@@ -21,6 +21,7 @@ from smara.messages.prepare import Prepared, analyze_chunks
 from smara.messages.store import MessageStore
 from smara.messages.vocabulary import Vocabulary
 
+
 class Appended(NamedTuple):
     """What an append did, in the order of what was given."""
 
@@ -117,7 +118,11 @@ class Appender:
         for start in range(0, len(ordered), 500):
             found.update(self._store.by_client_ids(session, thread_no, ordered[start : start + 500]))
         for client_id, message in found.items():
-            if not may_differ and client_id in given and message.raw_content != from_storable(given[client_id].raw_content):
+            if (
+                not may_differ
+                and client_id in given
+                and message.raw_content != from_storable(given[client_id].raw_content)
+            ):
                 raise ConflictError(
                     f"A message with client_id {client_id!r} is stored already, with another text. "
                     "Use a new client_id; nothing was changed.",
@@ -136,7 +141,9 @@ class Appender:
         rows: list[tuple[Any, ...]] = []
         index: list[IndexRow] = []
         messages: list[Message] = []
-        for seq, (no, item) in enumerate(zip(self._store.next_numbers(session, len(fresh)), fresh, strict=True), last_seq + 1):
+        for seq, (no, item) in enumerate(
+            zip(self._store.next_numbers(session, len(fresh)), fresh, strict=True), last_seq + 1
+        ):
             message_id = self._new_id()
             created_at = now_ms if item.created_at is None else item.created_at
             rows.append(
@@ -173,7 +180,8 @@ class Appender:
 def _in_given_order(
     prepared: Sequence[Prepared], stored: Sequence[Message], known: dict[str | None, Message]
 ) -> list[Message]:
-    by_client = {**known, **{message.client_id: message for message in stored if message.client_id is not None}}
+    by_client = dict(known)
+    by_client.update((message.client_id, message) for message in stored if message.client_id is not None)
     without_id = (message for message in stored if message.client_id is None)
     return [next(without_id) if item.client_id is None else by_client[item.client_id] for item in prepared]
 
@@ -190,7 +198,9 @@ def _first_of_each(prepared: Sequence[Prepared], known: dict[str | None, Message
     return fresh
 
 
-def _as_message(item: Prepared, message_id: str, thread_id: str, resource_id: str, seq: int, created_at: int) -> Message:
+def _as_message(
+    item: Prepared, message_id: str, thread_id: str, resource_id: str, seq: int, created_at: int
+) -> Message:
     import json
 
     raw = from_storable(item.raw_content)

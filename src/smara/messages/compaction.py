@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from smara.core import log
 from smara.core.clock import Clock
@@ -80,7 +81,7 @@ def folds_due(level_1: Sequence[tuple[int, int]], last_seq: int, archive_after: 
     at = 0
     while at + FOLD <= len(old):
         group = old[at : at + FOLD]
-        if all(left[1] + 1 == right[0] for left, right in zip(group, group[1:], strict=False)):
+        if all(left[1] + 1 == right[0] for left, right in pairwise(group)):
             found.append((group[0][0], group[-1][1]))
             at += FOLD
         else:
@@ -160,7 +161,9 @@ class Compactions:
         if not undone_too:
             with self._store.database.read() as session:
                 row = session.one(
-                    self._store.sql("SELECT max(end_seq) FROM compactions WHERE project_no = :project AND thread_no = ?"),
+                    self._store.sql(
+                        "SELECT max(end_seq) FROM compactions WHERE project_no = :project AND thread_no = ?"
+                    ),
                     (thread_no,),
                 )
             return range(((row[0] if row else None) or 0) + 1, last_seq + 1)
@@ -218,8 +221,8 @@ class Compactions:
         if compaction.level == 2:
             session.run(
                 self._store.sql(
-                    "UPDATE compactions SET parent_no = ? WHERE project_no = :project AND thread_no = ? AND end_seq >= ?"
-                    " AND start_seq <= ? AND parent_no IS NULL AND undone_at IS NULL AND level = 1"
+                    "UPDATE compactions SET parent_no = ? WHERE project_no = :project AND thread_no = ?"
+                    " AND end_seq >= ? AND start_seq <= ? AND parent_no IS NULL AND undone_at IS NULL AND level = 1"
                 ),
                 (no, *stretch),
             )
@@ -282,7 +285,8 @@ class Compactions:
 
     def _undo(self, session: Session, no: int) -> None:
         session.run(
-            self._store.sql("UPDATE compactions SET parent_no = NULL WHERE project_no = :project AND parent_no = ?"), (no,)
+            self._store.sql("UPDATE compactions SET parent_no = NULL WHERE project_no = :project AND parent_no = ?"),
+            (no,),
         )
         session.run(
             self._store.sql("UPDATE compactions SET undone_at = ? WHERE project_no = :project AND no = ?"),

@@ -43,7 +43,9 @@ class History:
         found: list[Shown] = []
         used = 0
         for entry in self._backwards(thread_id, before):
-            if found and ((last is not None and len(found) >= last) or (tokens is not None and used + entry.token_count > tokens)):
+            if found and (
+                (last is not None and len(found) >= last) or (tokens is not None and used + entry.token_count > tokens)
+            ):
                 break
             used += entry.token_count
             found.append(entry)

@@ -30,7 +30,7 @@ def parts_of(content: str | Sequence[Part] | Sequence[Mapping[str, Any]]) -> tup
     return tuple(part if isinstance(part, Part) else _part_from(part) for part in content)
 
 
-def _part_from(fields: Mapping[str, Any]) -> Part:
+def _part_from(fields: object) -> Part:
     if not isinstance(fields, Mapping):
         raise InvalidInputError(f"a part must be a Part or a dict, not {type(fields).__name__}.")
     known = {name: fields[name] for name in Part.__slots__ if name in fields}
@@ -119,4 +119,6 @@ def dump(value: Mapping[str, Any], what: str) -> str:
     except RecursionError:
         raise InvalidInputError(f"{what} is nested too deeply. Keep it under {_DEPTH_LIMIT} levels.") from None
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{what} cannot be written as JSON: {error}. Use texts, numbers, lists, dicts.") from None
+        raise InvalidInputError(
+            f"{what} cannot be written as JSON: {error}. Use texts, numbers, lists, dicts."
+        ) from None

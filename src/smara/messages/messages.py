@@ -19,6 +19,8 @@ from smara.messages.store import MessageStore
 from smara.messages.threads import Threads
 
 BATCH = 500
+MessageList = list[Message]
+"""``Messages.list`` hides the built-in inside the class."""
 _ALL = 2**62
 
 
@@ -65,13 +67,13 @@ class Messages:
         thread_id: str,
         messages: Iterable[NewMessage | Mapping[str, Any]],
         resource_id: str | None = None,
-    ) -> list[Message]:
+    ) -> MessageList:
         """Append many messages, in order, 500 to a transaction; each transaction happens whole or not at all.
 
         Every message is checked before its batch is written: one that is refused stores
         nothing of that batch, and the error says which.
         """
-        found: list[Message] = []
+        found: MessageList = []
         stream = iter(messages)
         thread = NewThread(thread_id, resource_id)
         while batch := list(islice(stream, BATCH)):
@@ -90,13 +92,14 @@ class Messages:
 
         With ``may_differ`` a known ``client_id`` is left as it is, whatever its text now.
         """
-        prepared: list[Prepared] = []
-        for position, value in enumerate(batch, first):
-            try:
-                prepared.append(prepare(as_new_message(value), self._counter, self._max_message_bytes))
-            except InvalidInputError as error:
-                raise InvalidInputError(f"Message {position}: {error}", position=position, **error.facts) from None
+        prepared = [self._prepare(value, position) for position, value in enumerate(batch, first)]
         return self._append(thread, prepared, may_differ, compact)
+
+    def _prepare(self, value: NewMessage | Mapping[str, Any], position: int) -> Prepared:
+        try:
+            return prepare(as_new_message(value), self._counter, self._max_message_bytes)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"Message {position}: {error}", position=position, **error.facts) from None
 
     def _append(
         self, thread: NewThread, prepared: Sequence[Prepared], may_differ: bool = False, compact: bool = True
@@ -140,7 +143,7 @@ class Messages:
 
     def list(
         self, *, thread_id: str, limit: int | None = None, after: int | None = None, before: int | None = None
-    ) -> list[Message]:
+    ) -> MessageList:
         """Messages of a thread, oldest first.
 
         With ``limit``, the newest that many; with ``after`` (a sequence number), the first
@@ -168,12 +171,12 @@ class Messages:
             yield from page
             after = page[-1].seq
 
-    def last_tokens(self, *, thread_id: str, tokens: int, before: int | None = None) -> list[Message]:
+    def last_tokens(self, *, thread_id: str, tokens: int, before: int | None = None) -> MessageList:
         """The newest messages that fit a token budget together, oldest first.
 
         The newest message is always included, whatever its size.
         """
-        found: list[Message] = []
+        found: MessageList = []
         used = 0
         while page := self.list(thread_id=thread_id, limit=100, before=before):
             for message in reversed(page):
@@ -184,7 +187,7 @@ class Messages:
             before = page[0].seq
         return found[::-1]
 
-    def around(self, message_id: str, *, before: int = 2, after: int = 2) -> list[Message]:
+    def around(self, message_id: str, *, before: int = 2, after: int = 2) -> MessageList:
         """A message with its neighbors in the thread, oldest first."""
         center = self.get(message_id)
         return self.list(
@@ -201,7 +204,9 @@ class Messages:
             thread_no = self._store.thread_no(session, require_id(thread_id, "thread_id"))
             if thread_no is None:
                 return 0
-            return self._store.seal(session, thread_no, up_to_seq if up_to_seq is not None else _ALL, self._clock.now_ms())
+            return self._store.seal(
+                session, thread_no, up_to_seq if up_to_seq is not None else _ALL, self._clock.now_ms()
+            )
 
     def extend(self, message_id: str, content: str | Sequence[Part]) -> Message:
         """Add parts to a message that is still arriving; a sealed one goes on in a new message.

@@ -138,9 +138,7 @@ def check_time(milliseconds: int | None) -> int | None:
     return milliseconds
 
 
-def pack_again(
-    parts: Sequence[Part], content: str | Sequence[Part], counter: TokenCounter, max_bytes: int
-) -> Prepared:
+def pack_again(parts: Sequence[Part], content: str | Sequence[Part], counter: TokenCounter, max_bytes: int) -> Prepared:
     """A stored message's parts with more behind them; text goes on in the last text part."""
     more = parts_of(content)
     if parts and more and parts[-1].type == more[0].type == "text":

@@ -84,7 +84,9 @@ class MessageStore:
 
     def update_thread(self, session: Session, thread_id: str, title: str | None, metadata: str, now_ms: int) -> None:
         session.run(
-            self.sql("UPDATE threads SET title = ?, metadata = ?, updated_at = ? WHERE project_no = :project AND id = ?"),
+            self.sql(
+                "UPDATE threads SET title = ?, metadata = ?, updated_at = ? WHERE project_no = :project AND id = ?"
+            ),
             (title, metadata, now_ms, thread_id),
         )
 
@@ -98,7 +100,10 @@ class MessageStore:
         if not numbers:
             return {}
         rows = session.all(
-            self.sql(f"SELECT {_THREAD_COLUMNS}, no FROM threads WHERE project_no = :project AND no IN ({marks(len(numbers))})"),
+            self.sql(
+                f"SELECT {_THREAD_COLUMNS}, no FROM threads"
+                f" WHERE project_no = :project AND no IN ({marks(len(numbers))})"
+            ),
             numbers,
         )
         return {row[10]: _thread(row) for row in rows}

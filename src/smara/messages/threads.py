@@ -114,9 +114,7 @@ class Threads:
         with self._store.database.read() as session:
             return self._store.list_threads(session, conditions, limit, offset)
 
-    def update(
-        self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
-    ) -> Thread:
+    def update(self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None) -> Thread:
         """Change the title, or merge metadata; a key given as ``None`` is taken out."""
         now = self._clock.now_ms()
         with self._store.database.write() as session:

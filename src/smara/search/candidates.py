@@ -21,7 +21,6 @@ REACH = 2
 _SCANNED = 2_000
 
 
-
 class _Record(NamedTuple):
     """Where a message stands, who said it and when, and how long it is."""
 
@@ -75,7 +74,8 @@ def fetch_pool(session: Session, store: MessageStore, rows: Sequence[int], withi
 def scan_pool(session: Session, store: MessageStore, within: Within) -> Pool:
     """The newest messages, read without the index."""
     found = session.all(
-        store.sql("SELECT no, raw_content FROM messages WHERE project_no = :project ORDER BY no DESC LIMIT ?"), (_SCANNED,)
+        store.sql("SELECT no, raw_content FROM messages WHERE project_no = :project ORDER BY no DESC LIMIT ?"),
+        (_SCANNED,),
     )
     records = _records(session, store, sorted(row[0] for row in found), within.resource_id)
     texts: dict[int, tuple[str, str]] = {}
@@ -95,7 +95,9 @@ def _is_within(record: _Record, within: Within) -> bool:
     )
 
 
-def _records(session: Session, store: MessageStore, numbers: Sequence[int], resource_id: str | None) -> dict[int, _Record]:
+def _records(
+    session: Session, store: MessageStore, numbers: Sequence[int], resource_id: str | None
+) -> dict[int, _Record]:
     """The records of messages and of those around them."""
     join, where, values = "", "", []  # type: tuple[str, str, list[object]]
     if resource_id is not None:
@@ -114,9 +116,7 @@ def _records(session: Session, store: MessageStore, numbers: Sequence[int], reso
     return found
 
 
-def _candidates(
-    rows: Iterable[int], texts: dict[int, tuple[str, str]], records: dict[int, _Record]
-) -> list[Candidate]:
+def _candidates(rows: Iterable[int], texts: dict[int, tuple[str, str]], records: dict[int, _Record]) -> list[Candidate]:
     found = []
     for row in rows:
         record, text = records.get(no_of(row)), texts.get(row)
@@ -124,7 +124,5 @@ def _candidates(
             continue  # outside the resource, or gone since it was matched
         prose, code = text
         length = (prose.count(" ") + 1 if prose else 0) + (code.count(" ") + 1 if code else 0)
-        found.append(
-            Candidate(row, record.thread_no, record.seq, record.role, record.created_at, prose, code, length)
-        )
+        found.append(Candidate(row, record.thread_no, record.seq, record.role, record.created_at, prose, code, length))
     return found

@@ -76,7 +76,9 @@ class WeighedTerms:
 
     def read(self, rows: Iterable[Candidate], settings: RankSettings) -> list[Evidence]:
         """The evidence of each row, terms in code weighing more, all weighed by who wrote it."""
-        return [self._read_row(row, settings.roles.get(row.role, 1.0), settings.code_weight) for row in rows]
+        roles = settings.roles
+        code = {role: settings.code_weight * weight for role, weight in settings.code_roles.items()}
+        return [self._read_row(row, roles.get(row.role, 1.0), code.get(row.role, 1.0)) for row in rows]
 
     def _read_row(self, row: Candidate, role_weight: float, code_weight: float) -> Evidence:
         counts: dict[int, float] = {}
@@ -87,7 +89,7 @@ class WeighedTerms:
             if bare in prose and (count := f" {prose} ".count(needle)):
                 counts[number] = count * role_weight
             if code and bare in code and (count := f" {code} ".count(needle)):
-                counts[number] = counts.get(number, 0.0) + count * role_weight * code_weight
+                counts[number] = counts.get(number, 0.0) + count * code_weight
                 in_code.append(number)
         return Evidence(row, counts, tuple(in_code))
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from smara.core.clock import Clock
 from smara.core.terms import expand
@@ -130,7 +131,7 @@ class Gather:
         capped = self._capped[:6]
         if len(capped) < 2:
             return
-        pairs = [[left, right] for left, right in zip(capped, capped[1:], strict=False)]
+        pairs = [list(pair) for pair in pairwise(capped)]
         for terms in [capped, *pairs] if len(capped) > 2 else [capped]:
             if self._clock.monotonic() > self._stop_at:
                 return

@@ -46,7 +46,9 @@ class Index:
             return
         log.warning("index.damaged", problems="; ".join(problems))
         with self._database.read() as session:
-            row = session.one("SELECT count(*) FROM (SELECT 1 FROM messages LIMIT ?) AS some", (REBUILD_AT_OPEN_LIMIT + 1,))
+            row = session.one(
+                "SELECT count(*) FROM (SELECT 1 FROM messages LIMIT ?) AS some", (REBUILD_AT_OPEN_LIMIT + 1,)
+            )
         if row is not None and row[0] > REBUILD_AT_OPEN_LIMIT:
             self._database.warnings.append(f"{problems[0]} Run `smara doctor --fix` to rebuild it; nothing is lost.")
             return
@@ -78,7 +80,9 @@ class Index:
         log.event("index.rebuilt", messages=done)
         return done
 
-    def _index(self, session: Session, page: list[tuple[int, int, int, str, str, str]], known: set[tuple[int, str]]) -> None:
+    def _index(
+        self, session: Session, page: list[tuple[int, int, int, str, str, str]], known: set[tuple[int, str]]
+    ) -> None:
         rows: list[IndexRow] = []
         sizes: dict[int, list[int]] = {}
         fresh: dict[int, dict[str, None]] = {}
@@ -86,7 +90,9 @@ class Index:
             raw = from_storable(stored)
             size = sizes.setdefault(thread_no, [0, 0])
             for chunk, terms in enumerate(analyze_chunks(raw)):
-                rows.append(IndexRow(row_of(no, chunk), terms.prose, terms.code, project_no, thread_no, resource_id, role))
+                rows.append(
+                    IndexRow(row_of(no, chunk), terms.prose, terms.code, project_no, thread_no, resource_id, role)
+                )
                 size[0] += 1
                 size[1] += terms.length
             for word in words(raw):
@@ -124,7 +130,8 @@ def _pages(session: Session) -> Iterator[list[tuple[int, int, int, str, str, str
 def _missing(session: Session) -> list[str]:
     """Messages that the index does not know, found by comparing the two tables."""
     row = session.one(
-        "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM message_index_docsize d WHERE d.id = m.no << 16)"
+        "SELECT count(*) FROM messages m"
+        " WHERE NOT EXISTS (SELECT 1 FROM message_index_docsize d WHERE d.id = m.no << 16)"
     )
     missing = int(row[0]) if row else 0
     return [f"The search index lacks {missing} messages."] if missing else []

@@ -2,7 +2,7 @@
 
 Pure functions over values, so that SQLite and PostgreSQL rank alike. The score of a
 message is BM25 over its own words and, at a discount, those of the two messages before
-and after it: an answer rarely repeats the words of its question. The score of a thread
+and after it that it lacks: an answer rarely repeats the words of its question. The score of a thread
 adds up what its messages say about each term, with less and less for repetition.
 """
 
@@ -120,8 +120,10 @@ class _Ranking:
             usual += weight * self.usual_length
             if counts is own:
                 counts = own.copy()
+            # Only words the message lacks: of equal messages in a row none may gain by standing in the middle.
             for number, count in beside.counts.items():
-                counts[number] = counts.get(number, 0.0) + weight * count
+                if number not in own:
+                    counts[number] = counts.get(number, 0.0) + weight * count
         k, penalty, worths = self.settings.saturation, self.settings.length_penalty, self.terms.worths
         held_back = k * (1 - penalty + penalty * length / usual)
         score = 0.0

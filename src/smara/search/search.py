@@ -19,7 +19,7 @@ from smara.search.candidates import Pool, fetch_pool, scan_pool
 from smara.search.gather import Gather, Gathered
 from smara.search.models import SOURCES, Answer, Hit, Neighbor, ThreadHit, Trace
 from smara.search.query import Query, analyze_query
-from smara.search.rank import RankSettings, Scored, Stats, rank_messages, rank_threads
+from smara.search.rank import RankSettings, Scored, rank_messages, rank_threads
 from smara.search.statistics import Statistics
 
 MOST_HITS = 1_000
@@ -116,7 +116,9 @@ class Search:
         if not wanted or limit < 1:
             return []
         with self._database.read(self._deadline_seconds) as session:
-            return self._database.words.starting(session, self._store.scope.project_no, wanted[:64], min(limit, MOST_HITS))
+            return self._database.words.starting(
+                session, self._store.scope.project_no, wanted[:64], min(limit, MOST_HITS)
+            )
 
     def _within(
         self, session: Session, thread_id: str | None, resource_id: str | None, role: str | Collection[str] | None,
@@ -174,7 +176,9 @@ class Search:
         messages = self._store.by_numbers(session, [no for no, _ in everything])
         is_wanted = "compacted" in wanted
         return [
-            (no, each) for no, each in everything if no in messages and (messages[no].compaction is not None) == is_wanted
+            (no, each)
+            for no, each in everything
+            if no in messages and (messages[no].compaction is not None) == is_wanted
         ][:limit]
 
     def _hits(
@@ -190,7 +194,9 @@ class Search:
             if message is None:
                 continue
             before, after = beside.get(no, ((), ()))
-            found.append(_hit(message, len(found) + 1, scored, query, _neighbors(before, messages), _neighbors(after, messages)))
+            found.append(
+                _hit(message, len(found) + 1, scored, query, _neighbors(before, messages), _neighbors(after, messages))
+            )
         return tuple(found)
 
 
@@ -235,10 +241,12 @@ def _check(query: str, limit: int, sources: Collection[str] | None) -> None:
 
 
 def _as_ms(value: int | str | datetime | None, what: str) -> int | None:
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool):
         return value
     try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)  # type: ignore[arg-type]  # a bool raises
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         return int(moment.timestamp() * 1000)
@@ -246,6 +254,3 @@ def _as_ms(value: int | str | datetime | None, what: str) -> int | None:
         raise InvalidInputError(
             f"{what} must be milliseconds, an ISO 8601 time such as 2026-03-01, or a datetime; got {value!r}."
         ) from None
-
-
-__all__ = ["Search", "Stats"]

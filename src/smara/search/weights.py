@@ -36,6 +36,11 @@ class RankSettings:
     roles: Mapping[str, float] = field(
         default_factory=lambda: {"user": 1.0, "assistant": 0.3, "tool": 0.25, "system": 0.25}
     )
+    # The same for terms in code: a name is as good in an answer as in a question, while tool output repeats names.
+    # By the story of the founding document (the schema is in the answer); the sets hold too little code to tell.
+    code_roles: Mapping[str, float] = field(
+        default_factory=lambda: {"user": 1.0, "assistant": 1.0, "tool": 0.5, "system": 0.5}
+    )
     # The same inside a thread's sum, where long answers would drown the questions. All 1.0: U -6.7, S -1.5.
     thread_roles: Mapping[str, float] = field(
         default_factory=lambda: {"user": 1.0, "assistant": 0.15, "tool": 0.1, "system": 0.1}

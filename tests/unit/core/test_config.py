@@ -31,7 +31,9 @@ def test_without_anything_the_defaults_are_in_force(tmp_path):
 
 
 def test_the_call_wins_over_the_environment_and_the_environment_over_the_file(written):
-    environment = written('resource = "file"\ntoken_model = "file"\ndurability = "normal"', SMARA_RESOURCE="env", SMARA_TOKEN_MODEL="env")
+    environment = written(
+        'resource = "file"\ntoken_model = "file"\ndurability = "normal"', SMARA_RESOURCE="env", SMARA_TOKEN_MODEL="env"
+    )
     found = load_settings(environment, resource="call")
     assert (found.resource, found.token_model, found.durability) == ("call", "env", "normal")
 

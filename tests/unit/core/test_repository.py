@@ -11,7 +11,12 @@ from smara.core.repository import Repository, find_repository
 
 
 def git(folder, *arguments):
-    identity = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+    identity = {
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b",
+    }
     done = subprocess.run(
         ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True, env={**os.environ, **identity}
     )

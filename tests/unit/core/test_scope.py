@@ -11,7 +11,9 @@ SCOPE = Scope(7, "alpha")
 
 
 def test_the_wall_is_put_into_every_place_that_names_it():
-    sql = walled(SCOPE, "SELECT 1 FROM a WHERE project_no = :project AND b IN (SELECT no FROM b WHERE project_no = :project)")
+    sql = walled(
+        SCOPE, "SELECT 1 FROM a WHERE project_no = :project AND b IN (SELECT no FROM b WHERE project_no = :project)"
+    )
     assert sql == "SELECT 1 FROM a WHERE project_no = 7 AND b IN (SELECT no FROM b WHERE project_no = 7)"
 
 
@@ -30,7 +32,9 @@ def test_printable_ids_are_given_back_as_they_are(value):
     assert require_id(value, "thread_id") == value
 
 
-@pytest.mark.parametrize("value", ["", "  ", "\n", "a\tb", "a\x00", "\ud800", "x" * (MAX_ID_LENGTH + 1), None, 7, "a\u200b"])
+@pytest.mark.parametrize(
+    "value", ["", "  ", "\n", "a\tb", "a\x00", "\ud800", "x" * (MAX_ID_LENGTH + 1), None, 7, "a\u200b"]
+)
 def test_other_ids_are_refused_with_their_name(value):
     with pytest.raises(InvalidInputError, match="thread_id") as caught:
         require_id(value, "thread_id")

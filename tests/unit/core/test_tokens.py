@@ -11,7 +11,10 @@ from smara.core.tokens import PIECE_CHARACTERS, EstimatingCounter, ExactCounter,
 EXACT = ExactCounter("o200k_base")
 
 
-@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("hello world", 2), ("hello", 1), ("The quick brown fox jumps over the lazy dog.", 10)])
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("", 0), ("hello world", 2), ("hello", 1), ("The quick brown fox jumps over the lazy dog.", 10)],
+)
 def test_o200k_counts_are_exact(text, tokens):
     assert (EXACT.count(text).tokens, EXACT.count(text).method) == (tokens, "o200k_base")
 
@@ -37,14 +40,20 @@ def test_an_estimate_for_claude_errs_on_the_safe_side():
     assert counter_for("claude").count(text).tokens > EXACT.count(text).tokens * 0.9
 
 
-@pytest.mark.parametrize("text", ["def parse(header):\n    return header.split(':')\n" * 30, "Please rotate the tokens before noon. " * 30])
+@pytest.mark.parametrize(
+    "text", ["def parse(header):\n    return header.split(':')\n" * 30, "Please rotate the tokens before noon. " * 30]
+)
 def test_an_estimate_is_within_a_third_of_the_truth_for_prose_and_code(text):
     exact = EXACT.count(text).tokens
     assert abs(EstimatingCounter().count(text).tokens - exact) < exact / 3
 
 
 def test_an_estimate_of_something_is_never_nothing():
-    assert (EstimatingCounter().count("").tokens, EstimatingCounter().count("a").tokens, round(estimate_o200k("重"))) == (0, 1, 1)
+    assert (
+        EstimatingCounter().count("").tokens,
+        EstimatingCounter().count("a").tokens,
+        round(estimate_o200k("重")),
+    ) == (0, 1, 1)
 
 
 def test_a_long_text_is_counted_in_pieces_and_says_so():

@@ -47,7 +47,9 @@ def test_no_run_is_longer_than_it_may_be(whole, after, length):
     assert all(last - first < length for first, last in runs_due(whole, after, length))
 
 
-@pytest.mark.parametrize(("last", "expected"), [(119, []), (120, [(1, 30)]), (149, [(1, 30)]), (150, [(1, 30), (31, 60)])])
+@pytest.mark.parametrize(
+    ("last", "expected"), [(119, []), (120, [(1, 30)]), (149, [(1, 30)]), (150, [(1, 30), (31, 60)])]
+)
 def test_three_summaries_are_folded_once_they_lie_ninety_back(last, expected):
     runs = [(first, first + 9) for first in range(1, 140, 10)]
     assert folds_due(runs, last, 90) == expected

@@ -25,7 +25,13 @@ PARTS = st.one_of(
     st.builds(Part, st.just("tool_result"), TEXT, name=NAMES, call_id=NAMES, is_error=st.booleans()),
     st.builds(Part, st.just("tool_call"), name=NAMES, call_id=NAMES, arguments=JSON),
     st.builds(
-        Part, st.sampled_from(["image", "file"]), TEXT, name=NAMES, media_type=NAMES, uri=NAMES, size_bytes=st.none() | st.integers(0)
+        Part,
+        st.sampled_from(["image", "file"]),
+        TEXT,
+        name=NAMES,
+        media_type=NAMES,
+        uri=NAMES,
+        size_bytes=st.none() | st.integers(0),
     ),
 )
 
@@ -72,7 +78,10 @@ def test_argument_names_that_are_no_texts_become_texts(key):
     assert list(unpack(text, layout)[0].arguments.values()) == ["value"]
 
 
-@pytest.mark.parametrize("content", [7, None, [7], ["text"], [{"type": "video"}], [{}], [{"type": "text", "text": 7}], {"type": "text"}, b"bytes"])
+@pytest.mark.parametrize(
+    "content",
+    [7, None, [7], ["text"], [{"type": "video"}], [{}], [{"type": "text", "text": 7}], {"type": "text"}, b"bytes"],
+)
 def test_what_is_no_content_is_refused(content):
     with pytest.raises(InvalidInputError):
         parts_of(content)

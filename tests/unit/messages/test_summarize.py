@@ -18,7 +18,9 @@ def summarize(*texts, level=1, role="user"):
     return OfflineSummarizer().summarize([message(text, role, seq) for seq, text in enumerate(texts, 1)], level)
 
 
-@pytest.mark.parametrize("name", ["src/auth/login.ts", "refresh_tokens", "authenticateUser", "LoginSchema", "auth.py", "validate"])
+@pytest.mark.parametrize(
+    "name", ["src/auth/login.ts", "refresh_tokens", "authenticateUser", "LoginSchema", "auth.py", "validate"]
+)
 def test_names_and_paths_are_kept_at_both_levels(name):
     text = f"please look at {name}() again" if name == "validate" else f"please look at {name} again"
     assert name in summarize(text).text
@@ -43,12 +45,15 @@ def test_code_in_a_fence_that_is_never_closed_is_kept():
 
 
 def test_each_name_and_each_line_is_kept_once():
-    found = summarize("fix parse_header\n```\nimport os\n```", "fix parse_header\n```\nimport os\n```")
-    assert (found.text.count("parse_header"), found.code.count("import os")) == (found.text.count("fix parse_header") + 1, 1)
+    found = summarize("see parse_header\n```\nimport os\n```", "see parse_header\n```\nimport os\n```")
+    assert found.text.partition("Names: ")[2] == "parse_header."
+    assert found.code == "import os"
 
 
 def test_level_2_is_shorter_than_level_1():
-    texts = [f"Please fix file_{number}.py and then tell me about module_{number}.name in detail." for number in range(30)]
+    texts = [
+        f"Please fix file_{number}.py and then tell me about module_{number}.name in detail." for number in range(30)
+    ]
     assert len(summarize(*texts, level=2).text) < len(summarize(*texts).text)
 
 
@@ -65,7 +70,10 @@ def test_it_is_labelled_with_its_method():
     assert OfflineSummarizer.method == "offline-1"
 
 
-@given(st.lists(st.text(st.characters(exclude_categories=()), max_size=60), min_size=1, max_size=4), st.sampled_from([1, 2]))
+@given(
+    st.lists(st.text(st.characters(exclude_categories=()), max_size=60), min_size=1, max_size=4),
+    st.sampled_from([1, 2]),
+)
 @settings(deadline=None)
 def test_any_run_has_a_summary_and_always_the_same(texts, level):
     assert summarize(*texts, level=level).text

@@ -87,7 +87,9 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     except click.Abort:
         _fail("interrupted", "Interrupted; what was stored stays stored.", 130, False, as_json)
     except click.ClickException as error:
-        hint = f" {error.ctx.command_path} --help shows how." if isinstance(error, click.UsageError) and error.ctx else ""
+        hint = (
+            f" {error.ctx.command_path} --help shows how." if isinstance(error, click.UsageError) and error.ctx else ""
+        )
         _fail("usage", f"{error.format_message()}{hint}", 2, False, as_json)
     except SmaraError as error:
         _fail(error.code, str(error), exit_code(error), error.is_retryable, as_json)
@@ -96,7 +98,7 @@ def run(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(0)
     except Exception as error:
         _fail(
-            "bug", f"Unexpected {type(error).__name__}: {output.redacted(str(error))}. This is a bug in Smara; please report it.",
+            "bug", f"Unexpected {type(error).__name__}: {output.redacted(str(error))}.  Please report this bug.",
             1, False, as_json,
         )  # fmt: skip
     sys.exit(0)

@@ -37,12 +37,9 @@ def common(function: F) -> Callable[..., Any]:
     @click.option("--project", metavar="NAME", help="The project; also SMARA_PROJECT.")
     @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
     @click.option("--verbose", is_flag=True, hidden=True)
-    @click.pass_context
     @wraps(function)
-    def wrapped(
-        ctx: click.Context, db: str | None, project: str | None, as_json: bool, verbose: bool, **options: Any
-    ) -> Any:
-        above = ctx.find_root().obj or {}
+    def wrapped(db: str | None, project: str | None, as_json: bool, verbose: bool, **options: Any) -> Any:
+        above = click.get_current_context().find_root().obj or {}
         if verbose or above.get("verbose"):
             _log_to_stderr()
         call = Call(db or above.get("db"), project or above.get("project"), as_json or above.get("as_json", False))

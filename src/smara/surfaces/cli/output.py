@@ -57,7 +57,9 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None, wide: int | None = None) -> None:
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None, wide: int | None = None
+) -> None:
     """A table on a terminal, tab-separated lines with a heading in a pipe. ``wide`` is the column that may grow."""
     texts = [[_cell(value) for value in row] for row in rows]
     if not is_terminal():
@@ -75,6 +77,13 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | No
     for line in texts:
         drawn.add_row(*(Text(printable(cell)) for cell in line))
     Console().print(drawn)
+
+
+def facts(rows: Sequence[tuple[str, str]]) -> None:
+    """Names and values, aligned on a terminal, tab-separated in a pipe."""
+    width = max(len(name) for name, _ in rows) + 2
+    for name, value in rows:
+        say(f"{name:<{width}}{value}" if is_terminal() else f"{name}\t{value}")
 
 
 def _cell(value: Any) -> str:

@@ -37,6 +37,9 @@ def command(call: Call, thread_id: str | None, keep: int, when_due: bool, undo: 
         output.envelope(data)
         return
     output.say(f"{done.messages_compacted} messages compacted, {done.messages_whole} left whole.")
-    rows = [(each.id, each.level, f"{each.start_seq}–{each.end_seq}", output.short(each.summary, 160)) for each in done.compactions]
+    rows = [
+        (each.id, each.level, f"{each.start_seq}–{each.end_seq}", output.short(each.summary, 160))
+        for each in done.compactions
+    ]
     if rows:
         output.table(("compaction", "level", "messages", "summary"), rows, wide=3)

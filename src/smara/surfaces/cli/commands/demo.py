@@ -28,12 +28,13 @@ export const LoginSchema = z.object({
 
 `authenticateUser(email, password)` in `src/auth/index.ts` parses its input with it."""
 
+_KEY = "x7Kd93LmQp" * 3 + "a1B2c3."
 _FIRST_SESSION = (
-    ("user", "Implement the login with Zod. Passwords have at least 12 characters, and there is an optional one-time code."),
+    ("user", "Implement the login with Zod. Passwords have at least 12 characters; a one-time code is optional."),
     ("assistant", _SCHEMA),
     ("tool", "$ npm test -- auth\n42 passing (3s)"),
-    ("assistant", "All 42 tests pass. The refresh tokens live in the table refresh_tokens; POST /api/auth/login issues them."),
-    ("user", "Good. Use HTTP-only cookies for the tokens, never localStorage. And the key for staging is ghp_" + "x7Kd93LmQp" * 3 + "a1B2c3."),
+    ("assistant", "All 42 tests pass. Refresh tokens live in the table refresh_tokens; POST /api/auth/login gives one."),
+    ("user", "Good. Use HTTP-only cookies for the tokens, never localStorage. The staging key is ghp_" + _KEY),
 )  # fmt: skip
 
 _SMALL_TALK = (
@@ -79,7 +80,9 @@ def _tell(memory: Memory, clock: FakeClock, pause: float, quiet: bool) -> dict[s
     for day in range(21):
         for number, words in enumerate(_SMALL_TALK):
             memory.messages.add(thread_id=f"day-{day}", role="user", content=words)
-            memory.messages.add(thread_id=f"day-{day}", role="assistant", content=f"Done: {words} (change {day * 8 + number})")
+            memory.messages.add(
+                thread_id=f"day-{day}", role="assistant", content=f"Done: {words} (change {day * 8 + number})"
+            )
         clock.advance(_THREE_WEEKS / 21)
     memory.compactions.compact("login-feature")
     totals = memory.threads.totals()
@@ -117,7 +120,11 @@ class _Teller:
             time.sleep(self._pause * wait)
 
     def heading(self, text: str) -> None:
-        self._say("\n" + click.style(f"━━ {text} ", bold=True, fg="cyan") + click.style("━" * max(4, 66 - len(text)), fg="cyan"))
+        self._say(
+            "\n"
+            + click.style(f"━━ {text} ", bold=True, fg="cyan")
+            + click.style("━" * max(4, 66 - len(text)), fg="cyan")
+        )
 
     def note(self, text: str) -> None:
         self._say(f"\n  {text}")
@@ -130,7 +137,9 @@ class _Teller:
 
     def asked(self, query: str, what: str, elapsed: float, snippet: str) -> None:
         self._say(
-            click.style(f"\n  smara search {query!r}", bold=True) + click.style(f"   {what} · {elapsed:.1f} ms", dim=True), 0.3
+            click.style(f"\n  smara search {query!r}", bold=True)
+            + click.style(f"   {what} · {elapsed:.1f} ms", dim=True),
+            0.3,
         )
         self._say("    " + output.short(snippet, 110))
 

@@ -21,12 +21,15 @@ def command(call: Call, fix: bool) -> None:
     problems = sum(finding.level == "problem" for finding in findings)
     if call.as_json:
         data = [
-            {"check": f.check, "level": f.level, "text": f.text, "advice": f.advice, "isFixed": f.is_fixed} for f in findings
+            {"check": f.check, "level": f.level, "text": f.text, "advice": f.advice, "isFixed": f.is_fixed}
+            for f in findings
         ]
         output.envelope({"findings": data, "problems": problems})
     else:
         for finding in findings:
-            output.say(f"{_MARKS[finding.level]} {finding.check}: {finding.text}{' (fixed)' if finding.is_fixed else ''}")
+            output.say(
+                f"{_MARKS[finding.level]} {finding.check}: {finding.text}{' (fixed)' if finding.is_fixed else ''}"
+            )
             if finding.level != "ok" and finding.advice:
                 output.say(f"    → {finding.advice}")
         output.say()

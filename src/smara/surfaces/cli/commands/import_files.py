@@ -15,7 +15,9 @@ from smara.surfaces.cli.progress import bar
 
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
-@click.option("--format", type=click.Choice(["claude-code", "jsonl"]), help="The format; without it, what each looks like.")
+@click.option(
+    "--format", type=click.Choice(["claude-code", "jsonl"]), help="The format; without it, what each looks like."
+)
 @click.option("--resource", metavar="ID", help="Who the threads belong to, where the file does not say.")
 @common
 def command(call: Call, files: tuple[str, ...], format: Any, resource: str | None) -> None:
@@ -31,7 +33,9 @@ def command(call: Call, files: tuple[str, ...], format: Any, resource: str | Non
                 reports.append(importer.import_file(path, progress, format))
         warnings = memory.warnings
     if call.as_json:
-        output.envelope({"files": [_report_json(each) for each in reports], "stored": sum(r.stored for r in reports)}, warnings)
+        output.envelope(
+            {"files": [_report_json(each) for each in reports], "stored": sum(r.stored for r in reports)}, warnings
+        )
         return
     output.warn(warnings)
     rows = [

@@ -27,7 +27,13 @@ def command() -> None:
 @click.option("--task", "task_id", metavar="ID")
 @common
 def add(
-    call: Call, thread_id: str, role: Role, content: str, resource: str | None, client_id: str | None, task_id: str | None
+    call: Call,
+    thread_id: str,
+    role: Role,
+    content: str,
+    resource: str | None,
+    client_id: str | None,
+    task_id: str | None,
 ) -> None:
     """Append one message; the thread is made on first use."""
     text = _standard_input() if content == "-" else content
@@ -88,7 +94,10 @@ def show(call: Call, message_id: str, around: int) -> None:
         output.envelope([output.message_json(each) for each in shown] if around else output.message_json(message))
         return
     for each in shown:
-        output.say(f"— {each.role} · {each.thread_id}:{each.seq} · {output.moment(each.created_at)} · {each.token_count} tokens")
+        output.say(
+            f"— {each.role} · {each.thread_id}:{each.seq} · {output.moment(each.created_at)}"
+            f" · {each.token_count} tokens"
+        )
         output.say(each.raw_content)
         output.say()
 

@@ -91,7 +91,10 @@ def _lit(text: str, hit: Hit) -> str:
 
     found, at = [], 0
     for start, end in spans(text, hit.terms):
-        found += [output.printable(text[at:start]), click.style(output.printable(text[start:end]), fg="yellow", bold=True)]
+        found += [
+            output.printable(text[at:start]),
+            click.style(output.printable(text[start:end]), fg="yellow", bold=True),
+        ]
         at = end
     return "".join([*found, output.printable(text[at:])])
 
@@ -109,5 +112,8 @@ def _show_threads(call: Call, found: list[Any]) -> None:
         ]  # fmt: skip
         output.envelope({"results": data, "totalHits": len(data)})
         return
-    rows = [(each.rank, f"{each.score:.2f}", each.thread_id, output.short(each.title or "", 50), "; ".join(each.why)) for each in found]
+    rows = [
+        (each.rank, f"{each.score:.2f}", each.thread_id, output.short(each.title or "", 50), "; ".join(each.why))
+        for each in found
+    ]
     output.table(("rank", "score", "thread", "title", "why"), rows, wide=4)

@@ -33,4 +33,4 @@ def command(call: Call) -> None:
     ]
     if store.get("walBytes"):
         rows.append(("write-ahead log", output.size(store["walBytes"])))
-    output.table(("", ""), rows, wide=1) if output.is_terminal() else [output.say(f"{k}\t{v}") for k, v in rows]
+    output.facts(rows)

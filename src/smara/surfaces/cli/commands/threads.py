@@ -31,7 +31,13 @@ def list_threads(call: Call, resource: str | None, kind: str | None, limit: int)
         output.say("No threads yet. `smara import FILE` or `smara messages add` makes the first.")
         return
     rows = [
-        (thread.id, thread.kind, thread.message_count, output.moment(thread.updated_at), output.short(thread.title or "", 60))
+        (
+            thread.id,
+            thread.kind,
+            thread.message_count,
+            output.moment(thread.updated_at),
+            output.short(thread.title or "", 60),
+        )
         for thread in threads
     ]
     output.table(("thread", "kind", "messages", "last used", "title"), rows, wide=4)
@@ -51,13 +57,13 @@ def show(call: Call, thread_id: str) -> None:
         output.envelope(data, warnings)
         return
     output.warn(warnings)
-    for name, value in (
+    output.facts([
         ("thread", thread.id), ("title", thread.title or ""), ("kind", thread.kind), ("resource", thread.resource_id),
-        ("parent", thread.parent_id or ""), ("messages", f"{thread.message_count:,}"), ("tokens", f"{thread.token_count:,}"),
+        ("parent", thread.parent_id or ""), ("messages", f"{thread.message_count:,}"),
+        ("tokens", f"{thread.token_count:,}"),
         ("created", output.moment(thread.created_at)), ("last used", output.moment(thread.updated_at)),
         ("compactions", str(sum(each.undone_at is None for each in compactions))),
-    ):  # fmt: skip
-        output.say(f"{name:<12} {value}")
+    ])  # fmt: skip
 
 
 @command.command("update")

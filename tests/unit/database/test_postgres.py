@@ -1,0 +1,91 @@
+"""PostgreSQL: the URL, the schema, and errors that say what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from smara.database.postgres import PostgresDatabase, rewritten, split_schema, without_password
+from smara.errors import CannotOpenError, DatabaseError, InvalidInputError
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("postgresql://localhost/app", ("postgresql://localhost/app", "smara")),
+        ("postgresql://localhost/app?schema=agents", ("postgresql://localhost/app", "agents")),
+        ("postgresql:///app?host=/tmp&schema=a_1", ("postgresql:///app?host=%2Ftmp", "a_1")),
+    ],
+)
+def test_the_schema_is_taken_out_of_the_url(url, expected):
+    assert split_schema(url) == expected
+
+
+@pytest.mark.parametrize("schema", ["a-b", "A", "1a", "a;drop", 'a"b', "", "x" * 64])
+def test_a_schema_that_is_no_name_is_refused(schema):
+    with pytest.raises(InvalidInputError, match="schema"):
+        split_schema(f"postgresql://localhost/app?schema={schema}")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://ann:secret@host/db", "postgresql://ann:***@host/db"),
+        ("postgresql://ann@host/db", "postgresql://ann@host/db"),
+        ("postgresql://ann:p@ss:w@host/db", "postgresql://ann:***@host/db"),
+        ("postgresql://host/db?user=ann&password=secret", "postgresql://host/db?user=ann&password=***"),
+    ],
+)
+def test_a_password_is_never_shown(url, shown):
+    assert without_password(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT ?", "SELECT %s"),
+        ("SELECT '%', ?", "SELECT '%%', %s"),
+        ("SELECT 1", "SELECT 1"),
+        ("SELECT '100%'", "SELECT '100%'"),
+    ],
+)
+def test_question_marks_become_what_psycopg_reads(sql, expected):
+    assert rewritten(sql) == expected
+
+
+def test_a_server_that_is_not_there_is_told_without_the_password(tmp_path):
+    with pytest.raises(CannotOpenError, match="Check the server") as caught:
+        PostgresDatabase(f"postgresql://ann:s3cret@/db?host={tmp_path}")
+    assert "s3cret" not in str(caught.value) + repr(caught.value.facts)
+
+
+@pytest.mark.postgres
+def test_everything_lives_in_a_schema_of_its_own(postgres_url):
+    import psycopg
+
+    import smara
+
+    with smara.open(postgres_url) as memory, psycopg.connect(memory.database.conninfo, autocommit=True) as connection:
+        tables = connection.execute(
+            "SELECT count(*) FROM pg_tables WHERE schemaname = %s", (memory.database.schema,)
+        ).fetchone()
+        public = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
+    assert tables[0] >= 6
+    assert public == (0,)
+
+
+@pytest.mark.postgres
+def test_two_schemas_of_one_server_do_not_see_each_other(postgres_url):
+    import smara
+    from tests.postgres import fresh_schema
+
+    with fresh_schema() as other_url, smara.open(postgres_url) as one, smara.open(other_url) as other:
+        one.messages.add(thread_id="t", role="user", content="the walrus")
+        assert list(other.search("walrus")) == []
+
+
+@pytest.mark.postgres
+def test_a_closed_database_says_so(postgres_url):
+    database = PostgresDatabase(postgres_url)
+    database.close()
+    with pytest.raises(DatabaseError), database.read():
+        pass
