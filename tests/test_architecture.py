@@ -145,8 +145,10 @@ def test_nothing_is_printed_but_at_a_door():
 # Names whose value is put into SQL, and why that is safe. Values given by callers are always bound.
 _SAFE_IN_SQL = {
     "marks": "question marks", "joined": "conditions made of constants", "where": "conditions made of constants",
-    "condition": "a constant", "conditions": "made of constants", "column": "a constant", "schema": "matched against [a-z0-9_]",
-    "number": "a migration's number", "suffix": "one of five constants", "name": "a constant", "DESC": "a constant", "ASC": "a constant",
+    "condition": "a constant", "conditions": "made of constants", "column": "a constant",
+    "schema": "matched against [a-z0-9_]",
+    "number": "a migration's number", "suffix": "one of five constants",
+    "name": "a constant", "DESC": "a constant", "ASC": "a constant",
 }  # fmt: skip
 _SESSION_METHODS = {"run", "run_many", "all", "one", "execute", "executemany"}
 
@@ -218,7 +220,8 @@ def test_every_module_says_what_it_is_for():
 @pytest.mark.parametrize(
     ("importer", "imported", "allowed"),
     [
-        ("messages", "database", True), ("database", "messages", False), ("messages", "tasks", False), ("search", "messages", True),
+        ("messages", "database", True), ("database", "messages", False), ("messages", "tasks", False),
+        ("search", "messages", True),
         ("core", "errors", True), ("secrets", "models", False), ("memory", "search", True), ("search", "memory", False),
         ("surfaces", "adapters", False), ("aio", "memory", True),
     ],

@@ -58,7 +58,10 @@ def test_importing_smara_loads_nothing_heavy():
 
 
 def test_opening_a_sqlite_store_loads_neither_the_command_line_nor_postgresql(tmp_path):
-    code = f"import sys, smara; smara.open({str(tmp_path / 's.db')!r}).close(); print([n for n in ('psycopg', 'click', 'rich', 'asyncio') if n in sys.modules])"
+    heavy = ("psycopg", "click", "rich", "asyncio")
+    code = f"""import sys, smara
+smara.open({str(tmp_path / "s.db")!r}).close()
+print([name for name in {heavy!r} if name in sys.modules])"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

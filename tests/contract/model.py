@@ -154,7 +154,7 @@ class Threads:
                 title=clean_title(title) if title is not None else found.title,
                 updated_at=self._clock.now_ms(),
                 metadata={key: value for key, value in merged.items() if value is not None},
-            )  # fmt: skip
+            )
         )
 
     def _set(self, thread: Thread) -> Thread:

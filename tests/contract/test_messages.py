@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,8 +24,8 @@ EVERY_PART = [
 ]
 ODD_TEXTS = [
     "", " ", "\n\n\n", "\t tab", "nul\x00inside", "lone \ud800 surrogate \udfff", "\ufdd0 and \ufdd00000", "e\u0301 é",
-    "重跑测试", "👩‍👩‍👧‍👦 🏳️‍🌈", "\u202e right to left", "\ufeffbom", "'; DROP TABLE messages; --", "%s ? :project $1", "a\r\nb\rc",
-    "\u2028line\u2029", "spam " * 20_000,
+    "重跑测试", "👩‍👩‍👧‍👦 🏳️‍🌈", "\u202e right to left", "\ufeffbom", "'; DROP TABLE messages; --", "%s ? :project $1",
+    "a\r\nb\rc",     "\u2028line\u2029", "spam " * 20_000,
 ]  # fmt: skip
 
 
@@ -60,10 +62,8 @@ def test_an_id_that_no_message_can_have_is_told_so_and_nothing_worse(memory, say
             memory.compactions.undo,
             memory.threads.find,
         ):
-            try:
+            with suppress(UsageError):
                 assert read(odd) is None
-            except UsageError as error:
-                assert str(error)
 
 
 def test_each_role_is_kept(memory, say):
@@ -289,7 +289,7 @@ def test_add_many_of_nothing_makes_no_thread(memory):
 
 def test_add_many_with_one_bad_message_stores_none_and_says_which(memory):
     given = [{"role": "user", "content": "fine"}, {"role": "robot", "content": "not fine"}]
-    with pytest.raises(InvalidInputError, match="Message 1.*robot"):
+    with pytest.raises(InvalidInputError, match=r"Message 1.*robot"):
         memory.messages.add_many(thread_id="t", messages=given)
     assert memory.messages.list(thread_id="t") == []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from smara.errors import NotFoundError
@@ -52,7 +54,8 @@ def projects(open_again):
     seen = {}
     for name, memory in memories.items():
         added = memory.messages.add(
-            thread_id=f"thread of {name}", role="user", content=f"the walrus of {name} has refresh_tokens", resource_id=f"r-{name}",
+            thread_id=f"thread of {name}", role="user", content=f"the walrus of {name} has refresh_tokens",
+            resource_id=f"r-{name}",
             task_id="T1",
         )  # fmt: skip
         memory.compactions.compact(added.thread_id)
@@ -78,9 +81,7 @@ def test_every_read_by_an_id_of_another_project_is_empty(projects):
         path for path in READS if path.startswith(("messages", "history", "compactions", "threads.find", "search in"))
     ]
     answers = {
-        (path, here): READS[path](memories[here], seen[there])
-        for path in by_id
-        for here, there in zip(PROJECTS, PROJECTS[1:], strict=False)
+        (path, here): READS[path](memories[here], seen[there]) for path in by_id for here, there in pairwise(PROJECTS)
     }
     assert {key: value for key, value in answers.items() if value} == {}
 

@@ -174,9 +174,12 @@ def readable(memory: Any) -> dict[str, Any]:
     seen: dict[str, Any] = {"threads": memory.threads.list(), "lease": memory.leases.find("job")}
     for thread in seen["threads"]:
         seen[thread.id] = (
-            memory.messages.list(thread_id=thread.id), memory.history.window(thread.id), memory.compactions.list(thread.id),
-            memory.messages.last_tokens(thread_id=thread.id, tokens=30), memory.history.window(thread.id, last=3, tokens=200),
-        )  # fmt: skip
+            memory.messages.list(thread_id=thread.id),
+            memory.messages.last_tokens(thread_id=thread.id, tokens=30),
+            memory.history.window(thread.id),
+            memory.history.window(thread.id, last=3, tokens=200),
+            memory.compactions.list(thread.id),
+        )
     for query in QUERIES:
         seen[query] = {(hit.id, hit.source, hit.content) for hit in memory.search(query, limit=1_000)}
     return seen
@@ -195,7 +198,7 @@ def compare(kind: str, examples: int, steps: int) -> None:
             phases=tuple(Phase) if LARGE else (Phase.explicit, Phase.generate),
             report_multiple_bugs=LARGE,
             database=None,
-        ),  # fmt: skip
+        ),
     )
 
 

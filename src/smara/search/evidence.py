@@ -16,7 +16,7 @@ from smara.search.weights import RankSettings
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One indexed row that matches, or stands beside one that does. Times are milliseconds since the epoch."""
+    """One indexed row that matches. Times are milliseconds since the epoch."""
 
     no: int
     thread_no: int
@@ -126,13 +126,12 @@ def rarity(frequency: int, total: int) -> float:
 Context = dict[tuple[int, int], Evidence]
 
 
-def by_place(*groups: list[Evidence]) -> Context:
+def by_place(found: list[Evidence]) -> Context:
     """Each message by thread and place. Of a message in several pieces, the piece that says most."""
     context: Context = {}
-    for group in groups:
-        for each in group:
-            place = (each.row.thread_no, each.row.seq)
-            known = context.get(place)
-            if known is None or (len(each.counts), -each.row.no) > (len(known.counts), -known.row.no):
-                context[place] = each
+    for each in found:
+        place = (each.row.thread_no, each.row.seq)
+        known = context.get(place)
+        if known is None or (len(each.counts), -each.row.no) > (len(known.counts), -known.row.no):
+            context[place] = each
     return context

@@ -9,7 +9,7 @@ adds up what its messages say about each term, with less and less for repetition
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from smara.search.evidence import Candidate, Evidence, Stats, WeighedTerms, by_place
@@ -20,6 +20,9 @@ from smara.search.weights import DEFAULT, RankSettings
 __all__ = ["DEFAULT", "Candidate", "RankSettings", "Scored", "Stats", "rank_messages", "rank_threads"]
 
 _DAY_MS = 86_400_000
+
+Lengths = Mapping[tuple[int, int], int]
+"""Thread and place of a message → how many terms it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Scored:
 def rank_messages(
     query: Query,
     candidates: Sequence[Candidate],
-    neighbors: Iterable[Candidate],
+    lengths: Lengths,
     stats: Stats,
     now_ms: int,
     settings: RankSettings = DEFAULT,
@@ -42,10 +45,10 @@ def rank_messages(
 ) -> list[Scored]:
     """The candidates in order, best first.
 
-    Candidates lend their words to each other; neighbors are further rows that only lend. Where
-    every match is a candidate, neighbors change little but cost as much as candidates do.
+    Candidates lend their words to each other. ``lengths`` are those of the messages around
+    them that hold no word of the query: short answers around a match keep it close to its context.
     """
-    ranking = _Ranking(query, candidates, neighbors, stats, now_ms, settings)
+    ranking = _Ranking(query, candidates, lengths, stats, now_ms, settings)
     rated = [(score, each) for each in ranking.found if (score := ranking.rate(each)) > 0]
     return [Scored(each.row.no, score, why) for score, each, why in ranking.answer(rated, limit)]
 
@@ -53,14 +56,14 @@ def rank_messages(
 def rank_threads(
     query: Query,
     candidates: Sequence[Candidate],
-    neighbors: Iterable[Candidate],
+    lengths: Lengths,
     stats: Stats,
     now_ms: int,
     settings: RankSettings = DEFAULT,
     limit: int | None = None,
 ) -> list[Scored]:
     """The threads of the candidates in order, best first; the reasons are those of their best messages."""
-    ranking = _Ranking(query, candidates, neighbors, stats, now_ms, settings)
+    ranking = _Ranking(query, candidates, lengths, stats, now_ms, settings)
     threads: dict[int, list[_Rated]] = {}
     for each in ranking.found:
         score = ranking.rate(each)
@@ -90,7 +93,7 @@ class _Ranking:
         self,
         query: Query,
         candidates: Sequence[Candidate],
-        neighbors: Iterable[Candidate],
+        lengths: Lengths,
         stats: Stats,
         now_ms: int,
         settings: RankSettings,
@@ -100,7 +103,8 @@ class _Ranking:
         self.now_ms = now_ms
         self.terms = WeighedTerms(query, stats, settings)
         self.found = self.terms.read(candidates, settings)
-        self.context = by_place(self.found, self.terms.read(neighbors, settings))
+        self.context = by_place(self.found)
+        self.lengths = lengths
         near, far = settings.near_weight, settings.far_weight
         self.places = ((near, -1), (near, 1), (far, -2), (far, 2))
         self.usual_length = max(stats.average_length, 1.0)
@@ -110,11 +114,15 @@ class _Ranking:
         counts, row = each.counts, each.row
         if not counts:
             return 0.0
-        own, thread_no, seq, context = counts, row.thread_no, row.seq, self.context
+        own, thread_no, seq, context, lengths = counts, row.thread_no, row.seq, self.context, self.lengths
         length, usual = float(row.length), self.usual_length
         for weight, step in self.places:
-            beside = context.get((thread_no, seq + step))
+            place = (thread_no, seq + step)
+            beside = context.get(place)
             if beside is None:
+                if (silent := lengths.get(place)) is not None:
+                    length += weight * silent
+                    usual += weight * self.usual_length
                 continue
             length += weight * beside.row.length
             usual += weight * self.usual_length

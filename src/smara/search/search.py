@@ -70,7 +70,7 @@ class Search:
             analyzed, gathered, pool, warnings = self._pool(session, analyzed, within, limit, stop_at)
             stats = self._statistics.of(session, gathered.frequencies)
             scored = rank_messages(
-                analyzed, pool.candidates, pool.neighbors, stats, self._clock.now_ms(), self._rank_settings,
+                analyzed, pool.candidates, pool.lengths, stats, self._clock.now_ms(), self._rank_settings,
                 None if sources else limit * _PIECES,
             )  # fmt: skip
             best = self._best(session, scored, limit, sources)
@@ -101,7 +101,7 @@ class Search:
             analyzed, gathered, pool, _ = self._pool(session, analyzed, within, limit, stop_at)
             stats = self._statistics.of(session, gathered.frequencies)
             scored = rank_threads(
-                analyzed, pool.candidates, pool.neighbors, stats, self._clock.now_ms(), self._rank_settings, limit
+                analyzed, pool.candidates, pool.lengths, stats, self._clock.now_ms(), self._rank_settings, limit
             )
             threads = self._store.threads_by_numbers(session, [each.no for each in scored])
         return [
@@ -159,7 +159,7 @@ class Search:
             gathered.is_complete = False
         except DeadlineError:
             warnings.append("The search ran out of time. Ask for something more specific.")
-            pool = Pool([], [], {})
+            pool = Pool([])
             gathered.is_complete = False
         if gathered.added_terms:
             query = replace(query, terms=(*query.terms, *gathered.added_terms))

@@ -54,7 +54,8 @@ def test_a_path_may_be_given_as_a_path(tmp_path):
 @pytest.mark.parametrize(
     ("environment", "told"),
     [
-        ({"SMARA_DURABILITY": "maybe"}, "full, normal"), ({"SMARA_COMPACT_EVERY_MESSAGES": "often"}, "SMARA_COMPACT_EVERY_MESSAGES"),
+        ({"SMARA_DURABILITY": "maybe"}, "full, normal"),
+        ({"SMARA_COMPACT_EVERY_MESSAGES": "often"}, "SMARA_COMPACT_EVERY_MESSAGES"),
         ({"SMARA_BUSY_TIMEOUT_SECONDS": "-1"}, "negative"), ({"SMARA_CONFIG": "/nowhere/smara.toml"}, "does not exist"),
         ({"SMARA_BUSY_TIMEOUT_SECONDS": "nan"}, "SMARA_BUSY_TIMEOUT_SECONDS"),
     ],
@@ -67,7 +68,8 @@ def test_a_wrong_value_in_the_environment_is_refused_with_its_name(tmp_path, env
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("colour = 'red'", "colour"), ("resource = 7", "resource"), ("compact_every_messages = true", "compact_every_messages"),
+        ("shade = 'red'", "shade"), ("resource = 7", "resource"),
+        ("compact_every_messages = true", "compact_every_messages"),
         ("not toml at all", "smara.toml"), ("compact_every_messages = 1.5", "int"),
     ],
 )  # fmt: skip
@@ -77,8 +79,8 @@ def test_a_wrong_file_is_refused_with_what_is_wrong(written, text, told):
 
 
 def test_an_unknown_setting_in_a_call_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="colour"):
-        load_settings(nowhere(tmp_path), colour="red")
+    with pytest.raises(ConfigError, match="shade"):
+        load_settings(nowhere(tmp_path), shade="red")
 
 
 def test_a_whole_number_serves_as_a_number_of_seconds(written):

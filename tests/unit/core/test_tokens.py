@@ -26,8 +26,10 @@ def test_special_tokens_in_a_text_are_counted_as_words_not_as_one():
 @pytest.mark.parametrize(
     ("model", "method"),
     [
-        (None, "o200k_base"), ("gpt-4o-mini", "o200k_base"), ("openai/gpt-5", "o200k_base"), ("gpt-4-turbo", "cl100k_base"),
-        ("cl100k_base", "cl100k_base"), ("text-embedding-3-small", "cl100k_base"), ("claude-sonnet-4", "estimate/claude"),
+        (None, "o200k_base"), ("gpt-4o-mini", "o200k_base"), ("openai/gpt-5", "o200k_base"),
+        ("gpt-4-turbo", "cl100k_base"),
+        ("cl100k_base", "cl100k_base"), ("text-embedding-3-small", "cl100k_base"),
+        ("claude-sonnet-4", "estimate/claude"),
         ("anthropic/claude-3-opus", "estimate/claude"), ("estimate", "estimate"), ("some-unknown-model", "estimate"),
     ],
 )  # fmt: skip

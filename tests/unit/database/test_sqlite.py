@@ -152,7 +152,8 @@ MOUNTS = """\
 @pytest.mark.parametrize(
     ("path", "kind", "is_network"),
     [
-        ("/home/ann/smara.db", "ext4", False), ("/home/ann/nfs/smara.db", "nfs4", True), ("/home/ann/nfs2/smara.db", "ext4", False),
+        ("/home/ann/smara.db", "ext4", False), ("/home/ann/nfs/smara.db", "nfs4", True),
+        ("/home/ann/nfs2/smara.db", "ext4", False),
         ("/mnt/my drive/s.db", "fuse.sshfs", True), ("/mnt/local/s.db", "fuse.mergerfs", False),
     ],
 )  # fmt: skip
