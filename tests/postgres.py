@@ -47,8 +47,8 @@ class TestRun:
 
     def end(self) -> None:
         """Let the keeper stop the server, and wait until it has."""
-        self._alive.close()
         with open(self.folder / "keeper", "w") as keeper:
+            self._alive.close()
             lock(keeper)
         shutil.rmtree(self.folder, ignore_errors=True)
         os.environ.pop(RUN_FOLDER, None)
@@ -126,6 +126,7 @@ def keep(run_folder: Path) -> None:
             if server is not None:
                 _stop(server)
             shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(run_folder, ignore_errors=True)
 
 
 def _serve(folder: Path) -> subprocess.Popen[bytes]:

@@ -94,7 +94,9 @@ def _compactions(session: Session) -> list[str]:
             "SELECT start_seq, end_seq FROM compactions WHERE parent_no = ? ORDER BY start_seq", (no,)
         )
         covered = [seq for first, last in children for seq in range(first, last + 1)]
-        if len(children) != (FOLD if level == 2 else 0) or (level == 2 and covered != list(range(start_seq, end_seq + 1))):
+        if len(children) != (FOLD if level == 2 else 0) or (
+            level == 2 and covered != list(range(start_seq, end_seq + 1))
+        ):
             found.append(f"compaction {no} of level {level} has the children {children}")
     orphans = session.one(
         "SELECT count(*) FROM compactions c WHERE c.parent_no IS NOT NULL AND NOT EXISTS"

@@ -53,7 +53,9 @@ def test_backup_under_load_is_a_consistent_beginning(
             stored = set(recount.contents(memory))
             assert set(acknowledged) | set(before) <= stored, "what was acknowledged before the backup began"
             for thread in memory.threads.list():
-                assert [m.seq for m in memory.messages.list(thread_id=thread.id)] == list(range(1, thread.message_count + 1))
+                assert [m.seq for m in memory.messages.list(thread_id=thread.id)] == list(
+                    range(1, thread.message_count + 1)
+                )
             assert all(text == text_of(each) for each, text in recount.contents(memory).items())
             memory.messages.add(thread_id="t0", role="user", content="the copy can be used")
         acknowledged += before + after

@@ -52,7 +52,10 @@ def rebuild(memory: smara.Memory, name: str) -> list[str]:
 @pytest.fixture
 def faulty(tmp_path: Path) -> Iterator[tuple[smara.Memory, Faults]]:
     """A memory on a disk that can be made to fail, with some messages in it."""
-    with vfs.failing("faulty") as faults, smara.open(tmp_path / "store.db", vfs="faulty", compact_every_messages=0) as memory:
+    with (
+        vfs.failing("faulty") as faults,
+        smara.open(tmp_path / "store.db", vfs="faulty", compact_every_messages=0) as memory,
+    ):
         for number in range(4):
             add_many(memory, f"base{number}")
         yield memory, faults

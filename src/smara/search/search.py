@@ -16,7 +16,7 @@ from smara.errors import CorruptError, DeadlineError, InvalidInputError
 from smara.messages.models import ROLES, Message
 from smara.messages.store import MessageStore
 from smara.search.candidates import Pool, fetch_pool, scan_pool
-from smara.search.gather import Gather, Gathered
+from smara.search.gather import CANDIDATES, THREAD_CANDIDATES, Gather, Gathered
 from smara.search.models import SOURCES, Answer, Hit, Neighbor, ThreadHit, Trace
 from smara.search.query import Query, analyze_query
 from smara.search.rank import RankSettings, Scored, rank_messages, rank_threads
@@ -67,7 +67,7 @@ class Search:
             within = self._within(session, thread_id, resource_id, role, since, until, task_id)
             if within is None or not analyzed.terms:
                 return Answer((), 0, Trace(len(analyzed.terms), 0, 0))
-            analyzed, gathered, pool, warnings = self._pool(session, analyzed, within, limit, stop_at)
+            analyzed, gathered, pool, warnings = self._pool(session, analyzed, within, limit, CANDIDATES, stop_at)
             stats = self._statistics.of(session, gathered.frequencies)
             scored = rank_messages(
                 analyzed, pool.candidates, pool.lengths, stats, self._clock.now_ms(), self._rank_settings,
@@ -98,7 +98,7 @@ class Search:
             within = self._within(session, None, resource_id, role, since, until, None)
             if within is None or not analyzed.terms:
                 return []
-            analyzed, gathered, pool, _ = self._pool(session, analyzed, within, limit, stop_at)
+            analyzed, gathered, pool, _ = self._pool(session, analyzed, within, limit, THREAD_CANDIDATES, stop_at)
             stats = self._statistics.of(session, gathered.frequencies)
             scored = rank_threads(
                 analyzed, pool.candidates, pool.lengths, stats, self._clock.now_ms(), self._rank_settings, limit
@@ -140,7 +140,7 @@ class Search:
         )  # fmt: skip
 
     def _pool(
-        self, session: Session, query: Query, within: Within, limit: int, stop_at: float
+        self, session: Session, query: Query, within: Within, limit: int, most: int, stop_at: float
     ) -> tuple[Query, Gathered, Pool, list[str]]:
         """Candidates from the index; from a scan of the newest messages when the index is damaged."""
         warnings: list[str] = []
@@ -151,7 +151,7 @@ class Search:
                 self._clock, stop_at,
             )  # fmt: skip
             gathered = gather.run(query, limit)
-            pool = fetch_pool(session, self._store, gathered.best(), within)
+            pool = fetch_pool(session, self._store, gathered.best(max(most, limit)), within)
         except CorruptError as error:
             log.warning("index.damaged", error=error.facts.get("reason"))
             warnings.append(_DAMAGED)
