@@ -140,6 +140,6 @@ def _check(name: str, value: Any, source: str) -> Any:
         raise ConfigError(f"{source}: {name} must be {kind.__name__}, not {type(value).__name__}.")
     if name in _CHOICES and value not in _CHOICES[name]:
         raise ConfigError(f"{source}: {name} must be one of {', '.join(_CHOICES[name])}, not {value!r}.")
-    if isinstance(value, int | float) and value < 0:
-        raise ConfigError(f"{source}: {name} must not be negative.")
+    if isinstance(value, int | float) and not 0 <= value < float("inf"):
+        raise ConfigError(f"{source}: {name} must not be negative or endless; got {value}.")
     return value

@@ -66,9 +66,6 @@ def test_many_processes_append_to_the_same_threads_on_postgres(postgres_url: str
 
 
 @pytest.mark.postgres
-@pytest.mark.xfail(
-    strict=True, reason="to_regclass answers from a cache that waiting for the advisory lock does not renew"
-)
 def test_second_of_two_that_migrate_postgres_at_once_finds_everything_done(postgres_url: str) -> None:
     """1. One holds the lock. 2. The other saw an empty schema and waits. 3. The first is done; so is the second."""
     first, second = PostgresDatabase(postgres_url), PostgresDatabase(postgres_url)
@@ -95,7 +92,6 @@ def test_second_of_two_that_migrate_postgres_at_once_finds_everything_done(postg
 
 
 @pytest.mark.postgres
-@pytest.mark.xfail(strict=False, reason="the same, when it happens by chance")
 def test_many_processes_open_a_new_postgres_schema_at_once(postgres_url: str, start: Start) -> None:
     writers = [start(workers.add_some, postgres_url, f"w{number}", 5) for number in range(4)]
     assert [writer.rest() for writer in writers] == [[READY, ("done", 5)]] * 4

@@ -25,8 +25,8 @@ NAMES = [
 ]
 PATHS = [f"src/{name}/{name}.py" for name in ("store", "search", "cli", "parser")]
 SYNTAX = r"""
-AND OR NOT NEAR NEAR/3 NEAR(a,5) prose: code: scope: {prose code}: ^ * + - " ' '' "" ( ) [ ] { } : ; -- /* */ \ % _ $1 ? :x
-@x & | ! <-> :* ` ~ ^p1 ^t1 ^ruser rank
+AND OR NOT NEAR NEAR/3 NEAR(a,5) prose: code: scope: {prose code}: ^ * + - " ' '' "" ( ) [ ] { } : ; -- /* */ \ % _ $1 ?
+:x @x & | ! <-> :* ` ~ ^p1 ^t1 ^ruser rank
 """
 OPERATORS = SYNTAX.split()
 SQL = [
@@ -213,16 +213,18 @@ def test_search_that_is_out_of_time_answers_and_does_not_raise_on_postgres(postg
     with smara.open(postgres_url) as memory:
         fill(memory, 1_000)
         # Somebody holds the table: every look into the index now runs into the deadline.
-        with memory.database.write() as session:
+        with (
+            smara.open(postgres_url, search_deadline_seconds=0.05) as late,
+            memory.database.write() as session,
+        ):
             session.run("LOCK TABLE message_index IN ACCESS EXCLUSIVE MODE")
-            with smara.open(postgres_url, search_deadline_seconds=0.05) as late:
-                answer = late.search("parser config")
+            answer = late.search("parser config")
     assert not answer.trace.is_complete
     assert answer.warnings
 
 
 @pytest.mark.parametrize("name", ["thread_id", "resource_id", "task_id"])
-@pytest.mark.parametrize("value", ["a\x00b", "x" * 100_000, "' OR 1=1", ""])
+@pytest.mark.parametrize("value", ["\ud800", "a\x00b", "x" * 100_000, "' OR 1=1", ""])
 def test_strange_filters_find_nothing_or_are_refused_by_name(store: str, name: str, value: str) -> None:
     with smara.open(store) as memory:
         memory.messages.add(thread_id="t", role="user", content="parser config")
@@ -231,9 +233,3 @@ def test_strange_filters_find_nothing_or_are_refused_by_name(store: str, name: s
         except InvalidInputError as error:
             found = [] if name in str(error) else [str(error)]
         assert found == []
-
-
-@pytest.mark.xfail(strict=True, reason="UnicodeEncodeError from the driver instead of a typed error")
-@pytest.mark.parametrize("name", ["thread_id", "task_id"])
-def test_filter_with_a_lone_surrogate_finds_nothing_or_is_refused_by_name(store: str, name: str) -> None:
-    test_strange_filters_find_nothing_or_are_refused_by_name(store, name, "\ud800")

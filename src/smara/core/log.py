@@ -22,12 +22,17 @@ def set_redactor(redact: Callable[[str], str]) -> None:
     _redact = redact
 
 
+def redacted(text: str) -> str:
+    """A text that may go into a log or onto a screen; withheld while nobody can redact."""
+    return _redact(text) if _redact is not None else "(details withheld)"
+
+
 def event(name: str, level: int = logging.INFO, **facts: Any) -> None:
     """Write one event, such as ``event("message.added", thread="t1", count=3)``."""
     if not _logger.isEnabledFor(level):
         return
     line = " ".join([name, *(f"{key}={value!s}" for key, value in facts.items())])
-    _logger.log(level, "%s", _redact(line) if _redact else line)
+    _logger.log(level, "%s", _redact(line) if _redact else name)
 
 
 def warning(name: str, **facts: Any) -> None:

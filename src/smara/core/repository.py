@@ -73,7 +73,7 @@ def _common_dir_of_worktree(marker: Path) -> str | None:
         if pointer.is_file():
             git_dir = git_dir / pointer.read_text(encoding="utf-8").strip()
         return os.path.realpath(git_dir)
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 

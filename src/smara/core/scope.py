@@ -36,6 +36,11 @@ def walled(scope: Scope, sql: str) -> str:
     return sql.replace(":project", str(int(scope.project_no)))
 
 
+def is_id(value: object) -> bool:
+    """Whether a value could be an id at all; what cannot be one is not found, whatever it is."""
+    return isinstance(value, str) and 0 < len(value) <= MAX_ID_LENGTH and value.isprintable() and _is_encodable(value)
+
+
 def require_id(value: str, what: str) -> str:
     """Check an id given by a caller; returns it.
 

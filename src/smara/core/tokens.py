@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 DEFAULT_ENCODING = "o200k_base"
@@ -95,8 +96,12 @@ def estimate_o200k(text: str) -> float:
     return max(1.0, ascii_characters / 4.2 + 0.7 * (len(text) - ascii_characters))
 
 
+@lru_cache(maxsize=32)
 def counter_for(model: str | None = None) -> TokenCounter:
-    """The best counter for a model name or an encoding name; o200k when none is given."""
+    """The best counter for a model name or an encoding name; o200k when none is given.
+
+    Counters are shared, so that their tables are loaded once in a process.
+    """
     name = (model or DEFAULT_ENCODING).lower().split("/")[-1].split(":")[-1]
     if name in ("o200k_base", "cl100k_base"):
         return ExactCounter(name)

@@ -61,7 +61,8 @@ class PostgresFullText:
 
     def problems(self, session: Session, deep: bool) -> list[str]:
         if not deep:
-            return []
+            row = session.one("SELECT EXISTS (SELECT 1 FROM messages) AND NOT EXISTS (SELECT 1 FROM message_index)")
+            return ["The search index is empty, and there are messages."] if row and row[0] else []
         row = session.one(
             "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM message_index i WHERE i.no = m.no)"
         )

@@ -67,8 +67,12 @@ def schema_version(database: Database, session: Session) -> int:
     if database.kind == "sqlite":
         row = session.one("PRAGMA user_version")
         return int(row[0]) if row else 0
-    row = session.one("SELECT to_regclass('migrations') IS NOT NULL")
-    if not row or not row[0]:
+    # Asked of the catalog itself: to_regclass may answer from before another process's commit.
+    row = session.one(
+        "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE n.nspname = current_schema() AND c.relname = 'migrations'"
+    )
+    if row is None:
         return 0
     row = session.one("SELECT coalesce(max(number), 0) FROM migrations")
     return int(row[0]) if row else 0

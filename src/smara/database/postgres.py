@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode
 
 from smara.database.database import Row
 from smara.database.fulltext import FullText
@@ -198,15 +198,21 @@ def split_schema(url: str) -> tuple[str, str]:
     >>> split_schema("postgresql://localhost/app?schema=agents&sslmode=require")
     ('postgresql://localhost/app?sslmode=require', 'agents')
     """
-    parts = urlsplit(url)
-    query = parse_qsl(parts.query, keep_blank_values=True)
-    schema = next((value for key, value in query if key == "schema"), "smara")
+    base, _, query = url.partition("?")
+    given = parse_qsl(query, keep_blank_values=True)
+    schema = next((value for key, value in given if key == "schema"), "smara")
     if not _SCHEMA.fullmatch(schema):
         raise InvalidInputError(f"{schema!r} is not a schema name. Use lower-case letters, digits and underscores.")
-    rest = urlencode([(key, value) for key, value in query if key != "schema"])
-    return urlunsplit(parts._replace(query=rest)), schema
+    rest = urlencode([(key, value) for key, value in given if key != "schema"])
+    return f"{base}?{rest}" if rest else base, schema
 
 
 def without_password(url: str) -> str:
-    """The URL as it may be shown."""
-    return re.sub(r"(://[^:/@]+):[^@]*@", r"\1:***@", url)
+    """The URL as it may be shown.
+
+    >>> without_password("postgresql://ann:p@ss@host/db?password=x&sslmode=require")
+    'postgresql://ann:***@host/db?password=***&sslmode=require'
+    """
+    base, mark, query = url.partition("?")
+    base = re.sub(r"(://[^:/@]*):[^/]*@", r"\1:***@", base)
+    return base + mark + re.sub(r"(?i)((?:ssl)?password=)[^&]*", r"\1***", query)

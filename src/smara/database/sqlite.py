@@ -110,7 +110,9 @@ class SqliteDatabase:
         self.journal_mode = self._choose_journal_mode()
         if not self._is_memory:
             _create_private_file(self.path)
+        self._is_ours = False
         self._give_back(self._connect())
+        self._is_ours = True
 
     def _choose_journal_mode(self) -> str:
         if self._is_memory:
@@ -161,7 +163,11 @@ class SqliteDatabase:
     def _configure(self, connection: apsw.Connection) -> None:
         connection.set_busy_timeout(self._busy_timeout_ms)
         application_id = connection.pragma("application_id")
-        if application_id not in (0, APPLICATION_ID):
+        is_foreign = application_id not in (0, APPLICATION_ID)
+        if application_id == 0 and not self._is_ours:
+            # Either nobody's yet, or of a program that does not sign its files.
+            is_foreign = bool(connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall())
+        if is_foreign:
             raise CannotOpenError(
                 f"{self.path} is a SQLite database of another program. Choose another path with --db or SMARA_DB.",
                 path=self.path,

@@ -107,28 +107,12 @@ class Appender:
     def _repeated(
         self, session: Session, thread_no: int, prepared: Sequence[Prepared], may_differ: bool
     ) -> dict[str | None, Message]:
-        given = {item.client_id: item for item in prepared if item.client_id is not None}
-        if not given:
-            return {}
-        known_ids = self._store.known_client_ids(session, thread_no, list(given))
-        if not known_ids:
-            return {}
+        given = list(dict.fromkeys(item.client_id for item in prepared if item.client_id is not None))
         found: dict[str | None, Message] = {}
-        ordered = sorted(known_ids)
-        for start in range(0, len(ordered), 500):
-            found.update(self._store.by_client_ids(session, thread_no, ordered[start : start + 500]))
-        for client_id, message in found.items():
-            if (
-                not may_differ
-                and client_id in given
-                and message.raw_content != from_storable(given[client_id].raw_content)
-            ):
-                raise ConflictError(
-                    f"A message with client_id {client_id!r} is stored already, with another text. "
-                    "Use a new client_id; nothing was changed.",
-                    client_id=client_id,
-                    message_id=message.id,
-                )
+        for start in range(0, len(given), 500):
+            found.update(self._store.by_client_ids(session, thread_no, given[start : start + 500]))
+        if not may_differ:
+            _refuse_other_texts(prepared, {key: message.raw_content for key, message in found.items()})
         return found
 
     def _insert(
@@ -175,6 +159,20 @@ class Appender:
         if unmet:
             self._store.database.words.add(session, self._store.scope.project_no, words(" ".join(unmet)))
         return unmet
+
+
+def _refuse_other_texts(prepared: Sequence[Prepared], known: dict[str | None, str]) -> None:
+    """One client id stands for one text, in the store and within a batch."""
+    for item in prepared:
+        if item.client_id is None:
+            continue
+        text = from_storable(item.raw_content)
+        if known.setdefault(item.client_id, text) != text:
+            raise ConflictError(
+                f"A message with client_id {item.client_id!r} is there already, with another text. "
+                "Use a new client_id; nothing was changed.",
+                client_id=item.client_id,
+            )
 
 
 def _in_given_order(

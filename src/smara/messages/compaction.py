@@ -14,7 +14,7 @@ from itertools import pairwise
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.ids import IdMaker
-from smara.core.scope import require_id
+from smara.core.scope import is_id, require_id
 from smara.core.storable import from_storable, to_storable
 from smara.database.database import Row, Session
 from smara.errors import NotFoundError
@@ -26,7 +26,7 @@ from smara.secrets import redact
 FOLD = 3
 """How many level-1 summaries one level-2 summary stands for."""
 
-_COLUMNS = "no, id, level, start_seq, end_seq, message_count, summary, code, method, created_at, undone_at"
+_COLUMNS = "no, id, level, start_seq, end_seq, message_count, summary, code, method, created_at, undone_at, parent_no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +129,12 @@ class Compactions:
     def _compact(self, thread_id: str, after_messages: int, keep: int = 0, undone_too: bool = False) -> Compacted:
         thread_no, last_seq = self._thread(thread_id)
         whole = self._whole(thread_no, last_seq, undone_too)
-        due = whole[: len(whole) - keep] if keep else whole
+        due = whole[: max(0, len(whole) - keep)] if keep else whole
         runs = runs_due(due, after_messages, self._rules.run_messages)
         made = self._attempt(thread_no, 1, runs) if runs else []
         folds: list[tuple[int, int]] = []
         if last_seq > self._rules.archive_after_messages:
-            level_1 = [stretch[1:] for stretch in self._in_force(thread_no) if stretch[0] == 1]
-            folds = folds_due(level_1, last_seq, self._rules.archive_after_messages)
+            folds = folds_due(self._foldable(thread_no), last_seq, self._rules.archive_after_messages)
         folded = self._attempt(thread_no, 2, folds) if folds else []
         compacted = sum(compaction.message_count for compaction in made)
         if made or folded:
@@ -185,6 +184,22 @@ class Compactions:
                 (thread_no,),
             )
         return [(int(row[0]), int(row[1]), int(row[2])) for row in rows]
+
+    def _foldable(self, thread_no: int) -> list[tuple[int, int]]:
+        """Level-1 summaries in force, but for those whose archive a person has undone."""
+        with self._store.database.read() as session:
+            undone = session.all(
+                self._store.sql(
+                    "SELECT start_seq, end_seq FROM compactions WHERE project_no = :project AND thread_no = ?"
+                    " AND level = 2 AND undone_at IS NOT NULL"
+                ),
+                (thread_no,),
+            )
+        return [
+            (first, last)
+            for level, first, last in self._in_force(thread_no)
+            if level == 1 and not any(row[0] <= first and last <= row[1] for row in undone)
+        ]
 
     def _attempt(self, thread_no: int, level: int, stretches: Sequence[tuple[int, int]]) -> list[Compaction]:
         """Summarize stretches and write them down together; nothing when another process was faster."""
@@ -270,8 +285,11 @@ class Compactions:
     def undo(self, compaction_id: str) -> Compaction:
         """Show the messages of a compaction as before; safe to repeat.
 
-        A level-2 compaction gives way to the level-1 summaries it was made of.
+        A level-2 compaction gives way to the level-1 summaries it was made of; undoing one of
+        those undoes the archive around it, too.
         """
+        if not is_id(compaction_id):
+            raise NotFoundError(f"There is no compaction {compaction_id!r} in this project.", id=compaction_id)
         with self._store.database.write() as session:
             row = session.one(
                 self._store.sql(f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND id = ?"),
@@ -280,6 +298,8 @@ class Compactions:
             if row is None:
                 raise NotFoundError(f"There is no compaction {compaction_id!r} in this project.", id=compaction_id)
             if row[10] is None:
+                if row[11] is not None:
+                    self._undo(session, int(row[11]))  # an archive hides it; its other summaries stay
                 self._undo(session, int(row[0]))
         return self._get(compaction_id)
 

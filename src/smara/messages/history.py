@@ -40,6 +40,8 @@ class History:
         A compacted run counts as one entry and costs its summary. The newest entry is
         always there, whatever its size. ``before`` ends the window at a sequence number.
         """
+        if last is not None and last < 1:
+            return []
         found: list[Shown] = []
         used = 0
         for entry in self._backwards(thread_id, before):

@@ -27,23 +27,33 @@ def parts_of(content: str | Sequence[Part] | Sequence[Mapping[str, Any]]) -> tup
         raise InvalidInputError(
             f"content must be a text or a list of parts, not {type(content).__name__}. Pass a string."
         )
-    return tuple(part if isinstance(part, Part) else _part_from(part) for part in content)
+    return tuple(_checked(part if isinstance(part, Part) else _part_from(part)) for part in content)
 
 
 def _part_from(fields: object) -> Part:
     if not isinstance(fields, Mapping):
         raise InvalidInputError(f"a part must be a Part or a dict, not {type(fields).__name__}.")
-    known = {name: fields[name] for name in Part.__slots__ if name in fields}
-    if known.get("type") not in PART_TYPES:
-        raise InvalidInputError(f"a part's type must be one of {', '.join(PART_TYPES)}; got {known.get('type')!r}.")
-    if not isinstance(known.get("text", ""), str):
-        raise InvalidInputError("a part's text must be a string.")
-    return Part(**known)
+    unknown = set(fields) - set(Part.__slots__)
+    if unknown:
+        raise InvalidInputError(
+            f"Unknown part field {', '.join(sorted(map(str, unknown)))}. Allowed: {', '.join(Part.__slots__)}."
+        )
+    if "type" not in fields:
+        raise InvalidInputError(f"a part needs a type, one of {', '.join(PART_TYPES)}.")
+    return Part(**fields)
+
+
+def _checked(part: Part) -> Part:
+    if part.type not in PART_TYPES:
+        raise InvalidInputError(f"a part's type must be one of {', '.join(PART_TYPES)}; got {part.type!r}.")
+    if not isinstance(part.text, str):
+        raise InvalidInputError(f"a part's text must be a string, not {type(part.text).__name__}.")
+    return part
 
 
 def pack(parts: Sequence[Part]) -> tuple[str, str | None]:
     """The text of parts, and their layout; no layout for one part of plain text."""
-    if len(parts) == 1 and parts[0].type == "text":
+    if len(parts) == 1 and parts[0] == Part("text", parts[0].text):
         return parts[0].text, None
     try:
         texts = [part.render() for part in parts]
@@ -60,6 +70,8 @@ def _entry(part: Part, text: str) -> dict[str, Any]:
         entry["is_error"] = True
     if part.type == "tool_call":
         entry["arguments"] = _argument_lengths(part.arguments)
+        if part.text:
+            entry["words"] = len(part.text)
     elif part.type in ("image", "file"):
         entry["caption"] = len(part.text)
     return entry
@@ -93,7 +105,9 @@ def _part(entry: Mapping[str, Any], piece: str) -> Part:
         words = piece[-entry["caption"] :]
     arguments = None
     if kind == "tool_call":
-        arguments = _arguments(entry["arguments"], piece.removeprefix(f"[tool: {entry.get('name', 'tool')}]")[1:])
+        if "words" in entry:
+            piece, words = piece[: -entry["words"] - 1], piece[-entry["words"] :]
+        arguments = _arguments(entry["arguments"], piece.removeprefix(f"[tool: {entry.get('name') or 'tool'}]")[1:])
     return Part(kind, words, arguments=arguments, is_error=entry.get("is_error", False), **extras)
 
 

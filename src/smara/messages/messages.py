@@ -8,8 +8,9 @@ from typing import Any
 
 from smara.core import log
 from smara.core.clock import Clock
-from smara.core.scope import require_id
+from smara.core.scope import is_id, require_id
 from smara.core.tokens import TokenCounter
+from smara.database.database import Session
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
 from smara.messages.append import Appended, Appender
 from smara.messages.compaction import Compactions
@@ -137,6 +138,8 @@ class Messages:
 
     def find(self, message_id: str) -> Message | None:
         """The message, or ``None``."""
+        if not is_id(message_id):
+            return None
         with self._store.database.read() as session:
             found = self._store.find_message(session, message_id)
         return found[1] if found else None
@@ -208,16 +211,21 @@ class Messages:
                 session, thread_no, up_to_seq if up_to_seq is not None else _ALL, self._clock.now_ms()
             )
 
+    def _held(self, session: Session, message_id: str) -> tuple[int, Message]:
+        """The message as it is now, and stays until this transaction ends."""
+        found = self._store.find_message(session, message_id) if is_id(message_id) else None
+        if found is None:
+            raise NotFoundError(f"There is no message {message_id!r} in this project.", message_id=message_id)
+        self._store.hold_thread(session, found[1].thread_id)
+        return self._store.find_message(session, message_id) or found
+
     def extend(self, message_id: str, content: str | Sequence[Part]) -> Message:
         """Add parts to a message that is still arriving; a sealed one goes on in a new message.
 
         The new message's metadata names the one it ``continues``.
         """
         with self._store.database.write() as session:
-            found = self._store.find_message(session, message_id)
-            if found is None:
-                raise NotFoundError(f"There is no message {message_id!r} in this project.", message_id=message_id)
-            no, message = found
+            no, message = self._held(session, message_id)
             packed = pack_again(message.parts, content, self._counter, self._max_message_bytes)
             values = (packed.raw_content, packed.layout, packed.token_count, packed.token_method, packed.term_count)
             is_extended = self._store.replace_content(session, no, values)

@@ -46,7 +46,8 @@ class Part:
         if self.type in ("text", "reasoning", "tool_result"):
             return self.text
         if self.type == "tool_call":
-            return render_tool_call(self.name or "tool", self.arguments)
+            call = render_tool_call(self.name or "tool", self.arguments)
+            return f"{call}\n{self.text}" if self.text else call
         label = self.name or self.uri or self.media_type or "unnamed"
         return f"[{self.type}: {label}]" + (f" {self.text}" if self.text else "")
 

@@ -97,11 +97,15 @@ def redact_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 def _redact_part(part: Part) -> Part:
     text = redact(part.text).text if part.text else part.text
-    if part.arguments is not None:
-        return replace(part, text=text, arguments=redact_value(part.arguments)[0])
-    if part.uri:
-        return replace(part, text=text, uri=redact(part.uri).text)
-    return part if text is part.text else replace(part, text=text)
+    if part.type in ("text", "reasoning") and part.name is part.uri is None:
+        return part if text is part.text else replace(part, text=text)
+    return replace(
+        part,
+        text=text,
+        name=part.name and redact(part.name).text,
+        uri=part.uri and redact(part.uri).text,
+        arguments=redact_value(part.arguments)[0] if part.arguments is not None else None,
+    )
 
 
 def dump_metadata(metadata: Mapping[str, Any]) -> str:

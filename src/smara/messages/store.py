@@ -59,6 +59,12 @@ class MessageStore:
             (now_ms, thread_id),
         )
 
+    def hold_thread(self, session: Session, thread_id: str) -> None:
+        """Keep others from writing to the thread until this transaction ends; SQLite has done so already."""
+        session.run(
+            self.sql("UPDATE threads SET last_seq = last_seq WHERE project_no = :project AND id = ?"), (thread_id,)
+        )
+
     def insert_thread(self, session: Session, values: Sequence[Any]) -> bool:
         """Insert (id, resource, kind, parent, title, metadata, created, updated); whether it was new."""
         return bool(
@@ -145,20 +151,6 @@ class MessageStore:
         )
         return [int(row[0]) for row in rows]
 
-    def known_client_ids(self, session: Session, thread_no: int, client_ids: Sequence[str]) -> set[str]:
-        found: set[str] = set()
-        for start in range(0, len(client_ids), 500):
-            part = client_ids[start : start + 500]
-            rows = session.all(
-                self.sql(
-                    "SELECT client_id FROM messages WHERE project_no = :project AND thread_no = ?"
-                    f" AND client_id IN ({marks(len(part))})"
-                ),
-                (thread_no, *part),
-            )
-            found.update(row[0] for row in rows)
-        return found
-
     def by_client_ids(self, session: Session, thread_no: int, client_ids: Sequence[str]) -> dict[str, Message]:
         rows = session.all(
             self.sql(f"{_MESSAGES} AND m.thread_no = ? AND m.client_id IN ({marks(len(client_ids))})"),
@@ -240,11 +232,18 @@ def _thread(row: Row) -> Thread:
     )  # fmt: skip
 
 
+def _compaction(row: Row) -> Compaction:
+    identity, level, first, last, count, summary, code, method, created_at = row
+    return Compaction(
+        identity, level, first, last, count, from_storable(summary), from_storable(code), method, created_at
+    )
+
+
 def _message(row: Row) -> Message:
     raw = from_storable(row[6])
     return Message(
         id=row[1], thread_id=row[2], resource_id=row[3], seq=row[4], role=row[5], raw_content=raw,
         parts=unpack(raw, row[7]), token_count=row[8], token_method=row[9], created_at=row[10], client_id=row[11],
         task_id=row[12], sealed_at=row[13], metadata=json.loads(row[14]) if row[14] else {},
-        compaction=None if row[15] is None else Compaction(*row[15:24]),
+        compaction=_compaction(row[15:24]) if row[15] is not None else None,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from smara.core.clock import Clock
 from smara.core.ids import IdMaker
-from smara.core.scope import require_id
+from smara.core.scope import is_id, require_id
 from smara.core.storable import to_storable
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.messages.models import NewThread, Thread, ThreadKind
@@ -54,6 +54,7 @@ class Threads:
         values = self.row_for(new)
         with self._store.database.write() as session:
             if not self._store.insert_thread(session, values):
+                self._store.hold_thread(session, new.id)
                 found = self._store.find_thread(session, new.id)
                 if found is not None:
                     merged = {**found.metadata, **new.metadata}
@@ -83,7 +84,7 @@ class Threads:
 
     def get(self, thread_id: str) -> Thread:
         """The thread, or ``NotFoundError``."""
-        found = self.find(thread_id)
+        found = self.find(require_id(thread_id, "thread_id"))
         if found is None:
             raise NotFoundError(
                 f"There is no thread {thread_id!r} in this project. `smara threads list` shows what there is.",
@@ -93,8 +94,10 @@ class Threads:
 
     def find(self, thread_id: str) -> Thread | None:
         """The thread, or ``None``."""
+        if not is_id(thread_id):
+            return None
         with self._store.database.read() as session:
-            return self._store.find_thread(session, require_id(thread_id, "thread_id"))
+            return self._store.find_thread(session, thread_id)
 
     def list(
         self,
@@ -119,7 +122,7 @@ class Threads:
         now = self._clock.now_ms()
         with self._store.database.write() as session:
             # Taking the row first keeps another process from merging into what we read.
-            self._store.lock_thread(session, thread_id, now)
+            self._store.hold_thread(session, thread_id)
             found = self._store.find_thread(session, thread_id)
             if found is not None:
                 merged = {**found.metadata, **(metadata or {})}

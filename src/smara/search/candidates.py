@@ -114,5 +114,6 @@ def _candidates(rows: Iterable[int], texts: dict[int, tuple[str, str]], records:
             continue  # outside the resource, or gone since it was matched
         prose, code = text
         length = (prose.count(" ") + 1 if prose else 0) + (code.count(" ") + 1 if code else 0)
-        found.append(Candidate(row, *record[1:5], prose, code, length))
+        _, thread_no, seq, role, created_at, _ = record
+        found.append(Candidate(row, thread_no, seq, role, created_at, prose, code, length))
     return found

@@ -47,7 +47,7 @@ class Index:
         log.warning("index.damaged", problems="; ".join(problems))
         with self._database.read() as session:
             row = session.one(
-                "SELECT count(*) FROM (SELECT 1 FROM messages LIMIT ?) AS some", (REBUILD_AT_OPEN_LIMIT + 1,)
+                "SELECT count(*) FROM (SELECT 1 FROM messages LIMIT ?) AS first_ones", (REBUILD_AT_OPEN_LIMIT + 1,)
             )
         if row is not None and row[0] > REBUILD_AT_OPEN_LIMIT:
             self._database.warnings.append(f"{problems[0]} Run `smara doctor --fix` to rebuild it; nothing is lost.")

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from smara.config import Settings
 from smara.core import log
 from smara.core.clock import Clock
+from smara.core.scope import is_id
 from smara.core.terms import fold
 from smara.database.database import Session
 from smara.database.fulltext import Within, no_of
@@ -112,19 +113,19 @@ class Search:
 
     def complete(self, prefix: str, limit: int = 10) -> list[str]:
         """Words and names of this project that begin with ``prefix``, shortest first."""
-        wanted = fold(prefix).strip().lower()
-        if not wanted or limit < 1:
+        wanted = fold(prefix[:200]).strip().lower()[:64]
+        if not wanted or limit < 1 or not is_id(wanted):
             return []
         with self._database.read(self._deadline_seconds) as session:
-            return self._database.words.starting(
-                session, self._store.scope.project_no, wanted[:64], min(limit, MOST_HITS)
-            )
+            return self._database.words.starting(session, self._store.scope.project_no, wanted, min(limit, MOST_HITS))
 
     def _within(
         self, session: Session, thread_id: str | None, resource_id: str | None, role: str | Collection[str] | None,
         since: int | str | datetime | None, until: int | str | datetime | None, task_id: str | None,
     ) -> Within | None:  # fmt: skip
         """The scope of a search, or ``None`` when nothing can lie in it."""
+        if any(each is not None and not is_id(each) for each in (thread_id, resource_id, task_id)):
+            return None
         thread_no = None
         if thread_id is not None:
             thread_no = self._store.thread_no(session, thread_id)

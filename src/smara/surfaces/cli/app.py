@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
+from smara.core import log
 from smara.errors import BusyError, ConfigError, ConflictError, DatabaseError, NotFoundError, SmaraError, UsageError
 from smara.surfaces.cli import output
 
@@ -98,7 +99,7 @@ def run(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(0)
     except Exception as error:
         _fail(
-            "bug", f"Unexpected {type(error).__name__}: {output.redacted(str(error))}.  Please report this bug.",
+            "bug", f"Unexpected {type(error).__name__}: {log.redacted(str(error))}.  Please report this bug.",
             1, False, as_json,
         )  # fmt: skip
     sys.exit(0)

@@ -45,13 +45,6 @@ def printable(text: str) -> str:
     return clean.encode(encoding, "replace").decode(encoding, "replace")
 
 
-def redacted(text: str) -> str:
-    """An unexpected error's text, without secrets."""
-    from smara.secrets import redact
-
-    return redact(text).text
-
-
 def is_terminal() -> bool:
     """Whether a person is looking."""
     return sys.stdout.isatty()

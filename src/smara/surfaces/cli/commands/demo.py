@@ -33,7 +33,7 @@ _FIRST_SESSION = (
     ("user", "Implement the login with Zod. Passwords have at least 12 characters; a one-time code is optional."),
     ("assistant", _SCHEMA),
     ("tool", "$ npm test -- auth\n42 passing (3s)"),
-    ("assistant", "All 42 tests pass. Refresh tokens live in the table refresh_tokens; POST /api/auth/login gives one."),
+    ("assistant", "All 42 tests pass. Refresh tokens live in the table refresh_tokens; POST /api/login gives one."),
     ("user", "Good. Use HTTP-only cookies for the tokens, never localStorage. The staging key is ghp_" + _KEY),
 )  # fmt: skip
 
