@@ -46,7 +46,7 @@ bench: $(STAMP) ## speed, as ratios to a bare baseline in the same run
 	$(BIN)/python -m bench
 
 eval: $(STAMP) ## retrieval quality on the evaluation sets, with baselines
-	$(BIN)/python -m evals
+	$(BIN)/python -m tests.with_postgres $(BIN)/python -m evals --output .eval/report.md
 
 clean: ## remove what was built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench .eval

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 import time
@@ -34,6 +35,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m evals", description=__doc__)
     parser.add_argument("--sets", nargs="*", default=[], help="only the sets whose name begins with one of these")
     parser.add_argument("--output", type=Path, default=None, help="write the table to this file, too")
+    parser.add_argument(
+        "--postgres", metavar="URL", default=os.environ.get("SMARA_EVAL_POSTGRES"), help="measure on PostgreSQL as well"
+    )
     options = parser.parse_args()
     try:
         datasets = load_all()
@@ -43,7 +47,7 @@ def main() -> int:
     wanted = tuple(name.lower() for name in options.sets) or ("",)
     results: list[Result] = []
     for dataset in (each for each in datasets if each.name.lower().startswith(wanted)):
-        for system in systems_for(dataset.level):
+        for system in systems_for(dataset.level, options.postgres):
             print(f"{dataset.name}: {system.name} …", file=sys.stderr, flush=True)
             results.append(measure(dataset, system))
     table = render(results)

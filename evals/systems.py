@@ -8,6 +8,7 @@ ranked keys. Smara is used as anybody would use it: ``smara.open``, ``add_many``
 from __future__ import annotations
 
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -26,10 +27,13 @@ class System:
     open: Callable[[Sequence[Thread]], AbstractContextManager[Ranker]]
 
 
-def systems_for(level: Level) -> list[System]:
-    """The baselines of a level, then Smara."""
-    plain = [System(name, _opener(make)) for name, make in BASELINES[level]]
-    return [*plain, System("Smara", lambda threads: smara_ranker(threads, level))]
+def systems_for(level: Level, postgres_url: str | None = None) -> list[System]:
+    """The baselines of a level, then Smara on SQLite and, where there is one, on PostgreSQL."""
+    found = [System(name, _opener(make)) for name, make in BASELINES[level]]
+    found.append(System("Smara", lambda threads: smara_ranker(threads, level)))
+    if postgres_url is not None:
+        found.append(System("Smara, PostgreSQL", lambda threads: smara_ranker(threads, level, postgres_url)))
+    return found
 
 
 def _opener(
@@ -44,10 +48,10 @@ def _opener(
 
 @contextmanager
 def smara_ranker(threads: Sequence[Thread], level: Level, url: str | None = None) -> Iterator[Ranker]:
-    """Smara over a fresh file, or over an empty PostgreSQL database at ``url``."""
+    """Smara over a fresh file, or in a project of its own in the PostgreSQL database at ``url``."""
     with (
         tempfile.TemporaryDirectory(prefix="smara-eval-") as folder,
-        smara.open(url or Path(folder) / "eval.db", durability="normal") as memory,
+        smara.open(url or Path(folder) / "eval.db", project=uuid.uuid4().hex, durability="normal") as memory,
     ):
         for thread in threads:
             memory.messages.add_many(thread_id=thread.key, messages=_messages(thread))

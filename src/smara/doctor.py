@@ -26,6 +26,10 @@ Level = Literal["ok", "warning", "problem"]
 
 LOW_DISK_BYTES = 200 * 1024 * 1024
 LARGE_WAL_BYTES = 64 * 1024 * 1024
+_RESCUE = (
+    "Copy the file and its -wal aside first; then put a backup in its place,"
+    " or save what can be read with the program sqlite3 (.recover)."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +47,17 @@ def examine(settings: Settings, fix: bool = False) -> list[Finding]:
     """Look at everything; with ``fix`` mend permissions, the write-ahead log and the index."""
     found: list[Finding] = []
     is_postgres = settings.db is not None and settings.db.startswith(("postgresql://", "postgres://"))
-    if not is_postgres:
-        path = str(default_store()) if settings.db is None else os.path.expanduser(settings.db)
+    if not is_postgres and settings.db != ":memory:":
+        path = _path(settings.db)
         found += list(_file_findings(path, fix))
-        if any(finding.level == "problem" for finding in found) or not os.path.exists(path):
+        if not os.path.exists(path) or any(finding.check == "access" for finding in found):
             return found
     found += _inside(settings, fix)
     return found
+
+
+def _path(db: str | None) -> str:
+    return str(default_store()) if db is None else os.path.expanduser(db.removeprefix("sqlite:///"))
 
 
 def _file_findings(path: str, fix: bool) -> Iterator[Finding]:
@@ -83,11 +91,11 @@ def _file_findings(path: str, fix: bool) -> Iterator[Finding]:
 
 def _permission_findings(path: str, fix: bool) -> Iterator[Finding]:
     if not os.access(path, os.R_OK):
-        yield Finding("permissions", "problem", f"{path} cannot be read by you.", f"Run: chmod u+rw '{path}'")
+        yield Finding("access", "problem", f"{path} cannot be read by you.", f"Run: chmod u+rw '{path}'")
         return
     if not os.access(path, os.W_OK) or not os.access(os.path.dirname(os.path.abspath(path)), os.W_OK):
         yield Finding(
-            "permissions", "problem", f"{path} or its folder cannot be written by you, so nothing can be stored.",
+            "access", "problem", f"{path} or its folder cannot be written by you, so nothing can be stored.",
             "Make the file and its folder writable for your user.",
         )  # fmt: skip
         return
@@ -147,11 +155,11 @@ def _inside(settings: Settings, fix: bool) -> list[Finding]:
     try:
         database = open_database(settings)
     except SmaraError as error:
-        return [Finding("open", "problem", str(error))]
+        return [_not_opened(error)]
     try:
         schema = _schema_finding(database)
     except SmaraError as error:
-        return [Finding("open", "problem", str(error))]
+        return [_not_opened(error)]
     finally:
         database.close()
     if schema.level == "problem":
@@ -162,8 +170,15 @@ def _inside(settings: Settings, fix: bool) -> list[Finding]:
             found += [Finding("store", "warning", warning) for warning in memory.warnings]
             found += list(_content_findings(memory, fix))
     except SmaraError as error:
-        found.append(Finding("open", "problem", str(error)))
+        found.append(_not_opened(error))
     return found
+
+
+def _not_opened(error: SmaraError) -> Finding:
+    if error.code != "corrupt":
+        return Finding("open", "problem", str(error))
+    reason = error.facts.get("reason") or str(error)
+    return Finding("integrity", "problem", f"The file is damaged or no store ({reason}).", _RESCUE)
 
 
 def _schema_finding(database: Database) -> Finding:
@@ -190,17 +205,22 @@ def _content_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
         except SmaraError as error:
             yield Finding("store", "problem", str(error))
     if fix and memory.database.kind == "sqlite":
-        moved = memory.shrink_log()
-        yield Finding("write-ahead log", "ok", "It was moved into the store." if moved else "A reader still holds it.")
+        yield _shrunk(memory.shrink_log())
+
+
+def _shrunk(is_moved: bool) -> Finding:
+    if is_moved:
+        return Finding("write-ahead log", "ok", "It was moved into the store.")
+    return Finding(
+        "write-ahead log", "warning", "A reader still holds it, so it could not be moved into the store.",
+        "End the process that keeps the store open, then run `smara doctor --fix` again.",
+    )  # fmt: skip
 
 
 def _integrity_findings(memory: Memory) -> Iterator[Finding]:
     damage = memory.integrity()
     if damage:
-        yield Finding(
-            "integrity", "problem", f"The file is damaged: {damage[0]}.",
-            "Copy the file aside first; then restore a backup, or export what can be read.",
-        )  # fmt: skip
+        yield Finding("integrity", "problem", f"The file is damaged: {damage[0]}.", _RESCUE)
     else:
         yield Finding("integrity", "ok", "Every page of the store is sound.")
 

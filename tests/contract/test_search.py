@@ -213,11 +213,11 @@ def test_highlights_are_the_places_of_the_words_in_the_content(memory, say):
     assert [hit.content[start:end] for start, end in hit.highlights] == ["walrus", "refreshTokens", "Walrus"]
 
 
-def test_a_hit_comes_with_its_neighbors(memory, say):
+def test_a_hit_comes_with_its_neighbors_when_they_are_asked_for(memory, say):
     say("what about it?")
     say("the walrus", role="assistant")
     say("thanks")
-    hit = memory.search("walrus")[0]
+    hit = memory.search("walrus", neighbors=1)[0]
     assert [neighbor.content for neighbor in (*hit.before, *hit.after)] == ["what about it?", "thanks"]
 
 
@@ -225,7 +225,7 @@ def test_neighbors_stay_within_the_thread(memory, say):
     say("elsewhere", thread_id="other")
     say("the walrus", thread_id="t")
     say("elsewhere again", thread_id="other")
-    hit = memory.search("walrus")[0]
+    hit = memory.search("walrus", neighbors=2)[0]
     assert (hit.before, hit.after) == ((), ())
 
 

@@ -59,9 +59,29 @@ class Within:
     is_small_project: bool = False
 
     @property
+    def is_filtered(self) -> bool:
+        """Whether more than the project is asked for."""
+        return (self.thread_no, self.resource_id, self.since_ms, self.until_ms, self.task_id) != (None,) * 5 or bool(
+            self.roles
+        )
+
+    @property
     def is_narrow(self) -> bool:
         """Whether this is likely a small part of the store."""
         return self.is_small_project or self.thread_no is not None or self.resource_id is not None
+
+
+class Matching(NamedTuple):
+    """Pieces of SQL over index rows ``f`` and messages ``m``: one statement for what two would do.
+
+    (A subquery instead of a join costs SQLite as much again as the match itself.)
+    """
+
+    row: str
+    source: str
+    where: str
+    order: str
+    values: tuple[object, ...]
 
 
 class FullText(Protocol):
@@ -79,6 +99,10 @@ class FullText(Protocol):
         self, session: Session, terms: Sequence[str], within: Within, limit: int, prefix: bool = False
     ) -> list[int]:
         """Rows that hold all the terms, newest first, at most ``limit``; with ``prefix`` the last term may go on."""
+        ...
+
+    def matching(self, term: str, within: Within) -> Matching:
+        """The pieces of a statement that joins the rows holding a term with their messages."""
         ...
 
     def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:

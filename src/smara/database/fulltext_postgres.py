@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from smara.database.database import Session
-from smara.database.fulltext import CHUNK_BITS, IndexRow, Within, joined, no_of
+from smara.database.fulltext import CHUNK_BITS, IndexRow, Matching, Within, joined, no_of
 from smara.database.fulltext_sqlite import record_conditions
 
 _CHUNK_MASK = (1 << CHUNK_BITS) - 1
@@ -48,6 +48,11 @@ class PostgresFullText:
             f" WHERE i.terms @@ ?::tsquery{joined(conditions)} ORDER BY i.no DESC, i.chunk DESC LIMIT ?"
         )
         return [row[0] for row in session.all(sql, (query, *values, limit))]
+
+    def matching(self, term: str, within: Within) -> Matching:
+        row = f"f.no * {1 << CHUNK_BITS} + f.chunk"
+        source = "message_index f JOIN messages m ON m.no = f.no"
+        return Matching(row, source, "f.terms @@ ?::tsquery", "f.no DESC, f.chunk DESC", (quoted(term),))
 
     def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
         if not rows:

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Sequence
 
 from smara.database.database import Session, marks
-from smara.database.fulltext import CHUNK_BITS, MAX_CHUNKS, IndexRow, Within, joined, row_of
+from smara.database.fulltext import CHUNK_BITS, MAX_CHUNKS, IndexRow, Matching, Within, joined, row_of
 from smara.errors import CorruptError, DatabaseError
 
 _TABLE = "message_index"
@@ -54,9 +54,18 @@ class SqliteFullText:
         sql = (
             "SELECT i.rowid FROM message_index i CROSS JOIN messages m"
             f" WHERE message_index MATCH ? AND m.no = (i.rowid >> {CHUNK_BITS}) AND m.project_no = ?"
-            f"{joined(conditions)} ORDER BY i.rowid DESC LIMIT ?"
+            f"{joined(conditions)} ORDER BY i.rowid DESC LIMIT {int(limit)}"
         )
-        return [row[0] for row in session.all(sql, (expression, within.project_no, *values, limit))]
+        # The limit is written into the statement: as a bound value it would make SQLite
+        # prepare the statement anew at every call, because FTS5 is told of it while planning.
+        return [row[0] for row in session.all(sql, (expression, within.project_no, *values))]
+
+    def matching(self, term: str, within: Within) -> Matching:
+        expression = quoted(term)
+        if within.is_narrow:
+            expression += "".join([f" AND {condition}" for condition in _scope(within)])
+        source = f"message_index f CROSS JOIN messages m ON m.no = f.rowid >> {CHUNK_BITS}"
+        return Matching("f.rowid", source, "message_index MATCH ?", "f.rowid DESC", (expression,))
 
     def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
         found: dict[int, tuple[str, str]] = {}

@@ -12,6 +12,7 @@ from typing import Any
 from smara.core.scope import Scope, walled
 from smara.core.storable import from_storable
 from smara.database.database import Database, Row, Session, marks
+from smara.database.fulltext import Matching
 from smara.messages.layout import unpack
 from smara.messages.models import Compaction, Message, Thread
 
@@ -23,13 +24,14 @@ _MESSAGE_COLUMNS = (
     " m.created_at, m.client_id, m.task_id, m.sealed_at, m.metadata,"
     " c.id, c.level, c.start_seq, c.end_seq, c.message_count, c.summary, c.code, c.method, c.created_at"
 )
-_MESSAGES = (
-    f"SELECT {_MESSAGE_COLUMNS} FROM messages m JOIN threads t ON t.no = m.thread_no"
+_JOINS = (
+    "JOIN threads t ON t.no = m.thread_no"
     # The newest compaction in force that begins at or before the message; it counts if it reaches that far.
     " LEFT JOIN compactions c ON c.no = (SELECT r.no FROM compactions r WHERE r.thread_no = m.thread_no"
     " AND r.start_seq <= m.seq AND r.parent_no IS NULL AND r.undone_at IS NULL ORDER BY r.start_seq DESC LIMIT 1)"
-    " AND c.end_seq >= m.seq WHERE m.project_no = :project"
+    " AND c.end_seq >= m.seq"
 )
+_MESSAGES = f"SELECT {_MESSAGE_COLUMNS} FROM messages m {_JOINS} WHERE m.project_no = :project"
 
 
 class MessageStore:
@@ -169,6 +171,14 @@ class MessageStore:
             rows = session.all(self.sql(f"{_MESSAGES} AND m.no IN ({marks(len(part))})"), part)
             found.update((row[0], _message(row)) for row in rows)
         return found
+
+    def found_by(self, session: Session, matching: Matching, limit: int) -> list[tuple[Row, Message]]:
+        """Messages by a term of the index, newest first, each with (row, prose, code, thread)."""
+        sql = (
+            f"SELECT {_MESSAGE_COLUMNS}, {matching.row}, f.prose, f.code, m.thread_no FROM {matching.source} {_JOINS}"
+            f" WHERE {matching.where} AND m.project_no = :project ORDER BY {matching.order} LIMIT {int(limit)}"
+        )
+        return [(row[24:], _message(row)) for row in session.all(self.sql(sql), matching.values)]
 
     def between(
         self, session: Session, thread_no: int, after: int, before: int, limit: int, newest_first: bool = False

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from smara.search.query import Query, QueryTerm
 from smara.search.weights import RankSettings
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """One indexed row that matches. Times are milliseconds since the epoch."""
 
     no: int

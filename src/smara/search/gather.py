@@ -28,8 +28,6 @@ POSTINGS_LIMIT = 80_000
 """How many rows of all terms together are read."""
 CONJUNCTION_LIMIT = 2_000
 """How many rows of one conjunction are read."""
-RARE_ROWS = 50
-"""A term in fewer rows is rare enough to be looked for together with any other."""
 CANDIDATES = 500
 """How many rows go on to be ranked."""
 THREAD_CANDIDATES = 1_000
@@ -102,18 +100,9 @@ class Gather:
         return True
 
     def _fill_up(self, parts: Sequence[str]) -> None:
-        """Rows that hold all the parts of a name, as prose does; only when one of the parts is rare.
-
-        Where all of them are common, looking for them together would cost more than the
-        whole search, to find less than the name itself has found.
-        """
-        if len(parts) < 2:
-            return
-        longest = max(parts, key=len)  # the longest is most likely the rarest, and the only one looked at
-        if len(self._match([longest], RARE_ROWS)) < RARE_ROWS:
+        """Rows that hold all the parts of a name, as prose does."""
+        if len(parts) > 1:
             self._add(self._match(parts, CONJUNCTION_LIMIT), "+".join(parts), share=0.5)
-        else:
-            self._found.notes.append("only the whole name was looked for; its parts are common words")
 
     def _look_up(self, term: QueryTerm) -> None:
         if term.text in self._found.frequencies:
@@ -122,7 +111,7 @@ class Gather:
         if room <= 0 or self._clock.monotonic() > self._stop_at:
             self._found.is_complete = False
             return
-        rows = self._match([term.text], room, term.is_prefix)
+        rows = self._match([term.text], TERM_LIMIT, term.is_prefix)[:room]
         if len(rows) >= room:
             self._capped.append(term.text)
             self._found.is_complete = False
@@ -164,7 +153,7 @@ class Gather:
 
     def _match(self, terms: Sequence[str], limit: int, prefix: bool = False) -> list[int]:
         rows = self._fulltext.match(self._session, terms, self._within, limit, prefix)
-        self._found.postings += len(rows)
+        self._found.postings = min(POSTINGS_LIMIT, self._found.postings + len(rows))
         return rows
 
     def _add(self, rows: Sequence[int], term: str, share: float = 1.0) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from smara.core.terms import Kind, Term, expand, fold
 from smara.core.text import find_words
@@ -24,8 +25,7 @@ _QUOTED = re.compile(r'"([^"]{1,400})"')
 _TELLS = {"identifier": 4, "path": 4, "cjk": 3, "number": 2, "word": 1, "part": 0}
 
 
-@dataclass(frozen=True, slots=True)
-class QueryTerm:
+class QueryTerm(NamedTuple):
     """One term to look for.
 
     ``group`` numbers the word of the query it came from: a whole identifier and its parts
@@ -51,16 +51,16 @@ class Query:
     terms: tuple[QueryTerm, ...]
     phrases: tuple[tuple[str, ...], ...] = ()
     period: Period | None = None
+    wanted: tuple[QueryTerm, ...] = field(init=False)
+    """The terms worth looking up: stop words only where there is nothing else."""
 
-    @property
-    def wanted(self) -> tuple[QueryTerm, ...]:
-        """The terms worth looking up: stop words only where there is nothing else."""
-        telling = tuple(term for term in self.terms if not term.is_stop)
-        return telling or self.terms
+    def __post_init__(self) -> None:
+        telling = tuple([term for term in self.terms if not term.is_stop])
+        object.__setattr__(self, "wanted", telling or self.terms)
 
     @property
     def texts(self) -> tuple[str, ...]:
-        return tuple(term.text for term in self.wanted)
+        return tuple([term.text for term in self.wanted])
 
 
 def analyze_query(text: str) -> Query:

@@ -19,6 +19,7 @@ from smara.messages.store import MessageStore
 from smara.search.candidates import Pool, fetch_pool, scan_pool
 from smara.search.gather import CANDIDATES, THREAD_CANDIDATES, Gather, Gathered
 from smara.search.models import SOURCES, Answer, Hit, Neighbor, ThreadHit, Trace
+from smara.search.names import FILL_UP_ROWS, as_candidates, find_name, whole_name
 from smara.search.query import Query, analyze_query
 from smara.search.rank import RankSettings, Scored, rank_messages, rank_threads
 from smara.search.statistics import Statistics
@@ -52,20 +53,24 @@ class Search:
         since: int | str | datetime | None = None,
         until: int | str | datetime | None = None,
         task_id: str | None = None,
-        neighbors: int = 1,
+        neighbors: int = 0,
     ) -> Answer:
         """The messages that answer a query best.
 
         Any text is a query: words, questions, names, paths, parts of names; ``"words in
         quotes"`` stand together. Nothing a caller writes can raise or hang: it is bounded
         in terms, rows and time, and an answer that was cut short says so. ``since`` and
-        ``until`` take milliseconds, ISO 8601 texts or datetimes.
+        ``until`` take milliseconds, ISO 8601 texts or datetimes. ``neighbors`` asks for so many
+        messages before and after each hit, at most two.
         """
         _check(query, limit, sources)
-        analyzed = analyze_query(query)
         stop_at = self._clock.monotonic() + self._deadline_seconds
         with self._database.read(self._deadline_seconds) as session:
             within = self._within(session, thread_id, resource_id, role, since, until, task_id)
+            is_plain = sources is None and neighbors == 0 and within is not None and not within.is_filtered
+            if is_plain and within is not None and (answer := self._by_name(session, query, within, limit)):
+                return answer
+            analyzed = analyze_query(query)
             if within is None or not analyzed.terms:
                 return Answer((), 0, Trace(len(analyzed.terms), 0, 0))
             analyzed, gathered, pool, warnings = self._pool(session, analyzed, within, limit, CANDIDATES, stop_at)
@@ -80,6 +85,26 @@ class Search:
             len(analyzed.terms), gathered.postings, len(pool.candidates), gathered.is_complete, tuple(gathered.notes)
         )
         return Answer(hits, max(len({no_of(row) for row in gathered.weights}), len(hits)), trace, tuple(warnings))
+
+    def _by_name(self, session: Session, query: str, within: Within, limit: int) -> Answer | None:
+        """The answer to a query that is one rare name; ``None`` for any other."""
+        terms = whole_name(query)
+        if terms is None or self._statistics.rows(session) < FILL_UP_ROWS:
+            return None
+        found = find_name(session, self._store, terms[0], within)
+        if found is None:
+            return None
+        now = self._clock.now_ms()
+        if len(found) == 1:
+            hits = [_hit(found[0][1], 1, 1.0, (f"matches {query} (name)", "the only message with it"), terms)]
+        else:
+            stats = self._statistics.of(session, {terms[0]: len(found)})
+            scored = rank_messages(analyze_query(query), as_candidates(found), {}, stats, now, self._rank_settings)
+            messages = {no_of(row[0]): message for row, message in found}
+            best = enumerate(_one_per_message(scored, limit), 1)
+            hits = [_hit(messages[no], rank, each.score, each.why, terms) for rank, (no, each) in best]
+        trace = Trace(len(terms), len(found), len(found), True, ("looked up as one name",))
+        return Answer(tuple(hits), len({message.id for _, message in found}), trace)
 
     def search_threads(
         self,
@@ -190,25 +215,39 @@ class Search:
         numbers.update(dict.fromkeys(no for before, after in beside.values() for no in (*before, *after)))
         messages = self._store.by_numbers(session, list(numbers))
         found: list[Hit] = []
+        terms = query.texts
         for no, scored in best:
             message = messages.get(no)
             if message is None:
                 continue
             before, after = beside.get(no, ((), ()))
             found.append(
-                _hit(message, len(found) + 1, scored, query, _neighbors(before, messages), _neighbors(after, messages))
+                _hit(
+                    message,
+                    len(found) + 1,
+                    scored.score,
+                    scored.why,
+                    terms,
+                    _neighbors(before, messages),
+                    _neighbors(after, messages),
+                )  # fmt: skip
             )
         return tuple(found)
 
 
 def _hit(
-    message: Message, rank: int, scored: Scored, query: Query, before: tuple[Neighbor, ...], after: tuple[Neighbor, ...]
+    message: Message,
+    rank: int,
+    score: float,
+    why: tuple[str, ...],
+    terms: tuple[str, ...],
+    before: tuple[Neighbor, ...] = (),
+    after: tuple[Neighbor, ...] = (),
 ) -> Hit:
     return Hit(
-        id=message.id, source="compacted" if message.compaction else "raw", content=message.raw_content, rank=rank,
-        score=scored.score, why=scored.why, thread_id=message.thread_id, resource_id=message.resource_id,
-        role=message.role, seq=message.seq, created_at=message.created_at, task_id=message.task_id,
-        client_id=message.client_id, metadata=message.metadata, before=before, after=after, terms=query.texts,
+        message.id, "compacted" if message.compaction else "raw", message.raw_content, rank, score, why,
+        message.thread_id, message.resource_id, message.role, message.seq, message.created_at, message.task_id,
+        message.client_id, message.metadata, before, after, terms,
     )  # fmt: skip
 
 

@@ -42,6 +42,8 @@ EXIT_CODES: tuple[tuple[type[SmaraError], int], ...] = (
     (DatabaseError, 6),
 )
 
+_CALLED_BARE: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.1 has none: it prints the help itself
+
 
 class LazyGroup(click.Group):
     """A group that imports a command's module only when the command is called."""
@@ -60,6 +62,14 @@ class LazyGroup(click.Group):
         # From the table above, so that `smara --help` loads no command at all.
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # `smara search … | head -1` has what it wanted; click would call it a failure.
+            _silence_stdout()
+            raise click.exceptions.Exit(0) from None
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -82,11 +92,15 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code."""
     as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
     try:
-        cli.main(args=arguments, prog_name="smara", standalone_mode=False)
-    except click.exceptions.Exit as leaving:
-        sys.exit(leaving.exit_code)
+        # Outside its standalone mode click returns the code of an Exit instead of raising it.
+        status = cli.main(args=arguments, prog_name="smara", standalone_mode=False)
     except click.Abort:
         _fail("interrupted", "Interrupted; what was stored stays stored.", 130, False, as_json)
+    except _CALLED_BARE as error:
+        if not as_json:
+            click.echo(error.format_message(), err=True)
+            sys.exit(2)
+        _fail("usage", "Missing command. smara --help lists them.", 2, False, as_json)
     except click.ClickException as error:
         hint = (
             f" {error.ctx.command_path} --help shows how." if isinstance(error, click.UsageError) and error.ctx else ""
@@ -94,15 +108,12 @@ def run(arguments: list[str] | None = None) -> NoReturn:
         _fail("usage", f"{error.format_message()}{hint}", 2, False, as_json)
     except SmaraError as error:
         _fail(error.code, str(error), exit_code(error), error.is_retryable, as_json)
-    except BrokenPipeError:
-        _silence_stdout()
-        sys.exit(0)
     except Exception as error:
         _fail(
-            "bug", f"Unexpected {type(error).__name__}: {log.redacted(str(error))}.  Please report this bug.",
+            "bug", f"Unexpected {type(error).__name__}: {log.redacted(str(error))}. Please report this bug.",
             1, False, as_json,
         )  # fmt: skip
-    sys.exit(0)
+    sys.exit(status if isinstance(status, int) else 0)
 
 
 def exit_code(error: SmaraError) -> int:
@@ -113,7 +124,7 @@ def exit_code(error: SmaraError) -> int:
 def _fail(code: str, message: str, status: int, is_retryable: bool, as_json: bool) -> NoReturn:
     if as_json:
         output.envelope(None, error={"code": code, "message": message, "retryable": is_retryable})
-    click.echo(f"smara: {message}", err=True)
+    click.echo(f"smara: {output.printable(message, sys.stderr)}", err=True)
     sys.exit(status)
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from smara.errors import InvalidInputError
 from smara.memory import Memory, open_memory
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,17 +43,27 @@ def common(function: F) -> Callable[..., Any]:
         above = click.get_current_context().find_root().obj or {}
         if verbose or above.get("verbose"):
             _log_to_stderr()
-        call = Call(db or above.get("db"), project or above.get("project"), as_json or above.get("as_json", False))
-        return function(call, **options)
+        chosen = {"--db": _first(db, above.get("db")), "--project": _first(project, above.get("project"))}
+        for name, value in chosen.items():
+            if value == "":
+                # An empty variable in a script must not lead to another store than was meant.
+                raise InvalidInputError(f"{name} is empty. Give it a value, or leave it out.")
+        return function(Call(chosen["--db"], chosen["--project"], as_json or above.get("as_json", False)), **options)
 
     return wrapped
+
+
+def _first(after: str | None, before: str | None) -> str | None:
+    """What was given after the command's name wins over what was given before it."""
+    return after if after is not None else before
 
 
 def complete_thread(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Thread ids for the shell; nothing when the store cannot be opened."""
     above = ctx.find_root().params
     try:
-        with open_memory(ctx.params.get("db") or above.get("db"), project=ctx.params.get("project")) as memory:
+        db, project = (_first(ctx.params.get(name), above.get(name)) for name in ("db", "project"))
+        with open_memory(db, project=project) as memory:
             return [thread.id for thread in memory.threads.list(limit=200) if thread.id.startswith(incomplete)]
     except Exception:
         return []

@@ -6,16 +6,19 @@ Answers go to standard output; warnings, errors and progress to standard error.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TextIO
+from unicodedata import category
 
 import click
 
 from smara.messages.models import Compaction, Message, Part, Thread
 
 SCHEMA = 1
+_JOINERS = "\u200c\u200d"  # scripts and emoji need them, and they move no other text
 
 
 def envelope(data: Any, warnings: Iterable[str] = (), error: Mapping[str, Any] | None = None) -> None:
@@ -30,19 +33,30 @@ def envelope(data: Any, warnings: Iterable[str] = (), error: Mapping[str, Any] |
 def warn(warnings: Iterable[str]) -> None:
     """Print warnings to standard error."""
     for warning in warnings:
-        click.echo(f"warning: {warning}", err=True)
+        click.echo(f"warning: {printable(warning, sys.stderr)}", err=True)
 
 
-def say(text: str = "") -> None:
-    """Print a line, whatever its characters."""
-    click.echo(printable(text))
+def say(text: str = "", **style: Any) -> None:
+    """Print a line, whatever its characters; ``style`` (of ``click.style``) is for terminals."""
+    clean = printable(text)
+    click.echo(click.style(clean, **style) if style and is_terminal() else clean)
 
 
-def printable(text: str) -> str:
-    """The text as this terminal can show it: no control sequences, no unencodable characters."""
-    clean = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
-    encoding = sys.stdout.encoding or "utf-8"
-    return clean.encode(encoding, "replace").decode(encoding, "replace")
+def printable(text: str, stream: TextIO | None = None) -> str:
+    """The text as a terminal can show it: no control sequences, no unencodable characters."""
+    return encodable("".join(map(_shown, text.replace("\r\n", "\n"))), stream)
+
+
+def encodable(text: str, stream: TextIO | None = None) -> str:
+    """The text without what the stream (standard output, if not said) cannot write."""
+    encoding = (stream or sys.stdout).encoding or "utf-8"
+    return text.encode(encoding, "replace").decode(encoding, "replace")
+
+
+def _shown(character: str) -> str:
+    if character.isprintable() or character in "\n\t" or character in _JOINERS:
+        return character
+    return " " if category(character) == "Zs" else "\ufffd"
 
 
 def is_terminal() -> bool:
@@ -50,37 +64,61 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def table(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None, wide: int | None = None
-) -> None:
-    """A table on a terminal, tab-separated lines with a heading in a pipe. ``wide`` is the column that may grow."""
-    texts = [[_cell(value) for value in row] for row in rows]
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], folding: Sequence[str] = ()) -> None:
+    """A table on a terminal, tab-separated lines with a heading in a pipe.
+
+    The columns in ``folding`` share the room that the others leave; numbers stand to the right.
+    """
     if not is_terminal():
-        for line in [list(columns), *texts]:
-            say("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in line))
+        for line in (columns, *rows):
+            say(_tabbed(line))
         return
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, header_style="bold")
+    drawn = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for position, name in enumerate(columns):
-        drawn.add_column(name, overflow="fold" if position == wide else "ellipsis", no_wrap=position != wide)
-    for line in texts:
-        drawn.add_row(*(Text(printable(cell)) for cell in line))
+        is_number = bool(rows) and all(isinstance(row[position], int | float) for row in rows)
+        drawn.add_column(name, overflow="fold", no_wrap=name not in folding, justify="right" if is_number else "left")
+    for row in rows:
+        drawn.add_row(*(Text(printable(_cell(value))) for value in row))
     Console().print(drawn)
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> None:
-    """Names and values, aligned on a terminal, tab-separated in a pipe."""
+    """Names and values: aligned on a terminal, without the empty ones; tab-separated in a pipe."""
     width = max(len(name) for name, _ in rows) + 2
     for name, value in rows:
-        say(f"{name:<{width}}{value}" if is_terminal() else f"{name}\t{value}")
+        if not is_terminal():
+            say(_tabbed((name, value)))
+        elif value:
+            say(f"{name:<{width}}{value}")
+
+
+def _tabbed(values: Iterable[Any]) -> str:
+    """One line, whatever is in the values."""
+    return "\t".join(" ".join(_cell(value).replace("\t", " ").splitlines()) for value in values)
 
 
 def _cell(value: Any) -> str:
     return "" if value is None else str(value)
+
+
+def paragraph(text: str, first: str, others: str) -> str:
+    """A text set to the width of the terminal; ``first`` and ``others`` begin its lines."""
+    import textwrap
+
+    return textwrap.fill(
+        text, terminal_width(), initial_indent=first, subsequent_indent=others, break_on_hyphens=False,
+        break_long_words=False,
+    )  # fmt: skip
+
+
+def terminal_width(at_most: int = 100) -> int:
+    """How wide prose is set: as wide as the terminal, within reason."""
+    return max(20, min(at_most, shutil.get_terminal_size().columns))
 
 
 def moment(milliseconds: int) -> str:

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from smara.surfaces.cli.output import printable
+
 
 @contextmanager
 def bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
@@ -17,11 +19,11 @@ def bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),  # a file may be called "[/b].jsonl"
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(label, total=None)
+        task = progress.add_task(printable(label, sys.stderr), total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -11,7 +11,9 @@ from smara.surfaces.cli.options import Call, common, complete_thread
 
 @click.command("compact")
 @click.option("--thread", "thread_id", metavar="ID", shell_complete=complete_thread)
-@click.option("--keep", type=click.IntRange(0), default=0, show_default=True, help="Keep the newest that many whole.")
+@click.option(
+    "--keep", type=click.IntRange(0), metavar="N", default=0, show_default=True, help="Keep the newest that many whole."
+)
 @click.option("--when-due", is_flag=True, help="Only what the rules call old (30 and 90 messages).")
 @click.option("--undo", metavar="COMPACTION", help="Show the messages of a compaction whole again.")
 @common
@@ -42,4 +44,4 @@ def command(call: Call, thread_id: str | None, keep: int, when_due: bool, undo: 
         for each in done.compactions
     ]
     if rows:
-        output.table(("compaction", "level", "messages", "summary"), rows, wide=3)
+        output.table(("compaction", "level", "messages", "summary"), rows, folding=("summary",))

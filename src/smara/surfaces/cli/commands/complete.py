@@ -10,7 +10,7 @@ from smara.surfaces.cli.options import Call, common
 
 @click.command("complete")
 @click.argument("prefix")
-@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=20, show_default=True)
 @common
 def command(call: Call, prefix: str, limit: int) -> None:
     """Words and names of this project that begin with PREFIX."""

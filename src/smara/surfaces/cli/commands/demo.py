@@ -74,7 +74,7 @@ def _tell(memory: Memory, clock: FakeClock, pause: float, quiet: bool) -> dict[s
         tell.spoken(role, text)
         clock.advance(90)
     tell.note("Every message is stored, redacted, indexed. The staging key was pasted; it never reached the disk:")
-    tell.quoted(memory.messages.list(thread_id="login-feature")[-1].raw_content[-60:])
+    tell.quoted(memory.messages.list(thread_id="login-feature")[-1].raw_content.split(". ")[-1])
 
     tell.heading("Three weeks go by")
     for day in range(21):
@@ -101,7 +101,7 @@ def _tell(memory: Memory, clock: FakeClock, pause: float, quiet: bool) -> dict[s
         tell.asked(query, what, elapsed, answer[0].snippet if answer else "nothing")
     tell.note("And the first of them, word for word, as it was written three weeks ago:")
     tell.code(found["Login schema"])
-    tell.note("Your turn:  smara import ~/.claude/projects/**/*.jsonl   then   smara search 'what you remember'")
+    tell.note("Your turn:  smara import ~/.claude/projects/*/*.jsonl  then  smara search 'what you remember'")
     return found
 
 
@@ -115,7 +115,7 @@ class _Teller:
     def _say(self, text: str, wait: float = 1.0) -> None:
         if self._quiet:
             return
-        click.echo(text)
+        click.echo(output.encodable(text))
         if self._pause:
             time.sleep(self._pause * wait)
 
@@ -127,13 +127,16 @@ class _Teller:
         )
 
     def note(self, text: str) -> None:
-        self._say(f"\n  {text}")
+        self._say("\n" + _set(text, 2))
 
     def spoken(self, role: str, text: str) -> None:
         colors = {"user": "green", "assistant": "magenta", "tool": "yellow"}
-        lines = text.splitlines()
-        shown = [*lines[:3], "…"] if len(lines) > 3 else lines
-        self._say(click.style(f"  {role:>9}  ", fg=colors[role], bold=True) + "\n             ".join(shown))
+        lines = [line for line in text.splitlines() if line]
+        shown = [*lines[:2], "…"] if len(lines) > 3 else lines
+        self._say(
+            click.style(f"  {role:>9}  ", fg=colors[role], bold=True)
+            + "\n".join(_set(line, 13) for line in shown).lstrip()
+        )
 
     def asked(self, query: str, what: str, elapsed: float, snippet: str) -> None:
         self._say(
@@ -141,10 +144,15 @@ class _Teller:
             + click.style(f"   {what} · {elapsed:.1f} ms", dim=True),
             0.3,
         )
-        self._say("    " + output.short(snippet, 110))
+        self._say(_set(output.short(snippet, 160), 4))
 
     def quoted(self, text: str) -> None:
-        self._say(click.style("    " + output.short(text, 160), dim=True))
+        self._say(click.style(_set(output.short(text, 240), 4), dim=True))
 
     def code(self, text: str) -> None:
         self._say("\n".join("    " + line for line in text.splitlines()))
+
+
+def _set(text: str, indent: int) -> str:
+    """A paragraph set to the width of the terminal, from a column on."""
+    return output.paragraph(text, " " * indent, " " * indent)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from smara.config import load_settings
-from smara.doctor import examine
+from smara.doctor import Finding, examine
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Call, common
 
 _MARKS = {"ok": "✓", "warning": "!", "problem": "✗"}
+_COLORS = {"ok": None, "warning": "yellow", "problem": "red"}
 
 
 @click.command("doctor")
@@ -19,6 +20,7 @@ def command(call: Call, fix: bool) -> None:
     """Find and explain problems of the store. Exit code 8 when there are any."""
     findings = examine(load_settings(db=call.db, project=call.project), fix)
     problems = sum(finding.level == "problem" for finding in findings)
+    warnings = sum(finding.level == "warning" for finding in findings)
     if call.as_json:
         data = [
             {"check": f.check, "level": f.level, "text": f.text, "advice": f.advice, "isFixed": f.is_fixed}
@@ -26,13 +28,32 @@ def command(call: Call, fix: bool) -> None:
         ]
         output.envelope({"findings": data, "problems": problems})
     else:
-        for finding in findings:
-            output.say(
-                f"{_MARKS[finding.level]} {finding.check}: {finding.text}{' (fixed)' if finding.is_fixed else ''}"
-            )
-            if finding.level != "ok" and finding.advice:
-                output.say(f"    → {finding.advice}")
-        output.say()
-        output.say("Nothing is wrong." if not problems else f"{problems} problem{'s' if problems > 1 else ''} found.")
+        _show(findings)
+        click.echo(f"\n{_verdict(problems, warnings)}", err=True)
     if problems:
         raise click.exceptions.Exit(8)
+
+
+def _show(findings: list[Finding]) -> None:
+    if not output.is_terminal():
+        rows = [(f.level, f.check, _text(f), f.advice if f.level != "ok" else "") for f in findings]
+        output.table(("level", "check", "text", "advice"), rows)
+        return
+    name_width = max(len(finding.check) for finding in findings)
+    indent = " " * (name_width + 4)
+    for finding in findings:
+        head = f"{_MARKS[finding.level]} {finding.check:<{name_width}}  "
+        output.say(output.paragraph(_text(finding), head, indent), fg=_COLORS[finding.level])
+        if finding.level != "ok" and finding.advice:
+            output.say(output.paragraph(finding.advice, f"{indent}→ ", f"{indent}  "))
+
+
+def _text(finding: Finding) -> str:
+    return f"{finding.text} (fixed)" if finding.is_fixed else finding.text
+
+
+def _verdict(problems: int, warnings: int) -> str:
+    if not problems and not warnings:
+        return "Nothing is wrong."
+    counted = ((problems, "problem"), (warnings, "warning"))
+    return " and ".join(f"{n} {what}{'s' if n > 1 else ''}" for n, what in counted if n) + " found."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import click
@@ -42,16 +43,22 @@ def command(call: Call, files: tuple[str, ...], format: Any, resource: str | Non
         (each.path, each.format, each.lines, each.stored, each.repeated, each.counted.total(), len(each.refused))
         for each in reports
     ]
-    output.table(("file", "format", "lines", "stored", "known", "not messages", "refused"), rows, wide=0)
+    if len(rows) > 1 and output.is_terminal():
+        rows.append((f"all {len(rows)} files", "", *(sum(numbers) for numbers in list(zip(*rows, strict=True))[2:])))
+    output.table(("file", "format", "lines", "stored", "known", "not messages", "refused"), rows, folding=("file",))
+    _explain(reports)
+
+
+def _explain(reports: list[ImportReport]) -> None:
+    """Why lines did not become messages, over all files together."""
+    counted = sum((each.counted for each in reports), Counter[tuple[str, str]]())
+    if counted:
+        output.say()
+        rows = [(count, kind, reason) for (kind, reason), count in counted.most_common()]
+        output.table(("lines", "of", "not messages because"), rows, folding=("of", "not messages because"))
     for each in reports:
-        _explain(each)
-
-
-def _explain(report: ImportReport) -> None:
-    for (kind, reason), count in report.counted.most_common():
-        output.say(f"  {count:>7,}  {kind}: {reason}")
-    for line, reason in report.refused[:10]:
-        output.say(f"  line {line}: {reason}")
+        for line, reason in each.refused[:10]:
+            output.say(f"refused: {each.path}:{line}: {reason}")
 
 
 def _report_json(report: ImportReport) -> dict[str, Any]:

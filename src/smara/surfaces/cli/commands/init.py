@@ -26,5 +26,5 @@ def command(call: Call) -> None:
     output.say(f"Project  {status['project']}")
     output.say(f"Holds    {status['messages']:,} messages in {status['threads']:,} threads")
     output.say()
-    output.say("Next:  smara import ~/.claude/projects/**/*.jsonl     bring in what your agent has said")
+    output.say("Next:  smara import ~/.claude/projects/*/*.jsonl      bring in what your agent has said")
     output.say("       smara search 'the words you remember'          find it again")

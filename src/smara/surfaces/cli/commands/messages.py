@@ -56,7 +56,9 @@ def _standard_input() -> str:
 
 @command.command("list")
 @click.option("--thread", "thread_id", metavar="ID", required=True, shell_complete=complete_thread)
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="The newest that many.")
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="The newest that many."
+)
 @click.option("--before", type=int, metavar="SEQ", help="Only messages before this sequence number.")
 @click.option("--after", type=int, metavar="SEQ", help="Only messages after this sequence number.")
 @common
@@ -74,7 +76,7 @@ def list_messages(call: Call, thread_id: str, limit: int, before: int | None, af
         (message.seq, message.role, output.moment(message.created_at), message.token_count, _line(message))
         for message in messages
     ]
-    output.table(("seq", "role", "time", "tokens", "content"), rows, wide=4)
+    output.table(("seq", "role", "time", "tokens", "content"), rows, folding=("content",))
 
 
 def _line(message: Message) -> str:
@@ -83,7 +85,9 @@ def _line(message: Message) -> str:
 
 @command.command("show")
 @click.argument("message_id", metavar="MESSAGE")
-@click.option("--around", type=click.IntRange(0, 100), default=0, help="So many messages before and after it, too.")
+@click.option(
+    "--around", type=click.IntRange(0, 100), metavar="N", default=0, help="So many messages before and after it, too."
+)
 @common
 def show(call: Call, message_id: str, around: int) -> None:
     """One message, word for word; THREAD:SEQ works as well as its id."""
@@ -96,7 +100,8 @@ def show(call: Call, message_id: str, around: int) -> None:
     for each in shown:
         output.say(
             f"— {each.role} · {each.thread_id}:{each.seq} · {output.moment(each.created_at)}"
-            f" · {each.token_count} tokens"
+            f" · {each.token_count} tokens",
+            bold=True,
         )
         output.say(each.raw_content)
         output.say()

@@ -24,4 +24,4 @@ def command(call: Call) -> None:
         output.envelope(data)
         return
     rows = [("*" if each.id == current else "", each.id, each.name, each.git_common_dir) for each in projects]
-    output.table(("", "project", "name", "git directory"), rows, wide=3)
+    output.table(("", "project", "name", "git directory"), rows, folding=("git directory",))

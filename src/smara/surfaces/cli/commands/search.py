@@ -14,7 +14,7 @@ from smara.surfaces.cli.options import Call, common, complete_thread
 
 @click.command("search")
 @click.argument("query")
-@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=10, show_default=True)
 @click.option("--thread", "thread_id", metavar="ID", help="Only in this thread.", shell_complete=complete_thread)
 @click.option("--resource", "resource_id", metavar="ID", help="Only in threads of this resource.")
 @click.option("--role", type=click.Choice(ROLES), multiple=True, help="Only messages of this role; may be repeated.")
@@ -35,7 +35,7 @@ def command(
         if by_thread:
             _show_threads(call, memory.search_threads(query, limit, **filters))
             return
-        answer = memory.search(query, limit, thread_id=thread_id, task_id=task_id, **filters)
+        answer = memory.search(query, limit, thread_id=thread_id, task_id=task_id, neighbors=1, **filters)
         warnings = [*memory.warnings, *answer.warnings]
     if call.as_json:
         data = {"results": [hit_json(hit) for hit in answer], "totalHits": answer.total_hits}
@@ -71,9 +71,9 @@ def _show(answer: Answer, full: bool, explain: bool) -> None:
     is_terminal = output.is_terminal()
     for hit in answer:
         head = f"{hit.rank}. {hit.role} · {hit.thread_id}:{hit.seq} · {output.moment(hit.created_at)} · {hit.score:.2f}"
-        output.say(click.style(head, bold=True) if is_terminal else head)
-        text = hit.content if full else hit.snippet
-        click.echo(_indented(_lit(text, hit) if is_terminal else output.printable(text)))
+        output.say(head, bold=True)
+        for line in _lines(hit, full, is_terminal):
+            click.echo(f"   {_lit(line, hit) if is_terminal else output.printable(line)}")
         if explain:
             output.say(f"   why: {'; '.join(hit.why)}")
         output.say()
@@ -83,6 +83,17 @@ def _show(answer: Answer, full: bool, explain: bool) -> None:
             f"{answer.total_hits:,} messages hold any of it; {trace.terms} terms, {trace.postings:,} postings,"
             f" {trace.candidates:,} candidates{'' if trace.is_complete else ', cut short'}."
         )
+
+
+def _lines(hit: Hit, full: bool, is_terminal: bool) -> list[str]:
+    """What to print of a hit: its own lines, or a snippet set to the width of the terminal."""
+    if full:
+        return hit.content.replace("\r\n", "\n").split("\n")
+    if not is_terminal:
+        return [hit.snippet]
+    import textwrap
+
+    return textwrap.wrap(hit.snippet, output.terminal_width() - 3, break_on_hyphens=False)
 
 
 def _lit(text: str, hit: Hit) -> str:
@@ -99,10 +110,6 @@ def _lit(text: str, hit: Hit) -> str:
     return "".join([*found, output.printable(text[at:])])
 
 
-def _indented(text: str) -> str:
-    return "\n".join(f"   {line}" for line in text.splitlines())
-
-
 def _show_threads(call: Call, found: list[Any]) -> None:
     if call.as_json:
         data = [
@@ -116,4 +123,4 @@ def _show_threads(call: Call, found: list[Any]) -> None:
         (each.rank, f"{each.score:.2f}", each.thread_id, output.short(each.title or "", 50), "; ".join(each.why))
         for each in found
     ]
-    output.table(("rank", "score", "thread", "title", "why"), rows, wide=4)
+    output.table(("rank", "score", "thread", "title", "why"), rows, folding=("thread", "title", "why"))

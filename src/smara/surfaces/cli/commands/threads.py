@@ -16,7 +16,7 @@ def command() -> None:
 @command.command("list")
 @click.option("--resource", metavar="ID", help="Only threads of this resource.")
 @click.option("--kind", type=click.Choice(["conversation", "subagent", "compaction"]))
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
+@click.option("--limit", type=click.IntRange(1), metavar="N", default=50, show_default=True)
 @common
 def list_threads(call: Call, resource: str | None, kind: str | None, limit: int) -> None:
     """Threads, the most recently used first."""
@@ -36,11 +36,11 @@ def list_threads(call: Call, resource: str | None, kind: str | None, limit: int)
             thread.kind,
             thread.message_count,
             output.moment(thread.updated_at),
-            output.short(thread.title or "", 60),
+            output.short(thread.title or "", 80),
         )
         for thread in threads
     ]
-    output.table(("thread", "kind", "messages", "last used", "title"), rows, wide=4)
+    output.table(("thread", "kind", "messages", "last used", "title"), rows, folding=("thread", "title"))
 
 
 @command.command("show")
