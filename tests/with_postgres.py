@@ -15,7 +15,7 @@ from tests import postgres
 def main() -> int:
     reason = postgres.missing()
     if reason is not None:
-        print(f"without PostgreSQL: {reason}", file=sys.stderr)
+        sys.stderr.write(f"without PostgreSQL: {reason}\n")
         return subprocess.run(sys.argv[1:], check=False).returncode
     run = postgres.TestRun()
     try:

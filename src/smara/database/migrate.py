@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 
 from smara.core.clock import Clock
 from smara.database.database import Database, DatabaseKind, Session
@@ -34,6 +33,8 @@ class Migration:
 @cache
 def migrations(kind: DatabaseKind) -> tuple[Migration, ...]:
     """Every step for one kind of database, in order."""
+    from importlib import resources  # needed only by a store that is not up to date
+
     found = []
     for entry in (resources.files("smara.database") / "migrations" / kind).iterdir():
         match = _NAME.fullmatch(entry.name)

@@ -54,6 +54,6 @@ def as_candidates(found: list[tuple[Row, Message]]) -> list[Candidate]:
             prose,
             code,
             prose.count(" ") + code.count(" ") + 2,
-        )  # fmt: skip
+        )
         for (row, prose, code, thread_no), message in found
     ]

@@ -230,7 +230,7 @@ class Search:
                     terms,
                     _neighbors(before, messages),
                     _neighbors(after, messages),
-                )  # fmt: skip
+                )
             )
         return tuple(found)
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """The ``smara`` command."""
-    from smara.surfaces.cli.app import run
+    try:
+        from smara.surfaces.cli.app import run
 
-    run()
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)  # interrupted before there was anything to say

@@ -39,7 +39,7 @@ def warn(warnings: Iterable[str]) -> None:
 def say(text: str = "", **style: Any) -> None:
     """Print a line, whatever its characters; ``style`` (of ``click.style``) is for terminals."""
     clean = printable(text)
-    click.echo(click.style(clean, **style) if style and is_terminal() else clean)
+    click.echo(click.style(clean, **style) if any(style.values()) and is_terminal() else clean)
 
 
 def printable(text: str, stream: TextIO | None = None) -> str:

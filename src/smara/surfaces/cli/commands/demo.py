@@ -49,7 +49,7 @@ _QUESTIONS = (
     ("LoginSchema", "the exact name"),
     ("refresh tokens", "finds refresh_tokens"),
     ("enticateUs", "a piece of a name"),
-    ("where do we keep the tokens, cookies or localStorage?", "a question"),
+    ("cookies or localStorage for the tokens?", "a question"),
 )
 
 
@@ -101,7 +101,8 @@ def _tell(memory: Memory, clock: FakeClock, pause: float, quiet: bool) -> dict[s
         tell.asked(query, what, elapsed, answer[0].snippet if answer else "nothing")
     tell.note("And the first of them, word for word, as it was written three weeks ago:")
     tell.code(found["Login schema"])
-    tell.note("Your turn:  smara import ~/.claude/projects/*/*.jsonl  then  smara search 'what you remember'")
+    tell.note("Your turn:")
+    tell.code("smara import ~/.claude/projects/*/*.jsonl\nsmara search 'what you remember'")
     return found
 
 

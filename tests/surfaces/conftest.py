@@ -1,0 +1,37 @@
+"""A store with a little in it, named by ``SMARA_DB``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import smara
+from smara.testing import CountingIds, FakeClock
+
+if sys.platform == "win32":
+    collect_ignore_glob = ["test_*.py"]  # they look at pseudo-terminals, signals and file modes
+
+SCHEMA = "export const LoginSchema = z.object({\n  email: z.string().email(),\n  password: z.string().min(12),\n})"
+
+
+@pytest.fixture
+def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The path of a store that does not exist yet."""
+    path = str(tmp_path / "smara.db")
+    monkeypatch.setenv("SMARA_DB", path)
+    return path
+
+
+@pytest.fixture
+def store(db: str) -> str:
+    """A store with two threads: ``login`` (three messages) and ``deploy`` (one)."""
+    clock = FakeClock()
+    with smara.open(db, clock=clock, new_id=CountingIds()) as memory:
+        for role, text in (("user", "Implement the login with Zod"), ("assistant", SCHEMA), ("tool", "42 passing")):
+            memory.messages.add(thread_id="login", role=role, content=text, client_id=f"turn-{role}")
+            clock.advance(60)
+        memory.threads.update("login", title="Login with Zod")
+        memory.messages.add(thread_id="deploy", role="user", content="Deploy to staging with retry_policy", task_id="7")
+    return db

@@ -1,0 +1,128 @@
+"""Three ways to call the command line: in this process, in one of its own, and on a terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from typing import Any
+
+from smara.surfaces.cli.app import run
+
+DEADLINE_SECONDS = 60
+_ESCAPE = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07)")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a call wrote, and how it left."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        """The data of the envelope; the envelope must be one and well-formed."""
+        return self.envelope["data"]
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        whole = json.loads(self.out)
+        assert list(whole)[:3] == ["schema", "data", "warnings"]
+        assert whole["schema"] == 1
+        assert isinstance(whole["warnings"], list)
+        return whole  # type: ignore[no-any-return]
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The tab-separated lines of a pipe, without their heading."""
+        return [line.split("\t") for line in self.out.splitlines()[1:]]
+
+
+def smara(*arguments: str, stdin: bytes = b"", encoding: str = "utf-8") -> Said:
+    """Call the command line in this process, with pipes instead of a terminal."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding=encoding, newline="") for _ in range(2))
+    before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(stdin))
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            run(list(arguments))
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    finally:
+        sys.stdin = before
+    return Said(code, _written(out), _written(err))
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    raw = stream.detach()
+    assert isinstance(raw, io.BytesIO)
+    return raw.getvalue().decode()
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment of a process of its own; warnings are errors there too."""
+    return {**os.environ, "PYTHONWARNINGS": "error", **more}
+
+
+def command(*arguments: str) -> list[str]:
+    """The words of a call."""
+    return [sys.executable, "-m", "smara", *arguments]
+
+
+def spawn(*arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Said:
+    """Call the command line in a process of its own, with pipes."""
+    done = subprocess.run(
+        command(*arguments), input=stdin, capture_output=True, env=environment(**(env or {})), timeout=DEADLINE_SECONDS
+    )
+    return Said(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def on_terminal(
+    *arguments: str, columns: int = 80, streams: str = "both", env: Mapping[str, str] | None = None
+) -> Said:
+    """Call it on a pseudo-terminal; ``streams`` says which of stdout and stderr ("out", "err", "both") go there.
+
+    What the terminal saw is ``out``, escapes included; what went elsewhere is ``err``.
+    """
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    process = subprocess.Popen(
+        command(*arguments), stdin=subprocess.DEVNULL,
+        stdout=theirs if streams != "err" else subprocess.PIPE,
+        stderr=theirs if streams != "out" else subprocess.PIPE,
+        env=environment(TERM="xterm-256color", **(env or {})),
+    )  # fmt: skip
+    os.close(theirs)
+    seen = _read_all(ours)
+    elsewhere = b"".join(piece or b"" for piece in process.communicate(timeout=DEADLINE_SECONDS))
+    return Said(process.returncode, seen.decode(), elsewhere.decode())
+
+
+def _read_all(terminal: int) -> bytes:
+    found = b""
+    while True:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:  # Linux tells so that nobody has the other end any more
+            piece = b""
+        if not piece:
+            os.close(terminal)
+            return found
+        found += piece
+
+
+def plain(text: str) -> str:
+    """What a person sees of a text on a terminal: without escapes."""
+    return _ESCAPE.sub("", text).replace("\r\n", "\n")

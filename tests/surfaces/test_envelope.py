@@ -1,0 +1,131 @@
+"""With ``--json`` every command answers in one shape; without, in plain lines."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from smara.surfaces.cli.app import cli
+from tests.surfaces.shell import smara, spawn
+
+CALLS = {
+    "init": [],
+    "status": [],
+    "doctor": [],
+    "demo": ["--fast"],
+    "version": [],
+    "threads list": [],
+    "threads show": ["login"],
+    "threads update": ["login", "--title", "Login"],
+    "messages add": ["--thread", "login", "--role", "user", "--content", "hello"],
+    "messages list": ["--thread", "login"],
+    "messages show": ["login:2"],
+    "import": ["FILE"],
+    "search": ["LoginSchema"],
+    "complete": ["log"],
+    "compact": ["--thread", "login"],
+    "index check": [],
+    "index rebuild": [],
+    "index optimize": [],
+    "projects": [],
+    "completion": ["bash"],
+}
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "notes.jsonl"
+    path.write_text('{"role": "user", "content": "hello"}\n')
+    return str(path)
+
+
+def words_of(call: str, file: str) -> list[str]:
+    return [*call.split(), *(file if word == "FILE" else word for word in CALLS[call])]
+
+
+def leaves(command: click.Command, path: tuple[str, ...] = ()) -> set[str]:
+    if not isinstance(command, click.Group):
+        return {" ".join(path)}
+    context = click.Context(command)
+    found = {name: command.get_command(context, name) for name in command.list_commands(context)}
+    return set().union(*(leaves(each, (*path, name)) for name, each in found.items() if each is not None))
+
+
+def test_every_command_is_called_below():
+    assert leaves(cli) == set(CALLS)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_answer_in_json_is_one_envelope_and_nothing_else(store, file, call):
+    said = smara(*words_of(call, file), "--json")
+    assert (said.code, said.err) == (0, "")
+    assert said.data is not None
+    assert "error" not in said.envelope
+    assert said.envelope["warnings"] == []
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_answer_in_a_pipe_is_plain_text(store, file, call):
+    said = smara(*words_of(call, file))
+    assert said.code == 0
+    assert said.out.strip()
+    assert "\x1b" not in said.out + said.err
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_command_explains_itself(call):
+    said = smara(*call.split(), "--help")
+    assert said.code == 0
+    assert all(option in said.out for option in ("--db", "--project", "--json", "-h, --help"))
+
+
+def test_json_may_stand_before_the_command(store):
+    assert smara("--json", "status").data == smara("status", "--json").data
+
+
+def test_real_process_answers_the_same(store):
+    said = spawn("--json", "threads", "show", "login")
+    assert (said.code, said.err) == (0, "")
+    assert said.envelope == smara("threads", "show", "login", "--json").envelope
+
+
+def test_envelope_is_ascii_whatever_was_said(db):
+    smara("messages", "add", "--thread", "t", "--role", "user", "--content", "重跑 \ud800 café \x00")
+    said = smara("messages", "list", "--thread", "t", "--json")
+    assert said.out.isascii()
+    assert said.data[0]["content"] == "重跑 \ud800 café \x00"
+
+
+def test_answer_is_one_line_so_that_a_pipe_can_read_it_by_line(store):
+    assert smara("threads", "list", "--json").out.count("\n") == 1
+
+
+def test_failure_in_json_says_its_code_message_and_whether_to_try_again(store):
+    said = smara("threads", "show", "nope", "--json")
+    assert said.code == 3
+    assert said.data is None
+    assert said.envelope["error"] == {
+        "code": "not_found",
+        "message": "There is no thread 'nope' in this project. `smara threads list` shows what there is.",
+        "retryable": False,
+    }
+    assert said.err.startswith("smara: There is no thread 'nope'")
+
+
+def test_thread_in_json_has_its_documented_keys(store):
+    thread = smara("threads", "show", "login", "--json").data
+    assert set(thread) == {
+        "id", "resourceId", "kind", "parentId", "title", "metadata", "createdAt", "updatedAt", "messageCount",
+        "tokenCount", "compactions",
+    }  # fmt: skip
+    assert (thread["title"], thread["messageCount"], thread["createdAt"]) == ("Login with Zod", 3, 1_760_000_000_000)
+
+
+def test_message_in_json_has_its_documented_keys(store):
+    message = smara("messages", "show", "login:1", "--json").data
+    assert set(message) == {
+        "id", "threadId", "resourceId", "seq", "role", "content", "parts", "tokenCount", "tokenMethod", "createdAt",
+        "clientId", "taskId", "isSealed", "compactionLevel", "metadata",
+    }  # fmt: skip
+    assert message["parts"] == [{"type": "text", "text": "Implement the login with Zod"}]
+    assert (message["clientId"], message["taskId"], message["tokenMethod"]) == ("turn-user", None, "o200k_base")

@@ -1,0 +1,123 @@
+"""``smara search``: the shape of ruling 20, filters, and what a person reads."""
+
+from __future__ import annotations
+
+import pytest
+
+import smara as library
+from tests.surfaces.conftest import SCHEMA
+from tests.surfaces.shell import on_terminal, plain, smara, spawn
+
+REQUIRED = ["id", "source", "content", "rank", "taskId", "createdAt", "threadId", "score", "why", "snippet"]
+
+
+def ids(said):
+    return [hit["threadId"] for hit in said.data["results"]]
+
+
+def test_hit_has_the_keys_every_door_promises(store):
+    data = spawn("search", "LoginSchema", "--json").data
+    assert list(data) == ["results", "totalHits"]
+    hit = data["results"][0]
+    assert list(hit)[: len(REQUIRED)] == REQUIRED
+    assert (hit["content"], hit["source"], hit["rank"], hit["threadId"]) == (SCHEMA, "raw", 1, "login")
+    assert isinstance(hit["createdAt"], int)
+    assert hit["why"]
+    assert all(isinstance(reason, str) for reason in hit["why"])
+    assert 0 < hit["score"] <= 1
+    assert "LoginSchema" in hit["snippet"]
+
+
+def test_ranks_count_up_and_scores_go_down(store):
+    results = smara("search", "login schema staging", "--json").data["results"]
+    assert [hit["rank"] for hit in results] == list(range(1, len(results) + 1))
+    assert [hit["score"] for hit in results] == sorted((hit["score"] for hit in results), reverse=True)
+
+
+def test_hit_of_a_task_names_it(store):
+    assert [hit["taskId"] for hit in smara("search", "staging", "--json").data["results"]] == ["7"]
+
+
+def test_hit_shows_what_stands_around_it(store):
+    hit = smara("search", "LoginSchema", "--json").data["results"][0]
+    assert [each["snippet"] for each in hit["before"] + hit["after"]] == ["Implement the login with Zod", "42 passing"]
+
+
+def test_compacted_message_is_found_and_says_so(store):
+    smara("compact", "--thread", "login")
+    hit = smara("search", "LoginSchema", "--json").data["results"][0]
+    assert (hit["source"], hit["content"]) == ("compacted", SCHEMA)
+
+
+def test_no_hit_is_no_failure(store):
+    said = smara("search", "zebrafinch", "--json")
+    assert (said.code, said.data) == (0, {"results": [], "totalHits": 0})
+    said = smara("search", "zebrafinch")
+    assert (said.code, said.out) == (0, "")
+    assert "Try fewer or other words" in said.err
+
+
+@pytest.mark.parametrize("query", ["", "   ", '"', "\x00", "a" * 5000, "*", "NEAR(", "-- ; DROP", "\ud800"])
+def test_no_query_is_a_failure(store, query):
+    assert smara("search", "--json", "--", query).code == 0
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        (["--thread", "login"], {"login"}),
+        (["--thread", "deploy"], {"deploy"}),
+        (["--role", "user"], {"login", "deploy"}),
+        (["--role", "tool"], set()),
+        (["--role", "tool", "--role", "user"], {"login", "deploy"}),
+        (["--task", "7"], {"deploy"}),
+        (["--resource", "nobody"], set()),
+        (["--resource", "default"], {"login", "deploy"}),
+        (["--since", "2100-01-01"], set()),
+        (["--until", "2100-01-01"], {"login", "deploy"}),
+        (["--limit", "1"], {"login"}),
+    ],
+)
+def test_filters_narrow_what_is_found(store, filters, found):
+    assert set(ids(smara("search", "login with zod or deploy", *filters, "--json"))) == found
+
+
+def test_total_counts_more_than_the_limit_shows(store):
+    data = smara("search", "login deploy", "--limit", "1", "--json").data
+    assert len(data["results"]) == 1
+    assert data["totalHits"] > 1
+
+
+def test_explained_answer_says_why_and_what_it_cost(store):
+    said = smara("search", "LoginSchema", "--explain")
+    assert "why: matches" in said.out
+    assert "postings" in said.out
+    trace = smara("search", "LoginSchema", "--explain", "--json").data["trace"]
+    assert set(trace) == {"terms", "postings", "candidates", "isComplete", "notes"}
+
+
+def test_full_answer_keeps_the_lines_of_the_message(store):
+    assert "\n     password: z.string().min(12),\n" in smara("search", "LoginSchema", "--full").out
+
+
+def test_conversations_are_found_as_a_table(store):
+    said = smara("search", "LoginSchema", "--threads")
+    assert said.out.startswith("rank\tscore\tthread\ttitle\twhy\n")
+    assert said.rows[0][2:4] == ["login", "Login with Zod"]
+    assert smara("search", "LoginSchema", "--threads", "--json").data["results"][0]["threadId"] == "login"
+
+
+def test_head_of_a_hit_leads_to_the_message(store):
+    head = smara("search", "LoginSchema").out.splitlines()[0]
+    assert head.startswith("1. assistant · login:2 · ")
+    address = head.split(" · ")[1]
+    assert smara("messages", "show", address, "--json").data["content"] == SCHEMA
+
+
+def test_terminal_shows_the_words_in_bold_and_folds_at_its_width(store):
+    with library.open(store) as memory:
+        memory.messages.add(thread_id="long", role="user", content="we keep the zanzibar list here " * 20)
+    seen = on_terminal("search", "zanzibar", columns=60).out
+    assert "\x1b[33m\x1b[1mzanzibar\x1b[0m" in seen
+    assert "\ufffd" not in seen, "our own escapes must not be taken for somebody else's"
+    assert max(map(len, plain(seen).splitlines())) <= 60

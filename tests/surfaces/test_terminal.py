@@ -1,0 +1,160 @@
+"""Tables for people, plain lines for pipes; nothing that was said can command the terminal."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import pytest
+
+import smara as library
+from tests.surfaces.shell import on_terminal, plain, smara, spawn
+
+HOSTILE = (
+    "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b2J back\x08space bell\x07 nul\x00 right\u202eto-left\u2066 lone \ud800 end"
+)
+OURS = re.compile(r"\x1b\[[0-9;?]*[mlhKA]")
+"""Colors, and what a progress bar needs; nothing that was said may add to them."""
+
+
+@pytest.fixture
+def hostile(db: str) -> str:
+    with library.open(db) as memory:
+        memory.messages.add(thread_id="bad", role="user", content=f"zanzibar {HOSTILE}")
+        memory.threads.update("bad", title=HOSTILE)
+    return db
+
+
+def controls(text: str) -> set[str]:
+    """Characters that a terminal or a reader obeys instead of showing."""
+    return {c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cs") and c not in "\n\t"}
+
+
+CALLS = [
+    ["threads", "list"], ["threads", "show", "bad"], ["messages", "list", "--thread", "bad"],
+    ["messages", "show", "bad:1"], ["search", "zanzibar"], ["search", "zanzibar", "--full", "--explain"],
+    ["search", "zanzibar", "--threads"], ["compact", "--thread", "bad"],
+    ["threads", "update", "bad", "--title", HOSTILE], ["complete", "za"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: " ".join(call[:2]))
+def test_hostile_text_is_not_obeyed_in_a_pipe(hostile, call):
+    said = smara(*call)
+    assert said.code == 0
+    assert controls(said.out + said.err) == set()
+
+
+@pytest.mark.parametrize("call", [CALLS[0], CALLS[2], CALLS[4]], ids=lambda call: " ".join(call[:2]))
+def test_hostile_text_is_not_obeyed_on_a_terminal(hostile, call):
+    seen = on_terminal(*call)
+    assert seen.code == 0
+    assert controls(OURS.sub("", seen.out).replace("\r\n", "\n")) == set()
+    assert "\ufffd[31mred" in plain(seen.out), "what was there is shown as something, not hidden"
+
+
+@pytest.mark.parametrize(
+    "call", [["threads", "show", HOSTILE], ["messages", "show", HOSTILE], ["import", "nope\x1b[2J"], ["x\x1b[2J"],
+             ["search", "x", "--since", HOSTILE]]
+)  # fmt: skip
+def test_errors_repeat_hostile_text_without_obeying_it(db, call):
+    said = smara(*call)
+    assert said.code in (2, 3)
+    assert controls(said.err) == set()
+
+
+def test_what_writing_systems_need_is_shown_as_it_is(db):
+    said = "ニュースの\u3000移行 · می\u200cخواهم · 👩\u200d💻 · a\u00a0b"
+    with library.open(db) as memory:
+        memory.messages.add(thread_id="t", role="user", content=f"{said}\r\nsecond line")
+    lines = smara("messages", "show", "t:1").out.splitlines()
+    assert lines[1:3] == [said.replace("\u3000", " ").replace("\u00a0", " "), "second line"]
+
+
+def test_list_is_a_table_on_a_terminal_and_tabs_in_a_pipe(store):
+    seen = on_terminal("threads", "list").out
+    assert "\x1b[1m" in seen
+    head, rule, first, second = plain(seen).splitlines()
+    assert head.split() == ["thread", "kind", "messages", "last", "used", "title"]
+    assert set(rule) == {"─"}
+    assert {first.split()[0], second.split()[0]} == {"login", "deploy"}
+    piped = spawn("threads", "list").out
+    assert piped.splitlines()[0] == "thread\tkind\tmessages\tlast used\ttitle"
+    assert {line.count("\t") for line in piped.splitlines()} == {4}
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_table_fits_the_terminal_and_hides_nothing_of_an_id(db, columns):
+    thread = "3f0c1a7e-1111-4222-8333-abcdefabcdef/agent-9b2c"
+    with library.open(db) as memory:
+        memory.messages.add(thread_id=thread, role="user", content="hello")
+        memory.threads.update(thread, title="A title that is rather long, so that it does not fit " * 2)
+    lines = plain(on_terminal("threads", "list", columns=columns).out).splitlines()
+    assert max(map(len, lines)) <= columns
+    if columns >= 80:
+        assert thread in "".join(line[: lines[0].index("kind")].strip() for line in lines[2:])
+        assert "…" not in "".join(line[: lines[0].index("title")] for line in lines)
+
+
+def test_line_of_a_pipe_is_one_line_whatever_was_said(db):
+    with library.open(db) as memory:
+        memory.messages.add(thread_id="t", role="user", content="one\ntwo\tthree\r\nfour\x0bfive\u2028six")
+        memory.threads.update("t", title="a\nb\tc")
+    assert len(smara("messages", "list", "--thread", "t").rows) == 1
+    assert smara("threads", "list").rows[0][-1] == "a b c"
+    assert ["title", "a b c"] in [line.split("\t") for line in smara("threads", "show", "t").out.splitlines()]
+
+
+def test_empty_store_says_what_to_do_on_a_terminal_and_nothing_in_a_pipe(db):
+    assert "smara import" in on_terminal("threads", "list").out
+    assert smara("threads", "list").out == "thread\tkind\tmessages\tlast used\ttitle\n"
+
+
+@pytest.mark.parametrize("streams", ["err", "out"])
+def test_progress_is_shown_only_where_stderr_is_a_terminal(db, tmp_path, streams):
+    file = tmp_path / "[" / "x].jsonl"  # "[/x]" closes something in the language of the drawing library
+    file.parent.mkdir()
+    file.write_text('{"role": "user", "content": "hello"}\n')
+    said = on_terminal("import", str(file), streams=streams)
+    assert said.code == 0
+    if streams == "err":
+        assert "Importing" in said.out
+        assert "━" in said.out
+        assert said.err.startswith("file\tformat\t"), "the answer went to the pipe"
+    else:
+        assert said.err == "", "no progress in a pipe"
+        assert "━" not in said.out
+
+
+@pytest.mark.parametrize("call", [["demo", "--fast"], ["threads", "list"], ["search", "zanzibar"], ["doctor"]])
+def test_ascii_terminal_is_no_failure(hostile, call):
+    said = smara(*call, encoding="ascii")
+    assert said.code == 0
+    assert said.out.isascii()
+
+
+def test_ascii_is_honored_by_a_real_process(hostile):
+    said = spawn("demo", "--fast", env={"PYTHONIOENCODING": "ascii"})
+    assert (said.code, said.err) == (0, "")
+    assert "LoginSchema" in said.out
+    assert said.out.isascii()
+
+
+def test_ascii_terminal_still_shows_tables(store):
+    assert "login" in on_terminal("threads", "list", env={"PYTHONIOENCODING": "ascii"}).out
+
+
+def test_json_is_laid_out_for_a_person(store):
+    assert on_terminal("status", "--json").out.startswith('{\r\n  "schema": 1,')
+
+
+def test_help_fits_eighty_columns():
+    assert max(map(len, plain(on_terminal("--help").out).splitlines())) <= 80
+
+
+def test_demo_fits_eighty_columns_and_finds_the_schema():
+    seen = plain(on_terminal("demo", "--fast").out)
+    code = seen.index("And the first of them, word for word")
+    assert max(map(len, seen[:code].splitlines())) <= 80
+    assert "password: z.string().min(12)," in seen[code:]
+    assert "[REDACTED:github-token]" in seen

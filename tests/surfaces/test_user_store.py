@@ -1,0 +1,137 @@
+"""The per-user store: a project for each git repository, in the user's data folder, nothing in the repository."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.surfaces.shell import smara, spawn
+
+ADD = ("messages", "add", "--thread", "t", "--role", "user", "--content")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    names = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL")
+    done = subprocess.run(
+        ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True,
+        env={**os.environ, **dict.fromkeys(names, "me@example.org")},
+    )  # fmt: skip
+    return done.stdout
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's data folder, empty."""
+    monkeypatch.delenv("SMARA_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def repository(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "app"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "first")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def project() -> str:
+    name = smara("status", "--json").data["project"]
+    assert isinstance(name, str)
+    return name
+
+
+def test_init_makes_a_project_of_the_repository_and_says_where(data, repository):
+    said = spawn("init")
+    assert said.code == 0
+    assert f"Store    {data / 'smara' / 'smara.db'}\nProject  app-" in said.out
+    assert project().startswith("app-")
+
+
+def test_nothing_is_written_into_the_repository(data, repository):
+    before = sorted(str(path) for path in repository.rglob("*"))
+    smara("init")
+    smara(*ADD, "hello")
+    assert sorted(str(path) for path in repository.rglob("*")) == before
+    assert git(repository, "status", "--porcelain", "--ignored") == ""
+
+
+def test_only_the_user_can_read_the_store(data, repository):
+    before = os.umask(0)
+    try:
+        smara(*ADD, "hello")
+    finally:
+        os.umask(before)
+    folder = data / "smara"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+
+
+def test_without_a_data_folder_of_its_own_the_home_folder_is_used(data, repository, tmp_path, monkeypatch):
+    monkeypatch.delenv("XDG_DATA_HOME")
+    smara("init")
+    assert (tmp_path / "home" / ".local" / "share" / "smara" / "smara.db").exists()
+
+
+def test_init_twice_is_init_once(data, repository):
+    first, second = smara("init", "--json").data, smara("init", "--json").data
+    assert first["project"] == second["project"]
+    assert len(smara("projects", "--json").data) == 1
+
+
+def test_folder_inside_the_repository_is_the_same_project(data, repository, monkeypatch):
+    name = project()
+    (repository / "src" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(repository / "src" / "deep")
+    assert project() == name
+
+
+def test_worktrees_share_a_project(data, repository, tmp_path, monkeypatch):
+    smara(*ADD, "said in the main tree")
+    git(repository, "worktree", "add", "-q", str(tmp_path / "feature"))
+    monkeypatch.chdir(tmp_path / "feature")
+    assert [hit["content"] for hit in smara("search", "main tree", "--json").data["results"]] == [
+        "said in the main tree"
+    ]
+
+
+def test_moved_clone_is_recognized(data, repository, tmp_path, monkeypatch):
+    name = project()
+    smara(*ADD, "said before the move")
+    repository.rename(tmp_path / "renamed")
+    monkeypatch.chdir(tmp_path / "renamed")
+    assert project() == name
+    assert smara("search", "move", "--json").data["totalHits"] == 1
+
+
+def test_two_repositories_do_not_see_each_other(data, repository, tmp_path, monkeypatch):
+    smara(*ADD, "the secret plan")
+    other = tmp_path / "other" / "app"
+    other.mkdir(parents=True)
+    git(other, "init", "-q")
+    monkeypatch.chdir(other)
+    assert smara("search", "secret plan", "--json").data["totalHits"] == 0
+    assert len(smara("projects", "--json").data) == 2
+
+
+def test_outside_a_repository_the_project_is_default(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert project() == "default"
+
+
+def test_auto_asks_for_the_repository_also_in_a_named_store(data, repository, tmp_path):
+    assert smara("status", "--db", str(tmp_path / "x.db"), "--project", "auto", "--json").data["project"][:4] == "app-"
+
+
+def test_project_by_name_reaches_another_repository_from_anywhere(data, repository, tmp_path, monkeypatch):
+    name = project()
+    smara(*ADD, "hello")
+    monkeypatch.chdir(tmp_path)
+    assert smara("messages", "list", "--thread", "t", "--project", name, "--json").data[0]["content"] == "hello"
