@@ -195,9 +195,10 @@ def _schema_finding(database: Database) -> Finding:
 
 
 def _content_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
+    in_the_index: list[str] = []
     checks: tuple[Callable[[], Iterator[Finding]], ...] = (
-        lambda: _integrity_findings(memory),
-        lambda: _index_findings(memory, fix),
+        lambda: _integrity_findings(memory, in_the_index),
+        lambda: _index_findings(memory, in_the_index, fix),
     )
     for check in checks:
         try:
@@ -217,26 +218,27 @@ def _shrunk(is_moved: bool) -> Finding:
     )  # fmt: skip
 
 
-def _integrity_findings(memory: Memory) -> Iterator[Finding]:
+def _integrity_findings(memory: Memory, in_the_index: list[str]) -> Iterator[Finding]:
+    """What is wrong with the file; what is wrong with the index alone is left to the next check."""
     damage = memory.integrity()
-    if damage:
-        yield Finding("integrity", "problem", f"The file is damaged: {damage[0]}.", _RESCUE)
+    # SQLite counts a wrong index as damage too, but it is made again without a backup.
+    in_the_index += [each for each in damage if "FTS5 table" in each]
+    in_the_file = [each for each in damage if each not in in_the_index]
+    if in_the_file:
+        yield Finding("integrity", "problem", f"The file is damaged: {in_the_file[0]}.", _RESCUE)
     else:
         yield Finding("integrity", "ok", "Every page of the store is sound.")
 
 
-def _index_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
-    problems = memory.index.problems(deep=True)
+def _index_findings(memory: Memory, damage: list[str], fix: bool) -> Iterator[Finding]:
+    problems = memory.index.problems(deep=True) or [f"The search index is damaged ({each})." for each in damage]
     if not problems:
         yield Finding("search index", "ok", "It agrees with the messages.")
-        return
-    if fix:
+    elif fix:
         count = memory.index.rebuild()
         yield Finding("search index", "ok", f"{problems[0]} It was rebuilt from {count} messages.", is_fixed=True)
-        return
-    yield Finding(
-        "search index",
-        "problem",
-        problems[0],
-        "Run `smara doctor --fix`: it is rebuilt from the messages; nothing is lost.",
-    )
+    else:
+        yield Finding(
+            "search index", "problem", problems[0],
+            "Run `smara doctor --fix`: it is rebuilt from the messages; nothing is lost.",
+        )  # fmt: skip

@@ -56,19 +56,17 @@ class Within:
     until_ms: int | None = None
     task_id: str | None = None
 
-    is_small_project: bool = False
+    is_only_project: bool = False
+
+    @property
+    def needs_records(self) -> bool:
+        """Whether the messages themselves must be looked at, not the index alone."""
+        return self.since_ms is not None or self.until_ms is not None or self.task_id is not None
 
     @property
     def is_filtered(self) -> bool:
         """Whether more than the project is asked for."""
-        return (self.thread_no, self.resource_id, self.since_ms, self.until_ms, self.task_id) != (None,) * 5 or bool(
-            self.roles
-        )
-
-    @property
-    def is_narrow(self) -> bool:
-        """Whether this is likely a small part of the store."""
-        return self.is_small_project or self.thread_no is not None or self.resource_id is not None
+        return self.needs_records or self.thread_no is not None or self.resource_id is not None or bool(self.roles)
 
 
 class Matching(NamedTuple):

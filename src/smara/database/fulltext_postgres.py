@@ -37,12 +37,19 @@ class PostgresFullText:
     ) -> list[int]:
         query = " & ".join(quoted(term) for term in terms) + (":*" if prefix else "")
         conditions, values = record_conditions(within)
-        conditions.append("i.project_no = ?")
-        values.append(within.project_no)
-        if within.resource_id is not None:
-            conditions.append("i.resource = ?")
-            values.append(within.resource_id)
-        join = " JOIN messages m ON m.no = i.no" if any(each.startswith("m.") for each in conditions) else ""
+        scope: tuple[tuple[str, object], ...] = (
+            ("project_no", within.project_no),
+            ("thread_no", within.thread_no),
+            ("resource", within.resource_id),
+        )
+        for column, value in scope:
+            if value is not None:
+                conditions.append(f"i.{column} = ?")
+                values.append(value)
+        if within.roles:
+            conditions.append("i.role = ANY(?)")
+            values.append(list(within.roles))
+        join = " JOIN messages m ON m.no = i.no" if within.needs_records else ""
         sql = (
             f"SELECT i.no * {1 << CHUNK_BITS} + i.chunk FROM message_index i{join}"
             f" WHERE i.terms @@ ?::tsquery{joined(conditions)} ORDER BY i.no DESC, i.chunk DESC LIMIT ?"

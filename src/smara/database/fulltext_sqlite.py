@@ -1,7 +1,8 @@
 """The text index on SQLite: one FTS5 table with a tokenizer that only cuts at spaces.
 
-The scope is indexed too, as terms that no text can contain (``^p1``, ``^t7``), so that a
-search inside one thread of a large store costs no more than the thread.
+The scope is indexed too, as terms that no text can contain (``^p1``, ``^t7``): the wall is
+part of every match (but in a store with a single project, where there is nothing behind
+it), and a search inside one thread of a large store costs no more than the thread.
 """
 
 from __future__ import annotations
@@ -45,25 +46,23 @@ class SqliteFullText:
         expression = " AND ".join([quoted(term) for term in terms])
         if prefix:
             expression += " *"
-        # The wall is checked on the record of every row. Where the scope is a small part of
-        # the store, its term narrows the match first: else a common word would be followed
-        # through everything that was ever said elsewhere.
-        if within.is_narrow:
-            expression += "".join([f" AND {condition}" for condition in _scope(within)])
+        expression += "".join([f" AND {condition}" for condition in _scope(within)])
+        # The limit is written into the statement: as a bound value it would make SQLite
+        # prepare the statement anew at every call, because FTS5 is told of it while planning.
+        if not within.needs_records:
+            sql = f"SELECT rowid FROM message_index WHERE message_index MATCH ? ORDER BY rowid DESC LIMIT {int(limit)}"
+            return [row[0] for row in session.all(sql, (expression,))]
         conditions, values = record_conditions(within)
         sql = (
             "SELECT i.rowid FROM message_index i CROSS JOIN messages m"
-            f" WHERE message_index MATCH ? AND m.no = (i.rowid >> {CHUNK_BITS}) AND m.project_no = ?"
-            f"{joined(conditions)} ORDER BY i.rowid DESC LIMIT {int(limit)}"
+            f" WHERE message_index MATCH ? AND m.no = (i.rowid >> {CHUNK_BITS}){joined(conditions)}"
+            f" ORDER BY i.rowid DESC LIMIT {int(limit)}"
         )
-        # The limit is written into the statement: as a bound value it would make SQLite
-        # prepare the statement anew at every call, because FTS5 is told of it while planning.
-        return [row[0] for row in session.all(sql, (expression, within.project_no, *values))]
+        return [row[0] for row in session.all(sql, (expression, *values))]
 
     def matching(self, term: str, within: Within) -> Matching:
+        # The wall is put up by the statement, on the message itself, which costs less for a rare term.
         expression = quoted(term)
-        if within.is_narrow:
-            expression += "".join([f" AND {condition}" for condition in _scope(within)])
         source = f"message_index f CROSS JOIN messages m ON m.no = f.rowid >> {CHUNK_BITS}"
         return Matching("f.rowid", source, "message_index MATCH ?", "f.rowid DESC", (expression,))
 
@@ -116,7 +115,6 @@ def record_conditions(within: Within) -> tuple[list[str], list[object]]:
     conditions: list[str] = []
     values: list[object] = []
     for column, operator, value in (
-        ("thread_no", "=", within.thread_no),
         ("created_at", ">=", within.since_ms),
         ("created_at", "<", within.until_ms),
         ("task_id", "=", within.task_id),
@@ -124,14 +122,11 @@ def record_conditions(within: Within) -> tuple[list[str], list[object]]:
         if value is not None:
             conditions.append(f"m.{column} {operator} ?")
             values.append(value)
-    if within.roles:
-        conditions.append(f"m.role IN ({marks(len(within.roles))})")
-        values += within.roles
     return conditions, values
 
 
 def _scope(within: Within) -> list[str]:
-    found = [f'"^p{within.project_no}"']
+    found = [] if within.is_only_project else [f'"^p{within.project_no}"']
     if within.thread_no is not None:
         found.append(f'"^t{within.thread_no}"')
     if within.resource_id is not None:

@@ -223,6 +223,10 @@ class MessageStore:
         ) or (0, 0, 0, 0)
         return dict(zip(("threads", "messages", "tokens", "resources"), map(int, row), strict=True))
 
+    def is_alone(self, session: Session) -> bool:
+        """Whether this is the only project of the store, so that there is nothing behind the wall."""
+        return session.one(self.sql("SELECT 1 FROM projects WHERE no <> :project LIMIT 1")) is None
+
     def index_size(self, session: Session) -> tuple[int, int, int]:
         """How many rows and terms this project has in the index, and in how many threads."""
         row = session.one(

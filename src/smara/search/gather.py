@@ -17,14 +17,14 @@ from itertools import pairwise
 from smara.core.clock import Clock
 from smara.core.terms import expand
 from smara.database.database import Session
-from smara.database.fulltext import FullText, Within
+from smara.database.fulltext import CHUNK_BITS, FullText, Within
 from smara.database.words import Words
 from smara.errors import DeadlineError
 from smara.search.query import Query, QueryTerm
 
-TERM_LIMIT = 20_000
+TERM_LIMIT = 10_000
 """How many rows of one term are read."""
-POSTINGS_LIMIT = 80_000
+POSTINGS_LIMIT = 40_000
 """How many rows of all terms together are read."""
 CONJUNCTION_LIMIT = 2_000
 """How many rows of one conjunction are read."""
@@ -51,7 +51,13 @@ class Gathered:
         """The heaviest rows, newer first among equals."""
         if len(self.weights) <= count:
             return list(self.weights)
-        return sorted(self.weights, key=lambda row: (self.weights[row], row), reverse=True)[:count]
+        ordered = sorted(zip(self.weights.values(), self.weights, strict=True), reverse=True)
+        return [row for _, row in ordered[:count]]
+
+    @property
+    def message_count(self) -> int:
+        """How many messages the rows belong to."""
+        return len({row >> CHUNK_BITS for row in self.weights})
 
 
 class Gather:

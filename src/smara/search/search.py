@@ -84,7 +84,7 @@ class Search:
         trace = Trace(
             len(analyzed.terms), gathered.postings, len(pool.candidates), gathered.is_complete, tuple(gathered.notes)
         )
-        return Answer(hits, max(len({no_of(row) for row in gathered.weights}), len(hits)), trace, tuple(warnings))
+        return Answer(hits, max(gathered.message_count, len(hits)), trace, tuple(warnings))
 
     def _by_name(self, session: Session, query: str, within: Within, limit: int) -> Answer | None:
         """The answer to a query that is one rare name; ``None`` for any other."""
@@ -162,7 +162,7 @@ class Search:
                 raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {each!r}.")
         return Within(
             self._store.scope.project_no, thread_no, resource_id, roles, _as_ms(since, "since"), _as_ms(until, "until"),
-            task_id, self._statistics.is_small_project(session),
+            task_id,
         )  # fmt: skip
 
     def _pool(
@@ -171,6 +171,7 @@ class Search:
         """Candidates from the index; from a scan of the newest messages when the index is damaged."""
         warnings: list[str] = []
         gathered = Gathered()
+        within = replace(within, is_only_project=self._store.is_alone(session))
         try:
             gather = Gather(
                 session, self._database.fulltext, self._database.words, within, self._statistics.rows(session),

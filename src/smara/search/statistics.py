@@ -24,26 +24,18 @@ class Statistics:
         self._store = store
         self._clock = clock
         self._known: tuple[int, int, int] = (0, 0, 0)
-        self._store_rows = 0
         self._read_at = float("-inf")
 
     def _current(self, session: Session) -> tuple[int, int, int]:
         now = self._clock.monotonic()
         if self._known[0] < _SMALL_ROWS or now - self._read_at > _KEPT_SECONDS:
             self._known = self._store.index_size(session)
-            row = session.one("SELECT rows FROM index_state WHERE name = 'message_index'")
-            self._store_rows = int(row[0]) if row else 0
             self._read_at = now
         return self._known
 
     def rows(self, session: Session) -> int:
         """How many rows the index holds for this project."""
         return self._current(session)[0]
-
-    def is_small_project(self, session: Session) -> bool:
-        """Whether this project is less than a fifth of its store."""
-        rows, _, _ = self._current(session)
-        return rows < 0.2 * self._store_rows
 
     def of(self, session: Session, frequencies: Mapping[str, int]) -> Stats:
         """The statistics a ranking needs."""

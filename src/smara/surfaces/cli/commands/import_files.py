@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import Any
 
@@ -29,8 +30,9 @@ def command(call: Call, files: tuple[str, ...], format: Any, resource: str | Non
     with call.memory() as memory:
         importer = Importer(memory, resource)
         reports = []
-        for path in import_order(files):
-            with bar(f"Importing {path}") as progress:
+        for number, path in enumerate(import_order(files), 1):
+            name = output.short(os.path.basename(path), 40)
+            with bar(name if len(files) == 1 else f"{number}/{len(files)} {name}") as progress:
                 reports.append(importer.import_file(path, progress, format))
         warnings = memory.warnings
     if call.as_json:
