@@ -101,7 +101,11 @@ def _user_folder(environment: Mapping[str, str], kind: Literal["config", "data"]
 
 def _from_file(environment: Mapping[str, str]) -> dict[str, Any]:
     path = config_path(environment)
-    if not path.is_file():
+    try:
+        is_there = path.is_file()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be looked at: {error.strerror}. Check its permissions.") from None
+    if not is_there:
         if environment.get("SMARA_CONFIG"):
             raise ConfigError(f"SMARA_CONFIG names {path}, which does not exist. Create it or unset the variable.")
         return {}

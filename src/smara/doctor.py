@@ -166,7 +166,9 @@ def _inside(settings: Settings, fix: bool) -> list[Finding]:
         return [schema]
     found = [schema]
     try:
-        with open_memory(settings.db, project=settings.project) as memory:
+        with open_memory(
+            settings.db, project=settings.project, busy_timeout_seconds=settings.busy_timeout_seconds
+        ) as memory:
             found += [Finding("store", "warning", warning) for warning in memory.warnings]
             found += list(_content_findings(memory, fix))
     except SmaraError as error:

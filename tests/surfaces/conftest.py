@@ -16,6 +16,12 @@ if sys.platform == "win32":
 SCHEMA = "export const LoginSchema = z.object({\n  email: z.string().email(),\n  password: z.string().min(12),\n})"
 
 
+@pytest.fixture(autouse=True)
+def _without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test here cuts the power."""
+    monkeypatch.setenv("SMARA_DURABILITY", "normal")
+
+
 @pytest.fixture
 def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The path of a store that does not exist yet."""

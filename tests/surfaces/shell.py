@@ -72,8 +72,9 @@ def _written(stream: io.TextIOWrapper) -> str:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a process of its own; warnings are errors there too."""
-    return {**os.environ, "PYTHONWARNINGS": "error", **more}
+    """The environment of a process of its own; warnings are errors there too, and no size of a terminal is told."""
+    inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
+    return {**inherited, "PYTHONWARNINGS": "error", **more}
 
 
 def command(*arguments: str) -> list[str]:

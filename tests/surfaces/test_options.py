@@ -84,9 +84,9 @@ def test_log_lines_go_to_stderr_when_asked_for(store):
 
 
 def test_settings_come_from_the_file_too(db, tmp_path, monkeypatch):
-    (tmp_path / "smara.toml").write_text('durability = "normal"\n')
+    (tmp_path / "smara.toml").write_text('project = "from-the-file"\n')
     monkeypatch.setenv("SMARA_CONFIG", str(tmp_path / "smara.toml"))
-    assert smara("status", "--json").data["store"]["durability"] == "normal"
+    assert smara("status", "--json").data["project"] == "from-the-file"
 
 
 def test_version_is_told_two_ways():

@@ -44,8 +44,9 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> str:
-    """A healthy store with twenty messages."""
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A healthy store with twenty messages; nothing here waits for the disk."""
+    monkeypatch.setenv("SMARA_DURABILITY", "normal")
     path = tmp_path / "smara.db"
     with smara.open(path) as memory:
         memory.messages.add_many(

@@ -74,6 +74,10 @@ class Database(Protocol):
         """Move a write-ahead log into the file, where there is one; ``False`` while it is held."""
         ...
 
+    def vacuum(self) -> None:
+        """Give back the room that nothing uses."""
+        ...
+
     def close(self) -> None:
         """Close every connection; safe to call twice."""
         ...

@@ -111,8 +111,11 @@ class FullText(Protocol):
         """What is wrong with the index; quick checks at every open, ``deep`` reads all of it."""
         ...
 
-    def recreate(self, session: Session) -> None:
-        """Empty the index, also when it is damaged; the caller adds every row again."""
+    def recreate(self, session: Session) -> bool:
+        """Empty the index, also when it is damaged; the caller adds every row again.
+
+        Whether unused pages were left behind, so that the file should be compacted.
+        """
         ...
 
     def optimize(self, session: Session) -> None:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from smara.database.database import Session, marks
 from smara.database.fulltext import CHUNK_BITS, MAX_CHUNKS, IndexRow, Matching, Within, joined, row_of
-from smara.errors import CorruptError, DatabaseError
+from smara.database.sqlite_repair import remake
+from smara.errors import CorruptError
 
 _TABLE = "message_index"
 _DEFINITION = (
@@ -72,6 +73,10 @@ class SqliteFullText:
             part = rows[start : start + 500]
             sql = f"SELECT id, c0, c1 FROM message_index_content WHERE id IN ({marks(len(part))})"
             found.update((row[0], (row[1], row[2])) for row in session.all(sql, part))
+        if not all(isinstance(text, str) for pair in found.values() for text in pair):
+            raise CorruptError(
+                "The search index is damaged. Run `smara doctor --fix`.", reason="terms that are no text"
+            )
         return found
 
     def problems(self, session: Session, deep: bool) -> list[str]:
@@ -81,25 +86,15 @@ class SqliteFullText:
                 session.run("INSERT INTO message_index (message_index, rank) VALUES ('integrity-check', 1)")
         except CorruptError as error:
             return [f"The search index is damaged ({error.facts.get('reason')})."]
-        except DatabaseError as error:
-            if "no such table" in str(error):
-                return ["A table of the search index is missing."]
-            raise
         return found
 
-    def recreate(self, session: Session) -> None:
-        try:
-            session.run("DROP TABLE IF EXISTS message_index")
-        except DatabaseError:
-            # A table that FTS5 itself cannot open cannot be dropped either: its entry is
-            # taken out of the schema, and then what was behind it.
-            session.run("PRAGMA writable_schema = ON")
-            session.run("DELETE FROM sqlite_master WHERE name = 'message_index'")
-            session.run("PRAGMA writable_schema = RESET")
-        for suffix in ("data", "idx", "content", "docsize", "config"):
-            session.run(f"DROP TABLE IF EXISTS message_index_{suffix}")
-        session.run(_DEFINITION)
-        session.run("UPDATE index_state SET rows = 0 WHERE name = 'message_index'")
+    def recreate(self, session: Session) -> bool:
+        left_behind = remake(session, ("message_index",), _DEFINITION)
+        session.run(
+            "INSERT INTO index_state (name, rows, analysis) VALUES ('message_index', 0, 1)"
+            " ON CONFLICT (name) DO UPDATE SET rows = 0"
+        )
+        return left_behind
 
     def optimize(self, session: Session) -> None:
         session.run("INSERT INTO message_index (message_index) VALUES ('optimize')")

@@ -7,6 +7,7 @@ values, as for SQLite, and are rewritten once.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -70,7 +71,7 @@ class PostgresDatabase:
     ) -> None:
         try:
             import psycopg
-            from psycopg_pool import ConnectionPool
+            import psycopg_pool  # noqa: F401 - both are needed; said here rather than at first use
         except ImportError as error:
             raise MissingExtraError(
                 "PostgreSQL needs the psycopg package. Install it with `pip install 'smara[postgres]'`."
@@ -92,10 +93,25 @@ class PostgresDatabase:
                 f"Cannot connect to PostgreSQL: {_reason(error)}. Check the server and the URL.",
                 url=without_password(url),
             ) from error
-        self._pool = ConnectionPool(
-            self.conninfo, min_size=1, max_size=8, open=True, configure=self._configure, timeout=busy_timeout_seconds,
+        self._timeout_seconds = busy_timeout_seconds
+        self._pid = os.getpid()
+        self._pool = self._make_pool()
+
+    def _make_pool(self) -> Any:
+        from psycopg_pool import ConnectionPool
+
+        return ConnectionPool(
+            self.conninfo, min_size=1, max_size=8, open=True, configure=self._configure, timeout=self._timeout_seconds,
             kwargs={"autocommit": True},
         )  # fmt: skip
+
+    def _connection(self) -> Any:
+        if self._pid != os.getpid():
+            # After a fork both sides would speak over the same sockets; the parent's are left alone.
+            self._abandoned = self._pool
+            self._pool = self._make_pool()
+            self._pid = os.getpid()
+        return self._pool.connection()
 
     def _configure(self, connection: Any) -> None:
         connection.execute(f"SET search_path TO {self.schema}")
@@ -104,23 +120,26 @@ class PostgresDatabase:
 
     @contextmanager
     def read(self, deadline_seconds: float | None = None) -> Iterator[PostgresSession]:
-        with translating(), self._pool.connection() as connection:
+        with translating(), self._connection() as connection:
             if deadline_seconds is None:
                 yield PostgresSession(connection)
                 return
-            with connection.transaction():
-                connection.execute(f"SET LOCAL statement_timeout TO {max(1, int(deadline_seconds * 1000))}")
+            connection.execute(f"SET statement_timeout TO {max(1, int(deadline_seconds * 1000))}")
+            try:
                 yield PostgresSession(connection)
+            finally:
+                if not connection.closed:
+                    connection.execute("SET statement_timeout TO 0")
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresSession]:
-        with translating(), self._pool.connection() as connection, connection.transaction():
+        with translating(), self._connection() as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield PostgresSession(connection)
 
     @contextmanager
     def write(self) -> Iterator[PostgresSession]:
-        with translating(), self._pool.connection() as connection, connection.transaction():
+        with translating(), self._connection() as connection, connection.transaction():
             yield PostgresSession(connection)
 
     def integrity(self) -> list[str]:
@@ -143,8 +162,12 @@ class PostgresDatabase:
             "fileBytes": size,
         }
 
+    def vacuum(self) -> None:
+        """PostgreSQL gives room back by itself."""
+
     def close(self) -> None:
-        self._pool.close()
+        if self._pid == os.getpid():
+            self._pool.close()
 
 
 class translating:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
+from weakref import WeakSet
 
 import apsw
 
@@ -26,7 +28,7 @@ from smara.database.fulltext_sqlite import SqliteFullText
 from smara.database.sqlite_errors import explain, translating
 from smara.database.words import Words
 from smara.database.words_sqlite import SqliteWords
-from smara.errors import BusyError, CannotOpenError, CorruptError
+from smara.errors import BusyError, CannotOpenError, ReadOnlyError
 
 Durability = Literal["full", "normal"]
 
@@ -111,8 +113,10 @@ class SqliteDatabase:
         if not self._is_memory:
             _create_private_file(self.path)
         self._is_ours = False
+        self.is_read_only = False
         self._give_back(self._connect())
         self._is_ours = True
+        _open_databases.add(self)
 
     def _choose_journal_mode(self) -> str:
         if self._is_memory:
@@ -150,15 +154,37 @@ class SqliteDatabase:
         raise last or CannotOpenError(f"Cannot open {self.path}.")
 
     def _connect_once(self) -> apsw.Connection:
+        if self.is_read_only:
+            return self._connect_read_only()
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        with translating(self.path):
-            connection = apsw.Connection(self.path, flags=flags, vfs=self._vfs)
-            try:
-                self._configure(connection)
-            except BaseException:
-                connection.close(True)
+        try:
+            with translating(self.path):
+                connection = apsw.Connection(self.path, flags=flags, vfs=self._vfs)
+                try:
+                    self._configure(connection)
+                except BaseException:
+                    connection.close(True)
+                    raise
+        except (ReadOnlyError, CannotOpenError):
+            if self._is_memory or not self._can_only_be_read():
                 raise
+            return self._connect_read_only()
         return connection
+
+    def _can_only_be_read(self) -> bool:
+        """Whether the file is there, whole without a log, and its folder takes no file beside it."""
+        folder = os.path.dirname(os.path.abspath(self.path))
+        has_log = os.path.exists(self.path + "-wal") and os.path.getsize(self.path + "-wal") > 0
+        return os.access(self.path, os.R_OK) and not os.access(folder, os.W_OK) and not has_log
+
+    def _connect_read_only(self) -> apsw.Connection:
+        """A store nobody writes to can be read without the files SQLite would put beside it."""
+        if not self.is_read_only:
+            self.is_read_only = True
+            self._warn(f"{self.path} can only be read; nothing can be stored. Check the permissions of its folder.")
+        address = f"file:{quote(os.path.abspath(self.path))}?immutable=1"
+        with translating(self.path):
+            return apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
     def _configure(self, connection: apsw.Connection) -> None:
         connection.set_busy_timeout(self._busy_timeout_ms)
@@ -198,7 +224,7 @@ class SqliteDatabase:
     def _take(self) -> apsw.Connection:
         if self._is_closed:
             raise CannotOpenError("This memory is closed. Open it again with smara.open().")
-        if self._pid != os.getpid():
+        if self._pid != os.getpid() and not self._is_memory:
             # A connection used on both sides of a fork corrupts the file, and so does
             # closing the parent's connection in the child: they are left alone.
             self._abandoned = self._idle
@@ -216,7 +242,7 @@ class SqliteDatabase:
             if not self._is_closed:
                 self._idle.append(connection)
                 return
-        connection.close(True)
+        _close(connection)
 
     @contextmanager
     def read(self, deadline_seconds: float | None = None) -> Iterator[SqliteSession]:
@@ -224,8 +250,7 @@ class SqliteDatabase:
             if deadline_seconds is None:
                 yield SqliteSession(connection)
                 return
-            stop_at = time.monotonic() + deadline_seconds
-            connection.set_progress_handler(lambda: time.monotonic() > stop_at, _STEPS_BETWEEN_CHECKS)
+            connection.set_progress_handler(_deadline(deadline_seconds), _STEPS_BETWEEN_CHECKS)
             try:
                 yield SqliteSession(connection)
             finally:
@@ -302,9 +327,57 @@ class SqliteDatabase:
     def close(self) -> None:
         with self._pool_lock:
             idle, self._idle, self._is_closed = self._idle, [], True
-        if self._pid == os.getpid():
-            for connection in idle:
-                connection.close(True)
+        for connection in idle if self._pid == os.getpid() else ():
+            _close(connection)
+
+    def vacuum(self) -> None:
+        """Write the file anew, without the pages nobody uses."""
+        with self._write_lock, self._borrow() as connection, translating(self.path):
+            connection.execute("VACUUM").fetchall()
+
+    def before_fork(self) -> None:
+        """Close idle connections: SQLite forgets whose locks are whose when both sides of a fork use them."""
+        if self._is_memory:
+            return
+        with self._pool_lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            _close(connection)
+
+
+_open_databases: WeakSet[SqliteDatabase] = WeakSet()
+
+
+def _before_fork() -> None:
+    for database in list(_open_databases):
+        database.before_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork)
+
+
+def _deadline(seconds: float) -> Callable[[], bool]:
+    """Says yes once the time is over; what runs after the statement it stopped has as much time again."""
+    stop_at = time.monotonic() + seconds
+
+    def is_over() -> bool:
+        nonlocal stop_at
+        now = time.monotonic()
+        if now <= stop_at:
+            return False
+        stop_at = now + seconds
+        return True
+
+    return is_over
+
+
+def _close(connection: apsw.Connection) -> None:
+    try:
+        connection.close(True)
+    except apsw.Error as error:
+        # Everything acknowledged is committed already; a disk that fails now changes nothing.
+        log.warning("database.close_failed", error=explain(error))
 
 
 def _roll_back(connection: apsw.Connection) -> None:
@@ -322,7 +395,16 @@ def _create_private_file(path: str) -> None:
     try:
         if not folder.exists():
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        if os.path.isdir(path):
+            raise IsADirectoryError
+        # Only a new file is opened here: closing an existing one would drop the locks
+        # that this process holds on it.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        if not os.access(path, os.R_OK):
+            raise CannotOpenError(
+                f"No permission to open {path}. Check its owner and mode, or choose another path with --db.", path=path
+            ) from None
     except IsADirectoryError:
         raise CannotOpenError(f"{path} is a folder. Give the path of a file.", path=path) from None
     except PermissionError:
@@ -340,6 +422,3 @@ def _size(path: str) -> int:
         return os.stat(path).st_size
     except OSError:
         return 0
-
-
-__all__ = ["CorruptError", "Durability", "SqliteDatabase", "SqliteSession", "wal_is_safe"]

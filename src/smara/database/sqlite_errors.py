@@ -31,6 +31,10 @@ _TOLD: tuple[tuple[type[apsw.Error], type[DatabaseError], str], ...] = (
     (apsw.IOError, DatabaseError, "The disk reported an error; nothing was stored. Check the disk and try again."),
 )
 
+_DAMAGED = "The database is damaged. Run `smara doctor`, which says what can be saved."
+# Damage that SQLite reports as an ordinary error in the statement.
+_SIGNS_OF_DAMAGE = ("vtable constructor failed", "invalid fts5 file format", "no such table", "malformed")
+
 
 class translating:
     """A block whose apsw errors come out as Smara's. A class, because a generator costs four times as much."""
@@ -44,8 +48,10 @@ class translating:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if error is not None and isinstance(error, apsw.Error):
+        if isinstance(error, apsw.Error):
             raise translate(error, self.path) from error
+        if isinstance(error, UnicodeDecodeError):
+            raise CorruptError(f"{_DAMAGED} (a text is not UTF-8)", path=self.path, reason=str(error)) from error
 
 
 def translate(error: apsw.Error, path: str | None = None) -> DatabaseError:
@@ -53,6 +59,8 @@ def translate(error: apsw.Error, path: str | None = None) -> DatabaseError:
     for source, target, advice in _TOLD:
         if isinstance(error, source):
             return target(f"{advice} ({explain(error)})", path=path, reason=explain(error))
+    if any(sign in str(error) for sign in _SIGNS_OF_DAMAGE):
+        return CorruptError(f"{_DAMAGED} ({explain(error)})", path=path, reason=explain(error))
     return DatabaseError(f"SQLite refused: {explain(error)}. This is a bug in Smara; please report it.", path=path)
 
 

@@ -28,8 +28,15 @@ class Words(Protocol):
         """Words that contain ``fragment`` (three characters or more), shortest first."""
         ...
 
-    def recreate(self, session: Session) -> None:
-        """Empty the vocabulary; the caller adds every word again."""
+    def problems(self, session: Session, deep: bool) -> list[str]:
+        """What is wrong with the vocabulary."""
+        ...
+
+    def recreate(self, session: Session) -> bool:
+        """Empty the vocabulary, also when it is damaged; the caller adds every word again.
+
+        Whether unused pages were left behind.
+        """
         ...
 
 

@@ -33,5 +33,9 @@ class PostgresWords:
         )
         return shortest(rows, limit)
 
-    def recreate(self, session: Session) -> None:
+    def problems(self, session: Session, deep: bool) -> list[str]:
+        return []
+
+    def recreate(self, session: Session) -> bool:
         session.run("TRUNCATE words")
+        return False

@@ -12,11 +12,24 @@ from collections.abc import Sequence
 from smara.core import log
 from smara.database.database import Session
 from smara.database.fulltext_sqlite import quoted
+from smara.database.sqlite_repair import remake
 from smara.database.words import after, shortest, trigrams
-from smara.errors import DatabaseError
+from smara.errors import CorruptError, DatabaseError
 
 BACKLOG = 20_000
 """So many words may wait for the trigram index; scanning them takes about a millisecond."""
+
+_DEFINITION = """
+CREATE TABLE words (
+  no         INTEGER PRIMARY KEY,
+  project_no INTEGER NOT NULL REFERENCES projects (no),
+  word       TEXT NOT NULL,
+  UNIQUE (project_no, word)
+) STRICT;
+CREATE VIRTUAL TABLE word_trigrams USING fts5 (
+  word, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram'
+);
+"""
 
 
 class SqliteWords:
@@ -27,6 +40,22 @@ class SqliteWords:
             "INSERT INTO words (project_no, word) SELECT ?, value FROM json_each(?) WHERE true ON CONFLICT DO NOTHING",
             (project_no, json.dumps(list(words))),
         )
+        session.run("UPDATE index_state SET rows = (SELECT coalesce(max(no), 0) FROM words) WHERE name = 'words'")
+
+    def problems(self, session: Session, deep: bool) -> list[str]:
+        """Compare the table with what was put in, and try the trigram index."""
+        try:
+            state = session.one("SELECT rows FROM index_state WHERE name = 'words'")
+            found = session.one("SELECT count(*) FROM words" if deep else "SELECT max(no) FROM words")
+            session.all("SELECT rowid FROM word_trigrams WHERE word_trigrams MATCH '\"the\"' LIMIT 1")
+            if deep:
+                session.run("INSERT INTO word_trigrams (word_trigrams) VALUES ('integrity-check')")
+        except CorruptError as error:
+            return [f"The vocabulary is damaged ({error.facts.get('reason')})."]
+        expected, there = int(state[0]) if state else -1, int((found[0] if found else None) or 0)
+        if expected != there:
+            return [f"The vocabulary holds {there} words, and {max(expected, 0)} were put in."]
+        return []
 
     def starting(self, session: Session, project_no: int, prefix: str, limit: int) -> list[str]:
         rows = session.all(
@@ -75,7 +104,10 @@ class SqliteWords:
             return indexed
         return last if moved else indexed
 
-    def recreate(self, session: Session) -> None:
-        session.run("INSERT INTO word_trigrams (word_trigrams) VALUES ('delete-all')")
-        session.run("DELETE FROM words")
-        session.run("UPDATE index_state SET rows = 0 WHERE name = 'word_trigrams'")
+    def recreate(self, session: Session) -> bool:
+        left_behind = remake(session, ("word_trigrams", "words"), _DEFINITION)
+        session.run(
+            "INSERT INTO index_state (name, rows, analysis) VALUES ('words', 0, 1), ('word_trigrams', 0, 1)"
+            " ON CONFLICT (name) DO UPDATE SET rows = 0"
+        )
+        return left_behind

@@ -33,11 +33,13 @@ class Index:
 
     def problems(self, deep: bool = False) -> list[str]:
         """What is wrong with the index; with ``deep`` every row of it is read."""
+        fulltext, words = self._database.fulltext, self._database.words
         if deep and self._database.kind == "sqlite":
             with self._database.write() as session:
-                return self._database.fulltext.problems(session, deep=True) or _missing(session)
+                found = fulltext.problems(session, deep=True) or _missing(session)
+                return found + words.problems(session, deep=True)
         with self._database.read() as session:
-            return self._database.fulltext.problems(session, deep)
+            return fulltext.problems(session, deep) + words.problems(session, deep)
 
     def check_at_open(self) -> None:
         """A few page reads; a damaged index is rebuilt when that is quick, else reported."""
@@ -67,8 +69,8 @@ class Index:
         with self._database.write() as session:
             row = session.one("SELECT count(*) FROM messages")
             total = int(row[0]) if row else 0
-            self._database.fulltext.recreate(session)
-            self._database.words.recreate(session)
+            left_behind = self._database.fulltext.recreate(session)
+            left_behind |= self._database.words.recreate(session)
             session.run("UPDATE threads SET index_rows = 0, index_terms = 0")
             done = 0
             known: set[tuple[int, str]] = set()
@@ -77,6 +79,8 @@ class Index:
                 done += len(page)
                 if progress is not None:
                     progress(done, total)
+        if left_behind:
+            self._database.vacuum()
         log.event("index.rebuilt", messages=done)
         return done
 

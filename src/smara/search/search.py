@@ -27,6 +27,7 @@ from smara.search.statistics import Statistics
 MOST_HITS = 1_000
 _PIECES = 4
 """Several pieces of one long message may rank side by side; so many times more rows than hits are ordered."""
+_OUT_OF_TIME = "The search ran out of time. Ask for something more specific."
 _DAMAGED = "The search index is damaged; only the newest messages were searched. Run `smara doctor --fix`."
 
 
@@ -64,25 +65,42 @@ class Search:
         messages before and after each hit, at most two.
         """
         _check(query, limit, sources)
-        stop_at = self._clock.monotonic() + self._deadline_seconds
-        with self._database.read(self._deadline_seconds) as session:
-            within = self._within(session, thread_id, resource_id, role, since, until, task_id)
-            is_plain = sources is None and neighbors == 0 and within is not None and not within.is_filtered
-            if is_plain and within is not None and (answer := self._by_name(session, query, within, limit)):
-                return answer
-            analyzed = analyze_query(query)
-            if within is None or not analyzed.terms:
-                return Answer((), 0, Trace(len(analyzed.terms), 0, 0))
-            analyzed, gathered, pool, warnings = self._pool(session, analyzed, within, limit, CANDIDATES, stop_at)
-            stats = self._statistics.of(session, gathered.frequencies)
-            scored = rank_messages(
-                analyzed, pool.candidates, pool.lengths, stats, self._clock.now_ms(), self._rank_settings,
-                None if sources else limit * _PIECES,
-            )  # fmt: skip
-            best = self._best(session, scored, limit, sources)
-            hits = self._hits(session, best, pool, analyzed, neighbors)
+        filters = (thread_id, resource_id, role, since, until, task_id)
+        try:
+            with self._database.read(self._deadline_seconds) as session:
+                within = self._within(session, *filters)
+                if within is None:
+                    return Answer((), 0, Trace(0, 0, 0))
+                if sources is None and neighbors == 0 and not within.is_filtered:
+                    answer = self._by_name(session, query, within, limit)
+                    if answer is not None:
+                        return answer
+                return self._by_words(session, analyze_query(query), within, limit, sources, neighbors)
+        except DeadlineError:
+            return Answer((), 0, Trace(0, 0, 0, False, ("stopped at the deadline",)), (_OUT_OF_TIME,))
+
+    def _by_words(
+        self,
+        session: Session,
+        query: Query,
+        within: Within,
+        limit: int,
+        sources: Collection[str] | None,
+        neighbors: int,
+    ) -> Answer:
+        """The general way: gather, fetch, rank, present."""
+        if not query.terms:
+            return Answer((), 0, Trace(0, 0, 0))
+        query, gathered, pool, warnings = self._pool(session, query, within, limit, CANDIDATES)
+        stats = self._statistics.of(session, gathered.frequencies)
+        most = None if sources else limit * _PIECES
+        scored = rank_messages(
+            query, pool.candidates, pool.lengths, stats, self._clock.now_ms(), self._rank_settings, most
+        )
+        best = self._best(session, scored, limit, sources)
+        hits = self._hits(session, best, pool, query, neighbors)
         trace = Trace(
-            len(analyzed.terms), gathered.postings, len(pool.candidates), gathered.is_complete, tuple(gathered.notes)
+            len(query.terms), gathered.postings, len(pool.candidates), gathered.is_complete, tuple(gathered.notes)
         )
         return Answer(hits, max(gathered.message_count, len(hits)), trace, tuple(warnings))
 
@@ -91,7 +109,10 @@ class Search:
         terms = whole_name(query)
         if terms is None or self._statistics.rows(session) < FILL_UP_ROWS:
             return None
-        found = find_name(session, self._store, terms[0], within)
+        try:
+            found = find_name(session, self._store, terms[0], within)
+        except CorruptError:
+            return None  # the general way knows what to do about a damaged index
         if found is None:
             return None
         now = self._clock.now_ms()
@@ -119,17 +140,19 @@ class Search:
         """The conversations that answer a query best, each judged by all that was said in it."""
         _check(query, limit, None)
         analyzed = analyze_query(query)
-        stop_at = self._clock.monotonic() + self._deadline_seconds
-        with self._database.read(self._deadline_seconds) as session:
-            within = self._within(session, None, resource_id, role, since, until, None)
-            if within is None or not analyzed.terms:
-                return []
-            analyzed, gathered, pool, _ = self._pool(session, analyzed, within, limit, THREAD_CANDIDATES, stop_at)
-            stats = self._statistics.of(session, gathered.frequencies)
-            scored = rank_threads(
-                analyzed, pool.candidates, pool.lengths, stats, self._clock.now_ms(), self._rank_settings, limit
-            )
-            threads = self._store.threads_by_numbers(session, [each.no for each in scored])
+        try:
+            with self._database.read(self._deadline_seconds) as session:
+                within = self._within(session, None, resource_id, role, since, until, None)
+                if within is None or not analyzed.terms:
+                    return []
+                analyzed, gathered, pool, _ = self._pool(session, analyzed, within, limit, THREAD_CANDIDATES)
+                stats = self._statistics.of(session, gathered.frequencies)
+                scored = rank_threads(
+                    analyzed, pool.candidates, pool.lengths, stats, self._clock.now_ms(), self._rank_settings, limit
+                )
+                threads = self._store.threads_by_numbers(session, [each.no for each in scored])
+        except DeadlineError:
+            return []
         return [
             ThreadHit(thread.id, thread.resource_id, thread.title, rank, each.score, each.why)
             for rank, each in enumerate(scored, 1)
@@ -166,9 +189,10 @@ class Search:
         )  # fmt: skip
 
     def _pool(
-        self, session: Session, query: Query, within: Within, limit: int, most: int, stop_at: float
+        self, session: Session, query: Query, within: Within, limit: int, most: int
     ) -> tuple[Query, Gathered, Pool, list[str]]:
         """Candidates from the index; from a scan of the newest messages when the index is damaged."""
+        stop_at = self._clock.monotonic() + self._deadline_seconds
         warnings: list[str] = []
         gathered = Gathered()
         within = replace(within, is_only_project=self._store.is_alone(session))
@@ -185,7 +209,7 @@ class Search:
             pool = scan_pool(session, self._store, within)
             gathered.is_complete = False
         except DeadlineError:
-            warnings.append("The search ran out of time. Ask for something more specific.")
+            warnings.append(_OUT_OF_TIME)
             pool = Pool([])
             gathered.is_complete = False
         if gathered.added_terms:

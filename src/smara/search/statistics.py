@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from smara.core.clock import Clock
 from smara.database.database import Session
+from smara.errors import DeadlineError
 from smara.messages.store import MessageStore
 from smara.search.rank import Stats
 
@@ -29,8 +30,11 @@ class Statistics:
     def _current(self, session: Session) -> tuple[int, int, int]:
         now = self._clock.monotonic()
         if self._known[0] < _SMALL_ROWS or now - self._read_at > _KEPT_SECONDS:
-            self._known = self._store.index_size(session)
-            self._read_at = now
+            try:
+                self._known = self._store.index_size(session)
+                self._read_at = now
+            except DeadlineError:
+                pass  # an older sum, or none, ranks nearly as well
         return self._known
 
     def rows(self, session: Session) -> int:

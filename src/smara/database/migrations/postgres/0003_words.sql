@@ -6,4 +6,4 @@ CREATE TABLE words (
   UNIQUE (project_no, word)
 );
 CREATE INDEX words_by_trigram ON words USING gin (trigrams);
-INSERT INTO index_state (name, rows, analysis) VALUES ('word_trigrams', 0, 1);
+INSERT INTO index_state (name, rows, analysis) VALUES ('words', 0, 1), ('word_trigrams', 0, 1);

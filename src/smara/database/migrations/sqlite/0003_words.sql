@@ -9,4 +9,4 @@ CREATE TABLE words (
 CREATE VIRTUAL TABLE word_trigrams USING fts5 (
   word, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram'
 );
-INSERT INTO index_state (name, rows, analysis) VALUES ('word_trigrams', 0, 1);
+INSERT INTO index_state (name, rows, analysis) VALUES ('words', 0, 1), ('word_trigrams', 0, 1);
