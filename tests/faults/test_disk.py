@@ -337,7 +337,7 @@ print([finding.check for finding in examine(Settings(db=sys.argv[1])) if finding
 def test_read_only_file_can_be_searched_and_not_written(no_writing: NoWriting) -> None:
     os.chmod(no_writing.path, 0o400)
     assert no_writing.run(ADD_AND_SEARCH) == "read_only 1 1"
-    assert no_writing.run(EXAMINE) == "['permissions']"
+    assert no_writing.run(EXAMINE) == "['access']"
 
 
 @pytest.mark.xfail(strict=False, reason="SQLite needs room for its -shm file beside a store in WAL mode")
@@ -345,13 +345,13 @@ def test_read_only_folder_can_be_searched_and_not_written(no_writing: NoWriting)
     os.chmod(no_writing.path, 0o400)
     os.chmod(os.path.dirname(no_writing.path), 0o555)
     assert no_writing.run(ADD_AND_SEARCH) == "read_only 1 1"
-    assert no_writing.run(EXAMINE) == "['permissions']"
+    assert no_writing.run(EXAMINE) == "['access']"
 
 
 def test_unreadable_file_is_refused_with_what_to_do(no_writing: NoWriting) -> None:
     os.chmod(no_writing.path, 0)
     assert no_writing.run(ADD_AND_SEARCH) == "open cannot_open"
-    assert no_writing.run(EXAMINE) == "['permissions']"
+    assert no_writing.run(EXAMINE) == "['access']"
 
 
 def test_folder_and_foreign_file_are_refused_with_what_to_do(tmp_path: Path) -> None:

@@ -192,7 +192,9 @@ class SqliteDatabase:
         is_foreign = application_id not in (0, APPLICATION_ID)
         if application_id == 0 and not self._is_ours:
             # Either nobody's yet, or of a program that does not sign its files.
-            is_foreign = bool(connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall())
+            has_tables = bool(connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall())
+            # Asked again: another process may have made the store between the two questions.
+            is_foreign = has_tables and connection.pragma("application_id") == 0
         if is_foreign:
             raise CannotOpenError(
                 f"{self.path} is a SQLite database of another program. Choose another path with --db or SMARA_DB.",
@@ -331,12 +333,13 @@ class SqliteDatabase:
             _close(connection)
 
     def vacuum(self) -> None:
-        """Write the file anew, without the pages nobody uses."""
+        """Write the file anew, without the pages nobody uses; connections are opened anew, too."""
+        self.close_idle()  # they may hold on to a table that was there before
         with self._write_lock, self._borrow() as connection, translating(self.path):
             connection.execute("VACUUM").fetchall()
 
-    def before_fork(self) -> None:
-        """Close idle connections: SQLite forgets whose locks are whose when both sides of a fork use them."""
+    def close_idle(self) -> None:
+        """Close the connections nobody uses at the moment."""
         if self._is_memory:
             return
         with self._pool_lock:
@@ -349,8 +352,9 @@ _open_databases: WeakSet[SqliteDatabase] = WeakSet()
 
 
 def _before_fork() -> None:
+    # SQLite forgets whose locks are whose when both sides of a fork use a connection.
     for database in list(_open_databases):
-        database.before_fork()
+        database.close_idle()
 
 
 if hasattr(os, "register_at_fork"):

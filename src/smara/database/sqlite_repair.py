@@ -1,8 +1,8 @@
-"""Making derived tables again when they are too damaged to be dropped.
+"""Making derived tables again, also when they are damaged.
 
-What is derived can be thrown away, but SQLite refuses to drop a table it cannot read. Such
-a table's entry is taken out of the schema instead; its pages stay behind, unused, until the
-file is compacted.
+Dropping a damaged table is dangerous: its pages go where their broken pointers lead, and
+may be those of another table. Its entry is taken out of the schema instead; its pages stay
+behind, unused, until the file is written anew.
 """
 
 from __future__ import annotations
@@ -10,29 +10,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from smara.database.database import Session
-from smara.errors import DatabaseError
 
 _SHADOWS = ("data", "idx", "content", "docsize", "config")
 
 
-def remake(session: Session, tables: Sequence[str], definition: str) -> bool:
-    """Drop tables, FTS5 tables with what is behind them, and run their definition; whether pages were left behind."""
-    left_behind = False
-    for table in tables:
-        for name in (table, *(f"{table}_{suffix}" for suffix in _SHADOWS)):
-            left_behind |= not _drop(session, name)
+def remake(session: Session, tables: Sequence[str], definition: str, is_damaged: bool) -> None:
+    """Take tables away, FTS5 tables with what is behind them, and run their definition."""
+    names = [name for table in tables for name in (table, *(f"{table}_{suffix}" for suffix in _SHADOWS))]
+    if is_damaged:
+        _forget(session, names)
+    else:
+        for name in names:
+            session.run(f"DROP TABLE IF EXISTS {name}")
     session.run(definition)
-    return left_behind
 
 
-def _drop(session: Session, name: str) -> bool:
+def _forget(session: Session, names: Sequence[str]) -> None:
+    session.run("PRAGMA writable_schema = ON")
     try:
-        session.run(f"DROP TABLE IF EXISTS {name}")
-    except DatabaseError:
-        session.run("PRAGMA writable_schema = ON")
-        try:
+        for name in names:
             session.run("DELETE FROM sqlite_master WHERE name = ? OR tbl_name = ?", (name, name))
-        finally:
-            session.run("PRAGMA writable_schema = RESET")
-        return False
-    return True
+    finally:
+        session.run("PRAGMA writable_schema = RESET")

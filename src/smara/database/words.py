@@ -32,11 +32,8 @@ class Words(Protocol):
         """What is wrong with the vocabulary."""
         ...
 
-    def recreate(self, session: Session) -> bool:
-        """Empty the vocabulary, also when it is damaged; the caller adds every word again.
-
-        Whether unused pages were left behind.
-        """
+    def recreate(self, session: Session, is_damaged: bool) -> None:
+        """Empty the vocabulary; the caller adds every word again; see ``FullText.recreate``."""
         ...
 
 

@@ -73,6 +73,8 @@ class WeighedTerms:
             if not (self.terms[first].is_prefix or self.terms[first + 1].is_prefix)
         ]
         self.phrases = [f" {' '.join(phrase)} " for phrase in query.phrases]
+        # Guesses stand for one another, so they are not added up over neighbors.
+        self.guesses = frozenset([number for number, term in enumerate(self.terms) if term.closeness < 1.0])
 
     def read(self, rows: Iterable[Candidate], settings: RankSettings) -> list[Evidence]:
         """The evidence of each row, terms in code weighing more, all weighed by who wrote it."""
@@ -114,7 +116,7 @@ class WeighedTerms:
 
 def _share(term: QueryTerm, settings: RankSettings) -> float:
     share = settings.part_weight if term.kind == "part" else 1.0
-    return share * settings.weak_weight if term.is_weak else share
+    return share * term.closeness * (settings.weak_weight if term.is_weak else 1.0)
 
 
 def rarity(frequency: int, total: int) -> float:

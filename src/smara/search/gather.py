@@ -154,7 +154,10 @@ class Gather:
         for word in found:
             whole = next(iter(expand(word).terms), None)
             if whole is not None and whole.text not in self._found.frequencies:
-                added[whole.text] = QueryTerm(whole.text, whole.kind, term.group, f"{word} (contains {term.word})")
+                added[whole.text] = QueryTerm(
+                    whole.text, whole.kind, term.group, f"{word} (contains {term.word})",
+                    closeness=0.9 * len(fragment) / max(len(word), len(fragment)),
+                )  # fmt: skip
         return list(added.values())
 
     def _match(self, terms: Sequence[str], limit: int, prefix: bool = False) -> list[int]:

@@ -24,6 +24,10 @@ REBUILD_AT_OPEN_LIMIT = 50_000
 _PAGE = 500
 
 
+class _NothingToCommitError(Exception):
+    """FTS5 is asked to check itself by an insert; a damaged index could not even commit that."""
+
+
 class Index:
     """The text index of one store, all projects together."""
 
@@ -35,9 +39,14 @@ class Index:
         """What is wrong with the index; with ``deep`` every row of it is read."""
         fulltext, words = self._database.fulltext, self._database.words
         if deep and self._database.kind == "sqlite":
-            with self._database.write() as session:
-                found = fulltext.problems(session, deep=True) or _missing(session)
-                return found + words.problems(session, deep=True)
+            found: list[str] = []
+            try:
+                with self._database.write() as session:
+                    found = fulltext.problems(session, deep=True) or _missing(session)
+                    found += words.problems(session, deep=True)
+                    raise _NothingToCommitError
+            except _NothingToCommitError:
+                return found
         with self._database.read() as session:
             return fulltext.problems(session, deep) + words.problems(session, deep)
 
@@ -64,13 +73,15 @@ class Index:
     def rebuild(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Make the index and the vocabulary again from the messages; the number of messages.
 
-        One transaction: a killed rebuild leaves things as they were.
+        One transaction: a killed rebuild leaves things as they were. After damage the file is
+        written anew, which needs as much free room as it has.
         """
+        is_damaged = bool(self.problems(deep=True))
         with self._database.write() as session:
             row = session.one("SELECT count(*) FROM messages")
             total = int(row[0]) if row else 0
-            left_behind = self._database.fulltext.recreate(session)
-            left_behind |= self._database.words.recreate(session)
+            self._database.fulltext.recreate(session, is_damaged)
+            self._database.words.recreate(session, is_damaged)
             session.run("UPDATE threads SET index_rows = 0, index_terms = 0")
             done = 0
             known: set[tuple[int, str]] = set()
@@ -79,7 +90,7 @@ class Index:
                 done += len(page)
                 if progress is not None:
                     progress(done, total)
-        if left_behind:
+        if is_damaged:
             self._database.vacuum()
         log.event("index.rebuilt", messages=done)
         return done

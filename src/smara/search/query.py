@@ -31,7 +31,8 @@ class QueryTerm(NamedTuple):
     ``group`` numbers the word of the query it came from: a whole identifier and its parts
     share one. ``word`` is that word as written, for reasons a person reads. A weak term
     (*days*, *ago*) counts for little. A single CJK character is a prefix: it stands at the
-    beginning of the bigrams it occurs in.
+    beginning of the bigrams it occurs in. ``closeness`` is less than 1 for a guess: a name that
+    contains a fragment somebody asked for.
     """
 
     text: str
@@ -41,6 +42,7 @@ class QueryTerm(NamedTuple):
     is_stop: bool = False
     is_weak: bool = False
     is_prefix: bool = False
+    closeness: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

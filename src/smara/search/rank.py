@@ -115,7 +115,7 @@ class _Ranking:
         if not counts:
             return 0.0
         own, thread_no, seq, context, lengths = counts, row.thread_no, row.seq, self.context, self.lengths
-        length, usual = float(row.length), self.usual_length
+        length, usual, guesses = float(row.length), self.usual_length, self.terms.guesses
         for weight, step in self.places:
             place = (thread_no, seq + step)
             beside = context.get(place)
@@ -130,7 +130,7 @@ class _Ranking:
                 counts = own.copy()
             # Only words the message lacks: of equal messages in a row none may gain by standing in the middle.
             for number, count in beside.counts.items():
-                if number not in own:
+                if number not in own and number not in guesses:
                     counts[number] = counts.get(number, 0.0) + weight * count
         k, penalty, worths = self.settings.saturation, self.settings.length_penalty, self.terms.worths
         held_back = k * (1 - penalty + penalty * length / usual)

@@ -202,6 +202,8 @@ class Search:
                 self._clock, stop_at,
             )  # fmt: skip
             gathered = gather.run(query, limit)
+            if "stopped at the deadline" in gathered.notes:
+                warnings.append(_OUT_OF_TIME)
             pool = fetch_pool(session, self._store, gathered.best(max(most, limit)), within)
         except CorruptError as error:
             log.warning("index.damaged", error=error.facts.get("reason"))
