@@ -114,7 +114,6 @@ def _would_write(operation: Operation, n: int) -> set[str]:
     return {name} if operation is append else {f"{name}m{number}" for number in range(25)}
 
 
-@pytest.mark.xfail(strict=False, reason="close() lets apsw's own error out, in the place of the typed one")
 def test_failing_disk_while_opening_gives_a_typed_error_and_opens_when_well(tmp_path: Path) -> None:
     with vfs.failing("opening") as faults:
         smara.open(tmp_path / "measured.db", vfs="opening").close()
@@ -340,7 +339,6 @@ def test_read_only_file_can_be_searched_and_not_written(no_writing: NoWriting) -
     assert no_writing.run(EXAMINE) == "['access']"
 
 
-@pytest.mark.xfail(strict=False, reason="SQLite needs room for its -shm file beside a store in WAL mode")
 def test_read_only_folder_can_be_searched_and_not_written(no_writing: NoWriting) -> None:
     os.chmod(no_writing.path, 0o400)
     os.chmod(os.path.dirname(no_writing.path), 0o555)

@@ -55,10 +55,6 @@ def assert_whole(memory: smara.Memory) -> None:
 
 
 DROPPED = "DROP TABLE {}"
-UNREPAIRED = {
-    "its state": "a rebuild updates the record about the index and does not insert it; every open rebuilds again",
-    "the config table": "FTS5's 'vtable constructor failed' is not taken for damage: the store cannot be opened",
-}
 SEEN_AT_OPEN = {
     "all of its data": ["DELETE FROM message_index_data"],
     "its averages": ["DELETE FROM message_index_data WHERE id = 1"],
@@ -81,15 +77,7 @@ SEEN_AT_OPEN = {
 }
 
 
-def known(cases: dict[str, list[str]], reasons: dict[str, str]) -> list[object]:
-    """The cases, those with a reason marked as not working yet."""
-    return [
-        pytest.param(case, marks=pytest.mark.xfail(strict=False, reason=reasons[case])) if case in reasons else case
-        for case in cases
-    ]
-
-
-@pytest.mark.parametrize("lost", known(SEEN_AT_OPEN, UNREPAIRED))
+@pytest.mark.parametrize("lost", SEEN_AT_OPEN)
 def test_damage_seen_at_open_is_repaired_from_the_messages(filled: str, lost: str) -> None:
     damage(filled, *SEEN_AT_OPEN[lost])
     with smara.open(filled) as memory:
@@ -134,13 +122,7 @@ VOCABULARY = {
 }
 
 
-UNREPAIRED_VOCABULARY = dict.fromkeys(
-    VOCABULARY,
-    "neither check looks at the vocabulary: completion is silent, and with its tables gone nothing is stored",
-)
-
-
-@pytest.mark.parametrize("lost", known(VOCABULARY, UNREPAIRED_VOCABULARY))
+@pytest.mark.parametrize("lost", VOCABULARY)
 def test_damaged_vocabulary_never_stops_a_search_and_is_repaired_by_the_doctor(filled: str, lost: str) -> None:
     damage(filled, *VOCABULARY[lost])
     with smara.open(filled) as memory:
@@ -192,10 +174,6 @@ def test_flipped_bytes_in_the_blocks_of_the_index_are_seen_by_the_doctor_and_rep
                     assert f"{name}(" in memory.search(name, limit=1)[0].content, f"trial {trial}, seed {SEED}"
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="text that is no UTF-8 raises UnicodeDecodeError; a table that cannot be dropped stops the rebuild",
-)
 def test_flipped_bytes_in_the_pages_of_the_index_are_repaired(filled: str, tmp_path: Path, rng: random.Random) -> None:
     """A typed error or an answer; the doctor sees what is broken; a rebuild brings everything back."""
     original = Path(filled).read_bytes()

@@ -208,13 +208,11 @@ def test_memory_opened_before_a_fork_serves_both_sides(store: str, start: Start)
     assert_served_both_sides(start, store, parent_closes_first=False)
 
 
-@pytest.mark.xfail(strict=False, reason="the child shares SQLite's record of locks, so the parent deletes its log")
 def test_memory_closed_by_the_parent_of_a_fork_still_serves_the_child(store: str, start: Start) -> None:
     assert_served_both_sides(start, store, parent_closes_first=True)
 
 
 @pytest.mark.postgres
-@pytest.mark.xfail(strict=False, reason="the pool's connections are used on both sides of the fork")
 @pytest.mark.parametrize("parent_closes_first", [False, True])
 def test_memory_on_postgres_opened_before_a_fork_serves_both_sides(
     postgres_url: str, start: Start, parent_closes_first: bool

@@ -189,7 +189,6 @@ def test_fuzz_sees_errors_when_quoting_is_off(store: str, rng: random.Random, mo
         assert any(complaints(memory, rng, 300)), f"seed {SEED}"
 
 
-@pytest.mark.xfail(strict=False, reason="only the first stage of a search expects the deadline; the sums after it raise")
 def test_search_that_is_out_of_time_answers_and_does_not_raise(store: str) -> None:
     """A deadline that has passed already; in a store whose sums alone take longer than a look at the clock."""
     with smara.open(store) as memory:
@@ -208,7 +207,6 @@ def test_search_that_is_out_of_time_answers_and_does_not_raise(store: str) -> No
 
 
 @pytest.mark.postgres
-@pytest.mark.xfail(strict=False, reason="the transaction is lost with the statement, and the next one raises")
 def test_search_that_is_out_of_time_answers_and_does_not_raise_on_postgres(postgres_url: str) -> None:
     with smara.open(postgres_url) as memory:
         fill(memory, 1_000)

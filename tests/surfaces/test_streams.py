@@ -46,7 +46,7 @@ def test_secret_on_standard_input_never_comes_back(db):
 
 
 @pytest.mark.parametrize(
-    "call", [["messages", "list", "--thread", "t", "--limit", "3000"], ["search", "word", "--full"]]
+    "call", [["messages", "list", "--thread", "t", "--limit", "3000"], ["search", "word", "--full", "--limit", "1000"]]
 )
 def test_reader_that_leaves_early_is_no_failure(db, call):
     with library.open(db) as memory:

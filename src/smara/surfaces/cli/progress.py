@@ -19,7 +19,7 @@ def bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("{task.description}", markup=False),  # a file may be called "[/b].jsonl"
+        TextColumn("{task.description}", markup=False),  # a file may be called "[bold].jsonl"
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeRemainingColumn(),
