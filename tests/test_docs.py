@@ -43,9 +43,7 @@ def links() -> Iterator[object]:
     for page in PAGES:
         for target in sorted(set(_LINK.findall(prose(page)))):
             if not target.startswith(("http://", "https://", "mailto:")):
-                # The figures are written when they have been measured.
-                marks = [pytest.mark.xfail(reason="not written yet")] if target.endswith("benchmarks.md") else []
-                yield pytest.param(page, target, id=f"{name_of(page)} {target}", marks=marks)
+                yield pytest.param(page, target, id=f"{name_of(page)} {target}")
 
 
 @pytest.mark.parametrize(("page", "target"), list(links()))
@@ -158,22 +156,7 @@ def test_command_is_in_the_reference(name: str) -> None:
     assert re.search(rf"^\| `smara {name}\b", CLI_PAGE, re.MULTILINE)
 
 
-_UNDOCUMENTED = {
-    "threads": "docs/reference/cli.md lacks list --resource --kind --limit",
-    "messages": "docs/reference/cli.md lacks add --resource --task",
-    "complete": "docs/reference/cli.md lacks --limit",
-}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=_UNDOCUMENTED[name]))
-        if name in _UNDOCUMENTED
-        else name
-        for name in app.COMMANDS
-    ],
-)
+@pytest.mark.parametrize("name", app.COMMANDS)
 def test_every_option_of_a_command_is_in_the_reference(name: str) -> None:
     """But for those that every command takes, which are told once."""
     command = app.cli.get_command(click.Context(app.cli), name)

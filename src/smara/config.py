@@ -88,6 +88,13 @@ def default_store(environment: Mapping[str, str] | None = None) -> Path:
     return _user_folder(environment, "data") / "smara.db"
 
 
+def store_exists(settings: Settings) -> bool:
+    """Whether the store was made already; a server is taken to be there."""
+    if settings.db is None:
+        return default_store().exists()
+    return "://" in settings.db or os.path.exists(os.path.expanduser(settings.db))
+
+
 def _user_folder(environment: Mapping[str, str], kind: Literal["config", "data"]) -> Path:
     if sys.platform in ("win32", "darwin"):
         import platformdirs

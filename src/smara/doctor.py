@@ -1,6 +1,6 @@
 """The doctor: what is wrong with a store, why it matters, what to do.
 
-It opens nothing that cannot be opened and changes nothing unless asked to: a store too
+It opens nothing that cannot be opened and repairs nothing unless asked to: a store too
 new, damaged or unreadable is examined from outside.
 """
 
@@ -167,7 +167,7 @@ def _inside(settings: Settings, fix: bool) -> list[Finding]:
     found = [schema]
     try:
         with open_memory(
-            settings.db, project=settings.project, busy_timeout_seconds=settings.busy_timeout_seconds
+            settings.db, project=settings.project, busy_timeout_seconds=settings.busy_timeout_seconds, check_index=False
         ) as memory:
             found += [Finding("store", "warning", warning) for warning in memory.warnings]
             found += list(_content_findings(memory, fix))

@@ -120,6 +120,7 @@ def open_memory(
     new_id: IdMaker | None = None,
     summarizer: Summarizer | None = None,
     vfs: str | None = None,
+    check_index: bool = True,
     **settings: Any,
 ) -> Memory:
     """Open a memory, made on first use.
@@ -127,7 +128,8 @@ def open_memory(
     ``path_or_url`` is a SQLite file, ``":memory:"``, or a PostgreSQL URL; without it, the
     store named by ``SMARA_DB``, or the per-user store. ``project`` is the wall to stay
     behind: a store that is named starts in ``default``, the per-user store in the git
-    repository around the current folder; ``"auto"`` asks for the latter anywhere.
+    repository around the current folder; ``"auto"`` asks for the latter anywhere. ``check_index``
+    looks at the search index and mends it where that is quick.
     """
     given = os.fspath(path_or_url) if path_or_url is not None else None
     chosen = load_settings(db=given, project=project, **settings)
@@ -141,7 +143,8 @@ def open_memory(
             database, _scope(Projects(database, clock, new_id), chosen), chosen, clock, new_id,
             counter_for(chosen.token_model), summarizer or OfflineSummarizer(),
         )  # fmt: skip
-        memory.index.check_at_open()
+        if check_index:
+            memory.index.check_at_open()
     except BaseException:
         database.close()
         raise

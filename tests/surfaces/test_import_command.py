@@ -83,7 +83,6 @@ def test_what_was_imported_is_found_where_it_belongs(db, transcript):
     assert [row[0] for row in smara("threads", "list", "--kind", "subagent").rows] == [f"{SESSION}/agent-abc"]
 
 
-@pytest.mark.xfail(strict=True, reason="a thread keeps its first title: the better one of the transcript is not put")
 def test_title_is_the_best_that_the_transcript_has(db, transcript):
     smara("import", transcript)
     assert smara("threads", "show", SESSION, "--json").data["title"] == "Webhook retries"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from smara.adapters.records import Counted, Imported, Progress
 from smara.adapters.sniff import Format, read_records, sniff
@@ -95,15 +95,15 @@ class Importer:
                     self._report.refused.append((record.line, str(error)))
 
     def _store(self, thread: NewThread, messages: list[NewMessage]) -> None:
-        appended = self._memory.messages.append_batch(thread, messages, may_differ=True, compact=False)
+        # Without a title as yet: a file may tell a better one further on, and a thread keeps its first.
+        untitled = replace(thread, title=None)
+        appended = self._memory.messages.append_batch(untitled, messages, may_differ=True, compact=False)
         self._report.stored += appended.stored
         self._report.repeated += appended.repeated
 
     def _with_resource(self, thread: NewThread) -> NewThread:
         if thread.resource_id is not None or self._resource_id is None:
             return thread
-        from dataclasses import replace
-
         return replace(thread, resource_id=self._resource_id)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from smara.core.pieces import pieces
 from smara.core.terms import CJK, LONGEST_TERM, MARKS, expand, fold
 
 # A separator joins two words only when it stands alone between them: ``a.b`` is one word, ``a. b`` and ``a...b`` two.
@@ -134,29 +135,17 @@ def _analyze_segments(text: str) -> tuple[str, str]:
 def _segments(text: str) -> Iterator[tuple[str, bool]]:
     """The text in pieces, each with whether it stands between back quotes."""
     if "`" not in text:
-        for piece in _slices(text):
+        for piece in pieces(text, _SLICE):
             yield piece, False
         return
     for number, block in enumerate(text.split("```")):
         if number % 2:
-            for piece in _slices(block):
+            for piece in pieces(block, _SLICE):
                 yield piece, True
             continue
         for position, span in enumerate(_INLINE_CODE.split(block)):
-            for piece in _slices(span):
+            for piece in pieces(span, _SLICE):
                 yield piece, position % 2 == 1
-
-
-def _slices(text: str) -> Iterator[str]:
-    """Pieces of bounded size, cut at a space where there is one."""
-    start = 0
-    while len(text) - start > _SLICE:
-        end = max(text.rfind(" ", start, start + _SLICE), text.rfind("\n", start, start + _SLICE))
-        end = end if end > start else start + _SLICE
-        yield text[start:end]
-        start = end
-    if start < len(text):
-        yield text[start:]
 
 
 def find_words(text: str) -> list[str]:
@@ -176,7 +165,7 @@ def words(text: str) -> list[str]:
     since its bigrams serve both purposes.
     """
     distinct: dict[str, None] = {}
-    for piece in _slices(text):
+    for piece in pieces(text, _SLICE):
         for chunk in dict.fromkeys(piece.split()):
             distinct.update(dict.fromkeys(_surfaces(chunk)))
     return list(distinct)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 
+from smara.core.pieces import pieces
+
 DEFAULT_ENCODING = "o200k_base"
 
 # A tokenizer is quadratic in the longest run it cannot split (a megabyte of one letter),
@@ -54,7 +56,10 @@ class ExactCounter:
         tokenizer = self._tokenizer or self._load()
         if len(text) <= PIECE_CHARACTERS:
             return TokenCount(_count_ordinary(tokenizer, text), self.encoding)
-        return TokenCount(sum(_count_ordinary(tokenizer, piece) for piece in pieces(text)), self.encoding + "/pieces")
+        return TokenCount(
+            sum(_count_ordinary(tokenizer, piece) for piece in pieces(text, PIECE_CHARACTERS)),
+            self.encoding + "/pieces",
+        )
 
     def _load(self) -> Any:
         with self._lock:
@@ -118,20 +123,6 @@ def counter_for(model: str | None = None) -> TokenCounter:
 # Anthropic publishes no tokenizer. Public comparisons put Claude's counts of English and
 # code 10 to 20 per cent above o200k's; too high is the safe side of a budget.
 CLAUDE_FACTOR = 1.2
-
-
-def pieces(text: str) -> list[str]:
-    """Cut a long text into pieces of at most ``PIECE_CHARACTERS``, after white space where possible."""
-    found: list[str] = []
-    start = 0
-    while start < len(text):
-        end = start + PIECE_CHARACTERS
-        if end < len(text):
-            cut = max(text.rfind("\n", start, end), text.rfind(" ", start, end))
-            end = cut if cut > start else end
-        found.append(text[start:end])
-        start = end
-    return found
 
 
 def _count_ordinary(tokenizer: Any, text: str) -> int:

@@ -302,10 +302,13 @@ class SqliteDatabase:
         if self._is_memory or self.journal_mode != "wal":
             return True
         with self._write_lock, self._borrow() as connection, translating(self.path):
+            connection.set_busy_timeout(1_000)  # a reader that holds it may do so for hours
             try:
                 pages, moved = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             except apsw.BusyError:
                 return False
+            finally:
+                connection.set_busy_timeout(self._busy_timeout_ms)
         return pages == moved
 
     def integrity(self) -> list[str]:

@@ -19,6 +19,7 @@ from smara.errors import CorruptError, DatabaseError
 BACKLOG = 20_000
 """So many words may wait for the trigram index; scanning them takes about a millisecond."""
 
+# As the newest migration leaves them; tests/migrations compares a rebuilt store with a fresh one.
 _DEFINITION = """
 CREATE TABLE words (
   no         INTEGER PRIMARY KEY,

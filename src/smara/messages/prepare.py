@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from smara.core.pieces import pieces
 from smara.core.scope import require_id
 from smara.core.storable import to_storable
 from smara.core.text import Analysis, analyze
@@ -119,16 +120,7 @@ def analyze_chunks(text: str) -> tuple[Analysis, ...]:
     """The terms of a text, in one row or, for a long one, in several."""
     if len(text) <= CHUNK_CHARACTERS:
         return (analyze(text),)
-    found = []
-    start = 0
-    while start < len(text):
-        end = start + CHUNK_CHARACTERS
-        if end < len(text):
-            cut = max(text.rfind("\n", start, end), text.rfind(" ", start, end))
-            end = cut if cut > start else end
-        found.append(analyze(text[start:end]))
-        start = end
-    return tuple(found)
+    return tuple(analyze(piece) for piece in pieces(text, CHUNK_CHARACTERS))
 
 
 def check_time(milliseconds: int | None) -> int | None:

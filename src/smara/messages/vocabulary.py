@@ -7,7 +7,9 @@ word that is forgotten here is simply offered to the database once more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+
+from smara.core.pieces import pieces
 
 _KEPT = 300_000
 _SLICE = 65_536
@@ -25,7 +27,7 @@ class Vocabulary:
         """What the texts hold that was not met before."""
         found: set[str] = set()
         for text in texts:
-            for piece in _slices(text):
+            for piece in pieces(text, _SLICE):
                 found.update(piece.split())
             if len(found) > MOST_NEW:
                 found -= self._met
@@ -38,14 +40,3 @@ class Vocabulary:
         if len(self._met) + len(met) > _KEPT:
             self._met = set()
         self._met |= met
-
-
-def _slices(text: str) -> Iterator[str]:
-    """Pieces of bounded size, cut at a space where there is one."""
-    start = 0
-    while len(text) - start > _SLICE:
-        end = max(text.rfind(" ", start, start + _SLICE), text.rfind("\n", start, start + _SLICE))
-        end = end if end > start else start + _SLICE
-        yield text[start:end]
-        start = end
-    yield text[start:]

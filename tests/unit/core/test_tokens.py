@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smara.core.tokens import PIECE_CHARACTERS, EstimatingCounter, ExactCounter, counter_for, estimate_o200k, pieces
+from smara.core.pieces import pieces
+from smara.core.tokens import PIECE_CHARACTERS, EstimatingCounter, ExactCounter, counter_for, estimate_o200k
 
 EXACT = ExactCounter("o200k_base")
 
@@ -69,8 +70,8 @@ def test_a_long_text_is_counted_in_pieces_and_says_so():
 @settings(max_examples=30, deadline=None)
 def test_pieces_put_together_are_the_text(text, times):
     whole = (text + " ") * times * 100
-    assert "".join(pieces(whole)) == whole
-    assert all(0 < len(piece) <= PIECE_CHARACTERS for piece in pieces(whole))
+    assert "".join(pieces(whole, PIECE_CHARACTERS)) == whole
+    assert all(0 < len(piece) <= PIECE_CHARACTERS for piece in pieces(whole, PIECE_CHARACTERS))
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=50))

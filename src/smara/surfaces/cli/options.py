@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from smara.config import load_settings, store_exists
 from smara.errors import InvalidInputError
 from smara.memory import Memory, open_memory
 
@@ -63,6 +64,8 @@ def complete_thread(ctx: click.Context, param: click.Parameter, incomplete: str)
     above = ctx.find_root().params
     try:
         db, project = (_first(ctx.params.get(name), above.get(name)) for name in ("db", "project"))
+        if not store_exists(load_settings(db=db)):
+            return []
         with open_memory(db, project=project) as memory:
             return [thread.id for thread in memory.threads.list(limit=200) if thread.id.startswith(incomplete)]
     except Exception:
