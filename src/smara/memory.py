@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import cached_property
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smara.config import AUTO_PROJECT, Settings, default_store, load_settings
 from smara.core import log
@@ -15,20 +16,20 @@ from smara.core.repository import find_repository
 from smara.core.scope import DEFAULT_PROJECT, Scope
 from smara.core.tokens import TokenCounter, counter_for
 from smara.database.database import Database
-from smara.database.leases import Leases
 from smara.database.migrate import migrate
 from smara.database.projects import Projects
-from smara.messages.append import Appender
-from smara.messages.compaction import CompactionRules, Compactions
-from smara.messages.history import History
-from smara.messages.messages import Messages
 from smara.messages.store import MessageStore
-from smara.messages.summarize import OfflineSummarizer, Summarizer
-from smara.messages.threads import Threads
-from smara.search.index import Index
-from smara.search.models import Answer, ThreadHit
-from smara.search.search import Search
-from smara.secrets import redact
+
+if TYPE_CHECKING:
+    from smara.database.leases import Leases
+    from smara.messages.compaction import Compactions
+    from smara.messages.history import History
+    from smara.messages.messages import Messages
+    from smara.messages.summarize import Summarizer
+    from smara.messages.threads import Threads
+    from smara.search.index import Index
+    from smara.search.models import Answer, ThreadHit
+    from smara.search.search import Search
 
 _POSTGRES = ("postgresql://", "postgres://")
 
@@ -42,27 +43,82 @@ class Memory:
 
     def __init__(
         self, database: Database, scope: Scope, settings: Settings, clock: Clock, new_id: IdMaker,
-        counter: TokenCounter, summarizer: Summarizer,
+        counter: TokenCounter, summarizer: Summarizer | None,
     ) -> None:  # fmt: skip
         self.database = database
         self.scope = scope
         self.settings = settings
-        self.projects = Projects(database, clock, new_id)
-        self.leases = Leases(database, clock, new_id)
-        store = MessageStore(database, scope)
+        self._clock = clock
+        self._new_id = new_id
+        self._counter = counter
+        self._summarizer = summarizer
+        self._store = MessageStore(database, scope)
+        self._closing = threading.Lock()
+
+    # Each room is loaded when it is first used: a search should not pay for what writes.
+
+    @cached_property
+    def threads(self) -> Threads:
+        """Conversations."""
+        from smara.messages.threads import Threads
+
+        return Threads(self._store, self._clock, self._new_id, self.settings.resource)
+
+    @cached_property
+    def messages(self) -> Messages:
+        """What was said."""
+        from smara.messages.append import Appender
+        from smara.messages.messages import Messages
+
+        return Messages(
+            self._store, self.threads, Appender(self._store, self._new_id), self.compactions, self._counter,
+            self._clock, self.settings.max_message_bytes, self.settings.compact_every_messages,
+        )  # fmt: skip
+
+    @cached_property
+    def compactions(self) -> Compactions:
+        """Summaries that are shown in the place of old messages."""
+        from smara.messages.compaction import CompactionRules, Compactions
+        from smara.messages.summarize import OfflineSummarizer
+
+        settings = self.settings
         rules = CompactionRules(
             settings.compact_after_messages, settings.archive_after_messages, settings.compact_run_messages
         )
-        self.threads = Threads(store, clock, new_id, settings.resource)
-        self.compactions = Compactions(store, summarizer, clock, new_id, rules)
-        self.messages = Messages(
-            store, self.threads, Appender(store, new_id), self.compactions, counter, clock,
-            settings.max_message_bytes, settings.compact_every_messages,
-        )  # fmt: skip
-        self.history = History(self.messages, counter)
-        self.index = Index(store)
-        self._search = Search(store, clock, settings)
-        self._closing = threading.Lock()
+        summarizer = self._summarizer or OfflineSummarizer()
+        return Compactions(self._store, summarizer, self._clock, self._new_id, rules)
+
+    @cached_property
+    def history(self) -> History:
+        """Windows over threads, for showing to a model."""
+        from smara.messages.history import History
+
+        return History(self.messages, self._counter)
+
+    @cached_property
+    def index(self) -> Index:
+        """The search index, to be looked after."""
+        from smara.search.index import Index
+
+        return Index(self._store)
+
+    @cached_property
+    def leases(self) -> Leases:
+        """The right to do a piece of work, granted to one at a time."""
+        from smara.database.leases import Leases
+
+        return Leases(self.database, self._clock, self._new_id)
+
+    @cached_property
+    def projects(self) -> Projects:
+        """The projects of this store."""
+        return Projects(self.database, self._clock, self._new_id)
+
+    @cached_property
+    def _search(self) -> Search:
+        from smara.search.search import Search
+
+        return Search(self._store, self._clock, self.settings)
 
     @property
     def project(self) -> str:
@@ -135,13 +191,13 @@ def open_memory(
     chosen = load_settings(db=given, project=project, **settings)
     clock = clock or SystemClock()
     new_id = new_id or Uuid7(clock)
-    log.set_redactor(lambda line: redact(line).text)
+    log.set_redactor(_redacted)
     database = open_database(chosen, vfs)
     try:
         migrate(database, clock)
         memory = Memory(
             database, _scope(Projects(database, clock, new_id), chosen), chosen, clock, new_id,
-            counter_for(chosen.token_model), summarizer or OfflineSummarizer(),
+            counter_for(chosen.token_model), summarizer,
         )  # fmt: skip
         if check_index:
             memory.index.check_at_open()
@@ -167,6 +223,12 @@ def open_database(settings: Settings, vfs: str | None = None) -> Database:
         settings.busy_timeout_seconds,
         vfs,
     )
+
+
+def _redacted(line: str) -> str:
+    from smara.secrets import redact
+
+    return redact(line).text
 
 
 def _scope(projects: Projects, settings: Settings) -> Scope:

@@ -9,9 +9,9 @@ with several components keeps a dot between them (``3.11.7``).
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
+from functools import cache
 from typing import Literal, NamedTuple
 
 from smara.core.stemming import stem
@@ -36,9 +36,6 @@ MARKS = (
     "\u00ad\u200c\u200d\ufe00-\ufe0f"
 )
 
-_CJK_RUN = re.compile(f"([{CJK}]+)")
-# Compatibility forms may unfold into spaces and brackets (``⑴`` is "(1)").
-_FOREIGN = re.compile(rf"[^\w'./\\@:,+#{MARKS}-]+")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufe00-\ufe0f\ufeff]+")
 _LETTERS = str.maketrans(
     {"ß": "ss", "ẞ": "Ss", "ø": "o", "Ø": "O", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ł": "l", "Ł": "L"}
@@ -71,6 +68,18 @@ _EXTENSIONS = frozenset(
 _SHARP_LANGUAGES = {"c++": "cpp", "c#": "csharp", "f#": "fsharp"}
 
 
+@cache
+def cjk_run() -> re.Pattern[str]:
+    """A run of CJK characters; compiled when the first text has some."""
+    return re.compile(f"([{CJK}]+)")
+
+
+@cache
+def _foreign() -> re.Pattern[str]:
+    # Compatibility forms may unfold into spaces and brackets (``⑴`` is "(1)").
+    return re.compile(rf"[^\w'./\\@:,+#{MARKS}-]+")
+
+
 class Term(NamedTuple):
     """One indexed term and what it stands for."""
 
@@ -90,16 +99,18 @@ def fold(word: str) -> str:
     if word.isascii():
         return word
     word = _INVISIBLE.sub("", unicodedata.normalize("NFKC", word)).translate(_LETTERS)
-    if not word.isascii() and not _CJK_RUN.search(word):
+    if not word.isascii() and not cjk_run().search(word):
         decomposed = unicodedata.normalize("NFKD", word)
         word = unicodedata.normalize("NFC", "".join([c for c in decomposed if not unicodedata.combining(c)]))
-    return _FOREIGN.sub("-", word)
+    return _foreign().sub("-", word)
 
 
 def fit(term: str) -> str:
     """The term itself, or for a long one its head and a hash of the whole."""
     if len(term) <= LONGEST_TERM:
         return term
+    import hashlib
+
     digest = hashlib.blake2b(term.encode("utf-8", "replace"), digest_size=8).hexdigest()
     return term[:_KEPT_OF_A_LONG_TERM] + digest
 
@@ -111,7 +122,7 @@ def expand(word: str) -> Expansion:
         if word == lower or word[1:] == lower[1:] or word.isupper():
             return Expansion(False, (Term(stem(lower), "word"),))
     word = fold(word)
-    if not word.isascii() and _CJK_RUN.search(word):
+    if not word.isascii() and cjk_run().search(word):
         return _expand_mixed(word)
     return _expand_folded(word)
 
@@ -119,7 +130,7 @@ def expand(word: str) -> Expansion:
 def _expand_mixed(word: str) -> Expansion:
     """A run of CJK, possibly with Latin words glued to it: ``重跑test`` gives 重跑, 跑, test."""
     is_code, terms = False, []
-    for position, run in enumerate(_CJK_RUN.split(word)):
+    for position, run in enumerate(cjk_run().split(word)):
         if position % 2:
             grams = [run[i : i + 2] for i in range(len(run) - 1)]
             terms += [Term(gram, "cjk") for gram in (*grams, run[-1])]

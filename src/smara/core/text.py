@@ -11,20 +11,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from smara.core.pieces import pieces
-from smara.core.terms import CJK, LONGEST_TERM, MARKS, expand, fold
+from smara.core.terms import LONGEST_TERM, MARKS, cjk_run, expand, fold
 
 # A separator joins two words only when it stands alone between them: ``a.b`` is one word, ``a. b`` and ``a...b`` two.
 # Possessive quantifiers: nothing is tried twice, so the cost is linear whatever the text.
 _JOINT = r"(?:[-./\\@'’]|:(?::|//|(?=\d))|,(?=\d\d\d\b))"
 _ASCII_WORD = re.compile(rf"\w++(?:{_JOINT}\w++)*+(?:\+\+|\#)?+", re.ASCII)
 _LETTERS = rf"\w++(?:[{MARKS}]\w*+)*+"
-_ANY_WORD = re.compile(rf"{_LETTERS}(?:{_JOINT}{_LETTERS})*+(?:\+\+|\#)?+")
 _INLINE_CODE = re.compile(r"`([^`\n]{1,400})`")
 _AROUND = ".,;:!?\"'()[]{}<>*~=|&%$^/\\-“”‘’…—–"  # no word begins or ends with these
-_HAS_CJK = re.compile(f"[{CJK}]")
 _HAS_LETTER = re.compile(r"[^\W\d_]")
 
 _SLICE = 65_536
@@ -32,6 +30,12 @@ _CACHED_CHARACTERS = 6_000_000
 _CACHED_CHUNKS = 120_000
 _SCANNED_FOR_SNIPPET = 262_144
 _NEAR = 2_000
+
+
+@cache
+def _any_word() -> re.Pattern[str]:
+    # Compiled when the first text needs it: the tables of other scripts cost several milliseconds.
+    return re.compile(rf"{_LETTERS}(?:{_JOINT}{_LETTERS})*+(?:\+\+|\#)?+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +154,12 @@ def _segments(text: str) -> Iterator[tuple[str, bool]]:
 
 def find_words(text: str) -> list[str]:
     """The words of a text as they stand there."""
-    return _ASCII_WORD.findall(text) if text.isascii() else _ANY_WORD.findall(text)
+    return _ASCII_WORD.findall(text) if text.isascii() else _any_word().findall(text)
 
 
 def iter_words(text: str) -> Iterator[re.Match[str]]:
     """The words of a text with their places."""
-    return _ASCII_WORD.finditer(text) if text.isascii() else _ANY_WORD.finditer(text)
+    return _ASCII_WORD.finditer(text) if text.isascii() else _any_word().finditer(text)
 
 
 def words(text: str) -> list[str]:
@@ -182,7 +186,7 @@ def _surfaces(chunk: str) -> tuple[str, ...]:
 
 
 def _is_surface(word: str) -> bool:
-    return bool(_HAS_LETTER.search(word)) and "'" not in word and (word.isascii() or not _HAS_CJK.search(word))
+    return bool(_HAS_LETTER.search(word)) and "'" not in word and (word.isascii() or not cjk_run().search(word))
 
 
 def spans(text: str, terms: Collection[str], limit: int = 1_000) -> list[tuple[int, int]]:
@@ -208,7 +212,7 @@ def spans(text: str, terms: Collection[str], limit: int = 1_000) -> list[tuple[i
 
 def _places_in_word(word: str, start: int, wanted: frozenset[str]) -> list[tuple[int, int]]:
     """The word itself; in a run of CJK only the characters that match."""
-    if word.isascii() or not _HAS_CJK.search(word):
+    if word.isascii() or not cjk_run().search(word):
         return [(start, start + len(word))]
     places: list[tuple[int, int]] = []
     for position in range(len(word)):

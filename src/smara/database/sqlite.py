@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote
 from weakref import WeakSet
 
 import apsw
@@ -182,6 +181,8 @@ class SqliteDatabase:
         if not self.is_read_only:
             self.is_read_only = True
             self._warn(f"{self.path} can only be read; nothing can be stored. Check the permissions of its folder.")
+        from urllib.parse import quote
+
         address = f"file:{quote(os.path.abspath(self.path))}?immutable=1"
         with translating(self.path):
             return apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)

@@ -132,9 +132,10 @@ class Gather:
         for terms in [capped, *pairs] if len(capped) > 2 else [capped]:
             if self._clock.monotonic() > self._stop_at:
                 return
+            weight = sum([self.idf(self._found.frequencies[term]) for term in terms])
             for row in self._match(terms, CONJUNCTION_LIMIT):
-                weight = sum(self.idf(self._found.frequencies[term]) for term in terms)
-                self._found.weights[row] = max(self._found.weights.get(row, 0.0), weight)
+                if self._found.weights.get(row, 0.0) < weight:
+                    self._found.weights[row] = weight
 
     def _look_up_fragments(self, query: Query) -> None:
         """A word nobody said may be part of a name that somebody did."""

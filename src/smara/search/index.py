@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterator
 
 from smara.core import log
 from smara.core.storable import from_storable
-from smara.core.text import words
 from smara.database.database import Session
 from smara.database.fulltext import IndexRow, row_of
 from smara.errors import DatabaseError
-from smara.messages.prepare import analyze_chunks
 from smara.messages.store import MessageStore
 
 REBUILD_AT_OPEN_LIMIT = 50_000
@@ -98,6 +96,9 @@ class Index:
     def _index(
         self, session: Session, page: list[tuple[int, int, int, str, str, str]], known: set[tuple[int, str]]
     ) -> None:
+        from smara.core.text import words
+        from smara.messages.prepare import analyze_chunks
+
         rows: list[IndexRow] = []
         sizes: dict[int, list[int]] = {}
         fresh: dict[int, dict[str, None]] = {}
