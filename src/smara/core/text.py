@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 
 from smara.core.pieces import pieces
 from smara.core.terms import LONGEST_TERM, MARKS, cjk_run, expand, fold
@@ -171,18 +171,17 @@ def words(text: str) -> list[str]:
     distinct: dict[str, None] = {}
     for piece in pieces(text, _SLICE):
         for chunk in dict.fromkeys(piece.split()):
-            distinct.update(dict.fromkeys(_surfaces(chunk)))
+            if chunk.isalpha() and chunk.isascii():
+                if 3 <= len(chunk) <= LONGEST_TERM:
+                    distinct[chunk.lower()] = None
+            else:
+                distinct.update(dict.fromkeys(_surfaces(chunk)))
     return list(distinct)
 
 
-@lru_cache(maxsize=50_000)
-def _cached_surfaces(chunk: str) -> tuple[str, ...]:
+def _surfaces(chunk: str) -> list[str]:
     found = [fold(word).lower().strip("_+#") for word in find_words(chunk) if len(word) <= 2 * LONGEST_TERM]
-    return tuple(word for word in found if 3 <= len(word) <= LONGEST_TERM and _is_surface(word))
-
-
-def _surfaces(chunk: str) -> tuple[str, ...]:
-    return (_cached_surfaces if len(chunk) <= 2 * LONGEST_TERM else _cached_surfaces.__wrapped__)(chunk)
+    return [word for word in found if 3 <= len(word) <= LONGEST_TERM and _is_surface(word)]
 
 
 def _is_surface(word: str) -> bool:

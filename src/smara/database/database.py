@@ -58,8 +58,12 @@ class Database(Protocol):
         """A connection for reading that sees one moment, however many statements it runs."""
         ...
 
-    def write(self) -> AbstractContextManager[Session]:
-        """One transaction; leaving the block commits, an exception undoes everything."""
+    def write(self, is_derived: bool = False) -> AbstractContextManager[Session]:
+        """One transaction; leaving the block commits, an exception undoes everything.
+
+        ``is_derived`` says that what is written can be made again: it is as atomic as any
+        other write, but the disk is not waited for.
+        """
         ...
 
     def facts(self) -> dict[str, Any]:

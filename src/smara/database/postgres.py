@@ -138,8 +138,10 @@ class PostgresDatabase:
             yield PostgresSession(connection)
 
     @contextmanager
-    def write(self) -> Iterator[PostgresSession]:
+    def write(self, is_derived: bool = False) -> Iterator[PostgresSession]:
         with translating(), self._connection() as connection, connection.transaction():
+            if is_derived:
+                connection.execute("SET LOCAL synchronous_commit TO off")
             yield PostgresSession(connection)
 
     def integrity(self) -> list[str]:

@@ -269,11 +269,14 @@ class SqliteDatabase:
                 session.run("COMMIT")
 
     @contextmanager
-    def write(self) -> Iterator[SqliteSession]:
+    def write(self, is_derived: bool = False) -> Iterator[SqliteSession]:
+        is_relaxed = is_derived and self.durability == "full" and self.journal_mode == "wal"
         with self._write_lock:
             connection = self._take()
             try:
                 with translating(self.path):
+                    if is_relaxed:
+                        connection.execute("PRAGMA synchronous = NORMAL")
                     connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield SqliteSession(connection)
@@ -284,6 +287,8 @@ class SqliteDatabase:
                     raise
                 self._bound_wal(connection)
             finally:
+                if is_relaxed:
+                    connection.execute("PRAGMA synchronous = FULL")
                 self._give_back(connection)
 
     def _bound_wal(self, connection: apsw.Connection) -> None:

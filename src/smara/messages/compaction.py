@@ -112,11 +112,14 @@ class Compactions:
         self._new_id = new_id
         self._rules = rules
 
-    def compact_when_due(self, thread_id: str, last_seq: int | None = None) -> Compacted:
-        """Compact what the rules say is old enough; nothing when nothing is."""
-        if last_seq is not None and last_seq < self._rules.after_messages:
-            return Compacted((), 0, last_seq)
-        return self._compact(thread_id, self._rules.after_messages)
+    def compact_when_due(self, thread_id: str, newest: Sequence[Message] = ()) -> Compacted:
+        """Compact what the rules say is old enough; nothing when nothing is.
+
+        ``newest`` are messages at the thread's end that the caller has at hand.
+        """
+        if newest and newest[-1].seq < self._rules.after_messages:
+            return Compacted((), 0, newest[-1].seq)
+        return self._compact(thread_id, self._rules.after_messages, at_hand=newest)
 
     def compact(self, thread_id: str, keep: int = 0) -> Compacted:
         """Compact every whole message but the newest ``keep``, now."""
@@ -126,12 +129,19 @@ class Compactions:
         """What a session's end calls: compact the full runs that are left, keep the rest whole."""
         return self._compact(thread_id, self._rules.run_messages)
 
-    def _compact(self, thread_id: str, after_messages: int, keep: int = 0, undone_too: bool = False) -> Compacted:
+    def _compact(
+        self,
+        thread_id: str,
+        after_messages: int,
+        keep: int = 0,
+        undone_too: bool = False,
+        at_hand: Sequence[Message] = (),
+    ) -> Compacted:
         thread_no, last_seq = self._thread(thread_id)
         whole = self._whole(thread_no, last_seq, undone_too)
         due = whole[: max(0, len(whole) - keep)] if keep else whole
         runs = runs_due(due, after_messages, self._rules.run_messages)
-        made = self._attempt(thread_no, 1, runs) if runs else []
+        made = self._attempt(thread_no, 1, runs, at_hand) if runs else []
         folds: list[tuple[int, int]] = []
         if last_seq > self._rules.archive_after_messages:
             folds = folds_due(self._foldable(thread_no), last_seq, self._rules.archive_after_messages)
@@ -201,12 +211,17 @@ class Compactions:
             if level == 1 and not any(row[0] <= first and last <= row[1] for row in undone)
         ]
 
-    def _attempt(self, thread_no: int, level: int, stretches: Sequence[tuple[int, int]]) -> list[Compaction]:
+    def _attempt(
+        self, thread_no: int, level: int, stretches: Sequence[tuple[int, int]], at_hand: Sequence[Message] = ()
+    ) -> list[Compaction]:
         """Summarize stretches and write them down together; nothing when another process was faster."""
-        messages = {message.seq: message for message in self._messages(thread_no, stretches[0][0], stretches[-1][1])}
+        first, last = stretches[0][0], stretches[-1][1]
+        is_at_hand = bool(at_hand) and at_hand[0].seq <= first and at_hand[-1].seq - at_hand[0].seq + 1 == len(at_hand)
+        found = at_hand if is_at_hand else self._messages(thread_no, first, last)
+        messages = {message.seq: message for message in found}
         made = [self._made([messages[seq] for seq in range(first, last + 1)], level) for first, last in stretches]
         try:
-            with self._store.database.write() as session:
+            with self._store.database.write(is_derived=True) as session:
                 session.run(
                     self._store.sql("UPDATE threads SET last_seq = last_seq WHERE project_no = :project AND no = ?"),
                     (thread_no,),

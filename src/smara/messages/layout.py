@@ -53,7 +53,7 @@ def _checked(part: Part) -> Part:
 
 def pack(parts: Sequence[Part]) -> tuple[str, str | None]:
     """The text of parts, and their layout; no layout for one part of plain text."""
-    if len(parts) == 1 and parts[0] == Part("text", parts[0].text):
+    if len(parts) == 1 and _is_plain(parts[0]):
         return parts[0].text, None
     try:
         texts = [part.render() for part in parts]
@@ -61,6 +61,12 @@ def pack(parts: Sequence[Part]) -> tuple[str, str | None]:
         raise InvalidInputError("A tool call's arguments are nested too deeply. Pass them as JSON text.") from None
     layout = [_entry(part, text) for part, text in zip(parts, texts, strict=True)]
     return _BETWEEN.join(texts), json.dumps(layout, separators=(",", ":"))
+
+
+def _is_plain(part: Part) -> bool:
+    """Whether a part is nothing but words."""
+    extras = (part.name, part.call_id, part.media_type, part.uri, part.size_bytes, part.arguments)
+    return part.type == "text" and extras == (None,) * 6 and not part.is_error
 
 
 def _entry(part: Part, text: str) -> dict[str, Any]:

@@ -122,7 +122,7 @@ class Messages:
         if last // self._compact_every == (last - appended.stored) // self._compact_every:
             return
         try:
-            self._compactions.compact_when_due(thread_id, last)
+            self._compactions.compact_when_due(thread_id, appended.messages)
         except SmaraError as error:
             log.warning("compaction.failed", thread=thread_id, error=error.code)
 

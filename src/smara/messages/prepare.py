@@ -7,8 +7,8 @@ writing. Nothing that was not redacted leaves this module.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from smara.core.pieces import pieces
 from smara.core.scope import require_id
@@ -27,11 +27,11 @@ _FIELDS = frozenset(NewMessage.__slots__)
 _EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999  # years 1 to 9999
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A message ready to be written."""
 
     role: Role
+    parts: tuple[Part, ...]
     raw_content: str
     layout: str | None
     token_count: int
@@ -68,7 +68,8 @@ def prepare(message: NewMessage, counter: TokenCounter, max_bytes: int) -> Prepa
     """Check and ready one message; raises ``InvalidInputError`` with what to change."""
     if message.role not in ROLES:
         raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {message.role!r}.", role=message.role)
-    raw, layout = pack(redact_parts(parts_of(message.content)))
+    parts = redact_parts(parts_of(message.content))
+    raw, layout = pack(parts)
     size = len(raw) if raw.isascii() else len(raw.encode("utf-8", "replace"))
     if size > max_bytes:
         raise InvalidInputError(
@@ -79,6 +80,7 @@ def prepare(message: NewMessage, counter: TokenCounter, max_bytes: int) -> Prepa
     counted = counter.count(raw)
     return Prepared(
         role=message.role,
+        parts=parts,
         raw_content=to_storable(raw),
         layout=layout,
         token_count=counted.tokens,
@@ -93,7 +95,7 @@ def prepare(message: NewMessage, counter: TokenCounter, max_bytes: int) -> Prepa
 
 def redact_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
     """The parts without their secrets."""
-    return tuple(_redact_part(part) for part in parts)
+    return tuple([_redact_part(part) for part in parts])
 
 
 def _redact_part(part: Part) -> Part:

@@ -32,6 +32,7 @@ class Summarizer(Protocol):
 
 
 _READ_CHARACTERS = 6_000
+_NAMES_CHARACTERS = 2_000
 _AROUND = ".,;:!?\"'()[]{}<>*~=|&%$^`-“”‘’…—–"
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"[^\n.!?。!?]{8,}(?:[.](?=\w)[^\n.!?]+)*[.!?。!?]?")
@@ -53,7 +54,7 @@ class OfflineSummarizer:
         budget = 900 if level == 1 else 360
         asked = [_first_sentence(text) for role, text in texts if role == "user"]
         answered = [_first_sentence(text) for role, text in texts if role == "assistant"] if level == 1 else []
-        names = _distinct(name for _, text in texts for name in _names(text))
+        names = _distinct(name for _, text in texts for name in _names(text[:_NAMES_CHARACTERS]))
         lines = [
             _told("User asked", asked, budget // 2),
             _told("Assistant", answered, budget // 3),
