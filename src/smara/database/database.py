@@ -78,6 +78,10 @@ class Database(Protocol):
         """Move a write-ahead log into the file, where there is one; ``False`` while it is held."""
         ...
 
+    def close_idle(self) -> None:
+        """Close the connections that nobody uses at the moment."""
+        ...
+
     def vacuum(self) -> None:
         """Give back the room that nothing uses."""
         ...

@@ -88,12 +88,13 @@ class SqliteFullText:
             return [f"The search index is damaged ({error.facts.get('reason')})."]
         return found
 
-    def recreate(self, session: Session, is_damaged: bool) -> None:
-        remake(session, ("message_index",), _DEFINITION, is_damaged)
+    def recreate(self, session: Session) -> bool:
+        left_behind = remake(session, ("message_index",), _DEFINITION)
         session.run(
             "INSERT INTO index_state (name, rows, analysis) VALUES ('message_index', 0, 1)"
             " ON CONFLICT (name) DO UPDATE SET rows = 0"
         )
+        return left_behind
 
     def optimize(self, session: Session) -> None:
         session.run("INSERT INTO message_index (message_index) VALUES ('optimize')")

@@ -164,6 +164,9 @@ class PostgresDatabase:
             "fileBytes": size,
         }
 
+    def close_idle(self) -> None:
+        """The pool looks after its connections itself."""
+
     def vacuum(self) -> None:
         """PostgreSQL gives room back by itself."""
 

@@ -32,7 +32,7 @@ class Words(Protocol):
         """What is wrong with the vocabulary."""
         ...
 
-    def recreate(self, session: Session, is_damaged: bool) -> None:
+    def recreate(self, session: Session) -> bool:
         """Empty the vocabulary; the caller adds every word again; see ``FullText.recreate``."""
         ...
 

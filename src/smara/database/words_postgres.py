@@ -36,5 +36,6 @@ class PostgresWords:
     def problems(self, session: Session, deep: bool) -> list[str]:
         return []
 
-    def recreate(self, session: Session, is_damaged: bool) -> None:
+    def recreate(self, session: Session) -> bool:
         session.run("TRUNCATE words")
+        return False

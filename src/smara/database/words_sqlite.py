@@ -105,9 +105,10 @@ class SqliteWords:
             return indexed
         return last if moved else indexed
 
-    def recreate(self, session: Session, is_damaged: bool) -> None:
-        remake(session, ("word_trigrams", "words"), _DEFINITION, is_damaged)
+    def recreate(self, session: Session) -> bool:
+        left_behind = remake(session, ("word_trigrams", "words"), _DEFINITION)
         session.run(
             "INSERT INTO index_state (name, rows, analysis) VALUES ('words', 0, 1), ('word_trigrams', 0, 1)"
             " ON CONFLICT (name) DO UPDATE SET rows = 0"
         )
+        return left_behind

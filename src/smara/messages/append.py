@@ -204,7 +204,7 @@ def _as_message(
     raw = from_storable(item.raw_content)
     return Message(
         id=message_id, thread_id=thread_id, resource_id=resource_id, seq=seq, role=item.role, raw_content=raw,
-        parts=item.parts if item.layout is None else unpack(raw, item.layout), token_count=item.token_count, token_method=item.token_method,
-        created_at=created_at, client_id=item.client_id, task_id=item.task_id,
+        parts=item.parts if item.layout is None else unpack(raw, item.layout), token_count=item.token_count,
+        token_method=item.token_method, created_at=created_at, client_id=item.client_id, task_id=item.task_id,
         metadata=json.loads(item.metadata) if item.metadata else {},
     )  # fmt: skip

@@ -74,12 +74,11 @@ class Index:
         One transaction: a killed rebuild leaves things as they were. After damage the file is
         written anew, which needs as much free room as it has.
         """
-        is_damaged = bool(self.problems(deep=True))
         with self._database.write() as session:
             row = session.one("SELECT count(*) FROM messages")
             total = int(row[0]) if row else 0
-            self._database.fulltext.recreate(session, is_damaged)
-            self._database.words.recreate(session, is_damaged)
+            left_behind = self._database.fulltext.recreate(session)
+            left_behind |= self._database.words.recreate(session)
             session.run("UPDATE threads SET index_rows = 0, index_terms = 0")
             done = 0
             known: set[tuple[int, str]] = set()
@@ -88,7 +87,8 @@ class Index:
                 done += len(page)
                 if progress is not None:
                     progress(done, total)
-        if is_damaged:
+        self._database.close_idle()  # they may hold on to the tables that were there before
+        if left_behind:
             self._database.vacuum()
         log.event("index.rebuilt", messages=done)
         return done
