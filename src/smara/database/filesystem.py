@@ -17,6 +17,9 @@ def network_filesystem(path: str | os.PathLike[str]) -> str | None:
     """The type of the network file system that holds ``path``, or ``None`` for a local one."""
     if sys.platform == "win32":
         return _windows_network_drive(str(path))
+    if sys.platform == "darwin":
+        kind = filesystem_type(os.path.realpath(path), _mac_mounts())
+        return kind if kind and is_network_type(kind) else None
     for mounts in ("/proc/self/mountinfo", "/proc/mounts"):
         try:
             text = Path(mounts).read_text(encoding="utf-8", errors="replace")
@@ -50,6 +53,27 @@ def filesystem_type(real_path: str, mountinfo: str) -> str | None:
         if inside and len(mount) >= best:
             best, found = len(mount), kind
     return found
+
+
+def _mac_mounts() -> str:
+    import subprocess
+
+    try:
+        done = subprocess.run(["/sbin/mount"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return from_mac(done.stdout)
+
+
+def from_mac(mounts: str) -> str:
+    """macOS's list of mounts in the form of ``/proc/mounts``."""
+    lines = []
+    for line in mounts.splitlines():
+        _, found, rest = line.partition(" on ")
+        folder, options_found, options = rest.rpartition(" (")
+        if found and options_found:
+            lines.append(f"x {folder.replace(' ', chr(92) + '040')} {options.split(',')[0].rstrip(')')}")
+    return "\n".join(lines)
 
 
 def _windows_network_drive(path: str) -> str | None:
