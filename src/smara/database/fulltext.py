@@ -111,10 +111,14 @@ class FullText(Protocol):
         """What is wrong with the index; quick checks at every open, ``deep`` reads all of it."""
         ...
 
-    def recreate(self, session: Session) -> bool:
-        """Empty the index, also when it is damaged; the caller adds every row again.
+    def is_sound(self, session: Session) -> bool:
+        """Whether its tables can be read at all, whatever they hold."""
+        ...
 
-        Whether unused pages were left behind, so that the file should be written anew.
+    def recreate(self, session: Session, is_damaged: bool) -> None:
+        """Empty the index; the caller adds every row again.
+
+        A damaged one leaves unused pages behind: the caller has the file written anew.
         """
         ...
 

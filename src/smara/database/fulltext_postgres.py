@@ -81,9 +81,11 @@ class PostgresFullText:
         missing = int(row[0]) if row else 0
         return [f"The search index lacks {missing} messages."] if missing else []
 
-    def recreate(self, session: Session) -> bool:
+    def is_sound(self, session: Session) -> bool:
+        return True
+
+    def recreate(self, session: Session, is_damaged: bool) -> None:
         session.run("TRUNCATE message_index")
-        return False
 
     def optimize(self, session: Session) -> None:
         session.run("ANALYZE message_index")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from smara.database.database import Session, marks
 from smara.database.fulltext import CHUNK_BITS, MAX_CHUNKS, IndexRow, Matching, Within, joined, row_of
-from smara.database.sqlite_repair import remake
+from smara.database.sqlite_repair import are_sound, remake
 from smara.errors import CorruptError
 
 _TABLE = "message_index"
@@ -88,13 +88,15 @@ class SqliteFullText:
             return [f"The search index is damaged ({error.facts.get('reason')})."]
         return found
 
-    def recreate(self, session: Session) -> bool:
-        left_behind = remake(session, ("message_index",), _DEFINITION)
+    def is_sound(self, session: Session) -> bool:
+        return are_sound(session, ("message_index",))
+
+    def recreate(self, session: Session, is_damaged: bool) -> None:
+        remake(session, ("message_index",), _DEFINITION, is_damaged)
         session.run(
             "INSERT INTO index_state (name, rows, analysis) VALUES ('message_index', 0, 1)"
             " ON CONFLICT (name) DO UPDATE SET rows = 0"
         )
-        return left_behind
 
     def optimize(self, session: Session) -> None:
         session.run("INSERT INTO message_index (message_index) VALUES ('optimize')")

@@ -10,37 +10,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from smara.database.database import Session
-from smara.errors import DatabaseError
+from smara.errors import CorruptError, DatabaseError
 
 _SHADOWS = ("data", "idx", "content", "docsize", "config")
 
 
-def remake(session: Session, tables: Sequence[str], definition: str) -> bool:
-    """Take tables away, FTS5 tables with what is behind them, and run their definition.
+def are_sound(session: Session, tables: Sequence[str]) -> bool:
+    """Whether the pages of tables, and of what is behind FTS5 tables, hang together.
 
-    Whether pages were left behind, so that the file should be written anew.
+    To be asked outside the transaction that repairs: meeting damage spoils a transaction.
     """
-    names = [name for table in tables for name in (table, *(f"{table}_{suffix}" for suffix in _SHADOWS))]
-    there = {row[0] for row in session.all("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    damaged = [name for name in names if name in there and not _is_sound(session, name)]
-    if damaged:
-        _forget(session, [name for name in names if name in there])
+    wanted = set(_names(tables))
+    try:
+        rows = session.all("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+        found = sorted(wanted & {row[0] for row in rows})
+        return all(session.all(f"PRAGMA quick_check('{name}')") == [("ok",)] for name in found)
+    except CorruptError:
+        return False
+
+
+def remake(session: Session, tables: Sequence[str], definition: str, is_damaged: bool) -> None:
+    """Take tables away, FTS5 tables with what is behind them, and run their definition."""
+    if is_damaged:
+        _forget(session, _names(tables))
     else:
-        for name in names:
+        for name in _names(tables):
             _drop(session, name)
     session.run(definition)
-    return bool(damaged)
 
 
-def _is_sound(session: Session, name: str) -> bool:
-    """Whether the pages of an ordinary table hang together; an FTS5 table has none of its own."""
-    kind = session.one("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,))
-    if kind is None or not kind[0]:
-        return True
-    try:
-        return session.all(f"PRAGMA quick_check('{name}')") == [("ok",)]
-    except DatabaseError:
-        return False
+def _names(tables: Sequence[str]) -> list[str]:
+    return [name for table in tables for name in (table, *(f"{table}_{suffix}" for suffix in _SHADOWS))]
 
 
 def _drop(session: Session, name: str) -> None:

@@ -32,7 +32,11 @@ class Words(Protocol):
         """What is wrong with the vocabulary."""
         ...
 
-    def recreate(self, session: Session) -> bool:
+    def is_sound(self, session: Session) -> bool:
+        """Whether its tables can be read at all, whatever they hold."""
+        ...
+
+    def recreate(self, session: Session, is_damaged: bool) -> None:
         """Empty the vocabulary; the caller adds every word again; see ``FullText.recreate``."""
         ...
 

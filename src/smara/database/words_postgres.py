@@ -36,6 +36,8 @@ class PostgresWords:
     def problems(self, session: Session, deep: bool) -> list[str]:
         return []
 
-    def recreate(self, session: Session) -> bool:
+    def is_sound(self, session: Session) -> bool:
+        return True
+
+    def recreate(self, session: Session, is_damaged: bool) -> None:
         session.run("TRUNCATE words")
-        return False

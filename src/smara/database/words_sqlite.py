@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from smara.core import log
 from smara.database.database import Session
 from smara.database.fulltext_sqlite import quoted
-from smara.database.sqlite_repair import remake
+from smara.database.sqlite_repair import are_sound, remake
 from smara.database.words import after, shortest, trigrams
 from smara.errors import CorruptError, DatabaseError
 
@@ -105,10 +105,12 @@ class SqliteWords:
             return indexed
         return last if moved else indexed
 
-    def recreate(self, session: Session) -> bool:
-        left_behind = remake(session, ("word_trigrams", "words"), _DEFINITION)
+    def is_sound(self, session: Session) -> bool:
+        return are_sound(session, ("word_trigrams", "words"))
+
+    def recreate(self, session: Session, is_damaged: bool) -> None:
+        remake(session, ("word_trigrams", "words"), _DEFINITION, is_damaged)
         session.run(
             "INSERT INTO index_state (name, rows, analysis) VALUES ('words', 0, 1), ('word_trigrams', 0, 1)"
             " ON CONFLICT (name) DO UPDATE SET rows = 0"
         )
-        return left_behind

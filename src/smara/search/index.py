@@ -74,11 +74,14 @@ class Index:
         One transaction: a killed rebuild leaves things as they were. After damage the file is
         written anew, which needs as much free room as it has.
         """
+        with self._database.read() as session:
+            is_damaged = not (self._database.fulltext.is_sound(session) and self._database.words.is_sound(session))
+        self._database.close_idle()
         with self._database.write() as session:
             row = session.one("SELECT count(*) FROM messages")
             total = int(row[0]) if row else 0
-            left_behind = self._database.fulltext.recreate(session)
-            left_behind |= self._database.words.recreate(session)
+            self._database.fulltext.recreate(session, is_damaged)
+            self._database.words.recreate(session, is_damaged)
             session.run("UPDATE threads SET index_rows = 0, index_terms = 0")
             done = 0
             known: set[tuple[int, str]] = set()
@@ -88,7 +91,7 @@ class Index:
                 if progress is not None:
                     progress(done, total)
         self._database.close_idle()  # they may hold on to the tables that were there before
-        if left_behind:
+        if is_damaged:
             self._database.vacuum()
         log.event("index.rebuilt", messages=done)
         return done

@@ -106,7 +106,7 @@ def test_a_sound_index_has_no_problems(index):
 
 def test_recreate_empties_the_index(index):
     with index.write() as session:
-        index.fulltext.recreate(session)
+        index.fulltext.recreate(session, is_damaged=False)
     assert found(index, ["walrus"]) == []
 
 

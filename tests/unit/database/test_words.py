@@ -58,7 +58,7 @@ def test_signs_with_a_meaning_in_patterns_are_plain_here(vocabulary):
 
 def test_recreate_empties_the_vocabulary(vocabulary):
     with vocabulary.write() as session:
-        vocabulary.words.recreate(session)
+        vocabulary.words.recreate(session, is_damaged=False)
     assert (starting(vocabulary, "refr"), containing(vocabulary, "fresh")) == ([], [])
 
 
