@@ -47,9 +47,10 @@ class TestRun:
 
     def end(self) -> None:
         """Let the keeper stop the server, and wait until it has."""
-        with open(self.folder / "keeper", "w") as keeper:
-            self._alive.close()
-            lock(keeper)
+        if self.folder.exists():  # a keeper that failed has taken it away
+            with open(self.folder / "keeper", "w") as keeper:
+                self._alive.close()
+                lock(keeper)
         shutil.rmtree(self.folder, ignore_errors=True)
         os.environ.pop(RUN_FOLDER, None)
 
@@ -171,11 +172,15 @@ def _programs(folder: Path, user: dict[str, object]) -> Path:
         subprocess.run([installed / "bin" / "postgres", "--version"], check=True, capture_output=True, cwd="/", **user)
         return installed / "bin"
     except (OSError, subprocess.CalledProcessError):
-        copied = folder / "pginstall"
-        shutil.copytree(installed, copied)
-        for path in (copied, *copied.rglob("*")):
+        # The programs look for their libraries beside the package, so both keep their places.
+        package, site = installed.parent.name, folder / "site"
+        shutil.copytree(installed, site / package / "pginstall")
+        libraries = installed.parent.parent / f"{package}.libs"
+        if libraries.is_dir():
+            shutil.copytree(libraries, site / libraries.name)
+        for path in (site, *site.rglob("*")):
             path.chmod(path.stat().st_mode | (0o755 if path.is_dir() or path.parent.name == "bin" else 0o644))
-        return copied / "bin"
+        return site / package / "pginstall" / "bin"
 
 
 def _wait_until_ready(
