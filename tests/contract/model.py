@@ -203,6 +203,9 @@ class Messages:
 
     def _append(self, thread: NewThread, clean: Sequence[NewMessage]) -> list[Message]:
         self._refuse_conflicts(self._kept.messages.get(thread.id, []), clean)
+        said_at = [self._clock.now_ms() if new.created_at is None else new.created_at for new in clean]
+        if thread.created_at is None and said_at:
+            thread = replace(thread, created_at=min(said_at))
         found = self._kept.threads.get(thread.id) or self._threads._make(thread)
         if thread.resource_id not in (None, found.resource_id):
             raise ConflictError(f"Thread {thread.id!r} belongs to resource {found.resource_id!r}.")
@@ -212,7 +215,7 @@ class Messages:
         self._threads._set(
             replace(
                 found,
-                updated_at=self._clock.now_ms(),
+                updated_at=max([found.updated_at, *said_at]),
                 message_count=len(log),
                 token_count=sum(m.token_count for m in log),
             )

@@ -60,6 +60,14 @@ def test_an_id_that_cannot_be_printed_or_is_too_long_is_refused(memory, say):
             memory.threads.get(bad)
 
 
+def test_a_thread_was_last_used_when_the_newest_thing_in_it_was_said(memory, say, clock):
+    say(thread_id="imported", created_at=clock.now_ms() - 2_000)
+    say(thread_id="imported", created_at=clock.now_ms() - 1_000)
+    say(thread_id="imported", created_at=clock.now_ms() - 5_000)
+    thread = memory.threads.get("imported")
+    assert (thread.created_at, thread.updated_at) == (clock.now_ms() - 2_000, clock.now_ms() - 1_000)
+
+
 def test_an_id_may_hold_any_printable_text(memory, say):
     for thread_id in ("a b", "会话-1", "d'Artagnan", 'say "hi"', "50%", "?", "x" * 512, "café/été"):
         say(thread_id=thread_id)

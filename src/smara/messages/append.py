@@ -52,9 +52,10 @@ class Appender:
         ``ConflictError``, unless ``may_differ``.
         """
         thread_id = thread_row[0]
+        newest = max(now_ms if item.created_at is None else item.created_at for item in prepared)
         met: set[str] = set()
         with self._store.database.write() as session:
-            thread_no, resource_id, last_seq = self._thread(session, thread_row, now_ms)
+            thread_no, resource_id, last_seq = self._thread(session, thread_row, newest)
             if wanted_resource is not None and wanted_resource != resource_id:
                 raise ConflictError(
                     f"Thread {thread_id!r} belongs to resource {resource_id!r}, not {wanted_resource!r}; nothing was "
@@ -95,11 +96,11 @@ class Appender:
         )
         self._add_words(session, [packed])
 
-    def _thread(self, session: Session, thread_row: Sequence[Any], now_ms: int) -> tuple[int, str, int]:
-        locked = self._store.lock_thread(session, thread_row[0], now_ms)
+    def _thread(self, session: Session, thread_row: Sequence[Any], said_at: int) -> tuple[int, str, int]:
+        locked = self._store.lock_thread(session, thread_row[0], said_at)
         if locked is None:
             self._store.insert_thread(session, thread_row)
-            locked = self._store.lock_thread(session, thread_row[0], now_ms)
+            locked = self._store.lock_thread(session, thread_row[0], said_at)
         if locked is None:
             raise NotFoundError(f"Thread {thread_row[0]!r} vanished while it was written to. Try again.")
         return int(locked[0]), str(locked[1]), int(locked[2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -106,9 +107,14 @@ class Messages:
         self, thread: NewThread, prepared: Sequence[Prepared], may_differ: bool = False, compact: bool = True
     ) -> Appended:
         now = self._clock.now_ms()
-        row = self._threads.row_for(thread)
         if not prepared:
+            self._threads.row_for(thread)  # a wrong id is told, also when there is nothing to add
             return Appended([], 0, 0)
+        if thread.created_at is None:
+            # A thread begins with its first message, which for an imported one was long ago.
+            said_at = [now if item.created_at is None else item.created_at for item in prepared]
+            thread = replace(thread, created_at=min(said_at))
+        row = self._threads.row_for(thread)
         appended = self._appender.append(row, prepared, now, thread.resource_id, may_differ)
         if compact:
             self._compact_when_due(thread.id, appended)

@@ -51,14 +51,18 @@ class MessageStore:
         row = session.one(self.sql("SELECT no FROM threads WHERE project_no = :project AND id = ?"), (thread_id,))
         return int(row[0]) if row else None
 
-    def lock_thread(self, session: Session, thread_id: str, now_ms: int) -> Row | None:
-        """The thread's number, resource and last sequence number, locked for this transaction."""
+    def lock_thread(self, session: Session, thread_id: str, said_at: int) -> Row | None:
+        """The thread's number, resource and last sequence number, locked for this transaction.
+
+        A thread was last used when the newest thing in it was said, which for an imported one is long ago.
+        """
         return session.one(
             self.sql(
-                "UPDATE threads SET updated_at = ? WHERE project_no = :project AND id = ?"
+                "UPDATE threads SET updated_at = CASE WHEN updated_at < ? THEN ? ELSE updated_at END"
+                " WHERE project_no = :project AND id = ?"
                 " RETURNING no, resource_id, last_seq"
             ),
-            (now_ms, thread_id),
+            (said_at, said_at, thread_id),
         )
 
     def hold_thread(self, session: Session, thread_id: str) -> None:
