@@ -23,11 +23,18 @@ from smara.messages.vocabulary import Vocabulary
 
 
 class Appended(NamedTuple):
-    """What an append did, in the order of what was given."""
+    """What an append did: every message in the order given, and those of them that are new in the order stored."""
 
     messages: list[Message]
-    stored: int
-    repeated: int
+    fresh: list[Message]
+
+    @property
+    def stored(self) -> int:
+        return len(self.fresh)
+
+    @property
+    def repeated(self) -> int:
+        return len(self.messages) - len(self.fresh)
 
 
 class Appender:
@@ -68,7 +75,7 @@ class Appender:
             if fresh:
                 met = self._add_words(session, fresh)
         self._vocabulary.remember(met)
-        return Appended(_in_given_order(prepared, messages, known), len(messages), len(prepared) - len(messages))
+        return Appended(_in_given_order(prepared, messages, known), messages)
 
     def reindex(self, session: Session, no: int, message: Message, packed: Prepared) -> None:
         """Put the new terms of a message that has grown in the place of the old ones."""

@@ -142,9 +142,8 @@ class Compactions:
         due = whole[: max(0, len(whole) - keep)] if keep else whole
         runs = runs_due(due, after_messages, self._rules.run_messages)
         made = self._attempt(thread_no, 1, runs, at_hand) if runs else []
-        folds: list[tuple[int, int]] = []
-        if last_seq > self._rules.archive_after_messages:
-            folds = folds_due(self._foldable(thread_no), last_seq, self._rules.archive_after_messages)
+        is_long = last_seq > self._rules.archive_after_messages
+        folds = self._folds(thread_no, last_seq, undone_too) if is_long else []
         folded = self._attempt(thread_no, 2, folds) if folds else []
         compacted = sum(compaction.message_count for compaction in made)
         if made or folded:
@@ -195,21 +194,22 @@ class Compactions:
             )
         return [(int(row[0]), int(row[1]), int(row[2])) for row in rows]
 
-    def _foldable(self, thread_no: int) -> list[tuple[int, int]]:
-        """Level-1 summaries in force, but for those whose archive a person has undone."""
+    def _folds(self, thread_no: int, last_seq: int, undone_too: bool) -> list[tuple[int, int]]:
+        """The archives that are due, but for those a person has undone; a command makes them again."""
+        level_1 = [(first, last) for level, first, last in self._in_force(thread_no) if level == 1]
+        due = folds_due(level_1, last_seq, self._rules.archive_after_messages)
+        if undone_too or not due:
+            return due
         with self._store.database.read() as session:
-            undone = session.all(
+            rows = session.all(
                 self._store.sql(
                     "SELECT start_seq, end_seq FROM compactions WHERE project_no = :project AND thread_no = ?"
                     " AND level = 2 AND undone_at IS NOT NULL"
                 ),
                 (thread_no,),
             )
-        return [
-            (first, last)
-            for level, first, last in self._in_force(thread_no)
-            if level == 1 and not any(row[0] <= first and last <= row[1] for row in undone)
-        ]
+        undone = {(int(row[0]), int(row[1])) for row in rows}
+        return [stretch for stretch in due if stretch not in undone]
 
     def _attempt(
         self, thread_no: int, level: int, stretches: Sequence[tuple[int, int]], at_hand: Sequence[Message] = ()

@@ -109,7 +109,7 @@ class Messages:
         now = self._clock.now_ms()
         if not prepared:
             self._threads.row_for(thread)  # a wrong id is told, also when there is nothing to add
-            return Appended([], 0, 0)
+            return Appended([], [])
         if thread.created_at is None:
             # A thread begins with its first message, which for an imported one was long ago.
             said_at = [now if item.created_at is None else item.created_at for item in prepared]
@@ -124,11 +124,11 @@ class Messages:
         """Every so many messages; trouble here must not fail a message that is already stored."""
         if not self._compact_every or not appended.stored:
             return
-        last = appended.messages[-1].seq
+        last = appended.fresh[-1].seq
         if last // self._compact_every == (last - appended.stored) // self._compact_every:
             return
         try:
-            self._compactions.compact_when_due(thread_id, appended.messages)
+            self._compactions.compact_when_due(thread_id, appended.fresh)
         except SmaraError as error:
             log.warning("compaction.failed", thread=thread_id, error=error.code)
 
