@@ -302,3 +302,13 @@ def test_damaged_messages_are_an_error_and_never_a_rebuild(filled: str) -> None:
         memory.messages.list(thread_id="t")
     findings = examine(Settings(db=filled), fix=True)
     assert any(finding.level == "problem" for finding in findings)
+
+
+def test_a_message_appended_while_the_index_is_looked_at_is_no_damage(store: str, start: Start) -> None:
+    with smara.open(store) as memory:
+        writer = start(workers.append_until_told, store)
+        assert writer.pipe.recv() == "ready"
+        found = [memory.index.problems() for _ in range(count(300, 5_000))]
+        writer.pipe.send("stop")
+        assert writer.rest() == ["done"]
+    assert found == [[]] * len(found)

@@ -212,6 +212,18 @@ def open_first(pipe: Connection, where: str) -> None:
         pipe.send(("error", repr(error)))
 
 
+def append_until_told(pipe: Connection, where: str) -> None:
+    """Add one message after the other until told to stop."""
+    with smara.open(where) as memory:
+        pipe.send(READY)
+        n = 0
+        while not pipe.poll():
+            memory.messages.add(thread_id="t", role="user", content=text_of(f"m{n}"))
+            n += 1
+    pipe.recv()
+    pipe.send("done")
+
+
 def hold_the_lock(pipe: Connection, where: str) -> None:
     """Hold the write lock of a store until told."""
     with smara.open(where) as memory, memory.database.write():

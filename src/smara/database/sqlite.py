@@ -266,7 +266,8 @@ class SqliteDatabase:
             try:
                 yield session
             finally:
-                session.run("COMMIT")
+                # Not COMMIT: on a damaged text index it fails, though nothing was written.
+                _roll_back(session.connection)
 
     @contextmanager
     def write(self, is_derived: bool = False) -> Iterator[SqliteSession]:

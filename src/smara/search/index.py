@@ -45,7 +45,8 @@ class Index:
                     raise _NothingToCommitError
             except _NothingToCommitError:
                 return found
-        with self._database.read() as session:
+        # One moment: a message appended between two of these reads would look like a gap.
+        with self._database.snapshot() as session:
             return fulltext.problems(session, deep) + words.problems(session, deep)
 
     def check_at_open(self) -> None:
