@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from smara.core.storable import from_storable
+from smara.core.text import analyze_chunks
 from smara.database.database import Session
 from smara.memory import Memory
 from smara.messages.compaction import FOLD
-from smara.messages.prepare import analyze_chunks
 
 INDEX_ROWS = {
     "sqlite": "SELECT count(*) FROM message_index_docsize WHERE id BETWEEN m.no << 16 AND (m.no << 16) + 65535",

@@ -5,6 +5,10 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
+from smara.errors import InvalidInputError
+
+_EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999  # years 1 to 9999
+
 
 class Clock(Protocol):
     """Tells the time of day and measures durations."""
@@ -26,3 +30,14 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+
+def check_time(milliseconds: int | None, what: str = "created_at") -> int | None:
+    """A time given by a caller, checked to be one."""
+    if milliseconds is None:
+        return None
+    if not isinstance(milliseconds, int) or isinstance(milliseconds, bool):
+        raise InvalidInputError(f"{what} must be milliseconds since 1970, a whole number; got {milliseconds!r}.")
+    if not _EARLIEST_MS <= milliseconds <= _LATEST_MS:
+        raise InvalidInputError(f"{what} {milliseconds} is not within the years 1 to 9999. Give milliseconds.")
+    return milliseconds

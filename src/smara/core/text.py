@@ -25,6 +25,9 @@ _INLINE_CODE = re.compile(r"`([^`\n]{1,400})`")
 _AROUND = ".,;:!?\"'()[]{}<>*~=|&%$^/\\-“”‘’…—–"  # no word begins or ends with these
 _HAS_LETTER = re.compile(r"[^\W\d_]")
 
+CHUNK_CHARACTERS = 12_000
+"""A longer text is indexed as several rows: no row outgrows what PostgreSQL can index."""
+
 _SLICE = 65_536
 _CACHED_CHARACTERS = 6_000_000
 _CACHED_CHUNKS = 120_000
@@ -120,6 +123,13 @@ def analyze(text: str) -> Analysis:
         prose, code = _analyze_segments(text)
     length = (prose.count(" ") + 1 if prose else 0) + (code.count(" ") + 1 if code else 0)
     return Analysis(prose, code, length)
+
+
+def analyze_chunks(text: str) -> tuple[Analysis, ...]:
+    """The terms of a text, in one row or, for a long one, in several."""
+    if len(text) <= CHUNK_CHARACTERS:
+        return (analyze(text),)
+    return tuple(analyze(piece) for piece in pieces(text, CHUNK_CHARACTERS))
 
 
 def _analyze_segments(text: str) -> tuple[str, str]:

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 from smara.core.ids import IdMaker
 from smara.core.storable import from_storable
-from smara.core.text import words
+from smara.core.text import analyze_chunks, words
 from smara.database.database import Session
 from smara.database.fulltext import IndexRow, row_of
 from smara.errors import ConflictError, NotFoundError
 from smara.messages.layout import unpack
 from smara.messages.models import Message
-from smara.messages.prepare import Prepared, analyze_chunks
+from smara.messages.prepare import Prepared
 from smara.messages.store import MessageStore
 from smara.messages.vocabulary import Vocabulary
 

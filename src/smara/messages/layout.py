@@ -15,7 +15,6 @@ from smara.errors import InvalidInputError
 from smara.messages.models import PART_TYPES, Part, plain
 
 _BETWEEN = "\n\n"
-_DEPTH_LIMIT = 200
 _EXTRA_FIELDS = ("name", "call_id", "media_type", "uri", "size_bytes")
 
 
@@ -130,15 +129,3 @@ def _arguments(lengths: Any, written: str) -> Any:
         found[key] = value if is_text else json.loads(value)
         at += length + 1
     return found
-
-
-def dump(value: Mapping[str, Any], what: str) -> str:
-    """Metadata as JSON text; a clear error for what JSON cannot hold."""
-    try:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False)
-    except RecursionError:
-        raise InvalidInputError(f"{what} is nested too deeply. Keep it under {_DEPTH_LIMIT} levels.") from None
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"{what} cannot be written as JSON: {error}. Use texts, numbers, lists, dicts."
-        ) from None

@@ -10,21 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from smara.core.pieces import pieces
+from smara.core.clock import check_time
 from smara.core.scope import require_id
 from smara.core.storable import to_storable
-from smara.core.text import Analysis, analyze
+from smara.core.text import Analysis, analyze_chunks
 from smara.core.tokens import TokenCounter
 from smara.errors import InvalidInputError
-from smara.messages.layout import dump, pack, parts_of
+from smara.messages.layout import pack, parts_of
 from smara.messages.models import ROLES, NewMessage, Part, Role
 from smara.secrets import redact, redact_value
-
-CHUNK_CHARACTERS = 12_000
-"""A longer text is indexed as several rows: no row outgrows what PostgreSQL can index."""
+from smara.secrets.metadata import dump_metadata
 
 _FIELDS = frozenset(NewMessage.__slots__)
-_EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999  # years 1 to 9999
 
 
 class Prepared(NamedTuple):
@@ -109,31 +106,6 @@ def _redact_part(part: Part) -> Part:
         uri=part.uri and redact(part.uri).text,
         arguments=redact_value(part.arguments)[0] if part.arguments is not None else None,
     )
-
-
-def dump_metadata(metadata: Mapping[str, Any]) -> str:
-    """Metadata as redacted JSON."""
-    if not isinstance(metadata, Mapping):
-        raise InvalidInputError(f"metadata must be a dict, not {type(metadata).__name__}.")
-    return dump(redact_value(dict(metadata))[0], "metadata")
-
-
-def analyze_chunks(text: str) -> tuple[Analysis, ...]:
-    """The terms of a text, in one row or, for a long one, in several."""
-    if len(text) <= CHUNK_CHARACTERS:
-        return (analyze(text),)
-    return tuple(analyze(piece) for piece in pieces(text, CHUNK_CHARACTERS))
-
-
-def check_time(milliseconds: int | None) -> int | None:
-    """A time given by a caller, checked to be one."""
-    if milliseconds is None:
-        return None
-    if not isinstance(milliseconds, int) or isinstance(milliseconds, bool):
-        raise InvalidInputError(f"created_at must be milliseconds since 1970, a whole number; got {milliseconds!r}.")
-    if not _EARLIEST_MS <= milliseconds <= _LATEST_MS:
-        raise InvalidInputError(f"created_at {milliseconds} is not within the years 1 to 9999. Give milliseconds.")
-    return milliseconds
 
 
 def pack_again(parts: Sequence[Part], content: str | Sequence[Part], counter: TokenCounter, max_bytes: int) -> Prepared:

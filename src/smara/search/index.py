@@ -100,8 +100,7 @@ class Index:
     def _index(
         self, session: Session, page: list[tuple[int, int, int, str, str, str]], known: set[tuple[int, str]]
     ) -> None:
-        from smara.core.text import words
-        from smara.messages.prepare import analyze_chunks
+        from smara.core.text import analyze_chunks, words
 
         rows: list[IndexRow] = []
         sizes: dict[int, list[int]] = {}

@@ -1,0 +1,68 @@
+"""What can be taken out of a text without understanding it: names, first sentences, lines that define something."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+_AROUND = ".,;:!?\"'()[]{}<>*~=|&%$^`-“”‘’…—–"
+_FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_SENTENCE = re.compile(r"[^\n.!?。!?]{8,}(?:[.](?=\w)[^\n.!?]+)*[.!?。!?]?")
+_DEFINITION = re.compile(
+    r"\s*(?:export\s+)?(?:async\s+)?(?:def|class|function|const|let|var|type|interface|struct|enum|fn|func|impl|trait"
+    r"|import|from|CREATE|ALTER|SELECT|INSERT|UPDATE|public|private|protected|module|package|use|#include|@\w+)\b.*",
+    re.IGNORECASE,
+)
+
+
+def names_in(text: str) -> list[str]:
+    """What looks like a name: it has an underscore, a slash or a dot in it, or capitals behind its first letter."""
+    found = []
+    for chunk in text.split():
+        if chunk.isalpha() and chunk[1:].islower():
+            continue
+        word = chunk.strip(_AROUND).split("(")[0]
+        if 3 <= len(word) <= 80 and _is_name(word):
+            found.append(word)
+    return found
+
+
+def _is_name(word: str) -> bool:
+    if word.isalpha():
+        return not word.isupper() and not word[1:].islower()
+    is_joined = "_" in word or "/" in word or "." in word
+    return is_joined and word[0] not in "0123456789=" and "\\" not in word
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence that says something, in at most 200 characters; code is skipped."""
+    match = _SENTENCE.search(_FENCE.sub(" ", text))
+    return " ".join(match[0].split())[:200] if match else " ".join(text.split())[:80]
+
+
+def code_lines(texts: Iterable[str]) -> list[str]:
+    """The lines of fenced code that define, import or query something, in order, each once."""
+    found: dict[str, None] = {}
+    for text in texts:
+        for block in _FENCE.findall(text):
+            for line in block.splitlines():
+                if _DEFINITION.fullmatch(line):
+                    found.setdefault(line.rstrip()[:200])
+    return list(found)
+
+
+def fit(items: Sequence[str], characters: int) -> list[str]:
+    """As many of the first items as fit; the first always does."""
+    kept: list[str] = []
+    used = 0
+    for item in items:
+        used += len(item) + 2
+        if kept and used > characters:
+            break
+        kept.append(item[:characters])
+    return kept
+
+
+def distinct(items: Iterable[str]) -> list[str]:
+    """Each item once, in the order of their first appearance."""
+    return list(dict.fromkeys(items))
