@@ -14,9 +14,9 @@ EVALS = Path(__file__).parents[1] / "evals"
 # "Who may import whom" of the style guide, from the top row to the bottom: a row sees every row below it.
 ROWS: tuple[tuple[str, ...], ...] = (
     ("surfaces", "__main__"),
-    ("adapters", "providers"),  # a door may call them: `smara import` needs the readers
+    ("adapters", "providers", "tools"),  # a door may call them: `smara import` the readers, `smara mcp` the tools
     ("memory", "aio", "doctor", "testing"),
-    ("context", "privacy", "experiments"),
+    ("context", "privacy", "experiments", "links"),
     ("search",),
     ("observations", "behavior"),
     ("messages", "tasks", "working", "knowledge", "codegraph"),
@@ -111,6 +111,7 @@ def test_a_door_sees_memory_errors_config_core_and_models_alone():
         "doctor",
         "testing",
         "adapters",
+        "tools",
         "errors",
         "config",
         "core",
@@ -162,6 +163,7 @@ _SAFE_IN_SQL = {
     "schema": "matched against [a-z0-9_]",
     "number": "a migration's number", "suffix": "one of five constants",
     "name": "a constant", "DESC": "a constant", "ASC": "a constant",
+    "rest": "conditions and order made of constants", "columns": "names of columns", "order": "a constant",
 }  # fmt: skip
 _SESSION_METHODS = {"run", "run_many", "all", "one", "execute", "executemany"}
 

@@ -30,6 +30,10 @@ class Settings:
     """Project to work in; ``auto`` finds the git repository around the current folder."""
     resource: str = "default"
     """Who new threads belong to when nobody says."""
+    actor: str | None = None
+    """Who acts, as events tell it; the name of the system's user when nobody says."""
+    session: str | None = None
+    """The session that acts: one run of an agent. Claims of tasks belong to it."""
     durability: Literal["full", "normal"] = "full"
     """``full``: an acknowledged message survives a power cut. ``normal``: it survives a killed process."""
     busy_timeout_seconds: float = 30.0
@@ -44,12 +48,26 @@ class Settings:
     """Summaries this many messages back are archived (level 2)."""
     compact_run_messages: int = 10
     """How many messages one summary stands for."""
+    task_prefix: str = "t"
+    """What the short ids of new tasks begin with."""
+    claim_expires_after_minutes: int = 240
+    """A task is free again when the session that claimed it was silent for so long; 0 for never."""
+    compact_tasks_after_days: int = 30
+    """What is shown of a task closed so long ago is shortened (level 1)."""
+    archive_tasks_after_days: int = 90
+    """And to a single line (level 2)."""
+    working_max_characters: int = 20_000
+    """A longer working memory is refused: five times what a model is shown of it, about 5,000 tokens."""
+    working_template: str = "coding"
+    """The empty page a working memory begins with: ``coding``, ``person``, or Markdown text."""
     recency_half_life_days: float = 30.0
     """After this many days a message has lost half of its small bonus for being new."""
     search_deadline_seconds: float = 2.0
     """A search answers with what it has when this has passed."""
     max_message_bytes: int = 64 * 1024 * 1024
     """A longer message is refused with a clear error; nothing is cut silently."""
+    mcp_token: str | None = None
+    """What clients of the MCP server over HTTP must send; made up at each start when nobody says."""
 
 
 _CHOICES: dict[str, tuple[str, ...]] = {"durability": ("full", "normal")}
@@ -71,6 +89,16 @@ def load_settings(environment: Mapping[str, str] | None = None, **given: Any) ->
         raise ConfigError(f"Unknown setting {', '.join(sorted(unknown))}. See docs/reference/settings.md.")
     checked = {name: _check(name, value, name) for name, value in chosen.items()}
     return replace(settings, **{**from_environment, **checked})
+
+
+def default_actor() -> str:
+    """The name of the system's user."""
+    import getpass
+
+    try:
+        return getpass.getuser() or "user"
+    except (OSError, KeyError, ImportError):  # no such user in this container
+        return "user"
 
 
 def config_path(environment: Mapping[str, str]) -> Path:

@@ -5,6 +5,9 @@ SmaraError
 │   ├── InvalidInputError     a value that cannot be accepted, and why
 │   ├── NotFoundError         no such thing in this project
 │   └── ConflictError         it exists already, and differs
+│       ├── TaskClaimedError      somebody else works on it
+│       ├── TaskBlockedError      it waits for unfinished tasks
+│       └── DependencyCycleError  tasks would wait for each other for ever
 ├── ConfigError             the setting or the installation is wrong
 │   ├── MissingSettingError
 │   └── MissingExtraError
@@ -67,6 +70,24 @@ class ConflictError(UsageError):
     """The thing exists already and differs from what was given."""
 
     code = "conflict"
+
+
+class TaskClaimedError(ConflictError):
+    """Somebody else has claimed the task; ``holder`` says who."""
+
+    code = "task_claimed"
+
+
+class TaskBlockedError(ConflictError):
+    """The task waits for unfinished tasks; ``blocking`` names them."""
+
+    code = "task_blocked"
+
+
+class DependencyCycleError(ConflictError):
+    """The dependency would make tasks wait for each other for ever; ``path`` is the circle."""
+
+    code = "dependency_cycle"
 
 
 class ConfigError(SmaraError):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from smara.config import AUTO_PROJECT, Settings, default_store, load_settings
+from smara.config import AUTO_PROJECT, Settings, default_actor, default_store, load_settings
 from smara.core import log
 from smara.core.clock import Clock, SystemClock
 from smara.core.ids import IdMaker, Uuid7
@@ -21,15 +21,21 @@ from smara.database.projects import Projects
 from smara.messages.store import MessageStore
 
 if TYPE_CHECKING:
+    from smara.database.database import Session
     from smara.database.leases import Leases
+    from smara.links.links import Links
     from smara.messages.compaction import Compactions
     from smara.messages.history import History
     from smara.messages.messages import Messages
     from smara.messages.summarize import Summarizer
     from smara.messages.threads import Threads
     from smara.search.index import Index
-    from smara.search.models import Answer, ThreadHit
+    from smara.search.models import Answer, TaskAnswer, ThreadHit
     from smara.search.search import Search
+    from smara.search.tasks import TaskSearch
+    from smara.tasks.tasks import Tasks
+    from smara.tasks.turn import Turns
+    from smara.working.working import Working
 
 _POSTGRES = ("postgresql://", "postgres://")
 
@@ -71,7 +77,8 @@ class Memory:
         from smara.messages.messages import Messages
 
         return Messages(
-            self._store, self.threads, Appender(self._store, self._new_id), self.compactions, self._counter,
+            self._store, self.threads, Appender(self._store, self._new_id, self._active_task), self.compactions,
+            self._counter,
             self._clock, self.settings.max_message_bytes, self.settings.compact_every_messages,
         )  # fmt: skip
 
@@ -94,6 +101,58 @@ class Memory:
         from smara.messages.history import History
 
         return History(self.messages, self._counter)
+
+    @cached_property
+    def tasks(self) -> Tasks:
+        """What is to be done."""
+        from smara.links.links import linked_message_ids
+        from smara.tasks.tasks import TaskRules, Tasks
+
+        settings = self.settings
+        rules = TaskRules(
+            settings.task_prefix, settings.claim_expires_after_minutes, settings.compact_tasks_after_days,
+            settings.archive_tasks_after_days,
+        )  # fmt: skip
+        return Tasks(self._turns, rules, partial(linked_message_ids, self._turns.store))
+
+    @cached_property
+    def links(self) -> Links:
+        """Where tasks and messages meet."""
+        from smara.links.links import Links
+
+        return Links(self.tasks, self._turns, self.threads, self._store)
+
+    @cached_property
+    def _turns(self) -> Turns:
+        from smara.tasks.store import TaskStore
+        from smara.tasks.turn import Turns
+
+        actor = self.settings.actor or default_actor()
+        return Turns(TaskStore(self.database, self.scope), self._clock, self._new_id, actor, self.settings.session)
+
+    def _active_task(self, session: Session, metadata: str, session_id: str | None, now_ms: int) -> str | None:
+        if "activeTaskId" not in metadata:  # a thread without one should not even load what knows about tasks
+            return None
+        from smara.links.active import ActiveTask
+
+        return ActiveTask(self._turns.store).of(session, metadata, session_id or self.settings.session, now_ms)
+
+    @cached_property
+    def working(self) -> Working:
+        """What is held in mind."""
+        from smara.working.store import WorkingStore
+        from smara.working.working import Working
+
+        settings = self.settings
+        return Working(
+            WorkingStore(self.database, self.scope), self._clock, self._new_id, settings.resource,
+            settings.working_max_characters, settings.working_template, settings.actor or default_actor(),
+            self._resource_of,
+        )  # fmt: skip
+
+    def _resource_of(self, thread_id: str) -> str | None:
+        found = self.threads.find(thread_id)
+        return found.resource_id if found else None
 
     @cached_property
     def index(self) -> Index:
@@ -120,6 +179,12 @@ class Memory:
 
         return Search(self._store, self._clock, self.settings)
 
+    @cached_property
+    def _task_search(self) -> TaskSearch:
+        from smara.search.tasks import TaskSearch
+
+        return TaskSearch(self._turns.store, self._store, self._search, self.settings.search_deadline_seconds)
+
     @property
     def project(self) -> str:
         """The project this memory works in."""
@@ -137,6 +202,10 @@ class Memory:
     def search_threads(self, query: str, limit: int = 10, **filters: Any) -> list[ThreadHit]:
         """Find conversations: threads ranked by everything in them that answers the query."""
         return self._search.search_threads(query, limit, **filters)
+
+    def search_tasks(self, query: str, limit: int = 3, **filters: Any) -> TaskAnswer:
+        """Find tasks by words of their titles and descriptions; see :meth:`smara.search.tasks.TaskSearch.search`."""
+        return self._task_search.search(query, limit, **filters)
 
     def complete(self, prefix: str, limit: int = 10) -> list[str]:
         """Words and names of this project that begin with ``prefix``."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import smara
+from smara.core.ids import Uuid7
 from smara.testing import CountingIds, FakeClock
 from tests import postgres
 from tests.contract.model import ModelMemory, Store
@@ -23,7 +24,7 @@ class Place:
         self.kind = kind
         self.address = address
         self.clock = clock
-        self.new_id = CountingIds()
+        self.new_id: Callable[[], str] = CountingIds()
         self._open: list[Any] = []
 
     def open(self, **settings: Any) -> Any:
@@ -96,5 +97,28 @@ def fill(memory: Any) -> Callable[..., Any]:
     def add(count: int, thread_id: str = "t") -> Any:
         wanted = [{"role": "user", "content": f"message number {number}"} for number in range(1, count + 1)]
         return memory.messages.add_many(thread_id=thread_id, messages=wanted)
+
+    return add
+
+
+@pytest.fixture
+def uuids(place: Place) -> None:
+    """Ids are what they are outside of tests: UUIDs."""
+    place.new_id = Uuid7(place.clock)
+
+
+@pytest.fixture
+def tasks(memory: Any) -> Any:
+    """The task room of a memory with the default settings."""
+    return memory.tasks
+
+
+@pytest.fixture
+def task(tasks: Any, clock: FakeClock) -> Callable[..., Any]:
+    """Adds a task, a millisecond younger than the one before: ``task("mend the door", priority=0)``."""
+
+    def add(title: str = "a task", **given: Any) -> Any:
+        clock.advance(0.001)
+        return tasks.add(title, **given)
 
     return add

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from smara.database.fulltext import FullText
+    from smara.database.records import RecordIndex
     from smara.database.words import Words
 
 Row = tuple[Any, ...]
@@ -45,6 +46,7 @@ class Database(Protocol):
     kind: DatabaseKind
     fulltext: FullText
     words: Words
+    records: RecordIndex
     warnings: list[str]
 
     def read(self, deadline_seconds: float | None = None) -> AbstractContextManager[Session]:

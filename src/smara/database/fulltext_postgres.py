@@ -24,7 +24,7 @@ class PostgresFullText:
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, array_to_tsvector(string_to_array(?, ' ')))",
             [
                 (no_of(r.row), r.row & _CHUNK_MASK, r.project_no, r.thread_no, r.resource_id, r.role, r.prose, r.code,
-                 _distinct(r.prose, r.code))
+                 distinct_terms(r.prose, r.code))
                 for r in rows
             ],
         )  # fmt: skip
@@ -96,5 +96,6 @@ def quoted(term: str) -> str:
     return "'" + term.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def _distinct(prose: str, code: str) -> str:
+def distinct_terms(prose: str, code: str) -> str:
+    """Each term of two streams once."""
     return " ".join(dict.fromkeys(f"{prose} {code}".split()))

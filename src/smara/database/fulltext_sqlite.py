@@ -149,7 +149,7 @@ def _quick_problems(session: Session) -> list[str]:
     newest = session.one("SELECT max(no) FROM messages")
     if expected is None or averages is None or structure is None:
         return ["The search index has lost its own records."]
-    rows = _first_varint(averages[0]) if averages[0] else 0
+    rows = first_varint(averages[0]) if averages[0] else 0
     if rows != expected[0]:
         return [f"The search index holds {rows} rows, and {expected[0]} were put in."]
     last, last_size = (content or (None,))[0], (sizes or (None,))[0]
@@ -159,7 +159,8 @@ def _quick_problems(session: Session) -> list[str]:
     return []
 
 
-def _first_varint(block: bytes) -> int:
+def first_varint(block: bytes) -> int:
+    """The number of rows, with which FTS5 begins its block of averages."""
     value = 0
     for byte in block[:9]:
         value = value << 7 | byte & 0x7F

@@ -18,6 +18,8 @@ from urllib.parse import parse_qsl, urlencode
 from smara.database.database import Row
 from smara.database.fulltext import FullText
 from smara.database.fulltext_postgres import PostgresFullText
+from smara.database.records import RecordIndex
+from smara.database.records_postgres import PostgresRecordIndex
 from smara.database.words import Words
 from smara.database.words_postgres import PostgresWords
 from smara.errors import (
@@ -80,6 +82,7 @@ class PostgresDatabase:
         self.durability = durability
         self.fulltext: FullText = PostgresFullText()
         self.words: Words = PostgresWords()
+        self.records: RecordIndex = PostgresRecordIndex()
         self.warnings: list[str] = []
         self._busy_timeout_ms = int(busy_timeout_seconds * 1000)
         try:

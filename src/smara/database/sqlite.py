@@ -24,6 +24,8 @@ from smara.database.database import Row
 from smara.database.filesystem import network_filesystem
 from smara.database.fulltext import FullText
 from smara.database.fulltext_sqlite import SqliteFullText
+from smara.database.records import RecordIndex
+from smara.database.records_sqlite import SqliteRecordIndex
 from smara.database.sqlite_errors import explain, translating
 from smara.database.words import Words
 from smara.database.words_sqlite import SqliteWords
@@ -98,6 +100,7 @@ class SqliteDatabase:
         self.durability = durability
         self.fulltext: FullText = SqliteFullText()
         self.words: Words = SqliteWords()
+        self.records: RecordIndex = SqliteRecordIndex()
         self.warnings: list[str] = []
         self._busy_timeout_ms = int(busy_timeout_seconds * 1000)
         self._vfs = vfs

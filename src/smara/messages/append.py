@@ -6,7 +6,7 @@ messages with a ``client_id``: the same id in the same thread is stored once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from smara.core.ids import IdMaker
@@ -37,12 +37,17 @@ class Appended(NamedTuple):
         return len(self.messages) - len(self.fresh)
 
 
+ActiveTask = Callable[[Session, str, str | None, int], str | None]
+"""Which task a thread works on, by its metadata, the session that writes, and the time; see ``links.active``."""
+
+
 class Appender:
     """Writes prepared messages into one project."""
 
-    def __init__(self, store: MessageStore, new_id: IdMaker) -> None:
+    def __init__(self, store: MessageStore, new_id: IdMaker, active_task: ActiveTask) -> None:
         self._store = store
         self._new_id = new_id
+        self._active_task = active_task
         self._vocabulary = Vocabulary()
 
     def append(
@@ -52,6 +57,7 @@ class Appender:
         now_ms: int,
         wanted_resource: str | None = None,
         may_differ: bool = False,
+        session_id: str | None = None,
     ) -> Appended:
         """Append to the thread of ``thread_row`` (see ``Threads.row_for``), making it on first use.
 
@@ -62,7 +68,7 @@ class Appender:
         newest = max(now_ms if item.created_at is None else item.created_at for item in prepared)
         met: set[str] = set()
         with self._store.database.write() as session:
-            thread_no, resource_id, last_seq = self._thread(session, thread_row, newest)
+            thread_no, resource_id, last_seq, metadata = self._thread(session, thread_row, newest)
             if wanted_resource is not None and wanted_resource != resource_id:
                 raise ConflictError(
                     f"Thread {thread_id!r} belongs to resource {resource_id!r}, not {wanted_resource!r}; nothing was "
@@ -70,7 +76,8 @@ class Appender:
                     thread_id=thread_id,
                 )
             known = self._repeated(session, thread_no, prepared, may_differ)
-            fresh = _first_of_each(prepared, known)
+            task_id = self._active_task(session, metadata, session_id, now_ms)
+            fresh = _about(task_id, _first_of_each(prepared, known))
             messages = self._insert(session, thread_no, last_seq, thread_id, resource_id, fresh, now_ms)
             if fresh:
                 met = self._add_words(session, fresh)
@@ -103,14 +110,14 @@ class Appender:
         )
         self._add_words(session, [packed])
 
-    def _thread(self, session: Session, thread_row: Sequence[Any], said_at: int) -> tuple[int, str, int]:
+    def _thread(self, session: Session, thread_row: Sequence[Any], said_at: int) -> tuple[int, str, int, str]:
         locked = self._store.lock_thread(session, thread_row[0], said_at)
         if locked is None:
             self._store.insert_thread(session, thread_row)
             locked = self._store.lock_thread(session, thread_row[0], said_at)
         if locked is None:
             raise NotFoundError(f"Thread {thread_row[0]!r} vanished while it was written to. Try again.")
-        return int(locked[0]), str(locked[1]), int(locked[2])
+        return int(locked[0]), str(locked[1]), int(locked[2]), str(locked[3])
 
     def _repeated(
         self, session: Session, thread_no: int, prepared: Sequence[Prepared], may_differ: bool
@@ -202,6 +209,13 @@ def _first_of_each(prepared: Sequence[Prepared], known: dict[str | None, Message
             seen.add(item.client_id)
         fresh.append(item)
     return fresh
+
+
+def _about(task_id: str | None, fresh: list[Prepared]) -> list[Prepared]:
+    """The messages as being about a task, but those that say otherwise themselves."""
+    if task_id is None:
+        return fresh
+    return [item if item.task_id is not None else item._replace(task_id=task_id) for item in fresh]
 
 
 def _as_message(

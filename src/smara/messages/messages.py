@@ -53,15 +53,19 @@ class Messages:
         task_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         resource_id: str | None = None,
+        session_id: str | None = None,
     ) -> Message:
         """Append one message; the thread is made on first use.
+
+        While the thread works on a task (see ``links``) the message belongs to it, unless
+        ``task_id`` says otherwise or ``session_id``, who writes, does not hold the task.
 
         When this returns, the message survives a killed process (and a power cut, with
         ``durability="full"``) and can be found. Safe to repeat with a ``client_id``.
         """
         new = NewMessage(role, content, client_id, created_at, task_id, metadata or {})  # type: ignore[arg-type]  # checked by prepare
         prepared = prepare(new, self._counter, self._max_message_bytes)
-        return self._append(NewThread(thread_id, resource_id), [prepared]).messages[0]
+        return self._append(NewThread(thread_id, resource_id), [prepared], session_id=session_id).messages[0]
 
     def add_many(
         self,
@@ -69,6 +73,7 @@ class Messages:
         thread_id: str,
         messages: Iterable[NewMessage | Mapping[str, Any]],
         resource_id: str | None = None,
+        session_id: str | None = None,
     ) -> MessageList:
         """Append many messages, in order, 500 to a transaction; each transaction happens whole or not at all.
 
@@ -79,7 +84,7 @@ class Messages:
         stream = iter(messages)
         thread = NewThread(thread_id, resource_id)
         while batch := list(islice(stream, BATCH)):
-            found += self.append_batch(thread, batch, first=len(found)).messages
+            found += self.append_batch(thread, batch, first=len(found), session_id=session_id).messages
         return found
 
     def append_batch(
@@ -89,13 +94,14 @@ class Messages:
         first: int = 0,
         may_differ: bool = False,
         compact: bool = True,
+        session_id: str | None = None,
     ) -> Appended:
         """Append one batch in one transaction; what importers use. ``first`` numbers errors.
 
         With ``may_differ`` a known ``client_id`` is left as it is, whatever its text now.
         """
         prepared = [self._prepare(value, position) for position, value in enumerate(batch, first)]
-        return self._append(thread, prepared, may_differ, compact)
+        return self._append(thread, prepared, may_differ, compact, session_id)
 
     def _prepare(self, value: NewMessage | Mapping[str, Any], position: int) -> Prepared:
         try:
@@ -104,8 +110,9 @@ class Messages:
             raise InvalidInputError(f"Message {position}: {error}", position=position, **error.facts) from None
 
     def _append(
-        self, thread: NewThread, prepared: Sequence[Prepared], may_differ: bool = False, compact: bool = True
-    ) -> Appended:
+        self, thread: NewThread, prepared: Sequence[Prepared], may_differ: bool = False, compact: bool = True,
+        session_id: str | None = None,
+    ) -> Appended:  # fmt: skip
         now = self._clock.now_ms()
         if not prepared:
             self._threads.row_for(thread)  # a wrong id is told, also when there is nothing to add
@@ -115,7 +122,8 @@ class Messages:
             said_at = [now if item.created_at is None else item.created_at for item in prepared]
             thread = replace(thread, created_at=min(said_at))
         row = self._threads.row_for(thread)
-        appended = self._appender.append(row, prepared, now, thread.resource_id, may_differ)
+        writer = None if session_id is None else require_id(session_id, "session_id")
+        appended = self._appender.append(row, prepared, now, thread.resource_id, may_differ, writer)
         if compact:
             self._compact_when_due(thread.id, appended)
         return appended

@@ -52,7 +52,7 @@ class MessageStore:
         return int(row[0]) if row else None
 
     def lock_thread(self, session: Session, thread_id: str, said_at: int) -> Row | None:
-        """The thread's number, resource and last sequence number, locked for this transaction.
+        """The thread's number, resource, last sequence number and metadata, locked for this transaction.
 
         A thread was last used when the newest thing in it was said, which for an imported one is long ago.
         """
@@ -60,7 +60,7 @@ class MessageStore:
             self.sql(
                 "UPDATE threads SET updated_at = CASE WHEN updated_at < ? THEN ? ELSE updated_at END"
                 " WHERE project_no = :project AND id = ?"
-                " RETURNING no, resource_id, last_seq"
+                " RETURNING no, resource_id, last_seq, metadata"
             ),
             (said_at, said_at, thread_id),
         )

@@ -35,19 +35,19 @@ class Index:
 
     def problems(self, deep: bool = False) -> list[str]:
         """What is wrong with the index; with ``deep`` every row of it is read."""
-        fulltext, words = self._database.fulltext, self._database.words
+        fulltext, words, records = self._database.fulltext, self._database.words, self._database.records
         if deep and self._database.kind == "sqlite":
             found: list[str] = []
             try:
                 with self._database.write() as session:
                     found = fulltext.problems(session, deep=True) or _missing(session)
-                    found += words.problems(session, deep=True)
+                    found += words.problems(session, deep=True) + records.problems(session, deep=True)
                     raise _NothingToCommitError
             except _NothingToCommitError:
                 return found
         # One moment: a message appended between two of these reads would look like a gap.
         with self._database.snapshot() as session:
-            return fulltext.problems(session, deep) + words.problems(session, deep)
+            return fulltext.problems(session, deep) + words.problems(session, deep) + records.problems(session, deep)
 
     def check_at_open(self) -> None:
         """A few page reads; a damaged index is rebuilt when that is quick, else reported."""
@@ -76,13 +76,16 @@ class Index:
         written anew, which needs as much free room as it has.
         """
         with self._database.read() as session:
-            is_damaged = not (self._database.fulltext.is_sound(session) and self._database.words.is_sound(session))
+            parts = (self._database.fulltext, self._database.words, self._database.records)
+            is_damaged = not all(part.is_sound(session) for part in parts)
         self._database.close_idle()
         with self._database.write() as session:
             row = session.one("SELECT count(*) FROM messages")
             total = int(row[0]) if row else 0
             self._database.fulltext.recreate(session, is_damaged)
             self._database.words.recreate(session, is_damaged)
+            self._database.records.recreate(session, is_damaged)
+            self._index_tasks(session)
             session.run("UPDATE threads SET index_rows = 0, index_terms = 0")
             done = 0
             known: set[tuple[int, str]] = set()
@@ -126,10 +129,19 @@ class Index:
             [(size[0], size[1], thread_no) for thread_no, size in sizes.items()],
         )
 
+    def _index_tasks(self, session: Session) -> None:
+        """Put every task of every project back into the index of records."""
+        from smara.tasks.store import indexed_tasks
+        from smara.tasks.turn import task_terms
+
+        for no, project_no, task in indexed_tasks(session):
+            self._database.records.put(session, "task", no, project_no, task_terms(task))
+
     def optimize(self) -> None:
         """Merge the index into its most compact form; worth it after a large import."""
         with self._database.write() as session:
             self._database.fulltext.optimize(session)
+            self._database.records.optimize(session)
 
 
 def _pages(session: Session) -> Iterator[list[tuple[int, int, int, str, str, str]]]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+if TYPE_CHECKING:
+    from smara.messages.models import Message
+    from smara.tasks.models import Task  # not loaded by a search of messages
 
 Source = Literal["raw", "compacted"]
 SOURCES: tuple[str, ...] = ("messages", "raw", "compacted")
@@ -115,4 +119,40 @@ class Answer(Sequence[Hit]):
         return self.hits[index]
 
     def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskHit:
+    """A task that was found, and why."""
+
+    task: Task
+    rank: int
+    score: float
+    why: tuple[str, ...]
+    snippet: str
+    messages: tuple[Message, ...] = ()
+    """The newest messages of the task, when they were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAnswer(Sequence[TaskHit]):
+    """The tasks of a search, best first; a sequence. ``messages`` is what was said about it, when asked for."""
+
+    hits: tuple[TaskHit, ...]
+    total_hits: int
+    messages: Answer | None = None
+    warnings: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    @overload
+    def __getitem__(self, index: int) -> TaskHit: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[TaskHit]: ...
+    def __getitem__(self, index: int | slice) -> TaskHit | Sequence[TaskHit]:
+        return self.hits[index]
+
+    def __iter__(self) -> Iterator[TaskHit]:
         return iter(self.hits)

@@ -1,0 +1,96 @@
+"""The second text index: small records of every kind that is no message.
+
+Tasks, and later observations, memories and code, are found by the same terms as messages
+(``core.text``). A record has a *head* (a title, a name), which says more than its *body*.
+A long body is several rows; the row number holds the record's number, its kind and the
+piece. As with messages, the database answers which rows hold a term, and nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, Protocol
+
+from smara.database.database import Session
+
+RecordKind = Literal["task"]
+_CODES: dict[RecordKind, int] = {"task": 1}
+_KINDS: dict[int, RecordKind] = {code: kind for kind, code in _CODES.items()}
+_PIECE_BITS = 8
+_KIND_BITS = 8
+MAX_PIECES = 1 << _PIECE_BITS
+
+
+class RecordTerms(NamedTuple):
+    """A record as terms: its head, and its body in one piece or several."""
+
+    head: str
+    bodies: tuple[str, ...]
+
+
+def terms_of(head: str, body: str) -> RecordTerms:
+    """The terms of a record's texts."""
+    from smara.core.text import analyze, analyze_chunks  # not needed by those who only open a store
+
+    pieces = analyze_chunks(body)[:MAX_PIECES]
+    title = analyze(head)
+    return RecordTerms(_joined(title.prose, title.code), tuple(_joined(piece.prose, piece.code) for piece in pieces))
+
+
+def record_row(kind: RecordKind, no: int, piece: int = 0) -> int:
+    """The row number of one piece of a record.
+
+    >>> record_kind(record_row("task", 7, 3)), record_no(record_row("task", 7, 3))
+    ('task', 7)
+    """
+    return (no << _KIND_BITS | _CODES[kind]) << _PIECE_BITS | piece
+
+
+def record_no(row: int) -> int:
+    """The number of the record a row belongs to."""
+    return row >> (_PIECE_BITS + _KIND_BITS)
+
+
+def record_kind(row: int) -> RecordKind:
+    """The kind of the record a row belongs to."""
+    return _KINDS[row >> _PIECE_BITS & (1 << _KIND_BITS) - 1]
+
+
+class RecordIndex(Protocol):
+    """The index of records of one database."""
+
+    def put(self, session: Session, kind: RecordKind, no: int, project_no: int, terms: RecordTerms) -> None:
+        """Index a record in the place of what was there; part of the caller's transaction."""
+        ...
+
+    def match(self, session: Session, term: str, project_no: int, kind: RecordKind, limit: int) -> list[int]:
+        """Rows that hold a term, newest record first, at most ``limit``."""
+        ...
+
+    def starting(self, session: Session, prefix: str, project_no: int, kind: RecordKind, limit: int) -> list[int]:
+        """Rows that hold a term beginning so."""
+        ...
+
+    def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
+        """The stored terms of rows: head and body."""
+        ...
+
+    def problems(self, session: Session, deep: bool) -> list[str]:
+        """What is wrong with the index; quick checks at every open, ``deep`` reads all of it."""
+        ...
+
+    def is_sound(self, session: Session) -> bool:
+        """Whether its tables can be read at all."""
+        ...
+
+    def recreate(self, session: Session, is_damaged: bool) -> None:
+        """Empty the index; the caller puts every record in again."""
+        ...
+
+    def optimize(self, session: Session) -> None:
+        """Merge the index into its most compact form."""
+        ...
+
+
+def _joined(prose: str, code: str) -> str:
+    return f"{prose} {code}".strip()

@@ -1,0 +1,72 @@
+"""The index of records on PostgreSQL: a table of terms with a GIN index over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from smara.database.database import Session
+from smara.database.fulltext_postgres import distinct_terms, quoted
+from smara.database.records import RecordKind, RecordTerms, record_kind, record_no, record_row
+
+
+class PostgresRecordIndex:
+    """A tsvector per row, asked for rows and never for an order of merit."""
+
+    def put(self, session: Session, kind: RecordKind, no: int, project_no: int, terms: RecordTerms) -> None:
+        session.run("DELETE FROM record_index WHERE kind = ? AND no = ?", (kind, no))
+        session.run_many(
+            "INSERT INTO record_index (kind, no, piece, project_no, head, body, terms)"
+            " VALUES (?, ?, ?, ?, ?, ?, array_to_tsvector(string_to_array(?, ' ')))",
+            [
+                (kind, no, piece, project_no, head, body, distinct_terms(head, body))
+                for piece, body in enumerate(terms.bodies)
+                for head in (terms.head if piece == 0 else "",)
+            ],
+        )
+
+    def match(self, session: Session, term: str, project_no: int, kind: RecordKind, limit: int) -> list[int]:
+        return self._rows(session, quoted(term), project_no, kind, limit)
+
+    def starting(self, session: Session, prefix: str, project_no: int, kind: RecordKind, limit: int) -> list[int]:
+        return self._rows(session, f"{quoted(prefix)}:*", project_no, kind, limit)
+
+    def _rows(self, session: Session, query: str, project_no: int, kind: RecordKind, limit: int) -> list[int]:
+        rows = session.all(
+            "SELECT no, piece FROM record_index WHERE terms @@ ?::tsquery AND project_no = ? AND kind = ?"
+            " ORDER BY no DESC, piece DESC LIMIT ?",
+            (query, project_no, kind, limit),
+        )
+        return [record_row(kind, row[0], row[1]) for row in rows]
+
+    def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
+        if not rows:
+            return {}
+        found = session.all(
+            "SELECT i.kind, i.no, i.piece, i.head, i.body FROM record_index i"
+            " JOIN unnest(?::text[], ?::bigint[], ?::int[]) AS wanted (kind, no, piece)"
+            " ON i.kind = wanted.kind AND i.no = wanted.no AND i.piece = wanted.piece",
+            ([record_kind(row) for row in rows], [record_no(row) for row in rows], [row & 0xFF for row in rows]),
+        )
+        return {record_row(row[0], row[1], row[2]): (row[3], row[4]) for row in found}
+
+    def problems(self, session: Session, deep: bool) -> list[str]:
+        row = session.one("SELECT EXISTS (SELECT 1 FROM tasks) AND NOT EXISTS (SELECT 1 FROM record_index)")
+        if row and row[0]:
+            return ["The index of tasks is empty, and there are tasks."]
+        if not deep:
+            return []
+        row = session.one(
+            "SELECT count(*) FROM tasks t"
+            " WHERE NOT EXISTS (SELECT 1 FROM record_index i WHERE i.kind = 'task' AND i.no = t.no)"
+        )
+        missing = int(row[0]) if row else 0
+        return [f"The index of tasks lacks {missing} of them."] if missing else []
+
+    def is_sound(self, session: Session) -> bool:
+        return True
+
+    def recreate(self, session: Session, is_damaged: bool) -> None:
+        session.run("TRUNCATE record_index")
+
+    def optimize(self, session: Session) -> None:
+        session.run("ANALYZE record_index")

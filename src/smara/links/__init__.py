@@ -1,0 +1,1 @@
+"""Where tasks and messages meet: the active task of a thread, and messages linked to tasks."""

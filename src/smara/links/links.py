@@ -1,0 +1,158 @@
+"""Links between tasks and messages: by claiming a task in a thread, or by hand for what was said before."""
+
+from __future__ import annotations
+
+from smara.core.scope import require_id
+from smara.database.database import Session
+from smara.errors import NotFoundError
+from smara.links.active import ACTIVE_SESSION, ACTIVE_TASK
+from smara.links.models import Link, LinkedMessage
+from smara.messages.models import NewThread
+from smara.messages.store import MessageStore
+from smara.messages.threads import Threads
+from smara.tasks.lookup import require
+from smara.tasks.models import RELATIONS, Relation, Task
+from smara.tasks.prepare import one_of
+from smara.tasks.reading import check_page
+from smara.tasks.store import TaskStore
+from smara.tasks.tasks import Tasks
+from smara.tasks.turn import Turns
+
+
+class Links:
+    """The links of one project."""
+
+    def __init__(self, tasks: Tasks, turns: Turns, threads: Threads, messages: MessageStore) -> None:
+        self._tasks = tasks
+        self._turns = turns
+        self._store = turns.store
+        self._threads = threads
+        self._messages = messages
+
+    def claim(
+        self,
+        task_id: str,
+        *,
+        thread_id: str | None = None,
+        actor: str | None = None,
+        session_id: str | None = None,
+    ) -> Task:
+        """Claim a task, and make it the active task of a thread.
+
+        Messages appended to the thread from now on belong to the task, for as long as this
+        session holds it. The thread is made on first use.
+        """
+        if thread_id is not None:
+            require_id(thread_id, "thread_id")
+        task = self._tasks.claim(task_id, actor=actor, session_id=session_id)
+        if thread_id is not None:
+            self._mark(thread_id, task)
+        return task
+
+    def _mark(self, thread_id: str, task: Task) -> None:
+        self._threads.put(NewThread(thread_id))
+        self._threads.update(thread_id, metadata={ACTIVE_TASK: task.id, ACTIVE_SESSION: task.session_id})
+
+    def active(self, thread_id: str) -> Task | None:
+        """The task that new messages of a thread belong to."""
+        thread = self._threads.find(thread_id)
+        marked = thread.metadata.get(ACTIVE_TASK) if thread is not None else None
+        if thread is None or not isinstance(marked, str):
+            return None
+        task = self._tasks.find(marked)
+        is_held = (
+            task is not None and task.status == "in_progress" and task.session_id == thread.metadata.get(ACTIVE_SESSION)
+        )
+        return task if is_held else None
+
+    def add(
+        self,
+        task_id: str,
+        message_id: str,
+        *,
+        relation: Relation = "reference",
+        actor: str | None = None,
+        session_id: str | None = None,
+    ) -> Link:
+        """Link a message of the past to a task; twice is the same as once."""
+        one_of(relation, RELATIONS, "relation")
+        with self._turns.begin(actor, session_id) as turn:
+            stored = require(turn.session, self._store, task_id)
+            message_no = self._message_no(turn.session, message_id)
+            before = self._store.link_relation(turn.session, stored.no, message_no)
+            is_new = self._store.add_link(turn.session, (stored.no, message_no, relation, turn.now_ms, turn.actor))
+            if is_new:
+                named = {"message_id": message_id, "message_no": message_no}
+                turn.event(
+                    stored.no,
+                    "linked",
+                    {} if before is None else {**named, "relation": before},
+                    {**named, "relation": relation},
+                )
+        return Link(stored.task.id, message_id, relation, is_new)
+
+    def remove(self, task_id: str, message_id: str, *, actor: str | None = None, session_id: str | None = None) -> bool:
+        """Take a link away; whether there was one.
+
+        A message that was written while the task was active says so itself, and keeps saying it.
+        """
+        with self._turns.begin(actor, session_id) as turn:
+            stored = require(turn.session, self._store, task_id)
+            message_no = self._message_no(turn.session, message_id)
+            relation = self._store.remove_link(turn.session, stored.no, message_no)
+            if relation is not None:
+                before = {"message_id": message_id, "message_no": message_no, "relation": relation}
+                turn.event(stored.no, "unlinked", before, {})
+        return relation is not None
+
+    def messages(self, task_id: str, *, limit: int = 50, offset: int = 0) -> list[LinkedMessage]:
+        """The messages of a task, linked by hand or written while it was active; oldest first."""
+        check_page(limit, offset)
+        with self._store.database.read() as session:
+            stored = require(session, self._store, task_id)
+            rows = session.all(
+                self._store.sql(f"{_LINKED} ORDER BY no LIMIT ? OFFSET ?"),
+                (stored.no, stored.task.id, stored.no, limit, offset),
+            )
+            found = self._messages.by_numbers(session, [row[0] for row in rows])
+        return [LinkedMessage(found[row[0]], row[1]) for row in rows if row[0] in found]
+
+    def tasks(self, message_id: str) -> list[Task]:
+        """The tasks a message belongs to."""
+        with self._store.database.read() as session:
+            no = self._message_no(session, message_id)
+            rows = session.all(
+                self._store.sql(
+                    "SELECT task_no FROM task_messages WHERE project_no = :project AND message_no = ?"
+                    " UNION SELECT t.no FROM messages m"
+                    " JOIN tasks t ON t.project_no = m.project_no AND t.id = m.task_id"
+                    " WHERE m.project_no = :project AND m.no = ?"
+                ),
+                (no, no),
+            )
+            return list(self._store.by_numbers(session, sorted(row[0] for row in rows)).values())
+
+    def _message_no(self, session: Session, message_id: str) -> int:
+        found = self._messages.find_message(session, message_id) if isinstance(message_id, str) else None
+        if found is None:
+            hint = "Search for its words to find its id."
+            brief = f"Message not found: {message_id}"
+            raise NotFoundError(f"{brief}. {hint}", message_id=message_id, brief=brief, hint=hint)
+        return found[0]
+
+
+_LINKED = (
+    "SELECT l.message_no AS no, l.relation AS relation FROM task_messages l"
+    " WHERE l.project_no = :project AND l.task_no = ?"
+    " UNION ALL SELECT m.no, 'output' FROM messages m WHERE m.project_no = :project AND m.task_id = ?"
+    " AND NOT EXISTS (SELECT 1 FROM task_messages o WHERE o.task_no = ? AND o.message_no = m.no)"
+)
+
+
+def linked_message_ids(store: TaskStore, session: Session, task_no: int, task_id: str) -> tuple[str, ...]:
+    """The ids of a task's messages, oldest first."""
+    rows = session.all(
+        store.sql(f"SELECT m.id FROM ({_LINKED}) AS linked JOIN messages m ON m.no = linked.no ORDER BY m.no"),
+        (task_no, task_id, task_no),
+    )
+    return tuple(row[0] for row in rows)

@@ -1,0 +1,244 @@
+"""Tasks as values: what is to be done, what waits for what, and what happened to it.
+
+A task is *ready* when it is open and nothing it waits for is unfinished. It waits for the
+tasks that block it, and a parent waits for its children. None of this is stored with the
+task: it is computed from the dependencies whenever somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, get_args, overload
+
+TaskStatus = Literal["open", "in_progress", "closed"]
+TaskType = Literal["bug", "feature", "task", "epic", "chore"]
+DependencyType = Literal["blocks", "parent-child", "related"]
+CloseReason = Literal["completed", "wontfix", "duplicate"]
+Relation = Literal["output", "reference", "created_from"]
+EventKind = Literal[
+    "created", "imported", "updated", "claimed", "released", "handed_over", "expired", "closed", "reopened",
+    "dependency_added", "dependency_removed", "linked", "unlinked", "compacted", "undone",
+]  # fmt: skip
+
+STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
+TYPES: tuple[TaskType, ...] = get_args(TaskType)
+DEPENDENCY_TYPES: tuple[DependencyType, ...] = get_args(DependencyType)
+CLOSE_REASONS: tuple[CloseReason, ...] = get_args(CloseReason)
+RELATIONS: tuple[Relation, ...] = get_args(Relation)
+
+MAX_TITLE_LENGTH = 500
+DEFAULT_PRIORITY = 2
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """``task_id`` needs ``depends_on_id``; for ``parent-child``, the latter is the parent."""
+
+    task_id: str
+    depends_on_id: str
+    type: DependencyType = "blocks"
+    created_at: int = 0
+    created_by: str | None = None
+    task: str = ""
+    depends_on: str = ""
+    """The same two as short ids, for showing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task as it is now.
+
+    ``id`` is a UUID v7; ``short_id`` is what people and agents write. ``description`` is
+    the text to show, which for a compacted task is short; ``original_content`` keeps all of it.
+    """
+
+    id: str
+    short_id: str
+    title: str
+    description: str
+    status: TaskStatus
+    priority: int
+    type: TaskType
+    assignee: str | None
+    session_id: str | None
+    claimed_at: int | None
+    created_at: int
+    created_by: str | None
+    updated_at: int
+    closed_at: int | None = None
+    close_reason: str | None = None
+    summary: str | None = None
+    labels: tuple[str, ...] = ()
+    dependencies: tuple[Dependency, ...] = ()
+    """What this task depends on, ids as UUIDs."""
+    compaction_level: int = 0
+    compacted_at: int | None = None
+    original_content: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def holder(self) -> str | None:
+        """Who works on it: the session that claimed it, or the person when there was no session."""
+        return (self.session_id or self.assignee) if self.status == "in_progress" else None
+
+    @property
+    def is_compacted(self) -> bool:
+        return self.compaction_level > 0
+
+    @property
+    def full_description(self) -> str:
+        """All that was written, compacted or not."""
+        return self.description if self.original_content is None else self.original_content
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDetails:
+    """A task with what stands around it."""
+
+    task: Task
+    is_blocked: bool
+    blocking_tasks: tuple[Task, ...]
+    """Unfinished tasks it waits for: its blockers, and its children."""
+    dependents: tuple[Task, ...]
+    """Tasks that wait for it: those it blocks, and its parents."""
+    children: tuple[Task, ...]
+    parents: tuple[Task, ...]
+    related: tuple[Task, ...]
+    progress: Progress | None
+    """For a task with children."""
+    linked_message_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the children of a task are; children of children count, itself does not."""
+
+    closed: int
+    total: int
+
+    @property
+    def percent(self) -> int:
+        return 100 * self.closed // self.total if self.total else 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTotals:
+    """How many tasks a project has, by status, and how many of the unfinished are ready or blocked."""
+
+    open: int = 0
+    in_progress: int = 0
+    closed: int = 0
+    ready: int = 0
+    blocked: int = 0
+
+    @property
+    def all(self) -> int:
+        return self.open + self.in_progress + self.closed
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Sequence[Task]):
+    """Some tasks of a longer list; a sequence. ``next_offset`` is ``None`` on the last page."""
+
+    tasks: tuple[Task, ...]
+    next_offset: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    @overload
+    def __getitem__(self, index: int) -> Task: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Task]: ...
+    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
+        return self.tasks[index]
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyTasks(Page):
+    """What can be worked on now, with the counts of the whole project."""
+
+    ready_count: int = 0
+    blocked_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEvent:
+    """One change: who, when, and what the changed fields were before and after."""
+
+    id: str
+    task_id: str
+    kind: EventKind
+    actor: str
+    session_id: str | None
+    at: int
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    is_undone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TreeNode:
+    """A task in a printed tree; a task that stands there already is not opened again."""
+
+    task: Task
+    relation: Literal["root", "child", "needs"]
+    is_blocked: bool
+    progress: Progress | None
+    nodes: tuple[TreeNode, ...] = ()
+    is_repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """A task on its way in from somewhere else: everything it had there is kept.
+
+    ``depends_on`` names other tasks by any id that is known here or comes in the same batch.
+    """
+
+    title: str
+    short_id: str | None = None
+    id: str | None = None
+    description: str = ""
+    status: TaskStatus = "open"
+    priority: int = DEFAULT_PRIORITY
+    type: TaskType = "task"
+    assignee: str | None = None
+    session_id: str | None = None
+    created_at: int | None = None
+    created_by: str | None = None
+    updated_at: int | None = None
+    closed_at: int | None = None
+    close_reason: str | None = None
+    summary: str | None = None
+    labels: Sequence[str] = ()
+    metadata: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    depends_on: Sequence[tuple[str, DependencyType]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Something of an imported task that could not be taken over as it was, and why."""
+
+    task: str
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TasksImported:
+    """What an import did."""
+
+    added: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    newer_here: int = 0
+    """Tasks that were changed here after what came in was written; they were left as they are."""
+    dependencies: int = 0
+    refused: tuple[Refused, ...] = ()

@@ -1,0 +1,128 @@
+"""From what a caller gives to what is stored: checked, redacted, with errors that say what is allowed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from smara.core.scope import require_id
+from smara.errors import InvalidInputError
+from smara.secrets import redact
+from smara.secrets.metadata import dump_metadata
+from smara.tasks.models import CLOSE_REASONS, DEPENDENCY_TYPES, MAX_TITLE_LENGTH, STATUSES, TYPES
+
+MAX_DESCRIPTION_LENGTH = 2_000_000
+MAX_SUMMARY_LENGTH = 20_000
+MAX_LABELS = 100
+MAX_LABEL_LENGTH = 200
+
+
+def clean_title(title: object) -> str:
+    """A title: one line that is not blank."""
+    if not isinstance(title, str):
+        raise InvalidInputError(f"title must be a text, not {type(title).__name__}.", field="title")
+    line = " ".join(title.split())
+    if not line:
+        raise InvalidInputError("A task needs a title. Say in one line what is to be done.", field="title")
+    if len(line) > MAX_TITLE_LENGTH:
+        raise InvalidInputError(
+            f"The title has {len(line)} characters; at most {MAX_TITLE_LENGTH} are allowed. "
+            "Shorten it, and put the rest into the description.",
+            field="title",
+        )
+    return redact(line).text[:MAX_TITLE_LENGTH]
+
+
+def clean_text(text: object, what: str, longest: int) -> str:
+    """A text of any number of lines."""
+    if not isinstance(text, str):
+        raise InvalidInputError(f"{what} must be a text, not {type(text).__name__}.", field=what)
+    if len(text) > longest:
+        raise InvalidInputError(
+            f"The {what} has {len(text):,} characters; at most {longest:,} are stored. Shorten it, or link messages.",
+            field=what,
+        )
+    return redact(text).text
+
+
+def clean_summary(summary: object) -> str:
+    """What a closed task leaves behind; it must say something."""
+    text = clean_text(summary, "summary", MAX_SUMMARY_LENGTH).strip()
+    if not text:
+        raise InvalidInputError(
+            "Closing a task needs a summary: what was done, where, and what was learned, in a sentence or two.",
+            field="summary", brief="Closing a task needs a summary",
+            hint="Say what was done, where, and what was learned, in a sentence or two.",
+        )  # fmt: skip
+    return text
+
+
+def clean_priority(priority: object) -> int:
+    if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= 4:
+        raise InvalidInputError(
+            f"priority must be a whole number from 0 (most urgent) to 4; got {priority!r}.", field="priority"
+        )
+    return priority
+
+
+def one_of(value: object, allowed: tuple[str, ...], what: str) -> str:
+    """A value out of a few."""
+    if not isinstance(value, str) or value not in allowed:
+        raise InvalidInputError(f"{what} must be one of {', '.join(allowed)}; got {value!r}.", field=what)
+    return value
+
+
+def clean_type(value: object) -> str:
+    return one_of(value, TYPES, "type")
+
+
+def clean_status(value: object) -> str:
+    return one_of(value, STATUSES, "status")
+
+
+def clean_reason(value: object) -> str:
+    return one_of(value, CLOSE_REASONS, "reason")
+
+
+def clean_dependency_type(value: object) -> str:
+    return one_of(value, DEPENDENCY_TYPES, "type")
+
+
+def clean_dependency_types(value: object) -> tuple[str, ...]:
+    """The one type that is named, or all of them."""
+    return DEPENDENCY_TYPES if value is None else (clean_dependency_type(value),)
+
+
+def clean_name(value: object, what: str) -> str:
+    """The name of a person, a session or an actor."""
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{what} must be a text, not {type(value).__name__}.", field=what)
+    return redact(require_id(value, what)).text
+
+
+def clean_labels(labels: object) -> tuple[str, ...]:
+    """Labels, each once, in order of the alphabet."""
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise InvalidInputError(f"labels must be a list of texts, not {type(labels).__name__}.", field="labels")
+    found = {_clean_label(label) for label in labels}
+    if len(found) > MAX_LABELS:
+        raise InvalidInputError(f"{len(found)} labels are too many; at most {MAX_LABELS} are allowed.", field="labels")
+    return tuple(sorted(found))
+
+
+def _clean_label(label: Any) -> str:
+    if not isinstance(label, str) or not label.strip():
+        raise InvalidInputError(f"a label must be a text that is not blank; got {label!r}.", field="labels")
+    line = " ".join(label.split())
+    if len(line) > MAX_LABEL_LENGTH:
+        raise InvalidInputError(
+            f"a label has {len(line)} characters; at most {MAX_LABEL_LENGTH} are allowed.", field="labels"
+        )
+    return redact(line).text
+
+
+def clean_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata as JSON can hold it, redacted."""
+    cleaned: dict[str, Any] = json.loads(dump_metadata(metadata))
+    return cleaned

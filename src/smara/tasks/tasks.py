@@ -1,0 +1,490 @@
+"""Tasks: make them, order them, take them, close them; every change with its event."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from smara.core import log
+from smara.database.database import Session
+from smara.database.records import terms_of
+from smara.errors import DatabaseError, InvalidInputError, SmaraError
+from smara.tasks import claims, prepare, verbs
+from smara.tasks.bulk import Bulk
+from smara.tasks.decay import WORTH_CHARACTERS, condensed
+from smara.tasks.lookup import find_no, require
+from smara.tasks.models import (
+    DEFAULT_PRIORITY,
+    CloseReason,
+    DependencyType,
+    NewTask,
+    Page,
+    Progress,
+    ReadyTasks,
+    Task,
+    TaskDetails,
+    TaskEvent,
+    TasksImported,
+    TaskStatus,
+    TaskTotals,
+    TaskType,
+    TreeNode,
+)  # fmt: skip
+from smara.tasks.reading import Reader, check_page, filters_for, joined, values
+from smara.tasks.store import Stored
+from smara.tasks.turn import Turn, Turns
+from smara.tasks.undo import undo
+
+_DAY_MS = 86_400_000
+_COMPACTED_AT_ONCE = 200
+_SIGN_OF_LIFE_MS = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRules:
+    """When claims expire, when closed tasks decay, and what short ids begin with."""
+
+    prefix: str = "t"
+    claim_expires_after_minutes: int = 240
+    compact_after_days: int = 30
+    archive_after_days: int = 90
+
+
+class Tasks:
+    """The tasks of one project.
+
+    ``task_id`` takes whatever a task is called: its UUID, its short id with or without what
+    stands before the hyphen, or the beginning of one of these, as long as only one fits.
+    """
+
+    def __init__(
+        self, turns: Turns, rules: TaskRules, linked_messages: Callable[[Session, int, str], tuple[str, ...]]
+    ) -> None:
+        self._turns = turns
+        self._store = turns.store
+        self._rules = rules
+        self._reader = Reader(turns.store)
+        self._linked_messages = linked_messages
+        self._seen: dict[str, int] = {}
+
+    # making and changing
+
+    def add(
+        self,
+        title: str,
+        *,
+        description: str = "",
+        type: TaskType = "task",
+        priority: int = DEFAULT_PRIORITY,
+        labels: Sequence[str] = (),
+        assignee: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        parent: str | None = None,
+        depends_on: Sequence[str] = (),
+        actor: str | None = None,
+        session_id: str | None = None,
+    ) -> Task:
+        """Make a task; ``depends_on`` names tasks that block it, ``parent`` the one it is part of."""
+        if isinstance(depends_on, str):
+            raise InvalidInputError("depends_on must be a list of task ids, not one text.", field="depends_on")
+        fields: dict[str, Any] = {
+            "title": prepare.clean_title(title),
+            "description": prepare.clean_text(description, "description", prepare.MAX_DESCRIPTION_LENGTH),
+            "status": "open",
+            "priority": prepare.clean_priority(priority),
+            "type": prepare.clean_type(type),
+            "assignee": prepare.clean_name(assignee, "assignee") if assignee else None,
+            "metadata": prepare.clean_metadata(metadata or {}),
+        }
+        tags = prepare.clean_labels(labels)
+        terms = terms_of(fields["title"], "\n".join([fields["description"], " ".join(tags)]))
+        with self._turns.begin(actor, session_id) as turn:
+            needed = [(require(turn.session, self._store, other), "blocks") for other in depends_on]
+            if parent is not None:
+                needed.append((require(turn.session, self._store, parent), "parent-child"))
+            task_id = self._turns.new_id()
+            times = {"created_at": turn.now_ms, "updated_at": turn.now_ms, "created_by": turn.actor}
+            short_id = verbs.new_short_id(turn, task_id, self._rules.prefix)
+            no = verbs.make(turn, task_id, short_id, {**fields, **times}, tags, terms)
+            for target, type_ in needed:
+                verbs.refuse_circle(turn, no, target.no, type_)
+                affected = [no] if type_ == "blocks" else [target.no]
+                with turn.counted(affected):
+                    self._store.add_dependency(turn.session, (no, target.no, type_, turn.now_ms, turn.actor))
+            made = self._store.by_number(turn.session, no)
+            after = {
+                "title": made.title, "type": made.type, "priority": made.priority,
+                "dependencies": [verbs.named(target, type_) for target, type_ in needed],
+            }  # fmt: skip
+            turn.event(no, "created", {}, after)
+        log.event("task.added", task=made.short_id)
+        return made
+
+    def update(
+        self,
+        task_id: str,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        priority: int | None = None,
+        type: TaskType | None = None,
+        labels: Sequence[str] | None = None,
+        assignee: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        actor: str | None = None,
+        session_id: str | None = None,
+    ) -> Task:
+        """Change named fields; metadata is merged, ``None`` takes a key out; ``assignee=""`` clears it."""
+        fields: dict[str, Any] = {}
+        if title is not None:
+            fields["title"] = prepare.clean_title(title)
+        if description is not None:
+            fields["description"] = prepare.clean_text(description, "description", prepare.MAX_DESCRIPTION_LENGTH)
+        if priority is not None:
+            fields["priority"] = prepare.clean_priority(priority)
+        if type is not None:
+            fields["type"] = prepare.clean_type(type)
+        if labels is not None:
+            fields["labels"] = prepare.clean_labels(labels)
+        if assignee is not None:
+            fields["assignee"] = prepare.clean_name(assignee, "assignee") if assignee else None
+        more = None if metadata is None else prepare.clean_metadata(metadata)
+        with self._changing(task_id, actor, session_id) as (turn, stored):
+            if more is not None:
+                merged = {**stored.task.metadata, **more}
+                fields["metadata"] = {key: value for key, value in merged.items() if value is not None}
+            verbs.update(turn, stored, fields)
+        return self._after(stored)
+
+    # taking and giving back
+
+    def claim(self, task_id: str, *, actor: str | None = None, session_id: str | None = None) -> Task:
+        """Take a ready task. A holder who asks again keeps it.
+
+        ``TaskClaimedError`` when somebody else holds it, ``TaskBlockedError`` when it waits for
+        unfinished tasks, ``ConflictError`` when it is closed.
+        """
+        with self._changing(task_id, actor, session_id) as (turn, stored):
+            claims.claim(turn, stored)
+        return self._after(stored)
+
+    def claim_next(
+        self,
+        *,
+        type: TaskType | None = None,
+        label: str | None = None,
+        actor: str | None = None,
+        session_id: str | None = None,
+    ) -> Task | None:
+        """Take the first ready task, or ``None`` when there is none. No two callers get the same."""
+        with self._turns.begin(actor, session_id) as turn:
+            claims.expire(turn, self._silent_since(turn.now_ms))
+            filters = filters_for(turn.session, self._store, type=type, label=label)
+            no = claims.claim_first(turn, joined(filters), values(filters))
+            return None if no is None else self._store.by_number(turn.session, no)
+
+    def release(
+        self, task_id: str, *, force: bool = False, actor: str | None = None, session_id: str | None = None
+    ) -> Task:
+        """Give a task back, so that others may take it; ``force`` takes it from another holder."""
+        with self._changing(task_id, actor, session_id) as (turn, stored):
+            claims.release(turn, stored, force)
+        return self._after(stored)
+
+    def hand_over(
+        self,
+        task_id: str,
+        *,
+        to_session: str | None = None,
+        to_assignee: str | None = None,
+        force: bool = False,
+        actor: str | None = None,
+        session_id: str | None = None,
+    ) -> Task:
+        """Make another session or person the holder."""
+        with self._changing(task_id, actor, session_id) as (turn, stored):
+            claims.hand_over(turn, stored, to_session, to_assignee, force)
+        return self._after(stored)
+
+    def close(
+        self,
+        task_id: str,
+        summary: str,
+        *,
+        reason: CloseReason = "completed",
+        force: bool = False,
+        actor: str | None = None,
+        session_id: str | None = None,
+    ) -> Task:
+        """Close a task with a summary of what came of it; ``force`` closes what another holds."""
+        said, why = prepare.clean_summary(summary), prepare.clean_reason(reason)
+        with self._changing(task_id, actor, session_id) as (turn, stored):
+            verbs.close(turn, stored, why, said, force)
+        self._decay_quietly()
+        return self._after(stored)
+
+    def reopen(self, task_id: str, *, actor: str | None = None, session_id: str | None = None) -> Task:
+        """Make a closed task open again."""
+        with self._changing(task_id, actor, session_id) as (turn, stored):
+            verbs.reopen(turn, stored)
+        return self._after(stored)
+
+    # what waits for what
+
+    def depend(
+        self,
+        task_id: str,
+        depends_on: str,
+        *,
+        type: DependencyType = "blocks",
+        actor: str | None = None,
+        session_id: str | None = None,
+    ) -> Task:
+        """``task_id`` needs ``depends_on``, which for ``parent-child`` is the parent; twice is the same as once."""
+        kind = prepare.clean_dependency_type(type)
+        with self._changing(task_id, actor, session_id) as (turn, stored):
+            verbs.add_dependency(turn, stored, require(turn.session, self._store, depends_on), kind)
+        return self._after(stored)
+
+    def undepend(
+        self,
+        task_id: str,
+        depends_on: str,
+        *,
+        type: DependencyType | None = None,
+        actor: str | None = None,
+        session_id: str | None = None,
+    ) -> Task:
+        """Take a dependency away; without a type, every one between the two tasks."""
+        kinds = prepare.clean_dependency_types(type)
+        with self._changing(task_id, actor, session_id) as (turn, stored):
+            target = require(turn.session, self._store, depends_on)
+            for kind in kinds:
+                verbs.remove_dependency(turn, stored, target, kind)
+        return self._after(stored)
+
+    # history
+
+    def history(self, task_id: str, *, limit: int = 50) -> builtins.list[TaskEvent]:
+        """What happened to a task, newest first."""
+        check_page(limit, 0)
+        with self._store.database.read() as session:
+            return self._reader.history(session, require(session, self._store, task_id), limit)
+
+    def undo(self, task_id: str, *, actor: str | None = None, session_id: str | None = None) -> Task:
+        """Take back the newest change that was not taken back yet; call it again to go further back."""
+        with self._changing(task_id, actor, session_id, is_expiring=False) as (turn, stored):
+            undo(turn, stored)
+        return self._after(stored)
+
+    # asking
+
+    def get(self, task_id: str) -> Task:
+        """The task, or ``NotFoundError``."""
+        with self._store.database.read() as session:
+            return require(session, self._store, task_id).task
+
+    def find(self, task_id: str) -> Task | None:
+        """The task, or ``None``."""
+        with self._store.database.read() as session:
+            no = find_no(session, self._store, task_id)
+            return None if no is None else self._store.by_number(session, no)
+
+    def show(self, task_id: str) -> TaskDetails:
+        """A task with what it waits for, what waits for it, its children and its messages."""
+        with self._store.database.read() as session:
+            stored = require(session, self._store, task_id)
+            linked = self._linked_messages(session, stored.no, stored.task.id)
+            return self._reader.show(session, stored, linked)
+
+    def ready(
+        self,
+        *,
+        limit: int = 5,
+        offset: int = 0,
+        type: TaskType | None = None,
+        label: str | None = None,
+        assignee: str | None = None,
+    ) -> ReadyTasks:
+        """What can be claimed now: open, with nothing unfinished in its way; by priority, then age."""
+        check_page(limit, offset)
+        self._expire_quietly()
+        with self._store.database.read() as session:
+            filters = filters_for(session, self._store, type=type, label=label, assignee=assignee)
+            return self._reader.ready(session, filters, limit, offset)
+
+    def list(
+        self,
+        *,
+        status: TaskStatus | None = None,
+        type: TaskType | None = None,
+        label: str | None = None,
+        assignee: str | None = None,
+        priority: int | None = None,
+        parent: str | None = None,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> Page:
+        """Tasks: those in progress, then the open ones, by priority and age; then the closed, newest first."""
+        check_page(limit, offset)
+        if status is not None:
+            prepare.clean_status(status)
+        self._expire_quietly()
+        with self._store.database.read() as session:
+            filters = filters_for(
+                session, self._store, type=type, label=label, assignee=assignee, priority=priority, parent=parent
+            )
+            return self._reader.list(session, status, filters, limit, offset)
+
+    def blocked(self, tasks: Iterable[Task]) -> set[str]:
+        """The ids of those tasks that wait for unfinished ones; for showing a list."""
+        with self._store.database.read() as session:
+            return self._reader.blocked(session, [task.id for task in tasks if task.status != "closed"])
+
+    def tree(self, task_id: str | None = None) -> builtins.list[TreeNode]:
+        """Tasks with their children and what they need; without an id, from every task that has no parent."""
+        with self._store.database.read() as session:
+            root = None if task_id is None else require(session, self._store, task_id)
+            return self._reader.tree(session, root)
+
+    def critical_path(self, task_id: str | None = None) -> builtins.list[Task]:
+        """The longest chain of unfinished tasks that wait for each other, first to do first."""
+        with self._store.database.read() as session:
+            last = None if task_id is None else require(session, self._store, task_id)
+            return self._reader.critical_path(session, last)
+
+    def progress(self, task_id: str) -> Progress:
+        """How far everything below a task is."""
+        with self._store.database.read() as session:
+            return self._reader.progress(session, require(session, self._store, task_id).no)
+
+    def totals(self) -> TaskTotals:
+        """How many tasks there are, by status, and how many are ready or blocked."""
+        with self._store.database.read() as session:
+            return self._reader.totals(session)
+
+    def recount(self) -> TaskTotals:
+        """Count the totals again and put them right; for when a backup or a hand has changed the tables."""
+        with self._turns.begin(None, None) as turn:
+            turn.totals = self._store.recount(turn.session)
+            return turn.totals
+
+    # sessions
+
+    def seen(self, session_id: str) -> None:
+        """A sign of life of a session; cheap, since at most one in half a minute is written."""
+        now = self._turns.clock.now_ms()
+        name = prepare.clean_name(session_id, "session_id")
+        if now - self._seen.get(name, -_SIGN_OF_LIFE_MS) < _SIGN_OF_LIFE_MS:
+            return
+        with self._store.database.write(is_derived=True) as session:
+            self._store.see_session(session, name, now)
+        self._seen[name] = now
+
+    def end_session(self, session_id: str) -> builtins.list[Task]:
+        """A session is over: what it holds is free again; those tasks."""
+        name = prepare.clean_name(session_id, "session_id")
+        self._seen.pop(name, None)
+        with self._store.database.write() as session:
+            self._store.end_session(session, name, self._turns.clock.now_ms())
+        return self.expire()
+
+    def expire(self) -> builtins.list[Task]:
+        """Free the tasks of sessions that are gone; those tasks. Asking and changing do this by themselves."""
+        with self._turns.begin(None, None) as turn:
+            numbers = claims.expire(turn, self._silent_since(turn.now_ms))
+            return builtins.list(self._store.by_numbers(turn.session, numbers).values())
+
+    # decay
+
+    def compact(self, *, now: int | None = None) -> int:
+        """Shorten what is shown of tasks closed long ago; how many. Their text is kept, and found."""
+        done = 0
+        with self._turns.begin(None, None) as turn:
+            at = turn.now_ms if now is None else now
+            for level, days in ((2, self._rules.archive_after_days), (1, self._rules.compact_after_days)):
+                done += self._compact_level(turn, level, at - days * _DAY_MS)
+        return done
+
+    def restore(self, task_id: str, *, actor: str | None = None, session_id: str | None = None) -> Task:
+        """Show the whole text of a compacted task again."""
+        with self._changing(task_id, actor, session_id) as (turn, stored):
+            if stored.task.is_compacted:
+                turn.change(stored, "updated", verbs.restored(stored.task), is_touched=False)
+        return self._after(stored)
+
+    def _compact_level(self, turn: Turn, level: int, closed_before: int) -> int:
+        found = self._store.select(
+            turn.session,
+            " AND t.status = 'closed' AND t.compaction_level < ? AND t.closed_at < ?"
+            " AND length(t.description) >= ? ORDER BY t.closed_at LIMIT ?",
+            (level, closed_before, WORTH_CHARACTERS[level], _COMPACTED_AT_ONCE),
+        )
+        for stored in found:
+            fields = {
+                "description": condensed(stored.task, level), "original_content": stored.task.full_description,
+                "compaction_level": level, "compacted_at": turn.now_ms,
+            }  # fmt: skip
+            turn.change(stored, "compacted", fields, is_touched=False)
+        return len(found)
+
+    # many at once
+
+    def put_many(self, tasks: Iterable[NewTask], *, actor: str | None = None) -> TasksImported:
+        """Bring tasks in from elsewhere; safe to repeat. What cannot be taken over is named in ``refused``."""
+        return Bulk(self._turns, self._rules.prefix, actor).run(tasks)
+
+    def export(self) -> Iterator[Task]:
+        """Every task, the oldest first."""
+        yield from self._reader.pages()
+
+    # how a change begins and ends
+
+    @contextmanager
+    def _changing(
+        self, task_id: str, actor: str | None, session_id: str | None, is_expiring: bool = True
+    ) -> Iterator[tuple[Turn, Stored]]:
+        with self._turns.begin(actor, session_id) as turn:
+            if is_expiring:
+                claims.expire(turn, self._silent_since(turn.now_ms))
+            yield turn, require(turn.session, self._store, task_id)
+
+    def _after(self, stored: Stored) -> Task:
+        with self._store.database.read() as session:
+            return self._store.by_number(session, stored.no)
+
+    def _silent_since(self, now_ms: int) -> int | None:
+        minutes = self._rules.claim_expires_after_minutes
+        return now_ms - minutes * 60_000 if minutes else None
+
+    def _expire_quietly(self) -> None:
+        """Free what is abandoned before looking; a store that cannot be written shows it as it is."""
+        with self._store.database.read() as session:
+            if not self._store.abandoned(session, self._silent_since(self._turns.clock.now_ms())):
+                return
+        try:
+            self.expire()
+        except DatabaseError as error:
+            log.warning("task.expire_failed", error=error.code)
+
+    def _decay_quietly(self) -> None:
+        """Now and then; trouble here must not fail a task that is already closed."""
+        try:
+            with self._store.database.read() as session:
+                now = self._turns.clock.now_ms()
+                is_due = any(
+                    self._store.numbers(
+                        session,
+                        " AND t.status = 'closed' AND t.compaction_level < ? AND t.closed_at < ?"
+                        " AND length(t.description) >= ? LIMIT 1",
+                        (level, now - days * _DAY_MS, WORTH_CHARACTERS[level]),
+                    )
+                    for level, days in ((1, self._rules.compact_after_days), (2, self._rules.archive_after_days))
+                )
+            if is_due:
+                self.compact()
+        except SmaraError as error:
+            log.warning("task.decay_failed", error=error.code)
