@@ -1,4 +1,4 @@
-"""``python -m bench [append|search|processes] [--small]``"""
+"""``python -m bench [append|search|processes|tasks] [--small]``"""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import appending, processes, searching
+from bench import appending, processes, searching, tasking
 from bench.measure import Report
 
 
 def main() -> int:
     """Run the benchmarks; the exit code says whether every target was met."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", default=["append", "processes", "search"])
+    parser.add_argument("parts", nargs="*", default=["append", "processes", "search", "tasks"])
     parser.add_argument("--small", action="store_true", help="stop at 100,000 messages")
     parser.add_argument("--out", type=Path, default=Path(".bench"))
     options = parser.parse_args()
@@ -29,8 +29,10 @@ def main() -> int:
                 processes.run(folder, report)
             elif part == "search":
                 searching.run(folder, report, searching.SIZES[:2] if options.small else searching.SIZES)
+            elif part == "tasks":
+                tasking.run(folder, report, tasking.SIZES[:2] if options.small else tasking.SIZES)
             else:
-                parser.error(f"unknown part {part}; choose from append, processes, search")
+                parser.error(f"unknown part {part}; choose from append, processes, search, tasks")
     report.write(options.out)
     print(f"\nwritten to {options.out}/report.md")
     if report.missed:

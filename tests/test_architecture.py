@@ -164,6 +164,7 @@ _SAFE_IN_SQL = {
     "number": "a migration's number", "suffix": "one of five constants",
     "name": "a constant", "DESC": "a constant", "ASC": "a constant",
     "rest": "conditions and order made of constants", "columns": "names of columns", "order": "a constant",
+    "statement": "made of constants",
 }  # fmt: skip
 _SESSION_METHODS = {"run", "run_many", "all", "one", "execute", "executemany"}
 

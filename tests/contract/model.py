@@ -469,10 +469,12 @@ class Search:
         everything = [m for log in self._kept.messages.values() for m in log]
         held = {m.id: terms_of(m.raw_content) for m in everything}
         wanted = {t: sum(t in terms for terms in held.values()) for t in terms_of(query)}
+        # A word that nobody said may be part of a name that somebody did; one that was said is taken as it is.
+        unsaid = [word for word in words(query) if not any(wanted.get(term) for term in terms_of(word))]
         found = []
         for message in (m for m in everything if _passes(m, **filters)):
             matches = [math.log(1 + len(everything) / wanted[t]) for t in held[message.id] if wanted.get(t)]
-            matches += [0.1 for part in words(query) if any(part in word for word in words(message.raw_content))]
+            matches += [0.1 for part in unsaid if any(part in word for word in words(message.raw_content))]
             matches += [0.1 for term in wanted if len(term) == 1 and not term.isascii() and term in message.raw_content]
             phrases = [p for p in query.split('"')[1::2] if p and p.lower() in message.raw_content.lower()]
             if matches:

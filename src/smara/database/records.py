@@ -16,9 +16,9 @@ from smara.database.database import Session
 RecordKind = Literal["task"]
 _CODES: dict[RecordKind, int] = {"task": 1}
 _KINDS: dict[int, RecordKind] = {code: kind for kind, code in _CODES.items()}
-_PIECE_BITS = 8
-_KIND_BITS = 8
-MAX_PIECES = 1 << _PIECE_BITS
+PIECE_BITS = 8
+KIND_BITS = 8
+MAX_PIECES = 1 << PIECE_BITS
 
 
 class RecordTerms(NamedTuple):
@@ -43,17 +43,22 @@ def record_row(kind: RecordKind, no: int, piece: int = 0) -> int:
     >>> record_kind(record_row("task", 7, 3)), record_no(record_row("task", 7, 3))
     ('task', 7)
     """
-    return (no << _KIND_BITS | _CODES[kind]) << _PIECE_BITS | piece
+    return (no << KIND_BITS | _CODES[kind]) << PIECE_BITS | piece
+
+
+def kind_code(kind: RecordKind) -> int:
+    """The number that stands for a kind in a row number."""
+    return _CODES[kind]
 
 
 def record_no(row: int) -> int:
     """The number of the record a row belongs to."""
-    return row >> (_PIECE_BITS + _KIND_BITS)
+    return row >> (PIECE_BITS + KIND_BITS)
 
 
 def record_kind(row: int) -> RecordKind:
     """The kind of the record a row belongs to."""
-    return _KINDS[row >> _PIECE_BITS & (1 << _KIND_BITS) - 1]
+    return _KINDS[row >> PIECE_BITS & (1 << KIND_BITS) - 1]
 
 
 class RecordIndex(Protocol):
@@ -63,12 +68,13 @@ class RecordIndex(Protocol):
         """Index a record in the place of what was there; part of the caller's transaction."""
         ...
 
-    def match(self, session: Session, term: str, project_no: int, kind: RecordKind, limit: int) -> list[int]:
-        """Rows that hold a term, newest record first, at most ``limit``."""
-        ...
+    def match(
+        self, session: Session, term: str, project_no: int | None, kind: RecordKind, limit: int, prefix: bool = False
+    ) -> list[int]:
+        """Rows that hold a term, newest record first, at most ``limit``; with ``prefix`` the term may go on.
 
-    def starting(self, session: Session, prefix: str, project_no: int, kind: RecordKind, limit: int) -> list[int]:
-        """Rows that hold a term beginning so."""
+        ``None`` for the project is for a store with a single one, where the wall would only cost time.
+        """
         ...
 
     def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:

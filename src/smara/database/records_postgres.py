@@ -24,17 +24,14 @@ class PostgresRecordIndex:
             ],
         )
 
-    def match(self, session: Session, term: str, project_no: int, kind: RecordKind, limit: int) -> list[int]:
-        return self._rows(session, quoted(term), project_no, kind, limit)
-
-    def starting(self, session: Session, prefix: str, project_no: int, kind: RecordKind, limit: int) -> list[int]:
-        return self._rows(session, f"{quoted(prefix)}:*", project_no, kind, limit)
-
-    def _rows(self, session: Session, query: str, project_no: int, kind: RecordKind, limit: int) -> list[int]:
+    def match(
+        self, session: Session, term: str, project_no: int | None, kind: RecordKind, limit: int, prefix: bool = False
+    ) -> list[int]:
         rows = session.all(
-            "SELECT no, piece FROM record_index WHERE terms @@ ?::tsquery AND project_no = ? AND kind = ?"
+            "SELECT no, piece FROM record_index"
+            " WHERE terms @@ ?::tsquery AND kind = ? AND (?::bigint IS NULL OR project_no = ?)"
             " ORDER BY no DESC, piece DESC LIMIT ?",
-            (query, project_no, kind, limit),
+            (quoted(term) + (":*" if prefix else ""), kind, project_no, project_no, limit),
         )
         return [record_row(kind, row[0], row[1]) for row in rows]
 

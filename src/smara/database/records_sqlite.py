@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from smara.database.database import Session, marks
 from smara.database.fulltext_sqlite import first_varint, quoted
-from smara.database.records import MAX_PIECES, RecordKind, RecordTerms, record_row
+from smara.database.records import KIND_BITS, MAX_PIECES, PIECE_BITS, RecordKind, RecordTerms, kind_code, record_row
 from smara.database.sqlite_repair import are_sound, remake
 from smara.errors import CorruptError
 
@@ -14,6 +14,8 @@ _DEFINITION = (
     "CREATE VIRTUAL TABLE record_index USING fts5 (head, body, scope,"
     " tokenize = \"ascii tokenchars '!#$%&()*+,-./:;<=>?@[]^_`{|}~'\")"
 )
+
+_KIND_OF_ROW = f"(rowid >> {PIECE_BITS} & {(1 << KIND_BITS) - 1})"
 
 
 class SqliteRecordIndex:
@@ -24,7 +26,7 @@ class SqliteRecordIndex:
         removed = session.run(
             "DELETE FROM record_index WHERE rowid BETWEEN ? AND ?", (first, record_row(kind, no, MAX_PIECES - 1))
         )
-        scope = f"^p{project_no} ^k{kind}"
+        scope = f"^p{project_no}"
         session.run_many(
             "INSERT INTO record_index (rowid, head, body, scope) VALUES (?, ?, ?, ?)",
             [(first + piece, terms.head if piece == 0 else "", body, scope) for piece, body in enumerate(terms.bodies)],
@@ -34,16 +36,17 @@ class SqliteRecordIndex:
                 "UPDATE index_state SET rows = rows + ? WHERE name = 'record_index'", (len(terms.bodies) - removed,)
             )
 
-    def match(self, session: Session, term: str, project_no: int, kind: RecordKind, limit: int) -> list[int]:
-        return self._rows(session, quoted(term), project_no, kind, limit)
-
-    def starting(self, session: Session, prefix: str, project_no: int, kind: RecordKind, limit: int) -> list[int]:
-        return self._rows(session, f"{quoted(prefix)} *", project_no, kind, limit)
-
-    def _rows(self, session: Session, expression: str, project_no: int, kind: RecordKind, limit: int) -> list[int]:
-        # A bound limit would make SQLite prepare the statement anew at every call.
-        sql = f"SELECT rowid FROM record_index WHERE record_index MATCH ? ORDER BY rowid DESC LIMIT {int(limit)}"
-        return [row[0] for row in session.all(sql, (f'{expression} AND "^p{project_no}" AND "^k{kind}"',))]
+    def match(
+        self, session: Session, term: str, project_no: int | None, kind: RecordKind, limit: int, prefix: bool = False
+    ) -> list[int]:
+        expression = quoted(term) + (" *" if prefix else "") + ("" if project_no is None else f' AND "^p{project_no}"')
+        # The kind is read off the row number, which costs less than one more list to meet. A bound
+        # limit would make SQLite prepare the statement anew at every call.
+        sql = (
+            f"SELECT rowid FROM record_index WHERE record_index MATCH ? AND {_KIND_OF_ROW} = ?"
+            f" ORDER BY rowid DESC LIMIT {int(limit)}"
+        )
+        return [row[0] for row in session.all(sql, (expression, kind_code(kind)))]
 
     def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
         found: dict[int, tuple[str, str]] = {}
@@ -62,7 +65,7 @@ class SqliteRecordIndex:
             there = first_varint(averages[0]) if averages[0] else 0
             if there != expected[0]:
                 return [f"The index of tasks holds {there} rows, and {expected[0]} were put in."]
-            session.all("SELECT rowid FROM record_index WHERE record_index MATCH '\"^ktask\"' LIMIT 1")
+            session.all("SELECT rowid FROM record_index WHERE record_index MATCH '\"^p1\"' LIMIT 1")
             if deep:
                 session.run("INSERT INTO record_index (record_index, rank) VALUES ('integrity-check', 1)")
         except CorruptError as error:

@@ -7,12 +7,11 @@ here, so that both databases answer alike. An id is found as such.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from smara.core.text import snippet
-from smara.database.database import Session
+from smara.database.database import Session, marks
 from smara.database.records import record_no
 from smara.errors import DeadlineError, InvalidInputError, SmaraError
 from smara.messages.models import Message
@@ -24,9 +23,9 @@ from smara.tasks.lookup import find_no
 from smara.tasks.models import STATUSES, Task
 from smara.tasks.store import TaskStore
 
-TERM_LIMIT = 2_000
+TERM_LIMIT = 1_000
 """How many rows of one term are read, newest first."""
-CANDIDATES = 200
+CANDIDATES = 150
 _HEAD_WEIGHT = 3.0
 _K1, _B = 1.2, 0.6
 _UNFINISHED_BONUS = 0.05
@@ -65,30 +64,39 @@ class TaskSearch:
     def _find(
         self, session: Session, query: Query, limit: int, offset: int, status: str | None
     ) -> tuple[tuple[TaskHit, ...], int]:
-        found = _Gathered(session, self._store, query)
+        found = _Gathered(session, self._store, query, self._messages.is_alone(session))
         scored = found.scored()
         named = self._named(session, query.text)
         if named is not None:
             scored = {**scored, named: (2.0, ("matches the id",))}
-        tasks = self._store.by_numbers(session, scored)
-        wanted = [no for no in scored if no in tasks and status in (None, tasks[no].status)]
+        statuses = self._statuses(session, list(scored))
+        wanted = [no for no in scored if no in statuses and status in (None, statuses[no])]
         top = max((scored[no][0] for no in wanted), default=1.0)
 
         def merit(no: int) -> tuple[float, int]:
-            bonus = 0.0 if tasks[no].status == "closed" else _UNFINISHED_BONUS
+            bonus = 0.0 if statuses[no] == "closed" else _UNFINISHED_BONUS
             return scored[no][0] / top + bonus, no
 
         wanted.sort(key=merit, reverse=True)
-        best = max((merit(no)[0] for no in wanted), default=1.0)
+        best = merit(wanted[0])[0] if wanted else 1.0
+        shown = wanted[offset : offset + limit]
+        tasks = self._store.by_numbers(session, shown)
         hits = tuple(
             TaskHit(
                 tasks[no], rank, round(merit(no)[0] / best, 4), scored[no][1],
                 snippet(_text(tasks[no]), query.texts),
             )
-            for rank, no in enumerate(wanted[offset : offset + limit], offset + 1)
+            for rank, no in enumerate(shown, offset + 1)
         )  # fmt: skip
         total = len(wanted) if status is not None else max(len(found.numbers), len(wanted))
         return hits, total
+
+    def _statuses(self, session: Session, numbers: Sequence[int]) -> dict[int, str]:
+        if not numbers:
+            return {}
+        where = f"+t.project_no = :project AND t.no IN ({marks(len(numbers))})"
+        rows = session.all(self._store.sql(f"SELECT t.no, t.status FROM tasks t WHERE {where}"), numbers)
+        return {row[0]: row[1] for row in rows}
 
     def _messages_of(self, session: Session, task: Task) -> tuple[Message, ...]:
         rows = session.all(
@@ -115,10 +123,10 @@ class TaskSearch:
 class _Gathered:
     """The rows that hold terms of a query, and what each term tells."""
 
-    def __init__(self, session: Session, store: TaskStore, query: Query) -> None:
+    def __init__(self, session: Session, store: TaskStore, query: Query, is_alone: bool) -> None:
         self._session = session
         self._records = store.database.records
-        self._project_no = store.scope.project_no
+        self._wall = None if is_alone else store.scope.project_no
         totals = store.totals(session)
         self._total = max(totals.all, 1)
         self._weights: dict[str, float] = {}
@@ -129,45 +137,45 @@ class _Gathered:
         self.numbers = {record_no(row) for row in self._rows}
 
     def _look_up(self, term: QueryTerm) -> None:
-        find = self._records.starting if term.is_prefix else self._records.match
-        rows = find(self._session, term.text, self._project_no, "task", TERM_LIMIT)
-        count = len({record_no(row) for row in rows})
+        rows = self._records.match(self._session, term.text, self._wall, "task", TERM_LIMIT, term.is_prefix)
+        count = len(rows)
         weight = math.log(1 + (max(self._total - count, 0) + 0.5) / (count + 0.5))
         self._weights[term.text] = weight * (0.3 if term.is_weak else 1.0) * (0.5 if term.kind == "part" else 1.0)
         self._terms[term.text] = term
+        weight, known = self._weights[term.text], self._rows
         for row in rows:
-            self._rows[row] = self._rows.get(row, 0.0) + self._weights[term.text]
+            known[row] = known.get(row, 0.0) + weight
 
     def scored(self) -> dict[int, tuple[float, tuple[str, ...]]]:
         """Task number → score and reasons; of a long task, its best piece."""
-        rows = sorted(self._rows, key=lambda row: (self._rows[row], row), reverse=True)[:CANDIDATES]
+        best = sorted(zip(self._rows.values(), self._rows, strict=True), reverse=True)[:CANDIDATES]
+        rows = [row for _, row in best]
         texts = self._records.texts(self._session, rows)
-        lengths = [len(head.split()) + len(body.split()) for head, body in texts.values()]
-        average = sum(lengths) / len(lengths) if lengths else 1.0
+        split = {row: (head.split(), body.split()) for row, (head, body) in texts.items()}
+        average = sum(len(head) + len(body) for head, body in split.values()) / len(split) if split else 1.0
         found: dict[int, tuple[float, tuple[str, ...]]] = {}
-        for row, (head, body) in texts.items():
-            score, why = self._score(head.split(), body.split(), average or 1.0)
+        for row, (head, body) in split.items():
+            score, why = self._score(head, body, average or 1.0)
             no = record_no(row)
             if score > found.get(no, (0.0, ()))[0]:
                 found[no] = (score, why)
         return found
 
     def _score(self, head: Sequence[str], body: Sequence[str], average: float) -> tuple[float, tuple[str, ...]]:
-        in_head, in_body = Counter(head), Counter(body)
         norm = _K1 * (1 - _B + _B * (len(head) + len(body)) / average)
         score = 0.0
         why: dict[str, None] = {}
         for text, weight in self._weights.items():
-            heads = _count(in_head, text, self._terms[text].is_prefix)
-            frequency = _HEAD_WEIGHT * heads + _count(in_body, text, self._terms[text].is_prefix)
+            heads = _count(head, text, self._terms[text].is_prefix)
+            frequency = _HEAD_WEIGHT * heads + _count(body, text, self._terms[text].is_prefix)
             if frequency:
                 score += weight * frequency * (_K1 + 1) / (frequency + norm)
                 why[f"{self._terms[text].word} in the {'title' if heads else 'text'}"] = None
         return score, tuple(why)
 
 
-def _count(terms: Counter[str], text: str, is_prefix: bool) -> int:
-    return sum(n for term, n in terms.items() if term.startswith(text)) if is_prefix else terms[text]
+def _count(terms: Sequence[str], text: str, is_prefix: bool) -> int:
+    return sum(term.startswith(text) for term in terms) if is_prefix else terms.count(text)
 
 
 def _text(task: Task) -> str:

@@ -166,9 +166,10 @@ class Bulk:
         is_free = in_order([*present, *(edge for edge, _, _ in edges if edge[2] != "related")]) is not None
         affected = {waits_for(edge)[0] for edge, _, _ in edges if edge[2] != "related"}
         if is_free:
+            targets = turn.store.by_numbers(turn.session, [edge[1] for edge, _, _ in edges])
             with turn.counted(affected):
                 for edge, _, _ in edges:
-                    self._add_edge(turn, edge)
+                    self._add_edge(turn, edge, Stored(edge[1], targets[edge[1]]))
             return
         for edge, other, name in edges:
             try:
@@ -182,11 +183,10 @@ class Bulk:
         if verbs.add_dependency(turn, Stored(no, tasks[no]), Stored(target, tasks[target]), type_, is_touched=False):
             self._report.dependencies += 1
 
-    def _add_edge(self, turn: Turn, edge: Edge) -> None:
-        no, target, type_ = edge
-        if turn.store.add_dependency(turn.session, (no, target, type_, turn.now_ms, turn.actor)):
-            tasks = turn.store.by_numbers(turn.session, (target,))
-            turn.event(no, "dependency_added", {}, verbs.named(Stored(target, tasks[target]), type_))
+    def _add_edge(self, turn: Turn, edge: Edge, target: Stored) -> None:
+        no, target_no, type_ = edge
+        if turn.store.add_dependency(turn.session, (no, target_no, type_, turn.now_ms, turn.actor)):
+            turn.event(no, "dependency_added", {}, verbs.named(target, type_))
             self._report.dependencies += 1
 
 

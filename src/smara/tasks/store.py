@@ -60,15 +60,19 @@ class TaskStore:
         )
         return self._with_parts(session, rows)
 
+    def _select_numbers(self, session: Session, numbers: Sequence[int]) -> list[Stored]:
+        # The plus keeps SQLite from reading a whole project by an index that begins with it.
+        where = f"+t.project_no = :project AND t.no IN ({marks(len(numbers))})"
+        statement = self.sql(f"SELECT {_COLUMNS}, t.no FROM tasks t WHERE {where}")
+        return self._with_parts(session, session.all(statement, numbers))
+
     def by_numbers(self, session: Session, numbers: Iterable[int]) -> dict[int, Task]:
         """Tasks by number, in the order of the numbers."""
         wanted = list(dict.fromkeys(numbers))
         found: dict[int, Task] = {}
         for start in range(0, len(wanted), _PART):
             part = wanted[start : start + _PART]
-            found.update(
-                (stored.no, stored.task) for stored in self.select(session, f" AND t.no IN ({marks(len(part))})", part)
-            )
+            found.update(self._select_numbers(session, part))
         return {no: found[no] for no in wanted if no in found}
 
     def by_number(self, session: Session, no: int) -> Task:
@@ -86,7 +90,8 @@ class TaskStore:
         found: set[int] = set()
         for start in range(0, len(numbers), _PART):
             part = numbers[start : start + _PART]
-            found.update(self.numbers(session, f" AND t.no IN ({marks(len(part))}) AND {WAITS}", part))
+            statement = f"SELECT t.no FROM tasks t WHERE +t.project_no = :project AND t.no IN ({marks(len(part))})"
+            found.update(row[0] for row in session.all(self.sql(f"{statement} AND {WAITS}"), part))
         return found
 
     def _with_parts(self, session: Session, rows: Sequence[Row]) -> list[Stored]:
@@ -104,8 +109,9 @@ class TaskStore:
             part = numbers[start : start + _PART]
             for no, label in session.all(
                 self.sql(
+                    # The plus keeps SQLite from the index by label, which begins with the project.
                     "SELECT task_no, label FROM task_labels"
-                    f" WHERE project_no = :project AND task_no IN ({marks(len(part))})"
+                    f" WHERE +project_no = :project AND task_no IN ({marks(len(part))})"
                 ),
                 part,
             ):
@@ -213,8 +219,9 @@ class TaskStore:
             self.sql(f"UPDATE tasks SET {columns} WHERE project_no = :project AND no = ?"), (*values.values(), no)
         )
 
-    def write_labels(self, session: Session, no: int, labels: Iterable[str]) -> None:
-        session.run(self.sql("DELETE FROM task_labels WHERE project_no = :project AND task_no = ?"), (no,))
+    def write_labels(self, session: Session, no: int, labels: Iterable[str], is_new: bool = False) -> None:
+        if not is_new:
+            session.run(self.sql("DELETE FROM task_labels WHERE project_no = :project AND task_no = ?"), (no,))
         session.run_many(
             self.sql("INSERT INTO task_labels (project_no, task_no, label) VALUES (:project, ?, ?)"),
             [(no, label) for label in labels],

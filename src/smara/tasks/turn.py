@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple
 from typing import Any
 
 from smara.core.clock import Clock
@@ -53,7 +52,8 @@ class Turn:
     def insert(self, values: Mapping[str, Any], labels: Sequence[str], terms: RecordTerms) -> int:
         """A new task; its number. The caller records the event when the task is complete."""
         no = self.store.insert(self.session, {name: _stored(name, value) for name, value in values.items()})
-        self.store.write_labels(self.session, no, [to_storable(label) for label in labels])
+        if labels:
+            self.store.write_labels(self.session, no, [to_storable(label) for label in labels], is_new=True)
         self._add(self._count([no]))
         self.store.database.records.put(self.session, "task", no, self.store.scope.project_no, terms)
         return no
@@ -115,7 +115,7 @@ class Turn:
             for status, waits in self.session.all(
                 self.store.sql(
                     f"SELECT t.status, {WAITS} FROM tasks t"
-                    f" WHERE t.project_no = :project AND t.no IN ({marks(len(part))})"
+                    f" WHERE +t.project_no = :project AND t.no IN ({marks(len(part))})"
                 ),
                 part,
             ):
@@ -126,9 +126,13 @@ class Turn:
         return TaskTotals(*counts)
 
     def _add(self, after: TaskTotals, before: TaskTotals | None = None) -> None:
-        taken = astuple(before or TaskTotals())
+        have, old = self.totals, before or TaskTotals()
         self.totals = TaskTotals(
-            *(have + new - old for have, new, old in zip(astuple(self.totals), astuple(after), taken, strict=True))
+            have.open + after.open - old.open,
+            have.in_progress + after.in_progress - old.in_progress,
+            have.closed + after.closed - old.closed,
+            have.ready + after.ready - old.ready,
+            have.blocked + after.blocked - old.blocked,
         )
 
 
