@@ -201,6 +201,7 @@ def _content_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
     checks: tuple[Callable[[], Iterator[Finding]], ...] = (
         lambda: _integrity_findings(memory, in_the_index),
         lambda: _index_findings(memory, in_the_index, fix),
+        lambda: _task_findings(memory, fix),
     )
     for check in checks:
         try:
@@ -244,3 +245,14 @@ def _index_findings(memory: Memory, damage: list[str], fix: bool) -> Iterator[Fi
             "search index", "problem", problems[0],
             "Run `smara doctor --fix`: it is rebuilt from the messages; nothing is lost.",
         )  # fmt: skip
+
+
+def _task_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
+    problems = memory.tasks.problems()
+    if not problems:
+        yield Finding("tasks", "ok", "Their totals agree with the tasks.")
+    elif fix:
+        memory.tasks.recount()
+        yield Finding("tasks", "ok", f"{problems[0]} They were counted again.", is_fixed=True)
+    else:
+        yield Finding("tasks", "problem", problems[0], "Run `smara doctor --fix`: they are counted again.")

@@ -213,7 +213,12 @@ class Memory:
 
     def status(self) -> dict[str, Any]:
         """What is remembered in this project, and what the store is."""
-        return {"project": self.project, **self.threads.totals(), "store": self.database.facts()}
+        totals = self.tasks.totals()
+        tasks = {
+            "open": totals.open, "inProgress": totals.in_progress, "closed": totals.closed, "ready": totals.ready,
+            "blocked": totals.blocked,
+        }  # fmt: skip
+        return {"project": self.project, **self.threads.totals(), "tasks": tasks, "store": self.database.facts()}
 
     def integrity(self) -> list[str]:
         """What is wrong with the store's file; empty when nothing is. Reads all of it."""

@@ -366,6 +366,12 @@ class Tasks:
         with self._store.database.read() as session:
             return self._reader.totals(session)
 
+    def problems(self) -> builtins.list[str]:
+        """What is wrong with the totals; counts every task, for the doctor."""
+        with self._store.database.snapshot() as session:
+            kept, counted = self._store.totals(session), self._store.recount(session)
+        return [] if kept == counted else [f"The totals of tasks say {kept}, and there are {counted}."]
+
     def recount(self) -> TaskTotals:
         """Count the totals again and put them right; for when a backup or a hand has changed the tables."""
         with self._turns.begin(None, None) as turn:

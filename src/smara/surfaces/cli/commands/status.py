@@ -26,6 +26,7 @@ def command(call: Call) -> None:
         ("messages", f"{status['messages']:,}"),
         ("tokens", f"{status['tokens']:,}"),
         ("resources", f"{status['resources']:,}"),
+        ("tasks", _tasks(status["tasks"])),
         ("store", store["path"]),
         ("engine", f"{store['engine']} {store['version']}"),
         ("durability", store["durability"]),
@@ -34,3 +35,10 @@ def command(call: Call) -> None:
     if store.get("walBytes"):
         rows.append(("write-ahead log", output.size(store["walBytes"])))
     output.facts(rows)
+
+
+def _tasks(totals: dict[str, int]) -> str:
+    return (
+        f"{totals['open'] + totals['inProgress']:,} unfinished ({totals['inProgress']:,} in progress,"
+        f" {totals['ready']:,} ready, {totals['blocked']:,} blocked), {totals['closed']:,} closed"
+    )
