@@ -1,0 +1,80 @@
+"""Stored text can never open or close a block of ours.
+
+What is remembered was written by agents, and agents repeat what they read in files and on
+the web. Shown as it is, a text that says ``</observations>`` would end its own block and
+speak in the voice of whatever comes next. So the bracket before any name of ours becomes
+``&lt;``, however the tag is dressed up: in capitals, with spaces, with characters that
+cannot be seen or that look like others. Nothing else of the words is changed, and doing
+it twice is the same as once.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from unicodedata import category, normalize
+
+DELIMITERS = (
+    "working-memory", "memor", "observ", "unobserved", "reflect", "current-task", "suggested-response", "thread",
+    "smara", "sys", "instruction", "antml", "function", "tool", "human", "user", "assistant", "|",
+)  # fmt: skip
+"""How the names of blocks begin: ours, those of the hosts we speak to, and ``<|`` of chat formats."""
+
+_BRACKETS = "<＜﹤≮‹\u2329〈⟨❬❮❰˂ᐸᚲ⧼⦑𝈶"
+_BRACKET = re.compile(f"[{_BRACKETS}]")
+_NOT_SEEN = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols without ink
+_SKIPPED = frozenset("/\\!?_⁄∕⧸╱")
+_ALIKE = str.maketrans(
+    "аɑαсϲԁеёєɡһіıιіјкκӏмпոоοօσрρԛгѕтτυνԝѡωхуγ", "aaaccdeeeghiiiijkklmnnooooppqrsttuvwwwxyy"
+)  # Cyrillic, Greek and Armenian letters that look like Latin ones
+
+_LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+_REMOVED = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_UNENCODABLE = re.compile("[\ud800-\udfff]")
+
+
+def neutralized(text: str) -> str:
+    """The text as a model may be shown it: no block of ours opens or closes in it, nothing in it is hidden."""
+    return _escaped(_cleaned(text))
+
+
+def _cleaned(text: str) -> str:
+    """Without control characters and what cannot be seen; joiners stay, which scripts and emoji need."""
+    return _UNENCODABLE.sub("\ufffd", _REMOVED.sub("", _LINE_ENDS.sub("\n", text)))
+
+
+def _escaped(text: str) -> str:
+    return _BRACKET.sub(lambda found: "&lt;" if _opens_a_block(text, found.end()) else found[0], text)
+
+
+def _opens_a_block(text: str, at: int) -> bool:
+    """Whether a name of ours follows, as a reader who overlooks spaces, dashes and disguises would take it."""
+    name = ""
+    while at < len(text) and len(name) < _LONGEST and text[at] not in _BRACKETS:
+        name += _read(text[at])
+        at += 1
+    for part in name.split(":"):
+        if part.startswith(_NAMES):
+            return True
+        if part and not part.isalnum():  # no prefix of a name: our own &lt; is none either
+            return False
+    return False
+
+
+@lru_cache(maxsize=4096)
+def _read(character: str) -> str:
+    """What a lenient reader sees in a character: a small Latin letter, itself, or nothing."""
+    plain = normalize("NFKD", character).casefold().translate(_ALIKE)
+    return "".join(each for each in normalize("NFKD", plain) if not _is_overlooked(each))
+
+
+def _is_overlooked(character: str) -> bool:
+    kind = category(character)
+    return kind[0] in "MZC" or kind == "Pd" or character in _SKIPPED or character in _NOT_SEEN
+
+
+_NAMES = tuple("".join(map(_read, name)) for name in DELIMITERS)
+_LONGEST = 100  # room for a prefix, as in <x:working-memory>

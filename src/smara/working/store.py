@@ -1,0 +1,129 @@
+"""Working memories and their versions in the database: SQL and the mapping of rows, no decisions.
+
+Every statement names ``:project``, the wall; see ``core.scope``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from smara.core.scope import Scope, walled
+from smara.core.storable import from_storable, to_storable
+from smara.database.database import Database, Row, Session
+from smara.working.models import Draft, Place, WorkingMemory, WorkingVersion
+
+_MEMORIES = (
+    "SELECT w.no, w.id, w.scope, w.resource_id, w.thread_id, w.format, w.content, w.template, w.schema, w.version,"
+    " w.created_at, w.updated_at, v.actor FROM working_memory w"
+    " LEFT JOIN working_memory_versions v ON v.memory_no = w.no AND v.version = w.version"
+    " WHERE w.project_no = :project"
+)
+_VERSIONS = (
+    "SELECT v.version, v.content, v.format, v.actor, v.reason, v.created_at, v.template, v.schema"
+    " FROM working_memory w JOIN working_memory_versions v ON v.memory_no = w.no WHERE w.project_no = :project"
+)
+_OF = {"resource": "scope = 'resource' AND resource_id = ?", "thread": "scope = 'thread' AND thread_id = ?"}
+
+
+class WorkingStore:
+    """The tables ``working_memory`` and ``working_memory_versions`` of one project."""
+
+    def __init__(self, database: Database, scope: Scope) -> None:
+        self.database = database
+        self.scope = scope
+
+    def sql(self, text: str) -> str:
+        """A statement with the wall of this project put in."""
+        return walled(self.scope, text)
+
+    def find(self, session: Session, place: Place) -> WorkingMemory | None:
+        found = self._find(session, place)
+        return found[1] if found else None
+
+    def hold(self, session: Session, place: Place) -> tuple[int, WorkingMemory] | None:
+        """The page and its number; nobody else changes it until this transaction ends."""
+        where = _OF[place.scope]
+        session.run(
+            # SQLite has locked everything already; on PostgreSQL this locks the row.
+            self.sql(f"UPDATE working_memory SET version = version WHERE project_no = :project AND {where}"),
+            (place.key,),
+        )
+        return self._find(session, place)
+
+    def _find(self, session: Session, place: Place) -> tuple[int, WorkingMemory] | None:
+        where = _OF[place.scope]
+        row = session.one(self.sql(f"{_MEMORIES} AND {where}"), (place.key,))
+        return (int(row[0]), _memory(row)) if row else None
+
+    def insert(self, session: Session, memory_id: str, place: Place, now_ms: int) -> None:
+        """Begin a page at version 0; does nothing when another process was faster."""
+        session.run(
+            self.sql(
+                "INSERT INTO working_memory (project_no, id, scope, resource_id, thread_id, format, content, version,"
+                " created_at, updated_at) VALUES (:project, ?, ?, ?, ?, 'markdown', '', 0, ?, ?)"
+                " ON CONFLICT DO NOTHING"
+            ),
+            (memory_id, place.scope, place.resource_id, place.thread_id or "", now_ms, now_ms),
+        )
+
+    def save(
+        self, session: Session, no: int, version: int, draft: Draft, actor: str, reason: str | None, now_ms: int
+    ) -> None:
+        """Write a draft as the page's next version."""
+        values = (draft.format, _text(draft.template), _dump(draft.schema), to_storable(draft.content))
+        session.run(
+            self.sql(
+                "UPDATE working_memory SET format = ?, template = ?, schema = ?, content = ?, version = ?,"
+                " updated_at = ? WHERE project_no = :project AND no = ?"
+            ),
+            (*values, version, now_ms, no),
+        )
+        session.run(
+            self.sql(
+                "INSERT INTO working_memory_versions (project_no, memory_no, version, format, template, schema,"
+                " content, actor, reason, created_at) VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            ),
+            (no, version, *values, to_storable(actor), _text(reason), now_ms),
+        )
+
+    def versions(self, session: Session, place: Place, before: int, limit: int) -> list[WorkingVersion]:
+        """Versions below ``before``, newest first."""
+        where = _OF[place.scope]
+        rows = session.all(
+            self.sql(f"{_VERSIONS} AND {where} AND v.version < ? ORDER BY v.version DESC LIMIT ?"),
+            (place.key, before, limit),
+        )
+        return [_version(row) for row in rows]
+
+
+def _memory(row: Row) -> WorkingMemory:
+    return WorkingMemory(
+        id=row[1], scope=row[2], resource_id=row[3], thread_id=row[4] or None, format=row[5],
+        content=from_storable(row[6]), template=_read(row[7]), schema=_load(row[8]), version=row[9],
+        created_at=row[10], updated_at=row[11], updated_by=_read(row[12]),
+    )  # fmt: skip
+
+
+def _version(row: Row) -> WorkingVersion:
+    return WorkingVersion(
+        version=row[0], content=from_storable(row[1]), format=row[2], actor=from_storable(row[3]),
+        reason=_read(row[4]), created_at=row[5], template=_read(row[6]), schema=_load(row[7]),
+    )  # fmt: skip
+
+
+def _text(text: str | None) -> str | None:
+    return None if text is None else to_storable(text)
+
+
+def _read(text: str | None) -> str | None:
+    return None if text is None else from_storable(text)
+
+
+def _dump(schema: Mapping[str, Any] | None) -> str | None:
+    return None if schema is None else json.dumps(schema)  # ASCII, so that nothing in it needs escaping
+
+
+def _load(schema: str | None) -> dict[str, Any] | None:
+    return None if schema is None else json.loads(schema)

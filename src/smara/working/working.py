@@ -1,0 +1,279 @@
+"""Working memory: read it, put it whole, change a part of it, look at its versions.
+
+A change reads, checks and writes in one transaction with the page locked, so two agents
+that change different sections at once both succeed. Whoever replaces the whole says which
+version was read (``expected_version``), and learns of a change in between instead of
+undoing it. Every version is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from smara.core.clock import Clock
+from smara.core.ids import IdMaker
+from smara.core.scope import require_id
+from smara.database.database import Session
+from smara.errors import ConflictError, InvalidInputError, NotFoundError
+from smara.secrets import redact
+from smara.working.drafts import changed, whole
+from smara.working.models import SCOPES, Draft, Place, WorkingFormat, WorkingMemory, WorkingScope, WorkingVersion
+from smara.working.sanitize import INJECTION_CHARACTERS, render_block
+from smara.working.store import WorkingStore
+from smara.working.templates import template_text
+
+MAX_REASON_CHARACTERS = 1_000
+_ALL = 2**62
+_NOT_GIVEN: Any = object()
+
+Edit = Callable[[WorkingMemory], Draft]
+
+
+class Working:
+    """The working memories of one project: one for each resource, and one for each thread.
+
+    Without a ``scope``, the page is the thread's when ``thread_id`` is given, else the
+    resource's. ``resource_of`` tells whom a thread belongs to, when it is known.
+    """
+
+    def __init__(
+        self, store: WorkingStore, clock: Clock, new_id: IdMaker, default_resource: str = "default",
+        max_characters: int = 20_000, default_template: str = "coding", default_actor: str = "user",
+        resource_of: Callable[[str], str | None] = lambda thread_id: None,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._clock = clock
+        self._new_id = new_id
+        self._default_resource = default_resource
+        self._max_characters = max_characters
+        self._default_template = default_template
+        self._default_actor = default_actor
+        self._resource_of = resource_of
+
+    def get(
+        self, scope: WorkingScope | None = None, resource_id: str | None = None, thread_id: str | None = None
+    ) -> WorkingMemory:
+        """The page; while nobody has written it, the empty template with version 0."""
+        place = self._place(scope, resource_id, thread_id)
+        return self._find(place) or self._blank(self._owned(place))
+
+    def find(
+        self, scope: WorkingScope | None = None, resource_id: str | None = None, thread_id: str | None = None
+    ) -> WorkingMemory | None:
+        """The page, or ``None`` while nobody has written it."""
+        return self._find(self._place(scope, resource_id, thread_id))
+
+    def put(
+        self,
+        content: str | Mapping[str, Any] | None = None,
+        *,
+        scope: WorkingScope | None = None,
+        resource_id: str | None = None,
+        thread_id: str | None = None,
+        expected_version: int | None = None,
+        template: str | None = None,
+        schema: Mapping[str, Any] | str | None = None,
+        format: WorkingFormat | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> WorkingMemory:
+        """Replace the whole page; putting the same again changes nothing.
+
+        With ``expected_version`` (0: nobody has written it), ``ConflictError`` when the page
+        is at another version by now; without it the last writer wins, and the older version
+        stays in the history. A text is Markdown, or JSON once the page is JSON; a mapping or
+        a ``schema`` makes it JSON, a ``template`` or ``format="markdown"`` Markdown. The
+        schema stays with the page for later changes. Without content, the page becomes the
+        empty ``template``.
+        """
+        edit = whole(content, template, schema, format, self._max_characters)
+        return self._change(self._place(scope, resource_id, thread_id), edit, expected_version, actor, reason)
+
+    def update(
+        self,
+        section: str | Mapping[str, Any],
+        content: Any = _NOT_GIVEN,
+        *,
+        scope: WorkingScope | None = None,
+        resource_id: str | None = None,
+        thread_id: str | None = None,
+        expected_version: int | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> WorkingMemory:
+        """Change a part of the page and leave the rest as it is; ``None`` takes the part out.
+
+        Of Markdown, the body of a section or the value of a field, found by name and added
+        when it is not there; see :func:`smara.working.sections.replace_section`. Of JSON, the
+        field at a path (``"stack.language"``), or a merge patch (RFC 7396) given as a mapping.
+        """
+        if isinstance(section, Mapping) is not (content is _NOT_GIVEN):
+            raise InvalidInputError("update takes a section and its content, or a mapping alone. Nothing was stored.")
+        edit = changed(section, content, self._max_characters)
+        return self._change(self._place(scope, resource_id, thread_id), edit, expected_version, actor, reason)
+
+    def history(
+        self,
+        scope: WorkingScope | None = None,
+        resource_id: str | None = None,
+        thread_id: str | None = None,
+        *,
+        limit: int = 50,
+        before: int | None = None,
+    ) -> list[WorkingVersion]:
+        """The versions of the page, newest first; ``before`` a version number gives the next ones."""
+        if limit < 0:
+            raise InvalidInputError(f"limit must not be negative; got {limit}.")
+        place = self._place(scope, resource_id, thread_id)
+        with self._store.database.read() as session:
+            return self._store.versions(session, place, _ALL if before is None else before, limit)
+
+    def get_version(
+        self,
+        version: int,
+        *,
+        scope: WorkingScope | None = None,
+        resource_id: str | None = None,
+        thread_id: str | None = None,
+    ) -> WorkingVersion:
+        """One version of the page, or ``NotFoundError``."""
+        place = self._place(scope, resource_id, thread_id)
+        with self._store.database.read() as session:
+            return self._version(session, place, version)
+
+    def restore(
+        self,
+        version: int,
+        *,
+        scope: WorkingScope | None = None,
+        resource_id: str | None = None,
+        thread_id: str | None = None,
+        expected_version: int | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> WorkingMemory:
+        """Put an old version back, as a new one: its text, its template and its schema."""
+        place = self._place(scope, resource_id, thread_id)
+        with self._store.database.read() as session:
+            old = self._version(session, place, version)  # versions never change, so this needs no lock
+        draft = Draft(old.format, old.content, old.template, old.schema)
+        why = f"Version {version} is back." if reason is None else reason
+        return self._change(place, lambda _: draft, expected_version, actor, why)
+
+    def render(
+        self,
+        scope: WorkingScope | None = None,
+        resource_id: str | None = None,
+        thread_id: str | None = None,
+        *,
+        limit: int = INJECTION_CHARACTERS,
+    ) -> str:
+        """The page as the block a model is shown, sanitized and cut; empty while nobody has written it."""
+        found = self.find(scope, resource_id, thread_id)
+        return render_block(found, limit) if found else ""
+
+    def _change(
+        self, place: Place, edit: Edit, expected_version: int | None, actor: str | None, reason: str | None
+    ) -> WorkingMemory:
+        """Read, edit, check and write in one transaction; nothing is written when nothing would change."""
+        if expected_version is not None and (not isinstance(expected_version, int) or expected_version < 0):
+            raise InvalidInputError(f"expected_version must be a version number, or 0; got {expected_version!r}.")
+        who, why = redact(require_id(actor or self._default_actor, "actor")).text, _clean_reason(reason)
+        owned = self._owned(place)
+        now = self._clock.now_ms()
+        with self._store.database.write() as session:
+            no, held = self._hold(session, owned, now)
+            if place.resource_id is not None and place.resource_id != held.resource_id:
+                raise ConflictError(
+                    f"Thread {place.thread_id!r} belongs to resource {held.resource_id!r}, not {place.resource_id!r}; "
+                    "nothing was stored. Leave resource_id out, or use another thread.",
+                    thread_id=place.thread_id,
+                )
+            draft = edit(held if held.is_stored else self._blank(owned))
+            # A repeated put whose first answer was lost finds its own words and is no conflict.
+            if draft.is_in(held):
+                return held
+            if expected_version is not None and expected_version != held.version:
+                raise _conflict(held, expected_version)
+            self._store.save(session, no, held.version + 1, draft, who, why, now)
+            found = self._store.find(session, owned)
+        return found or held
+
+    def _hold(self, session: Session, place: Place, now_ms: int) -> tuple[int, WorkingMemory]:
+        held = self._store.hold(session, place)
+        if held is None:
+            self._store.insert(session, self._new_id(), place, now_ms)
+            held = self._store.hold(session, place)
+        if held is None:
+            raise NotFoundError("The page vanished while it was written to. Try again.")
+        return held
+
+    def _find(self, place: Place) -> WorkingMemory | None:
+        with self._store.database.read() as session:
+            return self._store.find(session, place)
+
+    def _version(self, session: Session, place: Place, version: int) -> WorkingVersion:
+        found = self._store.versions(session, place, version + 1, 1)
+        if not found or found[0].version != version:
+            raise NotFoundError(
+                f"There is no version {version} of {_name(place)}. `smara working history` shows what there is.",
+                version=version,
+            )
+        return found[0]
+
+    def _place(self, scope: WorkingScope | None, resource_id: str | None, thread_id: str | None) -> Place:
+        chosen = scope or ("resource" if thread_id is None else "thread")
+        if chosen not in SCOPES:
+            raise InvalidInputError(f"scope must be one of {', '.join(SCOPES)}; got {chosen!r}.")
+        resource = None if resource_id is None else require_id(resource_id, "resource_id")
+        if chosen == "resource":
+            return Place("resource", resource or require_id(self._default_resource, "resource"), None)
+        if thread_id is None:
+            raise InvalidInputError("The scope 'thread' needs a thread_id. Give it, or use the scope 'resource'.")
+        return Place("thread", resource, require_id(thread_id, "thread_id"))
+
+    def _owned(self, place: Place) -> Place:
+        """The place with its resource: the thread's own, when the thread is known."""
+        if place.thread_id is None:
+            return place
+        resource = self._resource_of(place.thread_id) or place.resource_id or self._default_resource
+        return Place("thread", resource, place.thread_id)
+
+    def _blank(self, place: Place) -> WorkingMemory:
+        text = template_text(self._default_template)
+        return WorkingMemory(
+            None, place.scope, place.resource_id or self._default_resource, place.thread_id, "markdown", text, text,
+            None, 0, None, None,
+        )  # fmt: skip
+
+
+def _clean_reason(reason: str | None) -> str | None:
+    if reason is None:
+        return None
+    line = " ".join(reason.split())
+    if len(line) > MAX_REASON_CHARACTERS:
+        raise InvalidInputError(
+            f"reason has {len(line):,} characters; at most {MAX_REASON_CHARACTERS:,} are kept. Say it shorter."
+        )
+    return redact(line).text or None
+
+
+def _name(place: Place) -> str:
+    return f"the working memory of {place.scope} {place.key!r}"
+
+
+def _conflict(held: WorkingMemory, expected_version: int) -> ConflictError:
+    if not held.is_stored:
+        now = "nobody has written it yet"
+    else:
+        when = datetime.fromtimestamp((held.updated_at or 0) / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        now = f"it is at version {held.version}, written by {held.updated_by!r} at {when}"
+    return ConflictError(
+        f"You expected version {expected_version} of {held}, and {now}. Nothing was stored. Read it again, merge "
+        f"your change into it, and put the result with expected_version={held.version}.",
+        current_version=held.version,
+        updated_by=held.updated_by,
+        updated_at=held.updated_at if held.is_stored else None,
+    )
