@@ -1,0 +1,65 @@
+"""Prompts: texts for models, kept as Markdown files beside the code that speaks them.
+
+A file begins with a head between two lines of ``---``: its ``name``, its ``version``
+(stored with whatever the prompt produced) and the ``inputs`` it wants. In the text an
+input stands as ``{{input}}``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+_FILE = re.compile(r"---\n(.*?)\n---\n(.*)", re.DOTALL)
+_INPUT = re.compile(r"\{\{(\w+)\}\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A text for a model, and the version of it."""
+
+    name: str
+    version: int
+    inputs: tuple[str, ...]
+    text: str
+
+    def render(self, values: Mapping[str, str] | None = None) -> str:
+        """The text with its inputs put in; what is put in is not looked at again.
+
+        Raises ``ValueError`` when an input is missing or unknown, which is a bug of the caller.
+        """
+        given = dict(values or {})
+        if set(given) != set(self.inputs):
+            raise ValueError(f"prompt {self.name} takes {self.inputs}, not {tuple(given)}")
+        return _INPUT.sub(lambda match: given[match[1]], self.text)
+
+
+@lru_cache(maxsize=64)
+def load_prompt(folder: Path, name: str) -> Prompt:
+    """The prompt ``name`` of a room's folder; read once."""
+    return parse_prompt((folder / f"{name}.md").read_text(encoding="utf-8"))
+
+
+def parse_prompt(content: str) -> Prompt:
+    """A prompt from the content of its file.
+
+    >>> parse_prompt("---\\nname: greet\\nversion: 2\\ninputs: who\\n---\\nHello {{who}}.\\n").render({"who": "you"})
+    'Hello you.'
+    """
+    found = _FILE.fullmatch(content)
+    if found is None:
+        raise ValueError("a prompt begins with a head between two lines of ---")
+    head = dict(_entry(line) for line in found[1].splitlines())
+    text = found[2].strip()
+    inputs = tuple(name.strip() for name in head.get("inputs", "").split(",") if name.strip())
+    if set(_INPUT.findall(text)) != set(inputs):
+        raise ValueError(f"prompt {head.get('name')} must use each of its inputs, and no others")
+    return Prompt(head["name"], int(head["version"]), inputs, text)
+
+
+def _entry(line: str) -> tuple[str, str]:
+    name, _, value = line.partition(":")
+    return name.strip(), value.strip()

@@ -1,0 +1,46 @@
+"""``smara mcp``"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import click
+
+from smara.config import load_settings
+from smara.errors import MissingExtraError
+from smara.memory import open_memory
+from smara.surfaces.cli.options import Call, common
+from smara.tools import ToolContext
+
+
+@click.command("mcp")
+@click.option("--http", "address", metavar="HOST:PORT", help="Serve HTTP there; without it, standard input and output.")
+@click.option("--token", metavar="TOKEN", help="What HTTP clients must send; also SMARA_MCP_TOKEN.")
+@click.option("--session", "session_id", metavar="ID", help="The agent's session; also SMARA_SESSION.")
+@click.option("--thread", "thread_id", metavar="ID", help="The conversation the agent is in.")
+@click.option("--resource", "resource_id", metavar="ID", help="Whose working memory; also SMARA_RESOURCE.")
+@click.option("--actor", metavar="NAME", help="Who stands in the history of tasks; also SMARA_ACTOR.")
+@click.option("--schemas", "form", type=click.Choice(["flat", "union"]), default="flat", show_default=True,
+              help="How tools are described; union is exact, but some hosts reject it.")  # fmt: skip
+@common
+def command(
+    call: Call, address: str | None, token: str | None, session_id: str | None, thread_id: str | None,
+    resource_id: str | None, actor: str | None, form: str,
+) -> None:  # fmt: skip
+    """Serve the memory to agents by the Model Context Protocol."""
+    settings = load_settings(
+        db=call.db, project=call.project, session=session_id, actor=actor, resource=resource_id, mcp_token=token
+    )
+    try:
+        from smara.surfaces.mcp.run import ServerOptions, run_server
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("smara"):
+            raise
+        raise MissingExtraError(
+            f'The MCP server needs the package {error.name}. Install it with: pip install "smara[mcp]"', extra="mcp"
+        ) from None
+    context = ToolContext(settings.session, thread_id, resource_id, settings.actor)
+    opened = partial(
+        open_memory, call.db, project=call.project, session=session_id, actor=actor, resource=resource_id
+    )  # fmt: skip
+    run_server(opened, ServerOptions(context, form, address, settings.mcp_token))  # type: ignore[arg-type]  # click checked it

@@ -1,0 +1,1 @@
+"""The door for hosts that speak the Model Context Protocol: `smara mcp`."""

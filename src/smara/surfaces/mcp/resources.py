@@ -1,0 +1,167 @@
+"""Resources: a task, a thread or a message as a page of Markdown, by its address.
+
+``smara://tasks/ID``, ``smara://threads/ID`` and ``smara://messages/ID``, each with ``?page=N``
+when it is long; an id is written as in any URL. Two addresses stand for something to look at
+first: what can be worked on now, and working memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from smara.errors import InvalidInputError, NotFoundError
+from smara.memory import Memory
+from smara.messages.models import Message
+from smara.tools import ToolContext
+from smara.tools.models import Json
+from smara.tools.render import moment, one_line, task_line
+from smara.tools.shapes import Names, brief, message_json, task_json
+from smara.tools.task_query import show_task
+
+MARKDOWN = "text/markdown"
+STANDING: dict[str, tuple[str, str]] = {
+    "smara://tasks/ready": ("Ready tasks", "What can be worked on now, most urgent first"),
+    "smara://working": ("Working memory", "The page every session is shown"),
+}
+TEMPLATES: dict[str, tuple[str, str]] = {
+    "tasks": ("Task", "One task: its text, what blocks it, its parts and linked messages"),
+    "threads": ("Conversation", "The messages of one conversation, oldest first"),
+    "messages": ("Message", "One message, word for word"),
+}
+_MESSAGES_PER_PAGE = 20
+_MOST_OF_A_MESSAGE = 1_000
+_MOST_READY = 20
+
+
+def read(memory: Memory, uri: str, context: ToolContext) -> str:
+    """The page at an address; ``NotFoundError`` when nothing is there."""
+    try:
+        parts = urlsplit(uri)
+        pages = parse_qs(parts.query).get("page", ["1"])
+    except ValueError:
+        raise _unknown(uri) from None
+    if parts.scheme != "smara":
+        raise _unknown(uri)
+    if not pages[0].isdecimal() or not 1 <= int(pages[0][:9]) <= 1_000_000:
+        raise InvalidInputError(f"page must be a number from 1 to 1,000,000; got {pages[0][:20]!r}.")
+    kind, name, page = parts.netloc, unquote(parts.path.removeprefix("/")), int(pages[0])
+    if kind == "working" and not name:
+        return working_page(memory, context)
+    if (kind, name) == ("tasks", "ready"):
+        return ready_page(memory)
+    if kind not in _PAGES or not name:
+        raise _unknown(uri)
+    return _PAGES[kind](memory, name, page)
+
+
+def address(kind: str, name: str, page: int = 1) -> str:
+    """The address of a task, thread or message."""
+    return f"smara://{kind}/{quote(name, safe='')}" + (f"?page={page}" if page > 1 else "")
+
+
+def task_page(memory: Memory, name: str, page: int = 1) -> str:
+    """One task."""
+    answer = show_task(memory, name, page)
+    task = answer["task"]
+    lines = [f"# {task['id']} {one_line(task['title'])}", "", *_facts(task, answer)]
+    for key, told in _AROUND.items():
+        if answer.get(key):
+            lines += ["", f"## {told}", "", *(f"- {task_line(each)}" for each in answer[key])]
+    for key, told in (("summary", "Summary"), ("description", "Description")):
+        if task.get(key):
+            lines += ["", f"## {told}", "", task[key]]
+    if task.get("linkedMessageIds"):
+        lines += [
+            "",
+            "## Linked messages",
+            "",
+            *(f"- {address('messages', each)}" for each in task["linkedMessageIds"]),
+        ]
+    return _page(lines, "tasks", task["id"], answer.get("nextPage"))
+
+
+_AROUND = {
+    "blockingTasks": "Blocked by", "children": "Parts", "parents": "Part of", "dependents": "Waiting for it",
+    "related": "Related",
+}  # fmt: skip
+
+
+def _facts(task: Json, answer: Json) -> Iterable[str]:
+    yield f"- {task['status']}, priority {task['priority']}, {task['type']}"
+    if task["status"] == "in_progress":
+        yield f"- held by {one_line(task.get('sessionId') or task.get('assignee', ''))}"
+    if task.get("labels"):
+        yield f"- labels: {', '.join(map(one_line, task['labels']))}"
+    if "progress" in answer:
+        yield f"- {answer['progress']['closed']} of {answer['progress']['total']} parts closed"
+    closed = f", closed {moment(task['closedAt'])} ({task.get('closeReason')})" if "closedAt" in task else ""
+    yield f"- created {moment(task['createdAt'])}, changed {moment(task['updatedAt'])}{closed}"
+
+
+def thread_page(memory: Memory, name: str, page: int = 1) -> str:
+    """Some messages of a thread, oldest first."""
+    thread = memory.threads.get(name)
+    first = (page - 1) * _MESSAGES_PER_PAGE
+    messages = memory.messages.list(thread_id=name, after=first, limit=_MESSAGES_PER_PAGE)
+    last = first + len(messages)
+    lines = [
+        f"# {one_line(thread.title or thread.id)}",
+        "",
+        f"- thread {one_line(thread.id)}, {thread.message_count:,} messages, last used {moment(thread.updated_at)}",
+        f"- messages {first + 1:,} to {last:,}" if messages else "- no messages on this page",
+        *(line for message in messages for line in message_lines(message)),
+    ]
+    return _page(lines, "threads", thread.id, page + 1 if last < thread.message_count else None)
+
+
+def message_lines(message: Message, at_most: int = _MOST_OF_A_MESSAGE) -> list[str]:
+    """A message among others: who, when, and its beginning."""
+    text = brief(message.raw_content, at_most)
+    rest = [f"({len(message.raw_content):,} characters: {address('messages', message.id)})"]
+    return [
+        "", f"## {message.seq}. {message.role}, {moment(message.created_at)}", "", text,
+        *(rest if len(message.raw_content) > at_most else []),
+    ]  # fmt: skip
+
+
+def message_page(memory: Memory, name: str, page: int = 1) -> str:
+    """One message, page by page."""
+    answer = message_json(memory.messages.get(name), Names(memory.tasks.find), page)
+    message = answer["message"]
+    task = f", task {address('tasks', message['taskId'])}" if "taskId" in message else ""
+    thread = address("threads", message["threadId"])
+    head = f"- {message['role']}, {moment(message['createdAt'])}, number {message['seq']} of {thread}{task}"
+    return _page([head, "", message["content"]], "messages", name, answer.get("nextPage"))
+
+
+def ready_page(memory: Memory) -> str:
+    """What can be worked on now."""
+    found = memory.tasks.ready(limit=_MOST_READY)
+    names = Names(memory.tasks.find, found)
+    lines = [f"# {found.ready_count} ready, {found.blocked_count} blocked", ""]
+    lines += [f"- {task_line(task_json(task, names))}" for task in found] or ["Nothing is ready."]
+    return "\n".join(lines)
+
+
+def working_page(memory: Memory, context: ToolContext) -> str:
+    """Working memory: the page that is shared, and the conversation's own, as far as somebody has written them."""
+    pages = [memory.working.find("resource", context.resource_id)]
+    if context.thread_id is not None:
+        pages.append(memory.working.find("thread", thread_id=context.thread_id))
+    return "\n\n".join(page.content for page in pages if page is not None) or "Nothing is held in mind yet."
+
+
+def _page(lines: Iterable[str], kind: str, name: str, following: int | None) -> str:
+    more = ["", f"More: {address(kind, name, following)}"] if following else []
+    return "\n".join([*lines, *more])
+
+
+def _unknown(uri: str) -> NotFoundError:
+    known = ", ".join([*STANDING, *(f"smara://{kind}/ID" for kind in TEMPLATES)])
+    return NotFoundError(f"There is no resource {uri[:200]!r}. The resources are {known}.")
+
+
+_PAGES: dict[str, Callable[[Memory, str, int], str]] = {
+    "tasks": task_page, "threads": thread_page, "messages": message_page,
+}  # fmt: skip

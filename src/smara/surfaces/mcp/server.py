@@ -1,0 +1,189 @@
+"""The server: the tools, resources and prompts, and nothing that depends on a transport.
+
+Every request is complete in itself: which store and which project was said when the server
+was started, who is calling comes with the request or from the same place. Engine calls run
+in worker threads, so that one slow search holds up nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import anyio
+import mcp_types as types
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+
+from smara import __version__
+from smara.errors import NotFoundError, SmaraError, UsageError
+from smara.memory import Memory
+from smara.surfaces.mcp import prompts, resources
+from smara.surfaces.mcp.store import Store
+from smara.tools import ToolContext, description, instructions, schemas
+from smara.tools.catalogue import TOOLS
+from smara.tools.schemas import Form
+from smara.tools.shapes import encodable
+
+T = TypeVar("T")
+Context = ServerRequestContext[Any, Any]
+_HOUR_MS = 3_600_000
+_MOST_AT_ONCE = 8
+_HEADERS = {
+    "session_id": "smara-session", "thread_id": "smara-thread", "resource_id": "smara-resource", "actor": "smara-actor",
+}  # fmt: skip
+
+
+def tool_list(form: Form = "flat") -> list[types.Tool]:
+    """The tools as they are listed, in a fixed order so that prompts stay cached."""
+    found = schemas(form)
+    return [
+        types.Tool(
+            name=name,
+            title=tool.title,
+            description=description(name),
+            input_schema=found[name],
+            annotations=types.ToolAnnotations(
+                read_only_hint=tool.is_read_only,
+                destructive_hint=False,
+                idempotent_hint=tool.is_read_only,
+                open_world_hint=False,
+            ),
+        )
+        for name, tool in TOOLS.items()
+    ]
+
+
+class Door:
+    """Answers the requests of the protocol from one store."""
+
+    def __init__(self, store: Store, context: ToolContext, form: Form = "flat") -> None:
+        self._store = store
+        self._context = context
+        self._tools = tool_list(form)
+        self._limiter = anyio.CapacityLimiter(_MOST_AT_ONCE)
+
+    async def list_tools(self, ctx: Context, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=self._tools)
+
+    async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        if params.name not in TOOLS:
+            raise MCPError(
+                types.INVALID_PARAMS, f"Unknown tool {params.name[:60]!r}. The tools are {', '.join(TOOLS)}."
+            )
+        caller = context_of(ctx.request).over(self._context)
+        outcome = await anyio.to_thread.run_sync(
+            self._store.call, params.name, params.arguments, caller, limiter=self._limiter
+        )
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=outcome.text)],
+            structured_content=outcome.structured,
+            is_error=outcome.is_error,
+        )
+
+    async def list_resources(self, ctx: Context, params: Any) -> types.ListResourcesResult:
+        return types.ListResourcesResult(
+            resources=[
+                types.Resource(
+                    uri=uri, name=uri.rpartition("://")[2].replace("/", "-"), title=title, description=says,
+                    mime_type=resources.MARKDOWN,
+                )
+                for uri, (title, says) in resources.STANDING.items()
+            ]
+        )  # fmt: skip
+
+    async def list_templates(self, ctx: Context, params: Any) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(
+            resource_templates=[
+                types.ResourceTemplate(
+                    uri_template=f"smara://{kind}/{{id}}{{?page}}", name=kind, title=title, description=says,
+                    mime_type=resources.MARKDOWN,
+                )
+                for kind, (title, says) in resources.TEMPLATES.items()
+            ]
+        )  # fmt: skip
+
+    async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        caller = context_of(ctx.request).over(self._context)
+        text = await self._ask(lambda memory: resources.read(memory, uri, caller))
+        contents = types.TextResourceContents(uri=uri, mime_type=resources.MARKDOWN, text=encodable(text))
+        return types.ReadResourceResult(contents=[contents])
+
+    async def list_prompts(self, ctx: Context, params: Any) -> types.ListPromptsResult:
+        return types.ListPromptsResult(
+            prompts=[
+                types.Prompt(
+                    name=each.name,
+                    title=each.title,
+                    description=each.says,
+                    arguments=[
+                        types.PromptArgument(name=name, description=says, required=name in each.required)
+                        for name, says in each.arguments.items()
+                    ],
+                )
+                for each in prompts.PROMPTS.values()
+            ]
+        )
+
+    async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        found = prompts.PROMPTS.get(params.name)
+        if found is None:
+            names = ", ".join(prompts.PROMPTS)
+            raise MCPError(types.INVALID_PARAMS, f"Unknown prompt {params.name[:60]!r}. The prompts are {names}.")
+        caller = context_of(ctx.request).over(self._context)
+        text = await self._ask(lambda memory: found.build(memory, params.arguments or {}, caller))
+        content = types.TextContent(type="text", text=encodable(text))
+        return types.GetPromptResult(
+            description=found.says, messages=[types.PromptMessage(role="user", content=content)]
+        )
+
+    async def _ask(self, work: Callable[[Memory], T]) -> T:
+        """Do some reading in a worker thread; what goes wrong becomes an error of the protocol."""
+
+        def borrow() -> T:
+            with self._store.memory() as memory:
+                return work(memory)
+
+        try:
+            return await anyio.to_thread.run_sync(borrow, limiter=self._limiter)
+        except SmaraError as error:
+            is_theirs = isinstance(error, UsageError)
+            data = {"code": error.code, "retryable": error.is_retryable}
+            told = error.facts.get("brief", error.message) if isinstance(error, NotFoundError) else error.message
+            raise MCPError(types.INVALID_PARAMS if is_theirs else types.INTERNAL_ERROR, encodable(told), data) from None
+
+
+def context_of(request: Any) -> ToolContext:
+    """Who sent an HTTP request, from its headers; nobody in particular for other transports."""
+    headers: Mapping[str, str] = getattr(request, "headers", None) or {}
+    found: dict[str, Any] = {field: headers.get(name, "").strip() or None for field, name in _HEADERS.items()}
+    return ToolContext(**found)
+
+
+def build_server(store: Store, context: ToolContext, form: Form = "flat") -> Server[Any]:
+    """The server over one store."""
+    door = Door(store, context, form)
+    always = CacheHint(ttl_ms=_HOUR_MS, scope="public")
+    server: Server[Any] = Server(
+        "smara",
+        version=__version__,
+        title="Smara",
+        instructions=instructions(),
+        cache_hints={
+            "tools/list": always, "prompts/list": always, "resources/list": always,
+            "resources/templates/list": always, "server/discover": always,
+        },
+        on_list_tools=door.list_tools,
+        on_call_tool=door.call_tool,
+        on_list_resources=door.list_resources,
+        on_list_resource_templates=door.list_templates,
+        on_read_resource=door.read_resource,
+        on_list_prompts=door.list_prompts,
+        on_get_prompt=door.get_prompt,
+        get_tool_input_schema=schemas(form).get,
+    )  # fmt: skip
+    server.middleware.clear()  # no spans: nobody collects them here, and every call would pay
+    return server

@@ -1,0 +1,128 @@
+"""The memory behind a server that must outlive its store's troubles.
+
+It is opened with the first call that needs it. After a failure that lies with the store
+it is opened anew for the next call, so that a server recovers when its database is back.
+A call that runs meanwhile keeps the memory it began with.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from smara.errors import DatabaseError, SmaraError
+from smara.memory import Memory
+from smara.tools import Outcome, Toolbox, ToolContext
+from smara.tools.toolbox import refusal, trouble
+from smara.tools.validate import action_of
+
+# These lie with the store; the others (busy, a full disk, a deadline) with the moment.
+_BROKEN = ("database", "corrupt", "cannot_open", "read_only", "schema_too_new", "bug")
+
+
+class _Opened:
+    """One open memory, the file it was, and how many calls use it."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.users = 0
+        self.is_left = False
+        self._path = str(memory.database.facts().get("path", ""))
+        self._file = _identity(self._path)
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another file, or none, stands where the store was: what is written now would be lost."""
+        return self._file is not None and _identity(self._path) != self._file
+
+
+class Store:
+    """Lends one memory to many calls; safe to use from several threads."""
+
+    def __init__(self, open_memory: Callable[[], Memory]) -> None:
+        self._open_memory = open_memory
+        self._lock = threading.Lock()
+        self._opening = threading.Lock()
+        self._current: _Opened | None = None
+
+    @contextmanager
+    def memory(self) -> Iterator[Memory]:
+        """The memory, opened when needed. Raises what opening raises, each time anew."""
+        with self._borrowed() as opened:
+            yield opened.memory
+
+    def call(self, name: str, arguments: object, context: ToolContext) -> Outcome:
+        """Answer a tool call, whatever state the store is in."""
+        try:
+            with self._borrowed() as opened:
+                outcome = Toolbox(opened.memory).call(name, arguments, context)
+                if outcome.structured.get("code") in _BROKEN:
+                    self._leave(opened)
+                return outcome
+        except SmaraError as error:
+            return refusal(action_of(arguments), error)
+        except Exception as error:  # noqa: BLE001 - the edge: opening may fail in ways that are not ours
+            return trouble(action_of(arguments), error)
+
+    def close(self, session_id: str | None = None) -> None:
+        """Close the memory; the claims of a session that ends with it are given back."""
+        opened = self._current
+        if opened is None:
+            return
+        if session_id is not None:
+            try:
+                opened.memory.tasks.end_session(session_id)
+            except SmaraError:
+                pass  # its claims expire by themselves
+        self._leave(opened)
+
+    @contextmanager
+    def _borrowed(self) -> Iterator[_Opened]:
+        opened = self._borrow()
+        try:
+            yield opened
+        except DatabaseError as error:
+            if error.code in _BROKEN:
+                self._leave(opened)
+            raise
+        finally:
+            self._give_back(opened)
+
+    def _borrow(self) -> _Opened:
+        with self._opening:
+            opened = self._current
+            if opened is not None and opened.is_replaced:
+                self._leave(opened)
+                opened = None
+            if opened is None:
+                opened = self._current = _Opened(self._open_memory())
+            with self._lock:
+                opened.users += 1
+            return opened
+
+    def _give_back(self, opened: _Opened) -> None:
+        with self._lock:
+            opened.users -= 1
+            is_last = opened.is_left and opened.users == 0
+        if is_last:
+            opened.memory.close()
+
+    def _leave(self, opened: _Opened) -> None:
+        """Let nobody begin with this memory any more; its last user closes it."""
+        with self._lock:
+            if self._current is opened:
+                self._current = None
+            is_first, opened.is_left = not opened.is_left, True
+            is_idle = opened.users == 0
+        if is_first and is_idle:
+            opened.memory.close()
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino

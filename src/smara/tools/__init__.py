@@ -1,0 +1,28 @@
+"""The three agent tools as plain functions: ``task-query``, ``task-mutate`` and ``memory-search``.
+
+A :class:`Toolbox` answers calls as a model makes them, and never raises: what went wrong is
+part of the answer, with what would be right. The schemas come in Anthropic's and OpenAI's
+shape; `smara mcp` serves the same tools to any host that speaks MCP.
+"""
+
+from __future__ import annotations
+
+from smara.tools.models import Outcome, Tool, ToolContext
+from smara.tools.schemas import anthropic_tools, description, instructions, openai_tools, schemas, system_prompt
+from smara.tools.toolbox import Toolbox, memory_search, task_mutate, task_query
+
+__all__ = [
+    "Outcome",
+    "Tool",
+    "ToolContext",
+    "Toolbox",
+    "anthropic_tools",
+    "description",
+    "instructions",
+    "memory_search",
+    "openai_tools",
+    "schemas",
+    "system_prompt",
+    "task_mutate",
+    "task_query",
+]

@@ -1,0 +1,189 @@
+"""The three tools as a table: their actions, arguments and defaults. Everything else is derived from it.
+
+An argument has one schema within a tool, whichever action takes it. Names and defaults are
+those of the specification; what we added is optional.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smara.tasks.models import (
+    CLOSE_REASONS,
+    DEFAULT_PRIORITY,
+    DEPENDENCY_TYPES,
+    MAX_TITLE_LENGTH,
+    RELATIONS,
+    STATUSES,
+    TYPES,
+)
+from smara.tools.models import Action, Json, Tool
+
+MOST_TASKS = 50
+MOST_HITS = 20
+MOST_PAGES = 1_000
+MOST_DEEP = 200
+"""So many hits a search is paged through; what ranks below is not an answer any more."""
+MAX_QUERY_LENGTH = 10_000
+MAX_TEXT_LENGTH = 100_000
+MAX_SUMMARY_LENGTH = 20_000
+MAX_LABEL_LENGTH = 200
+MOST_LABELS = 100
+NEXT = "next"
+"""What to claim when any ready task will do."""
+
+
+def _text(says: str, at_most: int, at_least: int = 1) -> Json:
+    bounds = {"minLength": at_least} if at_least else {}
+    return {"type": "string", **bounds, "maxLength": at_most, "description": says}
+
+
+def _id(says: str, at_least: int = 1) -> Json:
+    # What is too long to be an id is not found, which says enough; a bound on each would cost a tenth of the budget.
+    return {"type": "string", **({"minLength": at_least} if at_least else {}), "description": says}
+
+
+def _choice(says: str, *values: str) -> Json:
+    return {"type": "string", "enum": list(values), "description": says}
+
+
+def _whole(says: str, at_least: int, at_most: int) -> Json:
+    return {"type": "integer", "minimum": at_least, "maximum": at_most, "description": says}
+
+
+def _flag(says: str) -> Json:
+    return {"type": "boolean", "description": says}
+
+
+def _labels(says: str) -> Json:
+    item = {"type": "string", "minLength": 1, "maxLength": MAX_LABEL_LENGTH}
+    return {"type": "array", "items": item, "maxItems": MOST_LABELS, "description": says}
+
+
+def _tool(
+    name: str, title: str, arguments: dict[str, Json], *actions: Action, is_read_only: bool = True, **more: Any
+) -> Tool:
+    return Tool(name, title, is_read_only, arguments, {action.name: action for action in actions}, **more)
+
+
+_PAGE = _whole("which page, from 1", 1, MOST_PAGES)
+
+TASK_QUERY = _tool(
+    "task-query",
+    "Look at tasks",
+    {
+        "id": _id("task id, such as t-k3f9"),
+        "query": _text("words to find", MAX_QUERY_LENGTH, 0),
+        "status": _choice("", *STATUSES),
+        "type": _choice("", *TYPES),
+        "label": _text("", MAX_LABEL_LENGTH),
+        "assignee": _id(""),
+        "parent": _id("only children of this task"),
+        "includeMessages": _flag("also the messages that match"),
+        "limit": _whole("", 1, MOST_TASKS),
+        "page": _PAGE,
+    },
+    Action("ready", (), ("limit", "page", "type", "label"), {"limit": 5, "page": 1}, {"action": "ready", "limit": 5}),
+    Action("show", ("id",), ("page",), {"page": 1}, {"action": "show", "id": "t-k3f9"}),
+    Action(
+        "list", (), ("status", "type", "label", "assignee", "parent", "limit", "page"), {"limit": 20, "page": 1},
+        {"action": "list", "status": "closed"},
+    ),
+    Action(
+        "search", ("query",), ("status", "includeMessages", "limit", "page"),
+        {"limit": 3, "includeMessages": False, "page": 1}, {"action": "search", "query": "login", "limit": 3},
+    ),
+    aliases={"id": ("taskId",), "label": ("labels",), "parent": ("parentId",), "query": ("q", "text")},
+)  # fmt: skip
+
+_WHO = ("sessionId", "threadId")
+TASK_MUTATE = _tool(
+    "task-mutate",
+    "Change tasks and working memory",
+    {
+        "id": _id("task id, such as t-k3f9"),
+        "title": _text("one line", MAX_TITLE_LENGTH),
+        "description": _text("what, why, how to tell it is done", MAX_TEXT_LENGTH, 0),
+        "priority": _whole("0 is most urgent", 0, 4),
+        "type": _choice("", *TYPES),
+        "labels": _labels(""),
+        "assignee": _id("", at_least=0),
+        "parent": _id("id of the task it is a part of"),
+        "dependsOn": _text("id of the task that must be closed first; in create, several ids with commas", 2_000),
+        "reason": _choice("", *CLOSE_REASONS),
+        "summary": _text("what was done, where, and how it was checked", MAX_SUMMARY_LENGTH),
+        "taskId": _id("task id"),
+        "add": _flag("false removes it"),
+        "kind": _choice("parent-child: dependsOn is the parent", *DEPENDENCY_TYPES),
+        "messageId": _id("an earlier message, from memory-search"),
+        "relation": _choice("", *RELATIONS),
+        "content": _text("Markdown; replaces what is there", MAX_TEXT_LENGTH, 0),
+        "scope": _choice("", "resource", "thread"),
+        "section": _id("heading: replace only what stands under it"),
+        "expectedVersion": _whole("refuse if it changed since", 0, 2**53 - 1),
+        "to": _id("session to hand it over to"),
+        "force": _flag("although another session holds it; only if the user says so"),
+        "sessionId": _id("your session, where the server does not know it"),
+        "threadId": _id("your conversation, where the server does not know it"),
+    },
+    Action(
+        "create", ("title",),
+        ("description", "priority", "type", "labels", "assignee", "parent", "dependsOn", "sessionId"),
+        {"priority": DEFAULT_PRIORITY, "type": "task"}, {"action": "create", "title": "Refresh expired tokens"},
+    ),
+    Action("claim", ("id",), _WHO, {}, {"action": "claim", "id": "t-k3f9"}),
+    Action(
+        "close", ("id", "summary"), ("reason", "force", "sessionId"), {"reason": "completed", "force": False},
+        {"action": "close", "id": "t-k3f9", "reason": "completed", "summary": "auth.ts renews tokens; tests pass"},
+    ),
+    Action("release", ("id",), ("to", "force", "sessionId"), {"force": False}, {"action": "release", "id": "t-k3f9"}),
+    Action("reopen", ("id",), ("sessionId",), {}, {"action": "reopen", "id": "t-k3f9"}),
+    Action(
+        "update", ("id",), ("title", "description", "priority", "type", "labels", "assignee", "sessionId"), {},
+        {"action": "update", "id": "t-k3f9", "priority": 1},
+    ),
+    Action(
+        "dep", ("taskId", "dependsOn"), ("add", "kind", "sessionId"), {"add": True, "kind": "blocks"},
+        {"action": "dep", "taskId": "t-k3f9", "dependsOn": "t-a1b2"},
+    ),
+    Action(
+        "link", ("taskId", "messageId"), ("relation", "sessionId"), {"relation": "reference"},
+        {"action": "link", "taskId": "t-k3f9", "messageId": "01990000-0000-7000-8000-000000000000"},
+    ),
+    Action(
+        "update_context", ("content",), ("scope", "section", "expectedVersion", "threadId"), {"scope": "resource"},
+        {"action": "update_context", "content": "- Tests: Vitest", "section": "Tech Stack"},
+    ),
+    is_read_only=False,
+    aliases={
+        "id": ("taskId",), "taskId": ("id",), "dependsOn": ("dependsOnId", "blockedBy"), "kind": ("type",),
+        "labels": ("label",), "parent": ("parentId",), "content": ("text",),
+    },
+)  # fmt: skip
+
+MEMORY_SEARCH = _tool(
+    "memory-search",
+    "Search past conversations",
+    {
+        "query": _text("exact names beat general words", MAX_QUERY_LENGTH, 0),
+        "id": _id("message id of a hit"),
+        "limit": _whole("", 1, MOST_HITS),
+        "page": _PAGE,
+        "threadId": _id("only this conversation"),
+        "taskId": _id("only messages of this task"),
+        "since": _text("only from this date on, such as 2026-03-01", 40),
+        "until": _text("only before this date", 40),
+    },
+    Action(
+        "search", ("query",), ("limit", "page", "threadId", "taskId", "since", "until"), {"limit": 1, "page": 1},
+        {"action": "search", "query": "LoginSchema", "limit": 1},
+    ),
+    Action(
+        "read", ("id",), ("page",), {"page": 1}, {"action": "read", "id": "01990000-0000-7000-8000-000000000000"}
+    ),
+    aliases={"id": ("messageId",), "query": ("q", "text")},
+    default_action="search",
+)  # fmt: skip
+
+TOOLS: dict[str, Tool] = {tool.name: tool for tool in (TASK_QUERY, TASK_MUTATE, MEMORY_SEARCH)}
+"""In the order in which they are listed everywhere."""

@@ -1,0 +1,134 @@
+"""The toolbox: takes calls as models make them, and answers every one of them.
+
+Nothing is raised out of a call. A refusal is an answer, with the specification's words where
+it has some; trouble of the memory itself is one too, and says to go on without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from smara.core import log
+from smara.errors import DatabaseError, SmaraError
+from smara.memory import Memory
+from smara.tools import memory_search as searching
+from smara.tools import task_mutate as changing
+from smara.tools import task_query as asking
+from smara.tools.catalogue import TOOLS
+from smara.tools.models import Json, Outcome, ToolContext
+from smara.tools.render import render
+from smara.tools.shapes import encodable
+from smara.tools.validate import action_of, read_call, unknown_tool
+
+Perform = Callable[[Memory, Json, ToolContext], Json]
+
+_PERFORM: dict[str, dict[str, Perform]] = {
+    "task-query": {
+        "ready": asking.ready, "show": asking.show, "list": asking.list_tasks, "search": asking.search,
+    },
+    "task-mutate": {
+        "create": changing.create, "claim": changing.claim, "close": changing.close, "release": changing.release,
+        "reopen": changing.reopen, "update": changing.update, "dep": changing.dep, "link": changing.link,
+        "update_context": changing.update_context,
+    },
+    "memory-search": {"search": searching.search, "read": searching.read},
+}  # fmt: skip
+_LONGEST_TEXT = 800
+_WITHOUT_MEMORY = "Go on without memory, and tell the user."
+
+
+class Toolbox:
+    """The three tools over one memory. Safe to use from several threads."""
+
+    def __init__(self, memory: Memory, context: ToolContext | None = None) -> None:
+        self._memory = memory
+        self._context = context or ToolContext()
+
+    def call(self, name: str, arguments: object, context: ToolContext | None = None) -> Outcome:
+        """Answer one call. ``arguments`` is an object, or the text of one; ``context`` wins over the toolbox's own.
+
+        Never raises for anything a model may have written, nor for anything the store may do.
+        """
+        action = action_of(arguments)
+        try:
+            tool = TOOLS.get(str(name).replace("_", "-"))
+            if tool is None:
+                raise unknown_tool(name)
+            called, complete = read_call(tool, arguments)
+            action = called.name
+            caller = _named_in(complete).over(context or ToolContext()).over(self._context)
+            caller = replace(caller, session_id=caller.session_id or self._memory.settings.session)
+            self._seen(caller.session_id)
+            answer = _PERFORM[tool.name][action](self._memory, complete, caller)
+        except SmaraError as error:
+            return refusal(action, error)
+        except Exception as error:  # noqa: BLE001 - the edge of the tools: an agent must be able to go on
+            log.warning("tool.failed", tool=name, action=action, kind=type(error).__name__, error=error)
+            return trouble(action, error)
+        return _outcome({"action": action, "success": True, **answer})
+
+    def _seen(self, session_id: str | None) -> None:
+        """A sign of life, so that the session's claims do not expire; no reason to fail a call."""
+        if session_id is None:
+            return
+        try:
+            self._memory.tasks.seen(session_id)
+        except DatabaseError as error:
+            log.warning("session.unseen", error=error.code)
+
+
+def task_query(memory: Memory, **arguments: Any) -> Json:
+    """Look at tasks: ``task_query(memory, action="ready", limit=5)``."""
+    return Toolbox(memory).call("task-query", arguments).structured
+
+
+def task_mutate(memory: Memory, **arguments: Any) -> Json:
+    """Change tasks and working memory: ``task_mutate(memory, action="claim", id="t-k3f9")``."""
+    return Toolbox(memory).call("task-mutate", arguments).structured
+
+
+def memory_search(memory: Memory, **arguments: Any) -> Json:
+    """Search past conversations: ``memory_search(memory, action="search", query="LoginSchema")``."""
+    return Toolbox(memory).call("memory-search", arguments).structured
+
+
+def refusal(action: str, error: SmaraError) -> Outcome:
+    """The answer to a call that could not be done, from the error that says why."""
+    brief, hint = error.facts.get("brief"), error.facts.get("hint")
+    if isinstance(error, DatabaseError):
+        hint = f"{hint} {_WITHOUT_MEMORY}" if hint else _WITHOUT_MEMORY
+    return _failed(action, brief or error.message, hint, error.code, error.is_retryable)
+
+
+def trouble(action: str, error: Exception) -> Outcome:
+    """The answer when something went wrong that nobody thought of."""
+    told = f"Memory has a problem of its own ({type(error).__name__})."
+    return _failed(action, told, f"{_WITHOUT_MEMORY} What was asked may not have been done.", "bug", False)
+
+
+def _failed(action: str, error: str, hint: str | None, code: str, is_retryable: bool) -> Outcome:
+    answer: Json = {"action": action, "success": False, "error": _clipped(error), "code": code}
+    if hint:
+        answer["hint"] = _clipped(hint)
+    if is_retryable:
+        answer["retryable"] = True
+    return _outcome(answer)
+
+
+def _outcome(answer: Json) -> Outcome:
+    clean: Json = encodable(answer)
+    return Outcome(not clean["success"], clean, render(clean))
+
+
+def _named_in(arguments: Json) -> ToolContext:
+    """Who the call itself says is calling."""
+    return ToolContext(session_id=arguments.get("sessionId"), thread_id=arguments.get("threadId"))
+
+
+def _clipped(text: str) -> str:
+    """A text of bounded length; of one that repeats something huge, the beginning and the advice at its end."""
+    if len(text) <= _LONGEST_TEXT:
+        return text
+    return f"{text[: _LONGEST_TEXT // 2]} … {text[-_LONGEST_TEXT // 2 :]}"

@@ -1,0 +1,241 @@
+"""``smara mcp --http``: the same tools for many agents, and nobody else."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import socket
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+
+from smara.errors import InvalidInputError
+from smara.surfaces.mcp.http import Guard, is_loopback, parse_address
+from tests.surfaces.mcp_server import INITIALIZE, http_server
+from tests.surfaces.shell import DEADLINE_SECONDS, spawn
+
+TOKEN = "correct-horse"
+
+
+def by_client(url: str, headers: dict[str, str], ask: Any, mode: str = "auto") -> Any:
+    async def talk() -> Any:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            async with (
+                create_mcp_http_client(headers=headers) as http,
+                Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+            ):
+                return await ask(client)
+
+    return anyio.run(talk)
+
+
+def post(url: str, body: bytes = b"", **headers: str) -> tuple[int, bytes]:
+    """One request by hand."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=DEADLINE_SECONDS)
+    given = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    given |= {name.replace("_", "-"): value for name, value in headers.items()}
+    try:
+        connection.request("POST", parts.path, body or json.dumps(request("initialize", INITIALIZE)).encode(), given)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def request(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+def bearer(token: str = TOKEN) -> str:
+    return f"Bearer {token}"
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_tools_are_served_to_the_official_client(store, mode):
+    async def ask(client):
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        found = await client.call_tool("memory-search", {"query": "LoginSchema"})
+        page = await client.read_resource("smara://threads/login")
+        return names, found.structured_content["results"][0]["threadId"], page.contents[0].text
+
+    with http_server("--token", TOKEN) as (url, _, _):
+        names, thread, page = by_client(url, {"Authorization": bearer()}, ask, mode)
+    assert names == ["task-query", "task-mutate", "memory-search"]
+    assert (thread, page[:16]) == ("login", "# Login with Zod")
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_who_calls_comes_with_each_request(db, mode):
+    """Two agents share a server: each claim belongs to whoever sent the request."""
+
+    async def claim(client):
+        return (await client.call_tool("task-mutate", {"action": "claim", "id": "next"})).structured_content
+
+    async def create(client):
+        for title in ("one", "two"):
+            await client.call_tool("task-mutate", {"action": "create", "title": title})
+        return await claim(client)
+
+    with http_server("--token", TOKEN) as (url, _, _):
+        headers = {"Authorization": bearer()}
+        nobody = by_client(url, headers, create, mode)
+        first = by_client(url, {**headers, "Smara-Session": "a", "Smara-Actor": "ada"}, claim, mode)
+        second = by_client(url, {**headers, "Smara-Session": "b"}, claim, mode)
+    assert "Smara-Session" in nobody["hint"]
+    assert [each["task"]["sessionId"] for each in (first, second)] == ["a", "b"]
+    assert [each["task"]["title"] for each in (first, second)] == ["one", "two"]
+    assert first["task"]["assignee"] == "ada"
+
+
+def test_thread_of_a_request_is_where_messages_are_tied_to_the_task(db):
+    import smara
+
+    async def claim(client):
+        await client.call_tool("task-mutate", {"action": "create", "title": "one"})
+        await client.call_tool("task-mutate", {"action": "claim", "id": "next"})
+
+    with http_server("--token", TOKEN) as (url, _, _):
+        by_client(url, {"Authorization": bearer(), "Smara-Session": "a", "Smara-Thread": "talk"}, claim)
+    with smara.open(db) as memory:
+        active = memory.links.active("talk")
+        assert active is not None
+        assert active.title == "one"
+
+
+def test_token_is_made_up_and_told_once_when_none_is_given(db):
+    with http_server() as (url, token, _):
+        assert len(token) >= 32
+        assert post(url, Authorization=bearer(token))[0] == 200
+        assert post(url, Authorization=bearer(token + "x"))[0] == 401
+
+
+def test_token_comes_from_the_environment(db):
+    with http_server(env={"SMARA_MCP_TOKEN": TOKEN}) as (url, _, _):
+        assert post(url, Authorization=bearer())[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({"Authorization": "Bearer"}, 401),
+        ({"Authorization": f"Basic {TOKEN}"}, 401),
+        ({"Authorization": bearer(), "Host": "evil.example"}, 403),
+        ({"Authorization": bearer(), "Host": "evil.example:80"}, 403),
+        ({"Authorization": bearer(), "Host": "localhost.evil.example"}, 403),
+        ({"Authorization": bearer(), "Host": "127.0.0.1.evil.example"}, 403),
+        ({"Authorization": bearer(), "Origin": "https://evil.example"}, 403),
+        ({"Authorization": bearer(), "Origin": "null"}, 403),
+        ({"Authorization": bearer(), "Origin": "http://localhost.evil.example"}, 403),
+        ({"Authorization": bearer(), "Origin": "http://localhost:5173"}, 200),
+        ({"Authorization": bearer(), "Host": "localhost:1"}, 200),
+        ({"Authorization": bearer(), "Host": "[::1]:1"}, 200),
+        ({"authorization": f"bearer {TOKEN}"}, 200),
+    ],
+)
+def test_request_is_let_in_by_host_origin_and_token_alone(headers, status):
+    """The guard itself; that it stands before the server is shown below."""
+    assert guarded(headers) == status
+
+
+def guarded(headers: dict[str, str], host: str = "127.0.0.1") -> int:
+    sent: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200})
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    given = {"Host": "127.0.0.1:80", **headers}
+    scope = {
+        "type": "http",
+        "headers": [(name.lower().encode(), value.encode()) for name, value in given.items()],
+    }
+    anyio.run(Guard(app, host, TOKEN), scope, None, send)
+    return int(sent[0]["status"])
+
+
+def test_two_hosts_or_two_tokens_are_refused():
+    assert guarded({"Host": "evil.example", "host": "127.0.0.1", "Authorization": bearer()}) == 403
+    assert guarded({"Authorization": bearer(), "authorization": "Bearer other"}) == 401
+
+
+def test_server_that_listens_everywhere_is_known_by_any_name_but_to_no_foreign_page():
+    everywhere = {"Authorization": bearer(), "Host": "box.example"}
+    assert guarded(everywhere, "0.0.0.0") == 200
+    assert guarded({**everywhere, "Origin": "https://evil.example"}, "0.0.0.0") == 403
+    assert guarded({"Host": "box.example"}, "0.0.0.0") == 401
+
+
+def test_guard_stands_before_the_server(db):
+    with http_server("--token", TOKEN) as (url, _, _):
+        assert post(url)[0] == 401
+        assert post(url, Authorization=bearer(), Host="evil.example")[0] == 403
+        assert post(url, Authorization=bearer(), Origin="https://evil.example")[0] == 403
+        assert post(url.replace("/mcp", "/elsewhere"), Authorization=bearer())[0] == 404
+        status, body = post(url, Authorization=bearer())
+        assert (status, json.loads(body)["result"]["serverInfo"]["name"]) == (200, "smara")
+
+
+def test_body_that_is_too_large_is_refused(db):
+    with http_server("--token", TOKEN) as (url, _, _):
+        assert post(url, b'"' + b"x" * 5_000_000 + b'"', Authorization=bearer())[0] == 413
+        assert post(url, Authorization=bearer())[0] == 200
+
+
+def test_address_that_others_can_reach_wants_a_token(db):
+    said = spawn("mcp", "--http", "0.0.0.0:0")
+    assert said.code == 5
+    assert "--token" in said.err
+    assert said.out == ""
+
+
+def test_taken_port_is_told(db):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        said = spawn("mcp", "--http", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert said.code == 5
+    assert "Choose another" in said.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_ends_the_server(db, number):
+    with http_server("--token", TOKEN) as (url, _, process):
+        assert post(url, Authorization=bearer())[0] == 200
+        process.send_signal(number)
+        assert process.wait(DEADLINE_SECONDS) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:80", ("127.0.0.1", 80)), ("[::1]:80", ("::1", 80)), (":80", ("127.0.0.1", 80)),
+        ("80", ("127.0.0.1", 80)), ("box:0", ("box", 0)),
+    ],
+)  # fmt: skip
+def test_address_is_read_as_people_write_it(text, address):
+    assert parse_address(text) == address
+
+
+@pytest.mark.parametrize("text", ["", "box", "box:", "box:http", "box:70000", "box:-1"])
+def test_address_that_is_none_is_refused(text):
+    with pytest.raises(InvalidInputError, match="HOST:PORT"):
+        parse_address(text)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_ours"),
+    [("localhost", True), ("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("0.0.0.0", False), ("box", False)],
+)
+def test_loopback_is_known_by_its_names(host, is_ours):
+    assert is_loopback(host) is is_ours
