@@ -199,6 +199,13 @@ def test_hand_over_to_a_person_makes_them_the_holder(tasks, clock):
     assert tasks.claim(added.id, actor="ann").holder == "ann"
 
 
+def test_hand_over_to_a_session_of_a_named_person_keeps_both(tasks):
+    added = tasks.add("x")
+    tasks.claim(added.id, session_id="s1")
+    given = tasks.hand_over(added.id, to_session="s2", to_assignee="ann", session_id="s1")
+    assert (given.session_id, given.assignee, given.holder) == ("s2", "ann", "s2")
+
+
 def test_hand_over_by_another_is_refused_unless_forced(tasks):
     added = tasks.add("x")
     tasks.claim(added.id, session_id="s1")

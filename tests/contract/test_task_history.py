@@ -83,7 +83,7 @@ def test_every_change_can_be_taken_back(tasks, clock, change):
     act(tasks, task_id)
     assert facts(tasks, task_id) != before
     clock.advance(7)
-    undone = tasks.undo(task_id, **S1)
+    undone = tasks.undo(task_id, force=True, **S1)
     assert undone == tasks.get(task_id)
     assert facts(tasks, task_id) == before
     assert kinds(tasks.history(task_id)) == [*events, kind, "undone"]
@@ -97,6 +97,17 @@ def facts(tasks, task_id):
         kept.holder, kept.close_reason, kept.summary, frozenset(kept.labels), dict(kept.metadata), kept.closed_at,
         frozenset((each.depends_on_id, each.type) for each in kept.dependencies),
     )  # fmt: skip
+
+
+def test_dependencies_of_several_types_taken_away_together_are_one_change(tasks):
+    task_id = dependent(tasks)
+    hinge = hinge_of(tasks, task_id)
+    tasks.depend(task_id, hinge, type="related")
+    before = facts(tasks, task_id)
+    tasks.undepend(task_id, hinge)
+    assert kinds(tasks.history(task_id)) == ["created", *["dependency_added"] * 2, "dependency_removed"]
+    tasks.undo(task_id)
+    assert facts(tasks, task_id) == before
 
 
 def test_an_event_shows_only_what_changed_before_and_after(tasks):

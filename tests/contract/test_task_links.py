@@ -118,6 +118,16 @@ def test_no_message_belongs_to_a_task_that_another_session_took(memory, say, wor
     assert task_of(memory, say("after")) is None
 
 
+def test_what_a_thread_says_of_itself_and_what_its_messages_are_given_is_one_rule(memory, say, working, clock):
+    """The writer is compared with the holder: an agent that resumes a thread under a new session goes on in it."""
+    clock.advance(5 * HOUR)
+    memory.tasks.claim(working.id, session_id="s2")
+    for session_id, expected in (("s2", working.id), ("s1", None), (None, None)):
+        active = memory.links.active("t", session_id=session_id)
+        assert (active.id if active else None) == expected
+        assert task_of(memory, say("after", session_id=session_id)) == expected
+
+
 def test_no_message_belongs_to_a_task_that_was_handed_over(memory, say, working):
     memory.tasks.hand_over(working.id, to_session="s2", session_id="s1")
     assert task_of(memory, say("after", session_id="s1")) is None

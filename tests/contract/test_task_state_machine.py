@@ -147,6 +147,8 @@ class Comparison(RuleBasedStateMachine):
         task_id, number = self.at(number)
         edges = sorted(self.kept(number).now.edges)
         other = edges[which % len(edges)][0] if edges else which % len(self.ids)
+        kinds = [how for what, how in edges if what == other]
+        kind = kinds[0] if kind is None and len(kinds) > 1 else kind
         self.both(
             lambda: self.tasks.undepend(task_id, self.ids[other], type=kind),
             lambda: self.model.undepend(number, other, kind),
