@@ -53,16 +53,18 @@ class Links:
         self._threads.put(NewThread(thread_id))
         self._threads.update(thread_id, metadata={ACTIVE_TASK: task.id, ACTIVE_SESSION: task.session_id})
 
-    def active(self, thread_id: str) -> Task | None:
-        """The task that new messages of a thread belong to."""
+    def active(self, thread_id: str, *, session_id: str | None = None) -> Task | None:
+        """The task that new messages of a thread belong to, when ``session_id`` writes them.
+
+        Without one it is the session that claimed the task in this thread.
+        """
         thread = self._threads.find(thread_id)
         marked = thread.metadata.get(ACTIVE_TASK) if thread is not None else None
         if thread is None or not isinstance(marked, str):
             return None
         task = self._tasks.find(marked)
-        is_held = (
-            task is not None and task.status == "in_progress" and task.session_id == thread.metadata.get(ACTIVE_SESSION)
-        )
+        writer = session_id if session_id is not None else thread.metadata.get(ACTIVE_SESSION)
+        is_held = task is not None and task.status == "in_progress" and task.session_id == writer
         return task if is_held else None
 
     def add(

@@ -77,7 +77,7 @@ class Bulk:
         name = str(new.short_id or new.id or new.title)
         try:
             fields = _checked(new, turn.now_ms)
-            short_id = None if new.short_id is None else require_id(new.short_id, "short_id")
+            short_id = None if new.short_id is None else prepare.clean_name(new.short_id, "short_id")
             task_id = None if new.id is None else require_id(new.id, "id")
             wanted = [
                 (require_id(other, "depends_on"), prepare.clean_dependency_type(type_))
@@ -149,7 +149,7 @@ class Bulk:
                 names = {(key_of(name), dependency.type) for name in (dependency.depends_on, dependency.depends_on_id)}
                 if not names & kept.get(no, set()):
                     target = require(turn.session, turn.store, dependency.depends_on_id)
-                    verbs.remove_dependency(turn, Stored(no, task), target, dependency.type, is_touched=False)
+                    verbs.remove_dependencies(turn, Stored(no, task), target, (dependency.type,), is_touched=False)
 
     def _depend(self, turn: Turn, wanted: Sequence[tuple[int, str, str, str]]) -> None:
         edges: list[tuple[Edge, str, str]] = []

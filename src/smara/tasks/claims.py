@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from smara.errors import ConflictError, InvalidInputError, TaskBlockedError, TaskClaimedError
+from smara.errors import ConflictError, TaskBlockedError, TaskClaimedError
 from smara.tasks.models import Task
-from smara.tasks.prepare import clean_name
+from smara.tasks.prepare import clean_name, invalid
 from smara.tasks.store import WAITS, Stored
 from smara.tasks.turn import Turn
 
@@ -28,7 +28,8 @@ def claim(turn: Turn, stored: Stored) -> None:
             f"Task {stored.task.short_id} is closed. Reopen it first if there is more to do.",
             task_id=stored.task.short_id, brief="Task is closed", hint="Reopen it first if there is more to do.",
         )  # fmt: skip
-    refuse_blocked(turn, stored)
+    if stored.task.status == "open":
+        refuse_blocked(turn, stored)
     turn.change(stored, "claimed", _held(turn, turn.session_id, turn.actor))
 
 
@@ -56,15 +57,20 @@ def release(turn: Turn, stored: Stored, is_forced: bool) -> None:
 def hand_over(turn: Turn, stored: Stored, to_session: str | None, to_assignee: str | None, is_forced: bool) -> None:
     """Make somebody else the holder."""
     if to_session is None and to_assignee is None:
-        raise InvalidInputError("Say to whom: to_session, to_assignee, or both.")
+        raise invalid("A hand-over needs somebody to hand over to", "Say to_session, to_assignee, or both.", "to")
     if stored.task.status == "closed":
-        raise ConflictError(f"Task {stored.task.short_id} is closed, and cannot be handed over. Reopen it first.")
+        raise ConflictError(
+            f"Task {stored.task.short_id} is closed, and cannot be handed over. Reopen it first.",
+            task_id=stored.task.short_id, brief="Task is closed", hint="Reopen it first.",
+        )  # fmt: skip
     if not is_forced:
         refuse_others(turn, stored.task)
     if stored.task.status == "open":
         refuse_blocked(turn, stored)
     session = None if to_session is None else clean_name(to_session, "to_session")
     person = session if to_assignee is None else clean_name(to_assignee, "to_assignee")
+    if to_assignee is None and session is not None and session == stored.task.session_id:
+        person = stored.task.assignee  # it stays where it is
     if (stored.task.status, stored.task.session_id, stored.task.assignee) == ("in_progress", session, person):
         return
     if session is not None:
@@ -92,9 +98,9 @@ def is_holder(turn: Turn, task: Task) -> bool:
 
 def refuse_others(turn: Turn, task: Task) -> None:
     """``TaskClaimedError`` when somebody else holds the task."""
-    if task.status != "in_progress" or is_holder(turn, task):
+    holder = task.holder
+    if holder is None or is_holder(turn, task):
         return
-    holder = task.holder or "somebody"
     who = f"session {holder}" if task.session_id else holder
     seen_at = turn.store.seen_at(turn.session, task.session_id) if task.session_id else None
     hint = "Take another task that is ready, or have it released or handed over."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,31 +19,31 @@ MAX_LABELS = 100
 MAX_LABEL_LENGTH = 200
 
 
+def invalid(brief: str, hint: str, field: str) -> InvalidInputError:
+    """A refusal that says what is wrong, and what is allowed instead."""
+    return InvalidInputError(f"{brief}. {hint}", field=field, brief=brief, hint=hint)
+
+
 def clean_title(title: object) -> str:
     """A title: one line that is not blank."""
     if not isinstance(title, str):
-        raise InvalidInputError(f"title must be a text, not {type(title).__name__}.", field="title")
+        raise invalid(f"title must be a text, not {type(title).__name__}", "Give one line of text.", "title")
     line = " ".join(title.split())
     if not line:
-        raise InvalidInputError("A task needs a title. Say in one line what is to be done.", field="title")
+        raise invalid("A task needs a title", "Say in one line what is to be done.", "title")
     if len(line) > MAX_TITLE_LENGTH:
-        raise InvalidInputError(
-            f"The title has {len(line)} characters; at most {MAX_TITLE_LENGTH} are allowed. "
-            "Shorten it, and put the rest into the description.",
-            field="title",
-        )
+        brief = f"The title has {len(line)} characters; at most {MAX_TITLE_LENGTH} are allowed"
+        raise invalid(brief, "Shorten it, and put the rest into the description.", "title")
     return redact(line).text[:MAX_TITLE_LENGTH]
 
 
 def clean_text(text: object, what: str, longest: int) -> str:
     """A text of any number of lines."""
     if not isinstance(text, str):
-        raise InvalidInputError(f"{what} must be a text, not {type(text).__name__}.", field=what)
+        raise invalid(f"{what} must be a text, not {type(text).__name__}", "Give a text.", what)
     if len(text) > longest:
-        raise InvalidInputError(
-            f"The {what} has {len(text):,} characters; at most {longest:,} are stored. Shorten it, or link messages.",
-            field=what,
-        )
+        brief = f"The {what} has {len(text):,} characters; at most {longest:,} are stored"
+        raise invalid(brief, "Shorten it, or link messages.", what)
     return redact(text).text
 
 
@@ -50,26 +51,23 @@ def clean_summary(summary: object) -> str:
     """What a closed task leaves behind; it must say something."""
     text = clean_text(summary, "summary", MAX_SUMMARY_LENGTH).strip()
     if not text:
-        raise InvalidInputError(
-            "Closing a task needs a summary: what was done, where, and what was learned, in a sentence or two.",
-            field="summary", brief="Closing a task needs a summary",
-            hint="Say what was done, where, and what was learned, in a sentence or two.",
-        )  # fmt: skip
+        hint = "Say what was done, where, and what was learned, in a sentence or two."
+        raise invalid("Closing a task needs a summary", hint, "summary")
     return text
 
 
 def clean_priority(priority: object) -> int:
     if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= 4:
-        raise InvalidInputError(
-            f"priority must be a whole number from 0 (most urgent) to 4; got {priority!r}.", field="priority"
-        )
+        brief = f"priority must be a whole number from 0 to 4; got {priority!r}"
+        raise invalid(brief, "0 is the most urgent, 2 the usual.", "priority")
     return priority
 
 
 def one_of(value: object, allowed: tuple[str, ...], what: str) -> str:
     """A value out of a few."""
     if not isinstance(value, str) or value not in allowed:
-        raise InvalidInputError(f"{what} must be one of {', '.join(allowed)}; got {value!r}.", field=what)
+        names = ", ".join(allowed)
+        raise invalid(f"{what} must be one of {names}; got {value!r}", f"Use one of {names}.", what)
     return value
 
 
@@ -97,28 +95,30 @@ def clean_dependency_types(value: object) -> tuple[str, ...]:
 def clean_name(value: object, what: str) -> str:
     """The name of a person, a session or an actor."""
     if not isinstance(value, str):
-        raise InvalidInputError(f"{what} must be a text, not {type(value).__name__}.", field=what)
-    return redact(require_id(value, what)).text
+        raise invalid(f"{what} must be a text, not {type(value).__name__}", "Give a name or an id.", what)
+    shown = redact(require_id(value, what)).text
+    if shown == value:
+        return value
+    # Two names that both look like secrets must not become one holder.
+    return f"{shown}#{hashlib.sha256(value.encode()).hexdigest()[:8]}"
 
 
 def clean_labels(labels: object) -> tuple[str, ...]:
     """Labels, each once, in order of the alphabet."""
     if isinstance(labels, str) or not isinstance(labels, Iterable):
-        raise InvalidInputError(f"labels must be a list of texts, not {type(labels).__name__}.", field="labels")
+        raise invalid(f"labels must be a list of texts, not {type(labels).__name__}", "Give a list.", "labels")
     found = {_clean_label(label) for label in labels}
     if len(found) > MAX_LABELS:
-        raise InvalidInputError(f"{len(found)} labels are too many; at most {MAX_LABELS} are allowed.", field="labels")
+        raise invalid(f"{len(found)} labels are too many", f"At most {MAX_LABELS} are allowed.", "labels")
     return tuple(sorted(found))
 
 
 def _clean_label(label: Any) -> str:
     if not isinstance(label, str) or not label.strip():
-        raise InvalidInputError(f"a label must be a text that is not blank; got {label!r}.", field="labels")
+        raise invalid(f"a label must be a text that is not blank; got {label!r}", "Give a word or two.", "labels")
     line = " ".join(label.split())
     if len(line) > MAX_LABEL_LENGTH:
-        raise InvalidInputError(
-            f"a label has {len(line)} characters; at most {MAX_LABEL_LENGTH} are allowed.", field="labels"
-        )
+        raise invalid(f"a label has {len(line)} characters", f"At most {MAX_LABEL_LENGTH} are allowed.", "labels")
     return redact(line).text
 
 

@@ -212,7 +212,7 @@ def filters_for(
     if type is not None:
         found.append(("t.type = ?", prepare.clean_type(type)))
     if assignee is not None:
-        found.append(("t.assignee = ?", assignee))
+        found.append(("t.assignee = ?", to_storable(assignee)))
     if priority is not None:
         found.append(("t.priority = ?", prepare.clean_priority(priority)))
     if label is not None:

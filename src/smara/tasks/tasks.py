@@ -41,6 +41,8 @@ from smara.tasks.undo import undo
 _DAY_MS = 86_400_000
 _COMPACTED_AT_ONCE = 200
 _SIGN_OF_LIFE_MS = 30_000
+_FADING = " AND t.status = 'closed' AND t.compaction_level < ? AND t.closed_at < ? AND length(t.description) >= ?"
+_UNTOUCHED = " AND (t.compaction_level > 0 OR t.compacted_at IS NULL)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +264,7 @@ class Tasks:
         kinds = prepare.clean_dependency_types(type)
         with self._changing(task_id, actor, session_id) as (turn, stored):
             target = require(turn.session, self._store, depends_on)
-            for kind in kinds:
-                verbs.remove_dependency(turn, stored, target, kind)
+            verbs.remove_dependencies(turn, stored, target, kinds)
         return self._after(stored)
 
     # history
@@ -274,10 +275,15 @@ class Tasks:
         with self._store.database.read() as session:
             return self._reader.history(session, require(session, self._store, task_id), limit)
 
-    def undo(self, task_id: str, *, actor: str | None = None, session_id: str | None = None) -> Task:
-        """Take back the newest change that was not taken back yet; call it again to go further back."""
+    def undo(
+        self, task_id: str, *, force: bool = False, actor: str | None = None, session_id: str | None = None
+    ) -> Task:
+        """Take back the newest change that was not taken back yet; call it again to go further back.
+
+        ``TaskClaimedError`` when somebody else is at the task, unless ``force``.
+        """
         with self._changing(task_id, actor, session_id, is_expiring=False) as (turn, stored):
-            undo(turn, stored)
+            undo(turn, stored, force)
         return self._after(stored)
 
     # asking
@@ -406,27 +412,31 @@ class Tasks:
 
     # decay
 
-    def compact(self, *, now: int | None = None) -> int:
-        """Shorten what is shown of tasks closed long ago; how many. Their text is kept, and found."""
+    def compact(self, *, now: int | None = None, is_asked: bool = True) -> int:
+        """Shorten what is shown of tasks closed long ago; how many. Their text is kept, and found.
+
+        Closing a task does this by itself, and then leaves alone what somebody has restored.
+        """
         done = 0
         with self._turns.begin(None, None) as turn:
             at = turn.now_ms if now is None else now
             for level, days in ((2, self._rules.archive_after_days), (1, self._rules.compact_after_days)):
-                done += self._compact_level(turn, level, at - days * _DAY_MS)
+                done += self._compact_level(turn, level, at - days * _DAY_MS, is_asked)
         return done
 
     def restore(self, task_id: str, *, actor: str | None = None, session_id: str | None = None) -> Task:
         """Show the whole text of a compacted task again."""
         with self._changing(task_id, actor, session_id) as (turn, stored):
             if stored.task.is_compacted:
-                turn.change(stored, "updated", verbs.restored(stored.task), is_touched=False)
+                # The time stays: what somebody wanted whole is not shortened again by itself.
+                fields = {**verbs.restored(stored.task), "compacted_at": turn.now_ms}
+                turn.change(stored, "updated", fields, is_touched=False)
         return self._after(stored)
 
-    def _compact_level(self, turn: Turn, level: int, closed_before: int) -> int:
+    def _compact_level(self, turn: Turn, level: int, closed_before: int, is_asked: bool) -> int:
         found = self._store.select(
             turn.session,
-            " AND t.status = 'closed' AND t.compaction_level < ? AND t.closed_at < ?"
-            " AND length(t.description) >= ? ORDER BY t.closed_at LIMIT ?",
+            f"{_FADING}{'' if is_asked else _UNTOUCHED} ORDER BY t.closed_at LIMIT ?",
             (level, closed_before, WORTH_CHARACTERS[level], _COMPACTED_AT_ONCE),
         )
         for stored in found:
@@ -484,13 +494,12 @@ class Tasks:
                 is_due = any(
                     self._store.numbers(
                         session,
-                        " AND t.status = 'closed' AND t.compaction_level < ? AND t.closed_at < ?"
-                        " AND length(t.description) >= ? LIMIT 1",
+                        f"{_FADING}{_UNTOUCHED} LIMIT 1",
                         (level, now - days * _DAY_MS, WORTH_CHARACTERS[level]),
                     )
                     for level, days in ((1, self._rules.compact_after_days), (2, self._rules.archive_after_days))
                 )
             if is_due:
-                self.compact()
+                self.compact(is_asked=False)
         except SmaraError as error:
             log.warning("task.decay_failed", error=error.code)

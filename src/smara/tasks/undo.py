@@ -7,16 +7,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from smara.errors import ConflictError
+from smara.tasks.claims import refuse_others
 from smara.tasks.lookup import find_no
 from smara.tasks.store import Stored
 from smara.tasks.turn import Turn
-from smara.tasks.verbs import add_dependency, remove_dependency
+from smara.tasks.verbs import add_dependencies, remove_dependencies
 
 _LASTING = ("created", "imported")
 
 
-def undo(turn: Turn, stored: Stored) -> None:
-    """Take back the newest change that was not taken back yet."""
+def undo(turn: Turn, stored: Stored, is_forced: bool) -> None:
+    """Take back the newest change that was not taken back yet; on what another holds, only by force."""
+    if not is_forced:
+        refuse_others(turn, stored.task)
     row = turn.store.newest_change(turn.session, stored.no)
     if row is None or row[1] in _LASTING:
         hint = "Close it as wontfix if it should not be there."
@@ -43,8 +46,8 @@ def _undo_dependency(turn: Turn, stored: Stored, before: Mapping[str, Any], afte
     other = find_no(turn.session, turn.store, change["depends_on"])
     if other is not None:
         target = Stored(other, turn.store.by_number(turn.session, other))
-        act = remove_dependency if was_added else add_dependency
-        act(turn, stored, target, change["type"], "undone")
+        act = remove_dependencies if was_added else add_dependencies
+        act(turn, stored, target, change["types"], "undone")
 
 
 def _undo_link(turn: Turn, stored: Stored, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:

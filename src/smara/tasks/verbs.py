@@ -77,6 +77,12 @@ def restored(task: Task) -> dict[str, Any]:
 def update(turn: Turn, stored: Stored, fields: Mapping[str, Any]) -> None:
     """Change named fields; what is the same already is left alone."""
     changed = {name: value for name, value in fields.items() if _differs(getattr(stored.task, name), value)}
+    if "assignee" in changed and stored.task.holder is not None:
+        hint = "Hand it over instead (release with `to`), or release it first."
+        raise ConflictError(
+            f"Task {stored.task.short_id} is being worked on by {stored.task.holder}. {hint}",
+            task_id=stored.task.short_id, brief=f"Task is held by {stored.task.holder}", hint=hint,
+        )  # fmt: skip
     if "description" in changed and stored.task.is_compacted:
         # What was written before would otherwise come back over the new text with a restore.
         changed = {**restored(stored.task), **changed}
@@ -97,34 +103,44 @@ def add_dependency(
     is_touched: bool = True,
 ) -> bool:
     """Make one task need another; whether it is new."""
-    refuse_circle(turn, stored.no, target.no, type_)
-    affected = {"blocks": [stored.no], "parent-child": [target.no]}.get(type_, [])
-    with turn.counted(affected):
-        is_new = turn.store.add_dependency(turn.session, (stored.no, target.no, type_, turn.now_ms, turn.actor))
-    if is_new and is_touched:
+    return bool(add_dependencies(turn, stored, target, (type_,), kind, is_touched))
+
+
+def add_dependencies(
+    turn: Turn, stored: Stored, target: Stored, types: Sequence[str], kind: EventKind, is_touched: bool = True
+) -> bool:
+    """Make one task need another, by some types, in one change; whether anything is new."""
+    for type_ in types:
+        refuse_circle(turn, stored.no, target.no, type_)
+    with turn.counted([stored.no, target.no]):
+        fresh = [
+            type_
+            for type_ in types
+            if turn.store.add_dependency(turn.session, (stored.no, target.no, type_, turn.now_ms, turn.actor))
+        ]
+    if fresh and is_touched:
         turn.write(stored.no, {"updated_at": turn.now_ms})
-    if is_new:
-        turn.event(stored.no, kind, {}, named(target, type_))
-    return is_new
+    if fresh:
+        turn.event(stored.no, kind, {}, named(target, *fresh))
+    return bool(fresh)
 
 
-def remove_dependency(
+def remove_dependencies(
     turn: Turn,
     stored: Stored,
     target: Stored,
-    type_: str,
+    types: Sequence[str],
     kind: EventKind = "dependency_removed",
     is_touched: bool = True,
 ) -> bool:
-    """Let one task no longer need another; whether it did."""
-    affected = {"blocks": [stored.no], "parent-child": [target.no]}.get(type_, [])
-    with turn.counted(affected):
-        was_there = turn.store.remove_dependency(turn.session, stored.no, target.no, type_)
-    if was_there and is_touched:
+    """Let one task no longer need another, by some types, in one change; whether it did."""
+    with turn.counted([stored.no, target.no]):
+        gone = [type_ for type_ in types if turn.store.remove_dependency(turn.session, stored.no, target.no, type_)]
+    if gone and is_touched:
         turn.write(stored.no, {"updated_at": turn.now_ms})
-    if was_there:
-        turn.event(stored.no, kind, named(target, type_), {})
-    return was_there
+    if gone:
+        turn.event(stored.no, kind, named(target, *gone), {})
+    return bool(gone)
 
 
 def refuse_circle(turn: Turn, no: int, depends_on_no: int, type_: str) -> None:
@@ -144,6 +160,6 @@ def refuse_circle(turn: Turn, no: int, depends_on_no: int, type_: str) -> None:
     )  # fmt: skip
 
 
-def named(target: Stored, type_: str) -> dict[str, str]:
+def named(target: Stored, *types: str) -> dict[str, Any]:
     """A dependency as events tell it."""
-    return {"depends_on": target.task.id, "short_id": target.task.short_id, "type": type_}
+    return {"depends_on": target.task.id, "short_id": target.task.short_id, "types": list(types)}

@@ -139,12 +139,13 @@ def _pair(given: str) -> tuple[str, Any]:
 
 @click.command("undo")
 @task_argument
+@click.option("--force", is_flag=True, help="Although somebody else is at the task.")
 @common
 @acting
-def undo(call: Call, who: dict[str, Any], task_id: str) -> None:
+def undo(call: Call, who: dict[str, Any], task_id: str, force: bool) -> None:
     """Take back the newest change of a task; again to go further back."""
     with call.memory() as memory:
-        task = memory.tasks.undo(task_id, **who)
+        task = memory.tasks.undo(task_id, force=force, **who)
         newest = memory.tasks.history(task.id, limit=1)
         change = f" ({told(newest[0])})" if newest and told(newest[0]) else ""
         _tell(call, memory, task, f"Undone on {task.short_id}{change}.")
