@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from smara.testing import FakeClock
-from tests import postgres
+from tests import models_server, postgres
 
 _ended_with_the_run: list[postgres.TestRun] = []
 
@@ -39,6 +39,16 @@ def _no_settings_from_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path_fact
 def clock() -> FakeClock:
     """A clock that moves only when told to."""
     return FakeClock()
+
+
+@pytest.fixture
+def vendor_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys for the vendors' packages, no proxy on the way, and everything loaded that a call needs."""
+    for name in [name for name in os.environ if name.lower().endswith(("_proxy", "_base_url"))]:
+        monkeypatch.delenv(name)
+    for name, value in models_server.KEYS.items():
+        monkeypatch.setenv(name, value)
+    models_server.warm_up()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -60,6 +60,40 @@ class Settings:
     """A longer working memory is refused: five times what a model is shown of it, about 5,000 tokens."""
     working_template: str = "coding"
     """The empty page a working memory begins with: ``coding``, ``person``, or Markdown text."""
+    observe_enabled: bool = True
+    """Whether conversations are observed, and observations shown."""
+    observe_read_only: bool = False
+    """Show what was observed, and write nothing."""
+    observe_scope: Literal["thread", "resource"] = "thread"
+    """Whose observations they are: each thread's own, or one pool for all threads of a resource."""
+    observe_after_tokens: int = 30_000
+    """How many tokens of messages come together before they are replaced by observations."""
+    reflect_after_tokens: int = 40_000
+    """How many tokens of observations come together before the older ones are condensed."""
+    reflections_limit_tokens: int = 80_000
+    """Reflections over this are condensed harder."""
+    buffer_fraction: float = 0.2
+    """Every so large a part of the threshold, a chunk is observed in the background."""
+    activate_fraction: float = 0.8
+    """From so large a part of the threshold, what was observed is shown."""
+    retain_fraction: float = 0.2
+    """So large a part of the threshold stays as raw messages."""
+    block_fraction: float = 1.2
+    """Past so many times the threshold a turn waits for an observation, up to the deadline."""
+    block_deadline_seconds: float = 10.0
+    """How long a turn waits at most."""
+    last_messages: int = 10
+    """How many messages are shown where observing is off."""
+    observe_timezone: str | None = None
+    """The time zone in which observations are dated; the machine's when nobody says."""
+    observe_flavor: Literal["coding", "general"] = "coding"
+    """What an observer looks for: work on code, or people and plans."""
+    observe_instructions: str | None = None
+    """What an observer is to look at besides."""
+    suggest_response: bool = False
+    """Whether a next answer is noted and shown; it fights an agent's own plan, so coding agents do without."""
+    observe_stale_minutes: int = 120
+    """A thread silent for so long is observed to its end by a worker."""
     recency_half_life_days: float = 30.0
     """After this many days a message has lost half of its small bonus for being new."""
     search_deadline_seconds: float = 2.0
@@ -68,9 +102,32 @@ class Settings:
     """A longer message is refused with a clear error; nothing is cut silently."""
     mcp_token: str | None = None
     """What clients of the MCP server over HTTP must send; made up at each start when nobody says."""
+    model: str | None = None
+    """The model that thinks, such as ``anthropic:claude-haiku-4-5``, or tiers by size; ``None`` works offline."""
+    model_api_key: str | None = field(default=None, repr=False)
+    """Key of an OpenAI-compatible server; the vendors' own keys stand in their own variables."""
+    model_deadline_seconds: float = 60.0
+    """How long a call of a model may take when the caller does not say, retries included."""
+    model_tokens_per_hour: int = 1_000_000
+    """The most tokens, read and written, that models may use in any 60 minutes; 0 is none."""
+    model_tokens_per_day: int = 5_000_000
+    """The most in any 24 hours."""
+    model_dollars_per_hour: float = 2.0
+    """The most that models may cost in any 60 minutes; 0 allows only models that cost nothing."""
+    model_dollars_per_day: float = 5.0
+    """The most in any 24 hours."""
+    model_prices: str | None = None
+    """Dollars per million tokens read and written where we know better: ``ollama:qwen3=0/0; openai:x=0.5/2``."""
+    models_enabled: bool = True
+    """``false`` stops every call of a model, whatever else is set."""
 
 
-_CHOICES: dict[str, tuple[str, ...]] = {"durability": ("full", "normal")}
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "observe_scope": ("thread", "resource"),
+    "observe_flavor": ("coding", "general"),
+    "durability": ("full", "normal"),
+}
+_TRUTHS = ("1", "true", "yes", "on", "0", "false", "no", "off")
 _ENVIRONMENT_PREFIX = "SMARA_"
 
 
@@ -99,6 +156,18 @@ def default_actor() -> str:
         return getpass.getuser() or "user"
     except (OSError, KeyError, ImportError):  # no such user in this container
         return "user"
+
+
+def local_timezone() -> str:
+    """The name of the machine's time zone, such as ``Europe/Paris``; UTC when it has none."""
+    name = os.environ.get("TZ", "").lstrip(":")
+    if name and "/" in name and not name.startswith("/"):
+        return name
+    try:
+        target = os.path.realpath("/etc/localtime")
+    except OSError:
+        return "UTC"
+    return target.partition("zoneinfo/")[2] or "UTC"
 
 
 def config_path(environment: Mapping[str, str]) -> Path:
@@ -158,10 +227,18 @@ def _from_file(environment: Mapping[str, str]) -> dict[str, Any]:
 
 def _read(name: str, text: str, source: str) -> Any:
     kind = _kind(name)
+    if kind is bool:
+        return _check(name, _truth(text), source)
     try:
         return _check(name, kind(text), source)
     except ValueError:
         raise ConfigError(f"{source}={text!r} is not a number. Give {name} as a number.") from None
+
+
+def _truth(text: str) -> bool | str:
+    """What a word of the environment means; the word itself when it means neither, for the check to refuse."""
+    word = text.strip().lower()
+    return word in ("1", "true", "yes", "on") if word in _TRUTHS else text
 
 
 def _kind(name: str) -> type[Any]:
@@ -175,7 +252,9 @@ def _check(name: str, value: Any, source: str) -> Any:
         value = float(value)
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
-    if not isinstance(value, kind) or isinstance(value, bool):
+    if kind is bool and not isinstance(value, bool):
+        raise ConfigError(f"{source}: {name} must be true or false, not {value!r}.")
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise ConfigError(f"{source}: {name} must be {kind.__name__}, not {type(value).__name__}.")
     if name in _CHOICES and value not in _CHOICES[name]:
         raise ConfigError(f"{source}: {name} must be one of {', '.join(_CHOICES[name])}, not {value!r}.")

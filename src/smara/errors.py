@@ -11,15 +11,21 @@ SmaraError
 ├── ConfigError             the setting or the installation is wrong
 │   ├── MissingSettingError
 │   └── MissingExtraError
-└── DatabaseError           the database could not do it; nothing acknowledged was lost
-    ├── BusyError             another process holds the database
-    ├── LeaseLostError        the lease expired or went to another holder
-    ├── SchemaTooNewError     a newer Smara wrote this database
-    ├── CorruptError          the file or the index is damaged
-    ├── DiskFullError         no room left
-    ├── ReadOnlyError         the file or folder cannot be written
-    ├── DeadlineError         a read took longer than it was allowed to
-    └── CannotOpenError       the database cannot be opened at all
+├── DatabaseError           the database could not do it; nothing acknowledged was lost
+│   ├── BusyError             another process holds the database
+│   ├── LeaseLostError        the lease expired or went to another holder
+│   ├── SchemaTooNewError     a newer Smara wrote this database
+│   ├── CorruptError          the file or the index is damaged
+│   ├── DiskFullError         no room left
+│   ├── ReadOnlyError         the file or folder cannot be written
+│   ├── DeadlineError         a read took longer than it was allowed to
+│   └── CannotOpenError       the database cannot be opened at all
+└── ModelError              the model gave no answer that can be used; what is remembered is as it was
+    ├── ModelUnavailableError it timed out, was overloaded or could not be reached
+    ├── ModelRefusedError     it will not, and asking again will not help
+    ├── BadReplyError         it answered nothing, half, or what cannot be read
+    ├── BudgetSpentError      the budget for models is spent for now
+    └── ModelAbortedError     the caller took the call back
 
 Each error carries a stable ``code``, its facts as attributes, ``is_retryable``, and a
 message whose last sentence says what to do next.
@@ -163,3 +169,40 @@ class CannotOpenError(DatabaseError):
     """The database cannot be opened."""
 
     code = "cannot_open"
+
+
+class ModelError(SmaraError):
+    """A model gave no answer that can be used; what is remembered is as it was."""
+
+    code = "model"
+
+
+class ModelUnavailableError(ModelError):
+    """The model timed out, was overloaded or could not be reached; ``reason`` says which."""
+
+    code = "model_unavailable"
+    is_retryable = True
+
+
+class ModelRefusedError(ModelError):
+    """The model will not answer, and asking again will not help; ``reason`` says why."""
+
+    code = "model_refused"
+
+
+class BadReplyError(ModelError):
+    """The model answered nothing, half, far too much, or what cannot be read; ``reason`` says which."""
+
+    code = "bad_reply"
+
+
+class BudgetSpentError(ModelError):
+    """The budget for models is spent; ``opens_at`` says when there is room again."""
+
+    code = "budget_spent"
+
+
+class ModelAbortedError(ModelError):
+    """The caller took the call back before the model had answered."""
+
+    code = "model_aborted"

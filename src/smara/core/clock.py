@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Protocol
 
@@ -11,7 +12,7 @@ _EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999  # years 1 t
 
 
 class Clock(Protocol):
-    """Tells the time of day and measures durations."""
+    """Tells the time of day, measures durations, and lets time pass."""
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch, UTC."""
@@ -19,6 +20,10 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Seconds from an arbitrary start; never goes backwards."""
+        ...
+
+    def wait(self, seconds: float, until: threading.Event | None = None) -> None:
+        """Let time pass; less of it when ``until`` is set meanwhile."""
         ...
 
 
@@ -30,6 +35,9 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+    def wait(self, seconds: float, until: threading.Event | None = None) -> None:
+        (until or threading.Event()).wait(seconds)
 
 
 def check_time(milliseconds: int | None, what: str = "created_at") -> int | None:

@@ -1,0 +1,218 @@
+"""Models: every call of a model goes through here.
+
+Switch, redaction, choice by size, and then, for each attempt: a reservation in the budget, the model
+itself, the settling of what it used. Nothing else in Smara asks a model, so nothing else can
+forget one of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from smara.config import Settings
+from smara.core import log
+from smara.core.clock import Clock
+from smara.core.scope import require_id
+from smara.core.tokens import TokenCounter, estimate_o200k
+from smara.errors import (
+    BadReplyError,
+    InvalidInputError,
+    MissingSettingError,
+    ModelError,
+    ModelRefusedError,
+)
+from smara.models import failures
+from smara.models.budget import Budget
+from smara.models.chat import Abort, ChatModel, ChatReply, ChatRequest, Usage
+from smara.models.models import DAY_MS, HOUR_MS, ModelCall, Pause, Remaining, Spent
+from smara.models.registry import Tier, Tiers, is_offline, load_tiers, parse_tiers
+from smara.models.retry import with_retries
+from smara.models.size import Size, size_of
+from smara.models.store import CallStore
+
+# A reply of so many times the allowed tokens shows that the server does not heed the limit.
+_MOST_OVER = 4
+_ADVICE = {
+    "truncated": "Ask for less at once, or allow a longer answer.",
+    "empty": "Ask again, or ask another model.",
+    "too_long": "Nothing of it is used; check the server.",
+}
+
+
+class Models:
+    """What thinks, within its budget. Safe to use from several threads and processes."""
+
+    def __init__(
+        self, store: CallStore, budget: Budget, clock: Clock, settings: Settings, counter: TokenCounter,
+        redact: Callable[[str], str], actor: str, model: ChatModel | None = None,
+    ) -> None:  # fmt: skip
+        self.budget = budget
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._counter = counter
+        self._redact = redact
+        self._actor = actor
+        self._given = model
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether no model is configured; then everything is done by rules alone."""
+        return self._given is None and is_offline(self._settings.model)
+
+    @property
+    def names(self) -> list[str]:
+        """The models in force, as they are named in the list of calls; none when offline."""
+        if self._given is not None:
+            return [self._given.name]
+        return [] if self.is_offline else [spec.name for _, spec in parse_tiers(self._settings.model or "")]
+
+    def complete(self, request: ChatRequest, purpose: str = "observe", abort: Abort | None = None) -> ChatReply:
+        """Ask the model, within the request's deadline, and give its answer back.
+
+        The answer has text, and is whole: one that is empty, cut off or far too long is a
+        ``BadReplyError``, a refusal a ``ModelRefusedError``. ``ModelUnavailableError`` after
+        the last attempt, ``BudgetSpentError`` before the first that would cost too much.
+        """
+        self._require_on()
+        require_id(purpose, "purpose")
+        ends_at = self._clock.monotonic() + (request.deadline_seconds or self._settings.model_deadline_seconds)
+        asked = replace(request, system=self._sendable(request.system), prompt=self._sendable(request.prompt))
+        size = size_of(asked, self._counter)
+        model = self._tiers.choose(size.tokens)
+        return with_retries(
+            lambda: self._attempt(model, asked, size, purpose, ends_at, abort), ends_at, self._clock, abort
+        )
+
+    def pause(self, reason: str = "No reason was given.") -> Pause:
+        """Stop every call from now on, in all processes, until ``resume``; safe to repeat."""
+        if not reason.strip():
+            raise InvalidInputError("The reason of a pause must not be empty. Say why, for whoever wonders.")
+        pause = Pause(self._clock.now_ms(), self._redact(reason), self._actor)
+        with self._store.database.write() as session:
+            self._store.put_pause(session, pause)
+        log.event("models.paused", actor=pause.actor)
+        return pause
+
+    def resume(self) -> bool:
+        """Allow calls again; whether they were paused."""
+        with self._store.database.write() as session:
+            was_paused = self._store.hold_switch(session) is not None
+            self._store.put_pause(session, None)
+        if was_paused:
+            log.event("models.resumed", actor=self._actor)
+        return was_paused
+
+    def find_pause(self) -> Pause | None:
+        """Why models are paused; ``None`` when they are not."""
+        with self._store.database.read() as session:
+            return self._store.find_pause(session)
+
+    def spent(self, window_ms: int = HOUR_MS) -> Spent:
+        """What models used in the last ``window_ms`` in this store."""
+        return self.budget.spent(window_ms)
+
+    def remaining(self) -> list[Remaining]:
+        """What is left of each limit."""
+        return self.budget.remaining()
+
+    def calls(self, limit: int = 20) -> list[ModelCall]:
+        """The newest calls of this project, newest first."""
+        with self._store.database.read() as session:
+            return self._store.list(session, limit, self._clock.now_ms())
+
+    def status(self) -> dict[str, Any]:
+        """What thinks, whether it may, and what it has used, for ``smara status``."""
+        pause = self.find_pause()
+        return {
+            "models": self.names,
+            "enabled": self._settings.models_enabled,
+            "paused": {"at": pause.paused_at, "reason": pause.reason, "actor": pause.actor} if pause else None,
+            "hour": self._window(HOUR_MS),
+            "day": self._window(DAY_MS),
+        }
+
+    def _window(self, window_ms: int) -> dict[str, Any]:
+        spent = self.spent(window_ms)
+        hour = window_ms == HOUR_MS
+        settings = self._settings
+        return {
+            "calls": spent.calls,
+            "tokens": spent.tokens,
+            "tokensLimit": settings.model_tokens_per_hour if hour else settings.model_tokens_per_day,
+            "dollars": round(spent.dollars, 6),
+            "dollarsLimit": settings.model_dollars_per_hour if hour else settings.model_dollars_per_day,
+            "unpricedCalls": spent.unpriced_calls,
+        }
+
+    @cached_property
+    def _tiers(self) -> Tiers:
+        if self._given is not None:
+            return Tiers((Tier(None, self._given),))
+        return load_tiers(self._settings.model or "", self._settings.model_api_key)
+
+    def _require_on(self) -> None:
+        if not self._settings.models_enabled:
+            raise ModelRefusedError(
+                "Models are turned off. Set models_enabled (SMARA_MODELS_ENABLED=1) to use them.",
+                reason="disabled", may_be_billed=False,
+            )  # fmt: skip
+        if self.is_offline:
+            raise MissingSettingError(
+                "No model is configured. Set model (SMARA_MODEL), for example to anthropic:claude-haiku-4-5.",
+                setting="model",
+            )
+
+    def _sendable(self, text: str) -> str:
+        """A text as it may leave the house: without secrets, and in letters that can be sent."""
+        return self._redact(text).encode("utf-8", "replace").decode("utf-8")
+
+    def _attempt(
+        self, model: ChatModel, asked: ChatRequest, size: Size, purpose: str, ends_at: float, abort: Abort | None
+    ) -> ChatReply:
+        most = Usage(size.bound_tokens, asked.max_output_tokens, cache_write_tokens=_cached(asked, size))
+        reservation = self.budget.reserve(model.name, purpose, most, max(0.0, ends_at - self._clock.monotonic()))
+        began = self._clock.monotonic()
+        outcome, reason = "failed", None
+        usage: Usage | None = None
+        try:
+            if began >= ends_at:  # the store was busy for so long
+                raise failures.timed_out(model.name, 0, may_be_billed=False)
+            reply = model.complete(replace(asked, deadline_seconds=ends_at - began), abort)
+            outcome, usage = "done", reply.usage
+            return _usable(reply, asked, model.name)
+        except ModelError as error:
+            outcome, reason = error.code, error.facts.get("reason")
+            usage = Usage() if not error.facts.get("may_be_billed", True) else error.facts.get("usage", usage)
+            raise
+        finally:
+            self.budget.settle(reservation, outcome, usage, reason)
+            seconds = round(self._clock.monotonic() - began, 3)
+            log.event(
+                "model.called", call=reservation.id, model=model.name, purpose=purpose, outcome=outcome, reason=reason,
+                tokens=usage.tokens if usage else None, seconds=seconds,
+            )  # fmt: skip
+
+
+def _cached(request: ChatRequest, size: Size) -> int:
+    """What may be written to the vendor's cache, which costs more than reading it plainly."""
+    return size.bound_tokens if any("cache" in name for name in request.settings) else 0
+
+
+def _usable(reply: ChatReply, asked: ChatRequest, model: str) -> ChatReply:
+    """The reply, when it can be used at all."""
+    if reply.finish == "refusal":
+        raise failures.failure(model, "content", may_be_billed=True)
+    written = max(reply.usage.output_tokens, round(estimate_o200k(reply.text)))
+    if reply.finish == "length":
+        reason, told = "truncated", f"stopped in the middle, at its limit of {asked.max_output_tokens:,} tokens"
+    elif not reply.text.strip():
+        reason, told = "empty", "answered nothing"
+    elif written > _MOST_OVER * asked.max_output_tokens:
+        reason, told = "too_long", f"wrote about {written:,} tokens where {asked.max_output_tokens:,} were allowed"
+    else:
+        return reply
+    raise BadReplyError(f"{model} {told}. {_ADVICE[reason]}", model=model, reason=reason)

@@ -1,0 +1,127 @@
+"""The protocol of a chat model: text in, text and usage out, within a deadline, and it can be taken back.
+
+The seam is synchronous. Whoever implements :class:`ChatModel` promises to come back within
+``deadline_seconds``, with a reply or with a ``ModelError``, also when the other side hangs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from smara.errors import InvalidInputError
+
+Finish = Literal["stop", "length", "refusal", "other"]
+
+# What the request says itself. A second word on it, hidden in the settings, could make a call larger than
+# what the budget was asked for.
+_OURS = frozenset(
+    {
+        "max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of", "stream", "timeout",
+        "request_timeout", "max_retries", "temperature", "extra_body", "model", "messages", "system",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call. ``is_estimated`` when the model did not say and we counted ourselves."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the input, what was read from the vendor's cache."""
+    cache_write_tokens: int = 0
+    """Of the input, what was written to the vendor's cache."""
+    is_estimated: bool = False
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """What is asked of a model."""
+
+    prompt: str
+    system: str = ""
+    deadline_seconds: float | None = None
+    """How long the whole may take; the setting ``model_deadline_seconds`` when nobody says."""
+    max_output_tokens: int = 4_096
+    temperature: float | None = None
+    """``None`` leaves it to the model; several newer ones take no other."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that pydantic-ai knows: ``top_p``, ``seed``, ``thinking``, ``anthropic_…``, ``google_…``."""
+    provider_options: Mapping[str, Any] = field(default_factory=dict)
+    """Fields that are put into the body of the request as they are."""
+
+    def __post_init__(self) -> None:
+        if self.max_output_tokens < 1:
+            raise InvalidInputError(f"max_output_tokens must be at least 1; got {self.max_output_tokens}.")
+        if self.deadline_seconds is not None and self.deadline_seconds <= 0:
+            raise InvalidInputError(f"deadline_seconds must be above 0; got {self.deadline_seconds}.")
+        if hidden := _OURS & {*self.settings, *self.provider_options}:
+            raise InvalidInputError(
+                f"{', '.join(sorted(hidden))} cannot be among the settings or provider options of a request. "
+                "Use the request's own fields: the budget relies on them."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """What a model answered."""
+
+    text: str
+    usage: Usage = Usage()
+    finish: Finish = "stop"
+    model: str = ""
+
+
+class Abort(threading.Event):
+    """Takes a call back, from any thread: ``set`` it, and the caller has its ``ModelAbortedError`` at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calling: list[Callable[[], object]] = []
+        self._guard = threading.Lock()
+
+    def set(self) -> None:
+        """Abort; safe to repeat, and before the call has begun."""
+        with self._guard:
+            super().set()
+            for callback in self._calling:
+                callback()
+
+    @contextmanager
+    def calling(self, callback: Callable[[], object]) -> Iterator[None]:
+        """A block during which ``set`` calls ``callback``, at once when it is set already."""
+        with self._guard:
+            self._calling.append(callback)
+            if self.is_set():
+                callback()
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._calling.remove(callback)
+
+
+class ChatModel(Protocol):
+    """Something that answers."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the list of calls and in the table of prices, such as ``openai:gpt-5-mini``."""
+        ...
+
+    def complete(self, request: ChatRequest, abort: Abort | None = None) -> ChatReply:
+        """Answer within the request's deadline, or raise a ``ModelError``.
+
+        A reply that is empty, cut off or a refusal is returned as such, with its usage; the
+        caller decides. An error whose fact ``may_be_billed`` is ``False`` cost nothing.
+        """
+        ...

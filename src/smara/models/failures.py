@@ -1,0 +1,104 @@
+"""What went wrong with a call, in our words.
+
+The one question that matters to whoever gets an error is whether asking again can help. The second, for
+the budget, is whether the call may have been paid for: a request that was refused with a status, or
+never left the machine, was not; one that was sent and never answered may have been.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smara.core import log
+from smara.errors import BadReplyError, ModelError, ModelRefusedError, ModelUnavailableError
+
+_MOST_CHARACTERS = 300
+
+# The reason for each HTTP status that needs a word of its own, and whether it is worth asking again.
+_REASON_OF_STATUS = {
+    401: "key", 402: "quota", 403: "key", 404: "unknown_model", 408: "timeout", 409: "overloaded", 413: "too_long",
+    429: "rate_limit", 503: "overloaded", 529: "overloaded",
+}  # fmt: skip
+_ADVICE = {
+    "key": "Check the vendor's own variable: ANTHROPIC_API_KEY, OPENAI_API_KEY or GOOGLE_API_KEY.",
+    "quota": "The account has no credit left: top it up, or choose another model.",
+    "unknown_model": "Check the setting model.",
+    "too_long": "Ask with less text, or choose a model with a larger window.",
+    "content": "Nothing was learned from this text; it is not asked again.",
+    "request": "Check the settings and provider options of the request.",
+    "timeout": "Try again, or allow more with model_deadline_seconds.",
+    "connection": "Check the network and the address; try again.",
+    "rate_limit": "Try again later.",
+    "overloaded": "Try again later.",
+    "server": "Try again later.",
+}
+_TRY_AGAIN = frozenset({"timeout", "connection", "rate_limit", "overloaded", "server"})
+
+
+def failure(model: str, reason: str, detail: str = "", *, may_be_billed: bool, **facts: Any) -> ModelError:
+    """The error for a reason of the table above."""
+    kind = ModelUnavailableError if reason in _TRY_AGAIN else ModelRefusedError
+    told = f", {log.redacted(detail)[:_MOST_CHARACTERS]}" if detail else ""
+    what = "did not answer" if kind is ModelUnavailableError else "will not answer"
+    return kind(
+        f"{model} {what}: {reason.replace('_', ' ')}{told}. {_ADVICE[reason]}",
+        model=model, reason=reason, may_be_billed=may_be_billed, **facts,
+    )  # fmt: skip
+
+
+def timed_out(model: str, seconds: float, may_be_billed: bool) -> ModelError:
+    """The deadline has passed."""
+    return failure(model, "timeout", f"nothing within {seconds:.1f} seconds", may_be_billed=may_be_billed)
+
+
+def unreadable(model: str, detail: str) -> BadReplyError:
+    """A reply that is no reply."""
+    told = log.redacted(detail)[:_MOST_CHARACTERS]
+    return BadReplyError(
+        f"{model} sent what cannot be read ({told}). Check that the address speaks the vendor's format.",
+        model=model, reason="unreadable", may_be_billed=True,
+    )  # fmt: skip
+
+
+def translate(model: str, error: Exception, was_sent: bool) -> ModelError | None:
+    """Our error for one of pydantic-ai's; ``None`` for what is none of its errors."""
+    from pydantic_ai import exceptions as theirs
+
+    if isinstance(error, theirs.ModelHTTPError):
+        return _of_status(model, error)
+    if isinstance(error, theirs.ModelRequestTimeout | theirs.ModelTimeoutError):
+        return failure(model, "timeout", may_be_billed=was_sent)
+    if isinstance(error, theirs.ModelConnectionError):
+        return failure(model, "connection", str(error), may_be_billed=was_sent)
+    if isinstance(error, theirs.ContentFilterError):
+        return failure(model, "content", may_be_billed=True)
+    if isinstance(error, theirs.UserError):  # a key that is missing, a setting that cannot be
+        reason = "key" if "_API_KEY" in str(error) else "request"
+        return failure(model, reason, str(error), may_be_billed=was_sent)
+    if isinstance(error, theirs.AgentRunError):
+        return unreadable(model, str(error).splitlines()[0] if str(error) else type(error).__name__)
+    return None
+
+
+def _of_status(model: str, error: Any) -> ModelError:
+    from pydantic_ai import exceptions as theirs
+
+    status = int(error.status_code)
+    reason = _REASON_OF_STATUS.get(status, "server" if status >= 500 else "request")
+    if isinstance(error, theirs.ModelQuotaExceededError):  # OpenAI says it with a 429, Anthropic with a 400
+        reason = "quota"
+    elif isinstance(error, theirs.ModelContextWindowExceededError):
+        reason = "too_long"
+    elif isinstance(error, theirs.ModelAuthenticationError):
+        reason = "key"
+    return failure(
+        model, reason, f"status {status}: {_message(error.body)}", may_be_billed=False, status=status,
+        retry_after_seconds=error.retry_after,
+    )  # fmt: skip
+
+
+def _message(body: object) -> str:
+    """What a vendor says in words; bodies wrap it in one or two layers."""
+    while isinstance(body, dict):
+        body = body.get("message") or body.get("error") or body.get("code") or ""
+    return str(body)

@@ -1,0 +1,100 @@
+"""Calls of models and what they used: the values of this room."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+Unit = Literal["tokens", "dollars"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One call, as it stands in the store.
+
+    ``outcome`` is ``running`` until it has ended, then ``done`` or the code of its error; ``lost`` when the
+    process that made it is gone. ``is_measured`` when the model itself said what it used; otherwise the
+    numbers are ours, and rather too high.
+    """
+
+    id: str
+    model: str
+    purpose: str
+    outcome: str
+    reason: str | None
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cost_dollars: float | None
+    is_measured: bool
+    started_at: int
+    ended_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What models used within a window. ``unpriced_calls`` have no known price; their money is not in it."""
+
+    tokens: int = 0
+    microdollars: int = 0
+    calls: int = 0
+    unpriced_calls: int = 0
+    running_calls: int = 0
+
+    @property
+    def dollars(self) -> float:
+        return self.microdollars / 1_000_000
+
+    def of(self, unit: Unit) -> int:
+        """The tokens, or the millionths of a dollar."""
+        return self.tokens if unit == "tokens" else self.microdollars
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The most of one unit within one window; dollars in millionths."""
+
+    setting: str
+    unit: Unit
+    window_ms: int
+    most: int
+
+    @property
+    def window(self) -> str:
+        return "hour" if self.window_ms == HOUR_MS else "day"
+
+    def told(self, amount: int) -> str:
+        """An amount of this limit's unit, in words."""
+        return f"{amount:,} tokens" if self.unit == "tokens" else f"${amount / 1_000_000:,.2f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What is left of a limit."""
+
+    limit: Limit
+    spent: int
+
+    @property
+    def left(self) -> int:
+        return max(0, self.limit.most - self.spent)
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """The right to make one call, and the most that it can use."""
+
+    id: str
+    model: str
+    tokens: int
+    microdollars: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Why no model is asked at the moment, since when, and who wanted it so."""
+
+    paused_at: int
+    reason: str
+    actor: str

@@ -1,0 +1,138 @@
+"""Which model: read from one string, or from tiers by the size of the input.
+
+``anthropic:claude-haiku-4-5`` names a vendor and its model; with a URL in front of the model,
+``ollama:http://box:11434/v1#qwen3``, it is asked there. Tiers look like
+``<8000: ollama:qwen3; <100000: anthropic:claude-haiku-4-5; else: anthropic:claude-sonnet-4-5``:
+the first whose bound, in tokens, is above the size of the input is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from smara.errors import ConfigError, MissingExtraError
+from smara.models.chat import ChatModel
+
+OFFLINE = "offline"
+PACKAGES = {
+    "anthropic": "anthropic", "openai": "openai", "openai-compatible": "openai", "ollama": "openai",
+    "google": "google.genai",
+}  # fmt: skip
+"""The package that speaks to each vendor."""
+
+_FORMS = (
+    "Write it as VENDOR:MODEL, such as anthropic:claude-haiku-4-5, openai:gpt-5-mini, google:gemini-2.5-flash or "
+    "ollama:qwen3; as openai-compatible:http://127.0.0.1:8000/v1#MODEL; as tiers by the tokens of the input, such as "
+    "'<8000: ollama:qwen3; else: anthropic:claude-haiku-4-5'; or as 'offline'."
+)
+_TIER = re.compile(r"(?:<\s*(?P<below>\d[\d_]*)|else)\s*:\s*(?P<model>\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A model and where it is asked."""
+
+    vendor: str
+    model: str
+    base_url: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Vendor and model, as they stand in the list of calls; the URL, which may hold a password, does not."""
+        return f"{self.vendor}:{self.model}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """A model for inputs of fewer than ``below_tokens`` tokens; ``None`` for the rest."""
+
+    below_tokens: int | None
+    model: ChatModel
+
+
+@dataclass(frozen=True, slots=True)
+class Tiers:
+    """The models in force, smallest inputs first."""
+
+    tiers: tuple[Tier, ...]
+
+    def choose(self, tokens: int) -> ChatModel:
+        """The model for an input of this size."""
+        return next(tier.model for tier in self.tiers if tier.below_tokens is None or tokens < tier.below_tokens)
+
+    @property
+    def names(self) -> list[str]:
+        return [tier.model.name for tier in self.tiers]
+
+
+def is_offline(setting: str | None) -> bool:
+    """Whether no model is configured at all."""
+    return setting is None or setting.strip() in ("", OFFLINE)
+
+
+def load_tiers(setting: str, api_key: str | None = None) -> Tiers:
+    """The models a setting names, ready to be asked; nothing heavy is imported yet."""
+    from smara.models.vendor import VendorModel
+
+    found = []
+    for below, spec in parse_tiers(setting):
+        require_package(spec)
+        found.append(Tier(below, VendorModel(spec, api_key)))
+    return Tiers(tuple(found))
+
+
+def parse_tiers(setting: str) -> list[tuple[int | None, ModelSpec]]:
+    """The bounds and models of a setting; a single model is one tier without a bound.
+
+    >>> [(below, spec.name) for below, spec in parse_tiers("<8_000: ollama:qwen3; else: openai:gpt-5-mini")]
+    [(8000, 'ollama:qwen3'), (None, 'openai:gpt-5-mini')]
+    """
+    if not setting.lstrip().startswith(("<", "else")):
+        return [(None, parse_spec(setting))]
+    found: list[tuple[int | None, ModelSpec]] = []
+    for part in filter(None, (each.strip() for each in setting.split(";"))):
+        match = _TIER.fullmatch(part)
+        if match is None:
+            raise ConfigError(f"The tier {part!r} of the setting model cannot be read. {_FORMS}")
+        below = int(match["below"]) if match["below"] else None
+        found.append((below, parse_spec(match["model"])))
+    bounds = [below for below, _ in found]
+    rising = [below for below in bounds if below is not None]
+    if bounds[-1] is not None or bounds.count(None) > 1 or sorted(set(rising)) != rising:
+        raise ConfigError(f"The tiers of the setting model must have rising bounds and end with else. {_FORMS}")
+    return found
+
+
+def parse_spec(text: str) -> ModelSpec:
+    """One model from its string.
+
+    >>> parse_spec("openai-compatible:http://127.0.0.1:8000/v1#qwen3:8b")
+    ModelSpec(vendor='openai-compatible', model='qwen3:8b', base_url='http://127.0.0.1:8000/v1')
+    """
+    vendor, _, rest = text.strip().partition(":")
+    base_url, model = None, rest.strip()
+    if model.startswith(("http://", "https://")):
+        base_url, _, model = model.partition("#")
+    if vendor not in PACKAGES:
+        raise ConfigError(f"{vendor!r} is no vendor of models. {_FORMS}")
+    if not model or any(letter.isspace() for letter in model):
+        raise ConfigError(f"The setting model names no model of {vendor}. {_FORMS}")
+    if vendor == "openai-compatible" and base_url is None:
+        raise ConfigError(f"openai-compatible needs the address of the server. {_FORMS}")
+    return ModelSpec(vendor, model, base_url)
+
+
+def require_package(spec: ModelSpec) -> None:
+    """Refuse a model whose package is not installed, without importing it."""
+    for package in ("pydantic_ai", "genai_prices", PACKAGES[spec.vendor]):
+        try:
+            is_there = find_spec(package) is not None
+        except ModuleNotFoundError:  # the package around it is missing
+            is_there = False
+        if not is_there:
+            raise MissingExtraError(
+                f'{spec.name} needs the package {package}. Install it with `pip install "smara[models]"`.',
+                package=package,
+            )

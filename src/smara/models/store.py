@@ -1,0 +1,125 @@
+"""Calls of models in the database: SQL and the mapping of rows, no decisions.
+
+A call belongs to a project, and its list is behind the wall like everything else. The sums are not:
+the budget is the store's, so that many projects cannot spend it many times.
+"""
+
+from __future__ import annotations
+
+from smara.core.scope import Scope, walled
+from smara.core.storable import from_storable, to_storable
+from smara.database.database import Database, Row, Session
+from smara.models.chat import Usage
+from smara.models.models import ModelCall, Pause, Reservation, Spent
+
+
+class CallStore:
+    """The tables ``model_calls`` and ``model_switch``."""
+
+    def __init__(self, database: Database, scope: Scope) -> None:
+        self.database = database
+        self.scope = scope
+
+    def hold_switch(self, session: Session) -> Pause | None:
+        """Let nobody else be admitted until this transaction ends; whether models are paused.
+
+        On SQLite the transaction has locked everything already; on PostgreSQL this locks the row,
+        and the sums read after it see every call admitted before.
+        """
+        return _pause(session.one("UPDATE model_switch SET no = no WHERE no = 1 RETURNING paused_at, reason, actor"))
+
+    def find_pause(self, session: Session) -> Pause | None:
+        return _pause(session.one("SELECT paused_at, reason, actor FROM model_switch WHERE no = 1"))
+
+    def put_pause(self, session: Session, pause: Pause | None) -> None:
+        words = (to_storable(pause.reason), to_storable(pause.actor)) if pause else (None, None)
+        values = (pause.paused_at if pause else None, *words)
+        session.run("UPDATE model_switch SET paused_at = ?, reason = ?, actor = ? WHERE no = 1", values)
+
+    def spent(self, session: Session, since_ms: int) -> Spent:
+        """What was used after a moment; a call that has not ended counts with the most it can use."""
+        row = session.one(
+            "SELECT coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(cost_microdollars), 0), count(*),"
+            " coalesce(sum(CASE WHEN cost_microdollars IS NULL THEN 1 ELSE 0 END), 0),"
+            " coalesce(sum(CASE WHEN outcome IS NULL THEN 1 ELSE 0 END), 0)"
+            " FROM model_calls WHERE started_at > ?",
+            (since_ms,),
+        )
+        return Spent(*(int(value) for value in row)) if row else Spent()
+
+    def uses(self, session: Session, since_ms: int) -> list[tuple[int, int, int]]:
+        """Time, tokens and millionths of a dollar of every call after a moment, oldest first."""
+        rows = session.all(
+            "SELECT started_at, input_tokens + output_tokens, coalesce(cost_microdollars, 0) FROM model_calls"
+            " WHERE started_at > ? ORDER BY started_at",
+            (since_ms,),
+        )
+        return [(int(at), int(tokens), int(cost)) for at, tokens, cost in rows]
+
+    def insert(
+        self, session: Session, reservation: Reservation, purpose: str, most: Usage, now_ms: int, expires_at: int
+    ) -> None:
+        session.run(
+            walled(
+                self.scope,
+                "INSERT INTO model_calls (project_no, id, model, purpose, input_tokens, output_tokens, cached_tokens,"
+                " cost_microdollars, is_measured, started_at, expires_at)"
+                " VALUES (:project, ?, ?, ?, ?, ?, 0, ?, 0, ?, ?)",
+            ),
+            (
+                reservation.id, reservation.model, purpose, most.input_tokens, most.output_tokens,
+                reservation.microdollars, now_ms, expires_at,
+            ),
+        )  # fmt: skip
+
+    def end(self, session: Session, call_id: str, outcome: str, reason: str | None, now_ms: int) -> None:
+        """Note how a call ended; what it used stays as it was reserved."""
+        session.run(
+            walled(
+                self.scope,
+                "UPDATE model_calls SET outcome = ?, reason = ?, ended_at = ?"
+                " WHERE project_no = :project AND id = ? AND outcome IS NULL",
+            ),
+            (outcome, reason, now_ms, call_id),
+        )
+
+    def measure(self, session: Session, call_id: str, usage: Usage, microdollars: int | None) -> None:
+        """Put what a call really used in the place of the most it could have used."""
+        session.run(
+            walled(
+                self.scope,
+                "UPDATE model_calls SET input_tokens = ?, output_tokens = ?, cached_tokens = ?, cost_microdollars = ?,"
+                " is_measured = ? WHERE project_no = :project AND id = ? AND outcome IS NULL",
+            ),
+            (
+                usage.input_tokens, usage.output_tokens, usage.cached_tokens, microdollars, int(not usage.is_estimated),
+                call_id,
+            ),
+        )  # fmt: skip
+
+    def list(self, session: Session, limit: int, now_ms: int) -> list[ModelCall]:
+        """The newest calls of this project, newest first."""
+        rows = session.all(
+            walled(
+                self.scope,
+                "SELECT id, model, purpose, outcome, reason, input_tokens, output_tokens, cached_tokens,"
+                " cost_microdollars, is_measured, started_at, ended_at, expires_at FROM model_calls"
+                " WHERE project_no = :project ORDER BY started_at DESC, no DESC LIMIT ?",
+            ),
+            (limit,),
+        )
+        return [_call(row, now_ms) for row in rows]
+
+
+def _pause(row: Row | None) -> Pause | None:
+    if row is None or row[0] is None:
+        return None
+    return Pause(int(row[0]), from_storable(row[1]), from_storable(row[2]))
+
+
+def _call(row: Row, now_ms: int) -> ModelCall:
+    outcome = row[3] or ("running" if row[12] > now_ms else "lost")
+    return ModelCall(
+        row[0], row[1], row[2], outcome, row[4], row[5], row[6], row[7],
+        row[8] / 1_000_000 if row[8] is not None else None, bool(row[9]), row[10], row[11],
+    )  # fmt: skip

@@ -1,0 +1,226 @@
+"""Anthropic, OpenAI and what is compatible with it, Ollama, and Google, over pydantic-ai.
+
+Every call makes its client and closes it: nothing is kept open between two calls, which are minutes
+apart. The vendors' own retries are off, because each attempt has to be within the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from smara.core.tokens import estimate_o200k
+from smara.errors import BadReplyError, InvalidInputError, ModelAbortedError, ModelError
+from smara.models import failures
+from smara.models.chat import Abort, ChatReply, ChatRequest, Finish, Usage
+from smara.models.registry import ModelSpec
+
+if TYPE_CHECKING:
+    import httpx2
+    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.models import Model
+
+_OLLAMA_URL = "http://127.0.0.1:11434/v1"
+_NO_KEY = "none"
+_DEADLINE_SECONDS = 60.0
+_FINISHES: dict[str | None, Finish] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
+
+# A reply of the allowed length is at most this long on the wire: 16 bytes for a token, twice as many for a
+# script that JSON escapes, and room for the rest of the body. A server that sends more is cut off.
+_BYTES_PER_TOKEN = 32
+_BYTES_AROUND = 1_000_000
+
+
+class VendorModel:
+    """A model of a vendor, or of a server that speaks a vendor's format."""
+
+    def __init__(self, spec: ModelSpec, api_key: str | None = None) -> None:
+        self.spec = spec
+        self._api_key = api_key
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    def complete(self, request: ChatRequest, abort: Abort | None = None) -> ChatReply:
+        from smara.models.deadline import run_within
+
+        if request.provider_options and self.spec.vendor == "google":
+            raise InvalidInputError("Google takes no provider_options. Use settings, such as google_thinking_config.")
+        seconds = request.deadline_seconds or _DEADLINE_SECONDS
+        call = _Call(self.spec, self._api_key, request)
+        try:
+            return run_within(call.run, seconds, abort)
+        except InterruptedError:
+            raise ModelAbortedError(
+                f"The call of {self.name} was taken back. Nothing was changed; ask again when it is wanted.",
+                model=self.name, may_be_billed=call.was_sent,
+            ) from None  # fmt: skip
+        except TimeoutError:
+            raise failures.timed_out(self.name, seconds, call.was_sent) from None
+
+
+class _Call:
+    """One request and its answer."""
+
+    def __init__(self, spec: ModelSpec, api_key: str | None, request: ChatRequest) -> None:
+        self._spec = spec
+        self._api_key = api_key
+        self._request = request
+        self.was_sent = False
+
+    async def run(self) -> ChatReply:
+        from pydantic_ai.direct import model_request
+        from pydantic_ai.messages import ModelRequest, UserPromptPart
+
+        asked = self._request
+        question = ModelRequest(parts=[UserPromptPart(asked.prompt)], instructions=asked.system or None)
+        try:
+            async with self._client() as client:
+                made = _MAKERS[self._spec.vendor](self._spec, self._api_key, client)
+                answer = await model_request(made, [question], model_settings=self._settings(), instrument=False)
+            return self._reply(answer)
+        except (ModelError, TimeoutError):
+            raise
+        except Exception as error:
+            raise self._translated(error) from error
+
+    def _translated(self, error: Exception) -> ModelError:
+        """What a vendor's package raises for a body that it did not expect can be anything at all."""
+        known = _too_long_behind(error) or failures.translate(self._spec.name, error, self.was_sent)
+        if known is None and not self.was_sent:
+            raise error
+        return known or failures.unreadable(self._spec.name, f"{type(error).__name__}: {error}")
+
+    def _settings(self) -> Any:
+        asked = self._request
+        options: dict[str, Any] = {
+            **asked.settings,
+            "max_tokens": asked.max_output_tokens,
+            "max_retries": 0,
+            # Without it a vendor's package streams what it thinks will take long. The deadline itself is ours.
+            "timeout": asked.deadline_seconds or _DEADLINE_SECONDS,
+        }
+        if asked.temperature is not None:
+            options["temperature"] = asked.temperature
+        if asked.provider_options:
+            options["extra_body"] = dict(asked.provider_options)
+        return options
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[httpx2.AsyncClient]:
+        from pydantic_ai.models import create_async_httpx2_client
+
+        async with create_async_httpx2_client() as client:
+            client.headers["Accept-Encoding"] = "identity"  # a small body that unpacks to a large one
+            client.event_hooks["request"].append(self._traced)
+            client.event_hooks["response"].append(self._bounded)
+            yield client
+
+    async def _traced(self, request: httpx2.Request) -> None:
+        request.extensions = {**request.extensions, "trace": self._trace}
+
+    async def _trace(self, event: str, facts: dict[str, Any]) -> None:
+        # Before it, no connection was made: whatever goes wrong there costs nothing.
+        if event.endswith("send_request_headers.started"):
+            self.was_sent = True
+
+    async def _bounded(self, response: httpx2.Response) -> None:
+        most = _BYTES_AROUND + _BYTES_PER_TOKEN * self._request.max_output_tokens
+        response.stream = _bounded_stream(response.stream, most, self._too_long)
+
+    def _too_long(self, seen_bytes: int) -> BadReplyError:
+        asked = round(estimate_o200k(self._request.system + self._request.prompt))
+        return BadReplyError(
+            f"{self._spec.name} sent far more than it was allowed to; the rest was not read. Check the server.",
+            model=self._spec.name, reason="too_long", usage=Usage(asked, seen_bytes // 4, is_estimated=True),
+        )  # fmt: skip
+
+    def _reply(self, answer: ModelResponse) -> ChatReply:
+        text = answer.text or ""
+        return ChatReply(
+            text, self._usage(answer, text), _FINISHES.get(answer.finish_reason, "other"),
+            answer.model_name or self._spec.model,
+        )  # fmt: skip
+
+    def _usage(self, answer: ModelResponse, text: str) -> Usage:
+        told = answer.usage
+        if told.input_tokens <= 0 or (text and told.output_tokens <= 0):
+            asked = self._request.system + self._request.prompt
+            return Usage(round(estimate_o200k(asked)), round(estimate_o200k(text)), is_estimated=True)
+        return Usage(told.input_tokens, told.output_tokens, told.cache_read_tokens, told.cache_write_tokens)
+
+
+def _bounded_stream(stream: Any, most: int, too_long: Callable[[int], BadReplyError]) -> Any:
+    import httpx2
+
+    class Bounded(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            seen = 0
+            async for piece in stream:
+                seen += len(piece)
+                if seen > most:
+                    raise too_long(seen)
+                yield piece
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Bounded()
+
+
+def _too_long_behind(error: BaseException | None) -> ModelError | None:
+    """Our own error, which the vendors' packages take for a broken connection."""
+    while error is not None:
+        if isinstance(error, BadReplyError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _anthropic(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient) -> Model:
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    provider = AnthropicProvider(base_url=spec.base_url, http_client=client)
+    return AnthropicModel(spec.model, provider=provider)
+
+
+def _openai(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient) -> Model:
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    return OpenAIChatModel(spec.model, provider=OpenAIProvider(base_url=spec.base_url, http_client=client))
+
+
+def _openai_compatible(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient) -> Model:
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+    # A key is always given: without one, OPENAI_API_KEY would be sent to whoever serves this address.
+    provider = OpenAICompatibleProvider(
+        spec.vendor, base_url=spec.base_url or "", api_key=api_key or _NO_KEY, http_client=client
+    )
+    return OpenAIChatModel(spec.model, provider=provider)
+
+
+def _ollama(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient) -> Model:
+    from pydantic_ai.models.ollama import OllamaModel
+    from pydantic_ai.providers.ollama import OllamaProvider
+
+    provider = OllamaProvider(base_url=spec.base_url or _OLLAMA_URL, api_key=api_key, http_client=client)
+    return OllamaModel(spec.model, provider=provider)
+
+
+def _google(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient) -> Model:
+    from pydantic_ai.models.google import GoogleModel
+    from pydantic_ai.providers.google import GoogleProvider
+
+    return GoogleModel(spec.model, provider=GoogleProvider(base_url=spec.base_url, http_client=client))
+
+
+_MAKERS: dict[str, Callable[[ModelSpec, str | None, Any], Model]] = {
+    "anthropic": _anthropic, "openai": _openai, "openai-compatible": _openai_compatible, "ollama": _ollama,
+    "google": _google,
+}  # fmt: skip
