@@ -1,4 +1,4 @@
-"""``python -m bench [append|search|processes|tasks] [--small]``"""
+"""``python -m bench [append|search|processes|tasks|calls|observe|steps] [--small]``"""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import appending, processes, searching, tasking
+from bench import appending, calling, observing, processes, searching, stepping, tasking
 from bench.measure import Report
+
+_PARTS = ["append", "processes", "search", "tasks", "calls", "observe", "steps"]
 
 
 def main() -> int:
     """Run the benchmarks; the exit code says whether every target was met."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", default=["append", "processes", "search", "tasks"])
+    parser.add_argument("parts", nargs="*", default=_PARTS)
     parser.add_argument("--small", action="store_true", help="stop at 100,000 messages")
     parser.add_argument("--out", type=Path, default=Path(".bench"))
     options = parser.parse_args()
@@ -31,8 +33,14 @@ def main() -> int:
                 searching.run(folder, report, searching.SIZES[:2] if options.small else searching.SIZES)
             elif part == "tasks":
                 tasking.run(folder, report, tasking.SIZES[:2] if options.small else tasking.SIZES)
+            elif part == "calls":
+                calling.run(folder, report)
+            elif part == "observe":
+                observing.run(folder, report, observing.SIZES[:2] if options.small else observing.SIZES)
+            elif part == "steps":
+                stepping.run(folder, report, stepping.SIZES[:2] if options.small else stepping.SIZES)
             else:
-                parser.error(f"unknown part {part}; choose from append, processes, search, tasks")
+                parser.error(f"unknown part {part}; choose from {', '.join(_PARTS)}")
     report.write(options.out)
     print(f"\nwritten to {options.out}/report.md")
     if report.missed:

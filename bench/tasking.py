@@ -75,7 +75,10 @@ _BARE_COUNT = (
     f"SELECT sum(NOT ({_WAITS}) AND status = 'open'), sum({_WAITS}) FROM tasks t"
     " WHERE t.project_no = 1 AND t.status <> 'closed'"
 )
-_BARE_LIST = "SELECT * FROM tasks t WHERE t.project_no = 1 AND t.status = 'open' ORDER BY t.priority, t.created_at, t.no LIMIT 50"
+_BARE_LIST = (
+    "SELECT * FROM tasks t WHERE t.project_no = 1 AND t.status = 'open'"
+    " ORDER BY t.priority, t.created_at, t.no LIMIT 50"
+)
 _BARE_SEARCH = (
     "SELECT t.*, bm25(record_index, 3.0) AS score FROM record_index i JOIN tasks t ON t.no = i.rowid >> 16"
     " WHERE record_index MATCH ? ORDER BY score LIMIT 3"

@@ -111,6 +111,7 @@ def test_a_door_sees_memory_errors_config_core_and_models_alone():
         "doctor",
         "testing",
         "adapters",
+        "providers",
         "tools",
         "errors",
         "config",

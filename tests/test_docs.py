@@ -15,7 +15,16 @@ import pytest
 
 from smara import __version__
 from smara.config import Settings
-from smara.errors import BusyError, ConfigError, ConflictError, DatabaseError, NotFoundError, SmaraError, UsageError
+from smara.errors import (
+    BusyError,
+    ConfigError,
+    ConflictError,
+    DatabaseError,
+    ModelError,
+    NotFoundError,
+    SmaraError,
+    UsageError,
+)
 from smara.surfaces.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -107,7 +116,11 @@ def test_command_that_is_mentioned_exists_with_its_options(text: str) -> None:
 
 
 def snippets() -> Iterator[object]:
-    for page in (ROOT / "README.md", ROOT / "docs/quickstart.md"):
+    guide = ROOT / "docs/guide"
+    for page in (
+        ROOT / "README.md", guide / "working.md", guide / "observations.md", guide / "providers.md",
+        ROOT / "docs/quickstart.md",
+    ):  # fmt: skip
         for number, text in enumerate(blocks(page, "python"), 1):
             yield pytest.param(text, id=f"{name_of(page)} {number}")
 
@@ -139,7 +152,9 @@ def test_setting_is_documented_with_its_default(setting) -> None:
     default, meaning = rows("docs/reference/settings.md")[setting.name]
     assert meaning
     if setting.default is None:
-        assert default in ("the per-user store", "see [storage](../guide/storage.md)")
+        assert default in ("the per-user store", "see [storage](../guide/storage.md)", "the system's user", "none")
+    elif isinstance(setting.default, bool):
+        assert default == str(setting.default).lower()
     elif isinstance(setting.default, str):
         assert default == setting.default
     else:
@@ -175,8 +190,11 @@ def test_exit_codes_of_the_reference_are_those_of_the_program() -> None:
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(UsageError, 2), (NotFoundError, 3), (ConflictError, 4), (ConfigError, 5), (DatabaseError, 6), (BusyError, 7)],
-)
+    [
+        (UsageError, 2), (NotFoundError, 3), (ConflictError, 4), (ConfigError, 5), (DatabaseError, 6), (BusyError, 7),
+        (ModelError, 9),
+    ],
+)  # fmt: skip
 def test_errors_have_the_documented_codes(error: type[SmaraError], code: int) -> None:
     assert app.exit_code(error("words")) == code
 

@@ -27,6 +27,7 @@ HEAVY = (
     "asyncio",
     "platformdirs",
     "pydantic",
+    "jsonschema",
 )
 
 

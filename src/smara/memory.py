@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from smara.config import AUTO_PROJECT, Settings, default_actor, default_store, load_settings
+from smara.config import AUTO_PROJECT, Settings, default_actor, default_store, load_settings, local_timezone
 from smara.core import log
 from smara.core.clock import Clock, SystemClock
 from smara.core.ids import IdMaker, Uuid7
@@ -21,6 +21,7 @@ from smara.database.projects import Projects
 from smara.messages.store import MessageStore
 
 if TYPE_CHECKING:
+    from smara.context.processors import Processors
     from smara.database.database import Session
     from smara.database.leases import Leases
     from smara.links.links import Links
@@ -29,8 +30,14 @@ if TYPE_CHECKING:
     from smara.messages.messages import Messages
     from smara.messages.summarize import Summarizer
     from smara.messages.threads import Threads
+    from smara.models.caller import Models
+    from smara.models.chat import ChatModel
+    from smara.observations.background import Background
+    from smara.observations.observations import Observations
+    from smara.observations.worker import Worker
     from smara.search.index import Index
-    from smara.search.models import Answer, TaskAnswer, ThreadHit
+    from smara.search.models import Answer, ObservationHit, TaskAnswer, ThreadHit
+    from smara.search.observations import ObservationSearch
     from smara.search.search import Search
     from smara.search.tasks import TaskSearch
     from smara.tasks.tasks import Tasks
@@ -49,7 +56,7 @@ class Memory:
 
     def __init__(
         self, database: Database, scope: Scope, settings: Settings, clock: Clock, new_id: IdMaker,
-        counter: TokenCounter, summarizer: Summarizer | None,
+        counter: TokenCounter, summarizer: Summarizer | None, chat_model: ChatModel | None = None,
     ) -> None:  # fmt: skip
         self.database = database
         self.scope = scope
@@ -58,6 +65,7 @@ class Memory:
         self._new_id = new_id
         self._counter = counter
         self._summarizer = summarizer
+        self._chat_model = chat_model
         self._store = MessageStore(database, scope)
         self._closing = threading.Lock()
 
@@ -116,6 +124,46 @@ class Memory:
         return Tasks(self._turns, rules, partial(linked_message_ids, self._turns.store))
 
     @cached_property
+    def observations(self) -> Observations:
+        """What was noticed in conversations."""
+        return self._observing[0]
+
+    @cached_property
+    def worker(self) -> Worker:
+        """Observes the threads that nobody is talking in."""
+        return self._observing[1]
+
+    @cached_property
+    def _observing(self) -> tuple[Observations, Worker, Background]:
+        from smara.observations.wiring import Parts, make_observations
+
+        return make_observations(
+            Parts(
+                self.database, self.scope, self._store, self.threads, self.leases, self.models, self._clock,
+                self._new_id, self._counter, self.settings, self._timezone,
+            )
+        )  # fmt: skip
+
+    @cached_property
+    def _timezone(self) -> str:
+        return self.settings.observe_timezone or local_timezone()
+
+    @cached_property
+    def context(self) -> Processors:
+        """What an agent gets, step by step."""
+        from smara.context.processors import ContextSettings, Processors
+
+        chosen = self.settings
+        settings = ContextSettings(
+            chosen.observe_enabled, chosen.observe_read_only, chosen.observe_scope, self._timezone,
+            chosen.last_messages, chosen.suggest_response, chosen.block_deadline_seconds,
+            most_message_tokens=int(2 * chosen.observe_after_tokens),
+        )  # fmt: skip
+        return Processors(
+            self.messages, self.threads, self.observations, self.working, self._counter, self._clock, settings
+        )
+
+    @cached_property
     def links(self) -> Links:
         """Where tasks and messages meet."""
         from smara.links.links import Links
@@ -155,6 +203,22 @@ class Memory:
         return found.resource_id if found else None
 
     @cached_property
+    def models(self) -> Models:
+        """What thinks, within its budget."""
+        from smara.models.budget import Budget, limits_of
+        from smara.models.caller import Models
+        from smara.models.prices import Prices, parse_prices
+        from smara.models.store import CallStore
+
+        settings, store = self.settings, CallStore(self.database, self.scope)
+        prices = Prices(parse_prices(settings.model_prices))
+        budget = Budget(store, self._clock, self._new_id, limits_of(settings), prices)
+        return Models(
+            store, budget, self._clock, settings, counter_for(), _redacted, settings.actor or default_actor(),
+            self._chat_model,
+        )  # fmt: skip
+
+    @cached_property
     def index(self) -> Index:
         """The search index, to be looked after."""
         from smara.search.index import Index
@@ -185,6 +249,14 @@ class Memory:
 
         return TaskSearch(self._turns.store, self._store, self._search, self.settings.search_deadline_seconds)
 
+    @cached_property
+    def _observation_search(self) -> ObservationSearch:
+        from smara.observations.store import ObservationStore
+        from smara.search.observations import ObservationSearch
+
+        store = ObservationStore(self.database, self.scope)
+        return ObservationSearch(store, self._store, self.settings.search_deadline_seconds)
+
     @property
     def project(self) -> str:
         """The project this memory works in."""
@@ -207,6 +279,10 @@ class Memory:
         """Find tasks by words of their titles and descriptions; see :meth:`smara.search.tasks.TaskSearch.search`."""
         return self._task_search.search(query, limit, **filters)
 
+    def search_observations(self, query: str, limit: int = 10, *, thread_id: str | None = None) -> list[ObservationHit]:
+        """Find observations and reflections by their words, also those that were condensed since."""
+        return self._observation_search.search(query, limit, thread_id=thread_id)
+
     def complete(self, prefix: str, limit: int = 10) -> list[str]:
         """Words and names of this project that begin with ``prefix``."""
         return self._search.complete(prefix, limit)
@@ -218,7 +294,18 @@ class Memory:
             "open": totals.open, "inProgress": totals.in_progress, "closed": totals.closed, "ready": totals.ready,
             "blocked": totals.blocked,
         }  # fmt: skip
-        return {"project": self.project, **self.threads.totals(), "tasks": tasks, "store": self.database.facts()}
+        return {
+            "project": self.project, **self.threads.totals(), "tasks": tasks,
+            "observations": self._observation_totals(), "models": self.models.status(),
+            "store": self.database.facts(),
+        }  # fmt: skip
+
+    def _observation_totals(self) -> dict[str, int]:
+        from smara.observations.store import ObservationStore  # the room itself would load all that observes
+
+        with self.database.read() as session:
+            total, active, generations = ObservationStore(self.database, self.scope).totals(session)
+        return {"total": total, "active": active, "generations": generations}
 
     def integrity(self) -> list[str]:
         """What is wrong with the store's file; empty when nothing is. Reads all of it."""
@@ -231,6 +318,8 @@ class Memory:
     def close(self) -> None:
         """Close the database; safe to call twice."""
         with self._closing:
+            if "_observing" in self.__dict__:
+                self._observing[2].close()
             self.database.close()
 
     def __enter__(self) -> Memory:
@@ -249,6 +338,7 @@ def open_memory(
     clock: Clock | None = None,
     new_id: IdMaker | None = None,
     summarizer: Summarizer | None = None,
+    chat_model: ChatModel | None = None,
     vfs: str | None = None,
     check_index: bool = True,
     **settings: Any,
@@ -258,8 +348,9 @@ def open_memory(
     ``path_or_url`` is a SQLite file, ``":memory:"``, or a PostgreSQL URL; without it, the
     store named by ``SMARA_DB``, or the per-user store. ``project`` is the wall to stay
     behind: a store that is named starts in ``default``, the per-user store in the git
-    repository around the current folder; ``"auto"`` asks for the latter anywhere. ``check_index``
-    looks at the search index and mends it where that is quick.
+    repository around the current folder; ``"auto"`` asks for the latter anywhere. ``chat_model``
+    thinks in the place of the one that the setting ``model`` names. ``check_index`` looks at the
+    search index and mends it where that is quick.
     """
     given = os.fspath(path_or_url) if path_or_url is not None else None
     chosen = load_settings(db=given, project=project, **settings)
@@ -271,7 +362,7 @@ def open_memory(
         migrate(database, clock)
         memory = Memory(
             database, _scope(Projects(database, clock, new_id), chosen), chosen, clock, new_id,
-            counter_for(chosen.token_model), summarizer,
+            counter_for(chosen.token_model), summarizer, chat_model,
         )  # fmt: skip
         if check_index:
             memory.index.check_at_open()

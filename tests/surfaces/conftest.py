@@ -8,12 +8,22 @@ from pathlib import Path
 import pytest
 
 import smara
+from smara.tasks.models import NewTask
 from smara.testing import CountingIds, FakeClock
 
 if sys.platform == "win32":
     collect_ignore_glob = ["test_*.py"]  # they look at pseudo-terminals, signals and file modes
 
 SCHEMA = "export const LoginSchema = z.object({\n  email: z.string().email(),\n  password: z.string().min(12),\n})"
+
+TASKS = [
+    NewTask("Webhooks", short_id="t-hooks", type="epic", priority=3),
+    NewTask("Sign outgoing webhooks", short_id="t-sign", description="With HMAC", priority=1, type="feature",
+            labels=["security"], depends_on=[("t-hooks", "parent-child")]),
+    NewTask("Document the headers", short_id="t-docs", type="chore",
+            depends_on=[("t-sign", "blocks"), ("t-hooks", "parent-child")]),
+    NewTask("Choose a queue", short_id="t-old", status="closed", close_reason="completed", summary="PostgreSQL it is"),
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +42,10 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def store(db: str) -> str:
-    """A store with two threads: ``login`` (three messages) and ``deploy`` (one)."""
+    """A store with two threads, ``login`` (three messages) and ``deploy`` (one), and a few tasks.
+
+    ``t-docs`` needs ``t-sign``, both are part of the epic ``t-hooks``; ``t-old`` is closed.
+    """
     clock = FakeClock()
     with smara.open(db, clock=clock, new_id=CountingIds()) as memory:
         for role, text in (("user", "Implement the login with Zod"), ("assistant", SCHEMA), ("tool", "42 passing")):
@@ -40,4 +53,6 @@ def store(db: str) -> str:
             clock.advance(60)
         memory.threads.update("login", title="Login with Zod")
         memory.messages.add(thread_id="deploy", role="user", content="Deploy to staging with retry_policy", task_id="7")
+        memory.tasks.put_many(TASKS)
+        memory.working.put("# Notes\n- Queue: PostgreSQL\n", actor="ann")
     return db

@@ -53,6 +53,12 @@ def test_thread_ids_are_completed(store):
     assert completed("threads", "show", current="lo") == ["login"]
 
 
+def test_task_ids_are_completed_unfinished_ones_first(store):
+    assert completed("tasks", "show", current="") == ["t-sign", "t-docs", "t-hooks", "t-old"]
+    assert completed("tasks", "dep", "add", "t-sign", current="T-D") == ["t-docs"]
+    assert completed("tasks", "add", "x", "--needs", current="t-o") == ["t-old"]
+
+
 def test_thread_ids_are_those_of_the_store_and_project_named_before(store, monkeypatch):
     smara("--project", "work", "messages", "add", "--thread", "at-work", "--role", "user", "--content", "x")
     monkeypatch.delenv("SMARA_DB")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 import pytest
 
@@ -20,14 +22,52 @@ CALLS = {
     "messages add": ["--thread", "login", "--role", "user", "--content", "hello"],
     "messages list": ["--thread", "login"],
     "messages show": ["login:2"],
+    "tasks add": ["Retry failed deliveries"],
+    "tasks list": [],
+    "tasks ready": [],
+    "tasks show": ["t-sign"],
+    "tasks claim": ["t-sign"],
+    "tasks release": ["t-sign"],
+    "tasks close": ["t-sign", "--summary", "HMAC in sign.py"],
+    "tasks reopen": ["t-old"],
+    "tasks update": ["t-sign", "--priority", "P0"],
+    "tasks dep add": ["t-old", "t-sign"],
+    "tasks dep remove": ["t-docs", "t-sign"],
+    "tasks link": ["t-sign", "login:1"],
+    "tasks tree": [],
+    "tasks history": ["t-sign"],
+    "tasks undo": ["t-docs"],
+    "tasks search": ["webhooks"],
+    "tasks compact": [],
+    "tasks restore": ["t-old"],
+    "tasks import": ["TRACKER"],
+    "tasks export": [],
+    "working show": [],
+    "working put": ["FILE"],
+    "working edit": ["--section", "Notes/Queue", "--content", "Redis"],
+    "working history": [],
+    "working restore": ["1"],
     "import": ["FILE"],
     "search": ["LoginSchema"],
     "complete": ["log"],
+    "observe": ["login"],
+    "reflect": ["login"],
+    "observations list": [],
+    "observations show": ["OBSERVATION"],
+    "observations why": ["OBSERVATION"],
+    "observations status": ["login"],
+    "observations failures": [],
+    "worker": ["--once"],
+    "context preview": ["login"],
     "compact": ["--thread", "login"],
     "index check": [],
     "index rebuild": [],
     "index optimize": [],
     "projects": [],
+    "models show": [],
+    "models calls": [],
+    "models pause": ["--reason", "Too dear."],
+    "models resume": [],
     "completion": ["bash"],
 }
 
@@ -36,11 +76,16 @@ CALLS = {
 def file(tmp_path):
     path = tmp_path / "notes.jsonl"
     path.write_text('{"role": "user", "content": "hello"}\n')
+    path.with_name("issues.jsonl").write_text('{"id": "bd-1", "title": "Retry"}\n')
     return str(path)
 
 
 def words_of(call: str, file: str) -> list[str]:
-    return [*call.split(), *(file if word == "FILE" else word for word in CALLS[call])]
+    files = {"FILE": file, "TRACKER": str(Path(file).with_name("issues.jsonl"))}
+    if "OBSERVATION" in CALLS[call]:
+        smara("observe", "login")
+        files["OBSERVATION"] = smara("observations", "list", "--json").data["observations"][0]["id"]
+    return [*call.split(), *(files.get(word, word) for word in CALLS[call])]
 
 
 def leaves(command: click.Command, path: tuple[str, ...] = ()) -> set[str]:
@@ -52,7 +97,8 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> set[str]:
 
 
 def test_every_command_is_called_below():
-    assert leaves(cli) == set(CALLS)
+    # What serves answers to requests until it is stopped has tests of its own.
+    assert leaves(cli) - {"mcp"} == set(CALLS)
 
 
 @pytest.mark.parametrize("call", CALLS)

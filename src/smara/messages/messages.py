@@ -188,8 +188,8 @@ class Messages:
             yield from page
             after = page[-1].seq
 
-    def last_tokens(self, *, thread_id: str, tokens: int, before: int | None = None) -> MessageList:
-        """The newest messages that fit a token budget together, oldest first.
+    def last_tokens(self, *, thread_id: str, tokens: int, before: int | None = None, after: int = 0) -> MessageList:
+        """The newest messages that fit a token budget together, oldest first; only those behind ``after``.
 
         The newest message is always included, whatever its size.
         """
@@ -197,7 +197,7 @@ class Messages:
         used = 0
         while page := self.list(thread_id=thread_id, limit=100, before=before):
             for message in reversed(page):
-                if found and used + message.token_count > tokens:
+                if message.seq <= after or (found and used + message.token_count > tokens):
                     return found[::-1]
                 used += message.token_count
                 found.append(message)

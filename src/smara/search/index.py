@@ -85,7 +85,7 @@ class Index:
             self._database.fulltext.recreate(session, is_damaged)
             self._database.words.recreate(session, is_damaged)
             self._database.records.recreate(session, is_damaged)
-            self._index_tasks(session)
+            self._index_records(session)
             session.run("UPDATE threads SET index_rows = 0, index_terms = 0")
             done = 0
             known: set[tuple[int, str]] = set()
@@ -129,13 +129,17 @@ class Index:
             [(size[0], size[1], thread_no) for thread_no, size in sizes.items()],
         )
 
-    def _index_tasks(self, session: Session) -> None:
-        """Put every task of every project back into the index of records."""
+    def _index_records(self, session: Session) -> None:
+        """Put every task and every observation of every project back into the index of records."""
+        from smara.observations.store import indexed_observations, observation_terms
         from smara.tasks.store import indexed_tasks
         from smara.tasks.turn import task_terms
 
+        records = self._database.records
         for no, project_no, task in indexed_tasks(session):
-            self._database.records.put(session, "task", no, project_no, task_terms(task))
+            records.put(session, "task", no, project_no, task_terms(task))
+        for no, project_no, observation in indexed_observations(session):
+            records.put(session, "observation", no, project_no, observation_terms(observation))
 
     def optimize(self) -> None:
         """Merge the index into its most compact form; worth it after a large import."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 if TYPE_CHECKING:
     from smara.messages.models import Message
+    from smara.observations.models import Observation
     from smara.tasks.models import Task  # not loaded by a search of messages
 
 Source = Literal["raw", "compacted"]
@@ -120,6 +121,17 @@ class Answer(Sequence[Hit]):
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationHit:
+    """An observation or a reflection that was found, and why."""
+
+    observation: Observation
+    rank: int
+    score: float
+    why: tuple[str, ...]
+    snippet: str
 
 
 @dataclass(frozen=True, slots=True)

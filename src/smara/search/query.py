@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from smara.core.dates import Period, find_period
 from smara.core.terms import Kind, Term, expand, fold
 from smara.core.text import find_words
-from smara.search.dates import Period, find_period
 from smara.search.stopwords import STOP_WORDS, TIME_WORDS
 
 MOST_TERMS = 32

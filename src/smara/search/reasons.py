@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smara.search.dates import Period
+from smara.core.dates import Period
 from smara.search.evidence import Context, Evidence, WeighedTerms
 
 _MOST_MATCHES = 4

@@ -1,33 +1,23 @@
-"""Finding tasks by words: BM25 over titles and descriptions, a title counting for more.
-
-The same words and terms as for messages, gathered newest first up to a limit, and ranked
-here, so that both databases answer alike. An id is found as such.
-"""
+"""Finding tasks by the words of their titles and descriptions; an id is found as such."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from smara.core.text import snippet
 from smara.database.database import Session, marks
-from smara.database.records import record_no
 from smara.errors import DeadlineError, InvalidInputError, SmaraError
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
 from smara.search.models import TaskAnswer, TaskHit
-from smara.search.query import Query, QueryTerm, analyze_query
+from smara.search.query import Query, analyze_query
+from smara.search.records import GatheredRecords
 from smara.search.search import Search
 from smara.tasks.lookup import find_no
 from smara.tasks.models import STATUSES, Task
 from smara.tasks.store import TaskStore
 
-TERM_LIMIT = 1_000
-"""How many rows of one term are read, newest first."""
-CANDIDATES = 150
-_HEAD_WEIGHT = 3.0
-_K1, _B = 1.2, 0.6
 _UNFINISHED_BONUS = 0.05
 _MOST = 1_000
 _MESSAGES_OF_A_TASK = 5
@@ -64,7 +54,9 @@ class TaskSearch:
     def _find(
         self, session: Session, query: Query, limit: int, offset: int, status: str | None
     ) -> tuple[tuple[TaskHit, ...], int]:
-        found = _Gathered(session, self._store, query, self._messages.is_alone(session))
+        wall = None if self._messages.is_alone(session) else self._store.scope.project_no
+        total = self._store.totals(session).all
+        found = GatheredRecords(session, self._store.database.records, "task", wall, total, query)
         scored = found.scored()
         named = self._named(session, query.text)
         if named is not None:
@@ -118,64 +110,6 @@ class TaskSearch:
             return find_no(session, self._store, query)
         except SmaraError:
             return None
-
-
-class _Gathered:
-    """The rows that hold terms of a query, and what each term tells."""
-
-    def __init__(self, session: Session, store: TaskStore, query: Query, is_alone: bool) -> None:
-        self._session = session
-        self._records = store.database.records
-        self._wall = None if is_alone else store.scope.project_no
-        totals = store.totals(session)
-        self._total = max(totals.all, 1)
-        self._weights: dict[str, float] = {}
-        self._terms: dict[str, QueryTerm] = {}
-        self._rows: dict[int, float] = {}
-        for term in query.wanted:
-            self._look_up(term)
-        self.numbers = {record_no(row) for row in self._rows}
-
-    def _look_up(self, term: QueryTerm) -> None:
-        rows = self._records.match(self._session, term.text, self._wall, "task", TERM_LIMIT, term.is_prefix)
-        count = len(rows)
-        weight = math.log(1 + (max(self._total - count, 0) + 0.5) / (count + 0.5))
-        self._weights[term.text] = weight * (0.3 if term.is_weak else 1.0) * (0.5 if term.kind == "part" else 1.0)
-        self._terms[term.text] = term
-        weight, known = self._weights[term.text], self._rows
-        for row in rows:
-            known[row] = known.get(row, 0.0) + weight
-
-    def scored(self) -> dict[int, tuple[float, tuple[str, ...]]]:
-        """Task number → score and reasons; of a long task, its best piece."""
-        best = sorted(zip(self._rows.values(), self._rows, strict=True), reverse=True)[:CANDIDATES]
-        rows = [row for _, row in best]
-        texts = self._records.texts(self._session, rows)
-        split = {row: (head.split(), body.split()) for row, (head, body) in texts.items()}
-        average = sum(len(head) + len(body) for head, body in split.values()) / len(split) if split else 1.0
-        found: dict[int, tuple[float, tuple[str, ...]]] = {}
-        for row, (head, body) in split.items():
-            score, why = self._score(head, body, average or 1.0)
-            no = record_no(row)
-            if score > found.get(no, (0.0, ()))[0]:
-                found[no] = (score, why)
-        return found
-
-    def _score(self, head: Sequence[str], body: Sequence[str], average: float) -> tuple[float, tuple[str, ...]]:
-        norm = _K1 * (1 - _B + _B * (len(head) + len(body)) / average)
-        score = 0.0
-        why: dict[str, None] = {}
-        for text, weight in self._weights.items():
-            heads = _count(head, text, self._terms[text].is_prefix)
-            frequency = _HEAD_WEIGHT * heads + _count(body, text, self._terms[text].is_prefix)
-            if frequency:
-                score += weight * frequency * (_K1 + 1) / (frequency + norm)
-                why[f"{self._terms[text].word} in the {'title' if heads else 'text'}"] = None
-        return score, tuple(why)
-
-
-def _count(terms: Sequence[str], text: str, is_prefix: bool) -> int:
-    return sum(term.startswith(text) for term in terms) if is_prefix else terms.count(text)
 
 
 def _text(task: Task) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 from smara.core.clock import SystemClock
@@ -31,3 +32,18 @@ def test_the_time_of_day_may_be_set_back_and_durations_do_not_notice():
     clock.advance(2)
     clock.set(500)
     assert (clock.now_ms(), clock.monotonic()) == (500, 2.0)
+
+
+def test_the_machines_clock_does_not_wait_for_what_has_happened():
+    happened = threading.Event()
+    happened.set()
+    SystemClock().wait(3_600, happened)
+
+
+def test_a_fake_clock_waits_by_advancing():
+    clock, happened = FakeClock(0), threading.Event()
+    clock.wait(5)
+    clock.wait(5, happened)
+    happened.set()
+    clock.wait(5, happened)
+    assert (clock.now_ms(), clock.monotonic()) == (10_000, 10.0)

@@ -47,6 +47,34 @@ def test_numbers_in_the_environment_are_numbers(tmp_path):
     assert (found.compact_every_messages, found.busy_timeout_seconds) == (0, 2.0)
 
 
+@pytest.mark.parametrize(
+    ("word", "meaning"), [("1", True), ("true", True), ("Yes", True), ("0", False), ("FALSE", False), (" off ", False)]
+)
+def test_words_for_true_and_false_are_understood(tmp_path, word, meaning):
+    assert load_settings(nowhere(tmp_path, SMARA_MODELS_ENABLED=word)).models_enabled is meaning
+
+
+def test_true_and_false_may_be_written_in_the_file_and_given_in_the_call(written):
+    environment = written("models_enabled = false")
+    assert load_settings(environment).models_enabled is False
+    assert load_settings(environment, models_enabled=True).models_enabled is True
+
+
+@pytest.mark.parametrize("given", [{"models_enabled": 1}, {"models_enabled": "yes"}, {"compact_every_messages": True}])
+def test_a_truth_is_no_number_and_no_word(tmp_path, given):
+    with pytest.raises(ConfigError, match=next(iter(given))):
+        load_settings(nowhere(tmp_path), **given)
+
+
+def test_a_word_that_is_neither_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"SMARA_MODELS_ENABLED.*true or false"):
+        load_settings(nowhere(tmp_path, SMARA_MODELS_ENABLED="maybe"))
+
+
+def test_a_key_is_not_shown_with_the_settings(tmp_path):
+    assert "walrus" not in repr(load_settings(nowhere(tmp_path), model_api_key="walrus"))
+
+
 def test_a_path_may_be_given_as_a_path(tmp_path):
     assert load_settings(nowhere(tmp_path), db=tmp_path / "s.db").db == str(tmp_path / "s.db")
 

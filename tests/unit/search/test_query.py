@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smara.search.dates import Period, find_period
+from smara.core.dates import Period, find_period
 from smara.search.query import MOST_PHRASES, MOST_TERMS, analyze_query
 
 

@@ -1,7 +1,8 @@
 """The ``smara`` command: commands are loaded when called, errors become exit codes once.
 
 Exit codes: 0 done; 1 a bug; 2 wrong usage or input; 3 not found; 4 conflict; 5 settings;
-6 database trouble; 7 busy, try again; 8 the doctor found problems; 130 interrupted.
+6 database trouble; 7 busy, try again; 8 the doctor found problems; 9 no answer from a model;
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ from typing import Any, NoReturn
 import click
 
 from smara.core import log
-from smara.errors import BusyError, ConfigError, ConflictError, DatabaseError, NotFoundError, SmaraError, UsageError
+from smara.errors import (
+    BusyError,
+    ConfigError,
+    ConflictError,
+    DatabaseError,
+    ModelError,
+    NotFoundError,
+    SmaraError,
+    UsageError,
+)
 from smara.surfaces.cli import output
 
 COMMANDS = {
@@ -24,12 +34,21 @@ COMMANDS = {
     "version": "The version of Smara and of what it stands on.",
     "threads": "List, show and change threads.",
     "messages": "Add, list and show messages.",
+    "working": "What is held in mind: show, put, edit, its history.",
+    "tasks": "What is to be done: add, order, claim and close tasks.",
     "import": "Bring in transcripts and JSONL files.",
     "search": "Find anything that was said.",
     "complete": "Words and names that begin with a prefix.",
+    "observe": "Note what happened in a thread since the last time.",
+    "reflect": "Condense older observations of a thread.",
+    "observations": "What was noticed: list, show, why, status, failures.",
+    "worker": "Observe threads in the background.",
+    "context": "Preview what an agent gets.",
     "compact": "Summarize old messages for showing; undo it.",
     "index": "Check, rebuild or optimize the search index.",
     "projects": "List the projects of this store.",
+    "models": "What thinks: its budget, its calls, pause and resume.",
+    "mcp": "Serve the memory to agents by the Model Context Protocol.",
     "completion": "Print a shell completion script.",
 }
 
@@ -40,6 +59,7 @@ EXIT_CODES: tuple[tuple[type[SmaraError], int], ...] = (
     (ConfigError, 5),
     (BusyError, 7),
     (DatabaseError, 6),
+    (ModelError, 9),
 )
 
 _CALLED_BARE: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.1 has none: it prints the help itself

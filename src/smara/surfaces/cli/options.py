@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from smara.config import load_settings, store_exists
 from smara.errors import InvalidInputError
@@ -26,9 +28,9 @@ class Call:
     as_json: bool
 
     @contextmanager
-    def memory(self) -> Iterator[Memory]:
-        """The memory this call is about, closed at the end."""
-        with open_memory(self.db, project=self.project) as memory:
+    def memory(self, **settings: Any) -> Iterator[Memory]:
+        """The memory this call is about, with settings of its own where needed; closed at the end."""
+        with open_memory(self.db, project=self.project, **settings) as memory:
             yield memory
 
 
@@ -59,15 +61,42 @@ def _first(after: str | None, before: str | None) -> str | None:
     return after if after is not None else before
 
 
-def complete_thread(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+def standard_input() -> str:
+    """All of standard input. Bytes that are not UTF-8 are kept, as lone surrogates, rather than refused."""
+    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+
+
+def complete_thread(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Thread ids for the shell; nothing when the store cannot be opened."""
+    return _completed(
+        ctx,
+        lambda memory: [
+            CompletionItem(thread.id) for thread in memory.threads.list(limit=200) if thread.id.startswith(incomplete)
+        ],
+    )
+
+
+def complete_task(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Task ids for the shell, unfinished ones first; nothing when the store cannot be opened."""
+    wanted = incomplete.casefold()
+    return _completed(
+        ctx,
+        lambda memory: [
+            CompletionItem(task.short_id, help=task.title)
+            for task in memory.tasks.list(limit=1000)
+            if task.short_id.casefold().startswith(wanted)
+        ],
+    )
+
+
+def _completed(ctx: click.Context, find: Callable[[Memory], list[CompletionItem]]) -> list[CompletionItem]:
     above = ctx.find_root().params
     try:
         db, project = (_first(ctx.params.get(name), above.get(name)) for name in ("db", "project"))
         if not store_exists(load_settings(db=db)):
             return []
         with open_memory(db, project=project) as memory:
-            return [thread.id for thread in memory.threads.list(limit=200) if thread.id.startswith(incomplete)]
+            return find(memory)
     except Exception:
         return []
 

@@ -71,7 +71,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], folding: Sequen
     """
     if not is_terminal():
         for line in (columns, *rows):
-            say(_tabbed(line))
+            row(line)
         return
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -80,11 +80,16 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], folding: Sequen
 
     drawn = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for position, name in enumerate(columns):
-        is_number = bool(rows) and all(isinstance(row[position], int | float) for row in rows)
+        is_number = bool(rows) and all(isinstance(each[position], int | float) for each in rows)
         drawn.add_column(name, overflow="fold", no_wrap=name not in folding, justify="right" if is_number else "left")
-    for row in rows:
-        drawn.add_row(*(Text(printable(_cell(value))) for value in row))
+    for each in rows:
+        drawn.add_row(*(Text(printable(_cell(value))) for value in each))
     Console().print(drawn)
+
+
+def row(values: Iterable[Any]) -> None:
+    """One tab-separated line, for a pipe."""
+    say(_tabbed(values))
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> None:

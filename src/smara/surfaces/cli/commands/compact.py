@@ -5,8 +5,13 @@ from __future__ import annotations
 import click
 
 from smara.errors import InvalidInputError
+from smara.memory import Memory
+from smara.observations.models import Outcome
 from smara.surfaces.cli import output
+from smara.surfaces.cli.observation_lines import outcome_json
 from smara.surfaces.cli.options import Call, common, complete_thread
+
+_OFF = "read_only"
 
 
 @click.command("compact")
@@ -18,7 +23,10 @@ from smara.surfaces.cli.options import Call, common, complete_thread
 @click.option("--undo", metavar="COMPACTION", help="Show the messages of a compaction whole again.")
 @common
 def command(call: Call, thread_id: str | None, keep: int, when_due: bool, undo: str | None) -> None:
-    """Summarize messages for showing. Every word stays stored and can be found; --undo takes it back."""
+    """Summarize messages for showing, and observe them. Every word stays stored and can be found.
+
+    --undo takes a summary back; observations stay.
+    """
     if (thread_id is None) == (undo is None):
         raise InvalidInputError("Give either --thread ID to compact, or --undo COMPACTION.")
     with call.memory() as memory:
@@ -31,13 +39,17 @@ def command(call: Call, thread_id: str | None, keep: int, when_due: bool, undo: 
             return
         thread = thread_id or ""
         done = memory.compactions.compact_when_due(thread) if when_due else memory.compactions.compact(thread, keep)
+        observed = _observe(memory, thread, done.messages_whole)
+    warnings = [] if observed.success or observed.code == _OFF else [f"The thread was not observed: {observed.error}"]
     if call.as_json:
         data = {
             "messagesCompacted": done.messages_compacted, "messagesWhole": done.messages_whole,
             "compactions": [output.compaction_json(each) for each in done.compactions],
+            "observations": outcome_json(observed),
         }  # fmt: skip
-        output.envelope(data)
+        output.envelope(data, warnings)
         return
+    output.warn(warnings)
     output.say(f"{done.messages_compacted} messages compacted, {done.messages_whole} left whole.")
     rows = [
         (each.id, each.level, f"{each.start_seq}–{each.end_seq}", output.short(each.summary, 160))
@@ -45,3 +57,13 @@ def command(call: Call, thread_id: str | None, keep: int, when_due: bool, undo: 
     ]
     if rows:
         output.table(("compaction", "level", "messages", "summary"), rows, folding=("summary",))
+    if observed.notes:
+        output.say(f"{observed.notes:,} new observations of {observed.messages:,} messages.")
+
+
+def _observe(memory: Memory, thread_id: str, messages_whole: int) -> Outcome:
+    """Observe the thread but for the newest messages, those that were left whole."""
+    if not memory.settings.observe_enabled or memory.settings.observe_read_only:
+        return Outcome("observe", False, error="Observing is off or read-only here.", code=_OFF)
+    whole = memory.messages.list(thread_id=thread_id, limit=messages_whole) if messages_whole else []
+    return memory.observations.observe(thread_id, retain_tokens=sum(message.token_count for message in whole))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from smara.errors import NotFoundError
-from smara.memory import Memory
 from smara.messages.models import ROLES, Message, Role
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Call, common, complete_thread
+from smara.surfaces.cli.finding import find_message, find_task_id
+from smara.surfaces.cli.options import Call, common, complete_task, complete_thread, standard_input
 
 
 @click.group("messages")
@@ -24,7 +21,7 @@ def command() -> None:
 @click.option("--content", metavar="TEXT|-", required=True, help="The text; - reads it from standard input.")
 @click.option("--resource", metavar="ID", help="Who the thread belongs to.")
 @click.option("--id", "client_id", metavar="ID", help="Your own id; adding the same id twice stores it once.")
-@click.option("--task", "task_id", metavar="ID")
+@click.option("--task", "task_id", metavar="ID", help="The task it belongs to.", shell_complete=complete_task)
 @common
 def add(
     call: Call,
@@ -36,22 +33,18 @@ def add(
     task_id: str | None,
 ) -> None:
     """Append one message; the thread is made on first use."""
-    text = _standard_input() if content == "-" else content
+    text = standard_input() if content == "-" else content
     with call.memory() as memory:
         message = memory.messages.add(
-            thread_id=thread_id, role=role, content=text, resource_id=resource, client_id=client_id, task_id=task_id
-        )
+            thread_id=thread_id, role=role, content=text, resource_id=resource, client_id=client_id,
+            task_id=find_task_id(memory, task_id),
+        )  # fmt: skip
         warnings = memory.warnings
     if call.as_json:
         output.envelope(output.message_json(message), warnings)
         return
     output.warn(warnings)
     output.say(f"{message.id}\t{message.thread_id}\t{message.seq}")
-
-
-def _standard_input() -> str:
-    # Bytes that are not UTF-8 are kept, as lone surrogates, rather than refused.
-    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
 
 
 @command.command("list")
@@ -92,7 +85,7 @@ def _line(message: Message) -> str:
 def show(call: Call, message_id: str, around: int) -> None:
     """One message, word for word; THREAD:SEQ works as well as its id."""
     with call.memory() as memory:
-        message = _find(memory, message_id)
+        message = find_message(memory, message_id)
         shown = memory.messages.around(message.id, before=around, after=around)
     if call.as_json:
         output.envelope([output.message_json(each) for each in shown] if around else output.message_json(message))
@@ -105,13 +98,3 @@ def show(call: Call, message_id: str, around: int) -> None:
         )
         output.say(each.raw_content)
         output.say()
-
-
-def _find(memory: Memory, message_id: str) -> Message:
-    thread_id, _, seq = message_id.rpartition(":")
-    if not thread_id or not seq.isdigit():
-        return memory.messages.get(message_id)
-    found = memory.messages.list(thread_id=thread_id, after=int(seq) - 1, limit=1)
-    if not found or found[0].seq != int(seq):
-        raise NotFoundError(f"Thread {thread_id!r} has no message {seq}. `smara messages list` shows what it has.")
-    return found[0]

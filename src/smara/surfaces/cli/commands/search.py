@@ -9,7 +9,8 @@ import click
 from smara.messages.models import ROLES
 from smara.search.models import Answer, Hit
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Call, common, complete_thread
+from smara.surfaces.cli.finding import find_task_id
+from smara.surfaces.cli.options import Call, common, complete_task, complete_thread
 
 
 @click.command("search")
@@ -20,7 +21,7 @@ from smara.surfaces.cli.options import Call, common, complete_thread
 @click.option("--role", type=click.Choice(ROLES), multiple=True, help="Only messages of this role; may be repeated.")
 @click.option("--since", metavar="TIME", help="Only messages from this time on, such as 2026-03-01.")
 @click.option("--until", metavar="TIME", help="Only messages before this time.")
-@click.option("--task", "task_id", metavar="ID", help="Only messages of this task.")
+@click.option("--task", "task_id", metavar="ID", help="Only messages of this task.", shell_complete=complete_task)
 @click.option("--threads", "by_thread", is_flag=True, help="Find conversations instead of messages.")
 @click.option("--full", is_flag=True, help="Print whole messages instead of snippets.")
 @click.option("--explain", is_flag=True, help="Say why each hit is there, and what the search cost.")
@@ -35,7 +36,8 @@ def command(
         if by_thread:
             _show_threads(call, memory.search_threads(query, limit, **filters))
             return
-        answer = memory.search(query, limit, thread_id=thread_id, task_id=task_id, neighbors=1, **filters)
+        task = find_task_id(memory, task_id)
+        answer = memory.search(query, limit, thread_id=thread_id, task_id=task, neighbors=1, **filters)
         warnings = [*memory.warnings, *answer.warnings]
     if call.as_json:
         data = {"results": [hit_json(hit) for hit in answer], "totalHits": answer.total_hits}

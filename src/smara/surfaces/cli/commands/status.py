@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from smara.surfaces.cli import output
+from smara.surfaces.cli.model_lines import models_line
 from smara.surfaces.cli.options import Call, common
 
 
@@ -27,6 +28,8 @@ def command(call: Call) -> None:
         ("tokens", f"{status['tokens']:,}"),
         ("resources", f"{status['resources']:,}"),
         ("tasks", _tasks(status["tasks"])),
+        ("observations", _observations(status["observations"])),
+        ("models", models_line(status["models"])),
         ("store", store["path"]),
         ("engine", f"{store['engine']} {store['version']}"),
         ("durability", store["durability"]),
@@ -35,6 +38,10 @@ def command(call: Call) -> None:
     if store.get("walBytes"):
         rows.append(("write-ahead log", output.size(store["walBytes"])))
     output.facts(rows)
+
+
+def _observations(totals: dict[str, int]) -> str:
+    return f"{totals['total']:,} ({totals['active']:,} active), condensed {totals['generations']:,} times"
 
 
 def _tasks(totals: dict[str, int]) -> str:

@@ -1,8 +1,8 @@
-"""A date named in a query: "on 16 March 2022", "in July", "2024-05-03".
+"""A date named in a text: "on 16 March 2022", "in July", "2024-05-03".
 
 What was said about a day is mostly said on it or within the days after it, so a message
-from that time is a better match. Relative dates ("last week") are left alone: they would
-need to know when the question is asked.
+from that time is a better match. Dates that depend on when something is said ("last
+week") are found by `days`.
 """
 
 from __future__ import annotations

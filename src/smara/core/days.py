@@ -1,0 +1,250 @@
+"""The days that words mean, given the day on which they were said.
+
+"Yesterday", "in 2 weeks", "by Friday" and "in March" become real dates in the time zone
+of whoever spoke. Only what names a day, a week, a month or a year counts: "recently" and
+"next sprint" have no date. Said on Wednesday 2026-03-11:
+
+    yesterday      2026-03-10              last week   2026-03-02..2026-03-08
+    by Friday      2026-03-13              in March    2026-03-01..2026-03-31
+    next Friday    2026-03-20              3 weeks ago 2026-02-16..2026-02-22
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from smara.core.dates import find_period
+
+_READ_CHARACTERS = 2_000
+_NUMBERS = {
+    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
+    "ten": 10, "twelve": 12, "couple of": 2, "a couple of": 2, "un": 1, "une": 1, "deux": 2, "trois": 3, "einem": 1,
+    "einer": 1, "zwei": 2, "drei": 3, "dos": 2, "tres": 3, "两": 2, "一": 1, "二": 2, "三": 3,
+}  # fmt: skip
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_UNITS = {
+    "day": "day", "jour": "day", "tag": "day", "día": "day", "dia": "day", "天": "day", "日": "day",
+    "week": "week", "semaine": "week", "woche": "week", "semana": "week", "周": "week", "週間": "week",
+    "month": "month", "mois": "month", "monat": "month", "mes": "month", "个月": "month", "ヶ月": "month",
+    "year": "year", "an": "year", "année": "year", "jahr": "year", "año": "year", "年": "year",
+}  # fmt: skip
+_DAYS_AWAY = {
+    "yesterday": -1, "last night": -1, "tomorrow": 1, "day before yesterday": -2, "day after tomorrow": 2,
+    "hier": -1, "demain": 1, "avant-hier": -2, "après-demain": 2, "gestern": -1, "vorgestern": -2, "übermorgen": 2,
+    "ayer": -1, "anteayer": -2, "ieri": -1, "domani": 1, "ontem": -1, "amanhã": 1, "вчера": -1, "завтра": 1,
+    "昨天": -1, "明天": 1, "前天": -2, "后天": 2, "昨日": -1, "明日": 1, "一昨日": -2, "明後日": 2,
+    "어제": -1, "내일": 1,
+}  # fmt: skip
+_SPANS_AWAY = {
+    "last week": ("week", -1), "this week": ("week", 0), "next week": ("week", 1), "last month": ("month", -1),
+    "this month": ("month", 0), "next month": ("month", 1), "last year": ("year", -1), "next year": ("year", 1),
+    "last weekend": ("weekend", -1), "this weekend": ("weekend", 0), "next weekend": ("weekend", 1),
+    "semaine dernière": ("week", -1), "semaine prochaine": ("week", 1), "mois dernier": ("month", -1),
+    "letzte woche": ("week", -1), "nächste woche": ("week", 1), "letzten monat": ("month", -1),
+    "semana pasada": ("week", -1), "próxima semana": ("week", 1), "mes pasado": ("month", -1),
+    "上周": ("week", -1), "下周": ("week", 1), "上个月": ("month", -1), "下个月": ("month", 1),
+    "先週": ("week", -1), "来週": ("week", 1), "先月": ("month", -1), "来月": ("month", 1),
+}  # fmt: skip
+
+
+def _any_of(words: Iterable[str]) -> str:
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
+_COUNT = rf"(\d{{1,3}}|{_any_of(_NUMBERS)})"
+_UNIT = rf"({_any_of(_UNITS)})(?:s|es|en|e|n)?"
+_WORD = r"(?<![^\W_])(?:{})(?![^\W_])"
+_CJK_WORD = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+
+def _words(table: Iterable[str]) -> re.Pattern[str]:
+    words = list(table)
+    spaced = [word for word in words if not _CJK_WORD.search(word)]
+    glued = [word for word in words if _CJK_WORD.search(word)]
+    return re.compile(rf"{_WORD.format(_any_of(spaced))}|{_any_of(glued)}", re.IGNORECASE)
+
+
+_DAY_WORD = _words(_DAYS_AWAY)
+_SPAN_WORD = _words(_SPANS_AWAY)
+_AGO = re.compile(
+    rf"\b{_COUNT}\s{{0,3}}{_UNIT}\s{{1,3}}ago\b|\b(?:il y a|hace|vor)\s{{1,3}}{_COUNT}\s{{1,3}}{_UNIT}\b", re.I
+)
+_CJK_AGO = re.compile(r"(\d{1,3}|[一二三两])\s?(天|日|周|週間|个月|ヶ月|年)(前|后|後)")
+_AHEAD = re.compile(rf"\b(?:in|dans|en)\s{{1,3}}{_COUNT}\s{{1,3}}{_UNIT}\b", re.IGNORECASE)
+_WEEKDAY = re.compile(
+    rf"(?:\b(last|next|this|by|until|before|due|on|every)\s{{1,3}})?\b({'|'.join(_WEEKDAYS)})\b", re.I
+)
+_END_OF_MONTH = re.compile(r"\bend of (?:the|this) month\b", re.IGNORECASE)
+_FUTURE = re.compile(r"\b(?:will|going to|gonna|plan|plans|planning|by|until|due|deadline|upcoming|next)\b|'ll\b", re.I)
+_PAST = re.compile(r"\b(?:was|were|went|had|did|been|got|bought|met|saw|took|made|ago|last|[a-z]{3,20}ed)\b", re.I)
+_RECURRING = re.compile(r"\b(?:every|each|anniversary|birthday|annual|annually|yearly)\b", re.IGNORECASE)
+_HINTS = (
+    *("day", "week", "month", "year", "morrow", "night", "hier", "demain", "gestern", "woche", "monat", "semain"),
+    *("semana", " mes", "jour", "tag", "ayer", "ieri", "domani", "ontem", "20", "19"),
+    *(" jan", " feb", " mar", " apr", " may", " jun", " jul", " aug", " sep", " oct", " nov", " dec"),
+)
+_QUOTED = re.compile(r"`[^`\n]{0,300}`|\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”")
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """A day, or the days from the first to the last."""
+
+    first: date
+    last: date
+
+    def render(self) -> str:
+        """``2026-03-10``, or ``2026-03-02..2026-03-08``."""
+        if self.first == self.last:
+            return self.first.isoformat()
+        return f"{self.first.isoformat()}..{self.last.isoformat()}"
+
+
+@lru_cache(maxsize=64)
+def zone_of(name: str) -> tzinfo:
+    """The time zone of that name; UTC when there is none or its table is not on this machine."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # ZoneInfoNotFoundError is a KeyError
+        return UTC
+
+
+def moment_in(zone: tzinfo, time_ms: int) -> datetime:
+    """A time in milliseconds as it is on the clocks of a zone; what no calendar has becomes 1970."""
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, zone)
+    except (ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(0, zone)
+
+
+def days_meant(text: str, said_on: date) -> Days | None:
+    """The first days that a text names, seen from the day it was said, or None.
+
+    What stands in quotation marks or back quotes is a name, not a date.
+    """
+    if not _may_name_days(text[:_READ_CHARACTERS]):
+        return None
+    read = _QUOTED.sub(" ", text[:_READ_CHARACTERS])
+    found: list[tuple[int, Callable[[], Days | None]]] = []
+    for pattern, resolve in _RESOLVERS:
+        if match := pattern.search(read):
+            found.append((match.start(), lambda match=match, resolve=resolve: resolve(match, read, said_on)))  # type: ignore[misc]
+    try:
+        for _, resolve_one in sorted(found, key=lambda each: each[0]):
+            if days := resolve_one():
+                return days
+        return None if _RECURRING.search(read) else _written(read, said_on)
+    except (OverflowError, ValueError, KeyError):  # no such day, or a letter whose small form is another
+        return None
+
+
+def _may_name_days(text: str) -> bool:
+    """A cheap look that spares most texts the patterns."""
+    return not text.isascii() or any(map(f" {text.lower()}".__contains__, _HINTS))
+
+
+def _day(match: re.Match[str], _text: str, today: date) -> Days:
+    day = today + timedelta(days=_DAYS_AWAY[match[0].lower()])
+    return Days(day, day)
+
+
+def _span(match: re.Match[str], _text: str, today: date) -> Days:
+    unit, count = _SPANS_AWAY[match[0].lower()]
+    return _moved(today, unit, count)
+
+
+def _ago(match: re.Match[str], _text: str, today: date) -> Days:
+    count, unit = [group for group in match.groups() if group]
+    return _moved(today, _UNITS[unit.lower()], -_number(count))
+
+
+def _cjk_ago(match: re.Match[str], _text: str, today: date) -> Days:
+    sign = -1 if match[3] == "前" else 1
+    return _moved(today, _UNITS[match[2]], sign * _number(match[1]))
+
+
+def _ahead(match: re.Match[str], text: str, today: date) -> Days | None:
+    # "It was done in 2 days" tells how long it took.
+    if _PAST.search(text) and not _FUTURE.search(text):
+        return None
+    return _moved(today, _UNITS[match[2].lower()], _number(match[1]))
+
+
+def _end_of_month(_match: re.Match[str], _text: str, today: date) -> Days:
+    last = _month(today.year, today.month).last
+    return Days(last, last)
+
+
+def _weekday(match: re.Match[str], text: str, today: date) -> Days | None:
+    before, weekday = (match[1] or "").lower(), _WEEKDAYS.index(match[2].lower())
+    ahead = today + timedelta(days=(weekday - today.weekday()) % 7)
+    if before == "next":
+        day = today - timedelta(days=today.weekday()) + timedelta(days=7 + weekday)
+    elif before == "last":
+        day = ahead - timedelta(days=7)
+    elif before == "every" or text[match.end() : match.end() + 1] == "s":
+        return None
+    elif before in ("by", "until", "before", "due", "this") or _FUTURE.search(text):
+        day = ahead
+    elif _PAST.search(text):
+        day = ahead - timedelta(days=7)
+    else:
+        return None
+    return Days(day, day)
+
+
+def _written(text: str, today: date) -> Days | None:
+    """A date with a month in it; without a year, the one that the tense of the sentence makes likely."""
+    period = find_period(text)
+    if period is None:
+        return None
+    year = period.year or _likely_year(text, period.month, period.day, today)
+    if period.day is None:
+        return _month(year, period.month)
+    day = date(year, period.month, period.day)
+    return Days(day, day)
+
+
+def _likely_year(text: str, month: int, day: int | None, today: date) -> int:
+    named, now = (month, day or 0), (today.month, today.day if day else 0)
+    if _FUTURE.search(text):
+        return today.year + (named < now)
+    return today.year - (named > now)
+
+
+def _moved(today: date, unit: str, count: int) -> Days:
+    if unit == "day":
+        day = today + timedelta(days=count)
+        return Days(day, day)
+    if unit == "month":
+        months = today.year * 12 + today.month - 1 + count
+        return _month(months // 12, months % 12 + 1)
+    if unit == "year":
+        return Days(date(today.year + count, 1, 1), date(today.year + count, 12, 31))
+    monday = today - timedelta(days=today.weekday()) + timedelta(weeks=count)
+    return Days(monday + timedelta(days=5 if unit == "weekend" else 0), monday + timedelta(days=6))
+
+
+def _month(year: int, month: int) -> Days:
+    return Days(date(year, month, 1), date(year, month, calendar.monthrange(year, month)[1]))
+
+
+def _number(word: str) -> int:
+    return int(word) if word.isdigit() else _NUMBERS[word.lower()]
+
+
+_RESOLVERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str, date], Days | None]], ...] = (
+    (_DAY_WORD, _day),
+    (_SPAN_WORD, _span),
+    (_AGO, _ago),
+    (_CJK_AGO, _cjk_ago),
+    (_AHEAD, _ahead),
+    (_END_OF_MONTH, _end_of_month),
+    (_WEEKDAY, _weekday),
+)

@@ -1,0 +1,1 @@
+"""What was noticed: dated observations of long conversations, and reflections that condense them."""

@@ -1,0 +1,453 @@
+"""The cycle: observe, buffer, activate, reflect; exactly once, whoever does it and whenever it dies.
+
+A worker takes a lease, reads, lets the observer think outside any transaction, and writes
+once: the rows and the cursor move together, behind the lease's fence. A failure moves
+nothing. What is active changes only under the record's lock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from smara.core import log
+from smara.core.clock import Clock
+from smara.core.ids import IdMaker
+from smara.core.storable import to_storable
+from smara.core.tokens import TokenCounter
+from smara.database.database import Session
+from smara.database.leases import Lease, Leases
+from smara.errors import DatabaseError, LeaseLostError, SmaraError
+from smara.messages.models import Message
+from smara.messages.store import MessageStore
+from smara.observations.heartbeat import Heartbeat
+from smara.observations.models import AgentMode, Draft, Note, Observer, ObserveRequest, Outcome
+from smara.observations.render import render_note
+from smara.observations.scopes import Place
+from smara.observations.store import Batch, Cursor, ObservationStore, StoredRecord
+from smara.observations.taint import taint_of
+from smara.observations.thresholds import Pending, Thresholds, chunks_to_activate
+from smara.secrets import redact, redact_value
+
+LEASE_SECONDS = 60.0
+IN_PROGRESS = "Observation already in progress, please retry"
+_MOST_ATTEMPTS = 5
+_FIRST_RETRY_MS = 15_000
+
+
+@dataclass(frozen=True, slots=True)
+class CycleSettings:
+    """How the cycle runs."""
+
+    limits: Thresholds = field(default_factory=Thresholds)
+    timezone: str = "UTC"
+    flavor: Any = "coding"
+    instructions: str = ""
+    wants_suggested_response: bool = False
+    most_batch_tokens: int = 30_000
+    """One call of the observer sees at most so many tokens of messages (but always one message)."""
+
+
+class Job(NamedTuple):
+    """Messages of one thread that are to be observed in one go."""
+
+    record: StoredRecord
+    cursor: Cursor
+    messages: Sequence[Message]
+    tokens: int
+
+    @property
+    def first_seq(self) -> int:
+        return self.messages[0].seq
+
+    @property
+    def last_seq(self) -> int:
+        return self.messages[-1].seq
+
+
+class Cycle:
+    """Observes the threads of one project."""
+
+    def __init__(
+        self, store: ObservationStore, messages: MessageStore, leases: Leases, clock: Clock, new_id: IdMaker,
+        counter: TokenCounter, observer: Observer, fallback: Observer, settings: CycleSettings, owner: str,
+        known: Callable[[Session, int], str],
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._messages = messages
+        self._leases = leases
+        self._clock = clock
+        self._new_id = new_id
+        self._counter = counter
+        self._observer = observer
+        self._fallback = fallback
+        self._settings = settings
+        self._owner = owner
+        self._known = known
+
+    # what is pending
+
+    def cursors(
+        self, session: Session, place: Place, is_pending_only: bool = True
+    ) -> tuple[StoredRecord | None, list[Cursor]]:
+        """The record of a place, if there is one, and how far its threads are."""
+        record = self._store.find_record(session, place.lookup_key)
+        is_thread = place.scope == "thread"
+        cursors = self._store.cursors(
+            session,
+            record.no if record else 0,
+            place.thread_id if is_thread else None,
+            place.resource_id,
+            is_pending_only,
+        )
+        return record, cursors
+
+    def pending(self, session: Session, place: Place) -> Pending:
+        """The tokens that no active observation covers, over all threads of the place."""
+        _, cursors = self.cursors(session, place)
+        return Pending(
+            sum(cursor.tokens - cursor.observed_tokens for cursor in cursors),
+            sum(cursor.tokens - cursor.covered_tokens for cursor in cursors),
+        )
+
+    # observing
+
+    def observe(self, place: Place, mode: AgentMode, *, is_buffered: bool, retain_tokens: int = 0) -> Outcome:
+        """Observe what is pending, the oldest first, until nothing is left but the retained newest tokens.
+
+        Buffered observations are not shown yet; otherwise they are active at once. When another
+        worker is at it already, an outcome that says so: trying again later can help.
+        """
+        action: Literal["buffer", "observe"] = "buffer" if is_buffered else "observe"
+        lease = self._leases.acquire(self._lease_name(place), self._owner, LEASE_SECONDS)
+        if lease is None:
+            return Outcome(action, False, error=IN_PROGRESS, code="in_progress", is_retryable=True)
+        recovered = self._recovered(lease, place)
+        try:
+            with Heartbeat(self._leases, lease, LEASE_SECONDS) as beat:
+                if not is_buffered:
+                    self._activate_all(place, lease)
+                done = self._observe_all(place, mode, lease, is_buffered, retain_tokens, beat)
+            return Outcome(action, done.error is None, done.messages, done.notes, done.error, done.code,
+                           done.is_retryable, recovered)  # fmt: skip
+        except LeaseLostError as error:
+            return Outcome(action, False, error=str(error), code=error.code, is_retryable=True, recovered=recovered)
+        finally:
+            self._release(lease)
+
+    def _observe_all(
+        self, place: Place, mode: AgentMode, lease: Lease, is_buffered: bool, retain_tokens: int, beat: Heartbeat
+    ) -> _Done:
+        done = _Done()
+        for thread_id in self._threads(place):
+            while job := self._next_job(place, thread_id, retain_tokens, is_first=done.messages == 0):
+                beat.check()
+                noted = self._observe_job(job, mode, lease, is_buffered)
+                if not isinstance(noted, int):
+                    done.error, done.code, done.is_retryable = noted
+                    break
+                done.messages += len(job.messages)
+                done.notes += noted
+        return done
+
+    def _threads(self, place: Place) -> list[str]:
+        if place.scope == "thread":
+            return [place.thread_id]
+        with self._store.database.read() as session:
+            return [cursor.thread_id for cursor in self.cursors(session, place)[1]]
+
+    def _next_job(self, place: Place, thread_id: str, retain_tokens: int, is_first: bool = True) -> Job | None:
+        """The next messages of a thread, sealed from now on: what arrives later for them is a message of its own."""
+        with self._store.database.write() as session:
+            record = self._ensure(session, place)
+            # What is added to a message between reading and sealing it would never be observed.
+            self._messages.hold_thread(session, thread_id)
+            found = self._store.cursors(session, record.no, thread_id, None, True)
+            if not found:
+                return None
+            cursor = found[0]
+            budget = cursor.tokens - cursor.covered_tokens - retain_tokens
+            if cursor.last_seq <= cursor.covered_seq or (retain_tokens and budget <= 0):
+                return None
+            batch = self._read(session, cursor, budget if retain_tokens else None, is_first)
+            if batch:
+                self._messages.seal(session, cursor.thread_no, batch[-1].seq, self._clock.now_ms())
+        return Job(record, cursor, batch, sum(message.token_count for message in batch)) if batch else None
+
+    def _read(self, session: Session, cursor: Cursor, budget: int | None, is_first: bool = True) -> list[Message]:
+        """Messages behind the cursor, as many as one call takes; with a budget, only what fits into it whole.
+
+        When nothing was observed yet, one message is taken that does not fit, or a giant would never be.
+        """
+        most = self._settings.most_batch_tokens
+        batch: list[Message] = []
+        used = 0
+        after = cursor.covered_seq
+        while page := self._messages.between(session, cursor.thread_no, after, 2**62, 200):
+            for message in page:
+                over = used + message.token_count
+                if (batch and over > most) or (budget is not None and over > budget and (batch or not is_first)):
+                    return batch
+                batch.append(message)
+                used = over
+            after = page[-1].seq
+        return batch
+
+    def _observe_job(self, job: Job, mode: AgentMode, lease: Lease, is_buffered: bool) -> int | tuple[str, str, bool]:
+        """Let the observer think and write what it found; how many notes, or what went wrong."""
+        failure = self._failure(job)
+        now = self._clock.now_ms()
+        if failure is not None and not failure.is_dead and failure.retry_at > now:
+            return f"waiting to try again: {failure.message}", failure.code, True
+        is_dead = failure is not None and (failure.is_dead or failure.attempts >= _MOST_ATTEMPTS)
+        observer = self._fallback if is_dead else self._observer
+        try:
+            draft = observer.observe(self._request(job, mode))
+        except SmaraError as error:
+            self._record_failure(job, failure.attempts if failure else 0, error)
+            return str(error), error.code, error.is_retryable
+        self._commit(job, mode, draft, observer.method, lease, is_buffered, is_dead)
+        return len(draft.notes)
+
+    def _request(self, job: Job, mode: AgentMode) -> ObserveRequest:
+        with self._store.database.read() as session:
+            known = self._known(session, job.record.no)
+        settings = self._settings
+        return ObserveRequest(
+            job.messages, known, mode, settings.flavor, settings.timezone, settings.instructions,
+            settings.wants_suggested_response,
+        )  # fmt: skip
+
+    def _commit(
+        self, job: Job, mode: AgentMode, draft: Draft, method: str, lease: Lease, is_buffered: bool, is_dead: bool
+    ) -> None:
+        """The rows and the cursor, together, behind the fence."""
+        now = self._clock.now_ms()
+        state = "buffered" if is_buffered else "active"
+        taint = " ".join(taint_of(job.messages))
+        record_no, cursor = job.record.no, job.cursor
+        notes = [clean_note(note, job.messages) for note in draft.notes]
+        tokens_before = cursor.covered_tokens
+        with self._store.database.write() as session:
+            self._leases.guard(session, lease)
+            if not is_buffered:
+                self._store.take_record(session, record_no, now)
+            self._expect(session, job)
+            batch_no = self._store.add_batch(
+                session,
+                (
+                    record_no, cursor.thread_no, self._new_id(), state, job.first_seq, job.last_seq, job.tokens, mode,
+                    method, taint, _said(draft.current_task), _said(draft.suggested_response),
+                    _said(draft.thread_title), json.dumps(redact_value(dict(draft.extracted))[0], default=str), now,
+                ),
+            )  # fmt: skip
+            rows = [
+                self._row(note, record_no, cursor.thread_no, batch_no, "observation", state,
+                          job.record.record.generation, mode, taint, job.first_seq, job.last_seq, method, now)
+                for note in notes
+            ]  # fmt: skip
+            self._store.add(session, rows)
+            self._store.index(session, [row[3] for row in rows])
+            column = "buffered" if is_buffered else "observed"
+            self._store.move_cursor(
+                session, record_no, cursor.thread_no, column, job.last_seq, tokens_before + job.tokens
+            )
+            if not is_buffered:
+                self._store.note_observed(session, record_no, job.tokens, now)
+                self._tell_thread(
+                    session, cursor.thread_id, draft.current_task, draft.suggested_response, draft.thread_title
+                )
+            if not is_dead:
+                self._store.clear_failure(session, record_no, "observe", job.first_seq)
+            else:
+                self._bury(session, job)
+        log.event("observations.added", notes=len(notes), messages=len(job.messages), state=state)
+
+    def _expect(self, session: Session, job: Job) -> None:
+        """The cursor still stands where it stood when the messages were read."""
+        found = self._store.cursors(session, job.record.no, job.cursor.thread_id, None, False)
+        if not found or found[0].covered_seq != job.cursor.covered_seq:
+            raise LeaseLostError(
+                "Somebody else observed these messages meanwhile; nothing was written twice. Read again and go on.",
+                thread_id=job.cursor.thread_id,
+            )
+
+    def _row(
+        self, note: Note, record_no: int, thread_no: int | None, batch_no: int | None, kind: str, state: str,
+        generation: int, mode: str, taint: str, first_seq: int, last_seq: int, method: str, now: int,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        line = render_note(note, self._settings.timezone)
+        return (
+            record_no, thread_no, batch_no, self._new_id(), kind, state, generation, mode, note.priority, note.category,
+            to_storable(note.text), json.dumps(note.details), json.dumps(note.files), json.dumps(note.lines),
+            json.dumps(dict(note.mode_specific), default=str), taint, note.said_at, note.refers_to,
+            self._counter.count(line).tokens, note.first_seq or first_seq, note.last_seq or last_seq, method, now,
+        )  # fmt: skip
+
+    # activating
+
+    def activate(self, place: Place, *, is_forced: bool = False) -> Outcome:
+        """Make buffered observations active, leaving the newest messages raw; all of them when forced."""
+        now = self._clock.now_ms()
+        done = _Done()
+        with self._store.database.write() as session:
+            record, cursors = self.cursors(session, place)
+            if record is None or not any(cursor.buffered_seq > cursor.observed_seq for cursor in cursors):
+                return Outcome("activate", True)
+            self._store.take_record(session, record.no, now)
+            for cursor in self.cursors(session, place)[1]:  # read again: the record is ours only now
+                batches = self._store.buffered_batches(session, record.no, cursor.thread_no)
+                pending = Pending(cursor.tokens - cursor.observed_tokens, cursor.tokens - cursor.covered_tokens)
+                count = chunks_to_activate(
+                    [batch.message_tokens for batch in batches], pending, self._settings.limits, is_forced
+                )
+                self._activate(session, record, cursor, batches[:count], done, now)
+        return Outcome("activate", True, done.messages, done.notes)
+
+    def _activate(
+        self, session: Session, record: StoredRecord, cursor: Cursor, batches: Sequence[Batch], done: _Done, now: int
+    ) -> None:
+        if not batches:
+            return
+        done.notes += self._store.activate_batches(session, [batch.no for batch in batches])
+        tokens = sum(batch.message_tokens for batch in batches)
+        last = batches[-1]
+        done.messages += last.last_seq - cursor.observed_seq
+        self._store.move_cursor(
+            session, record.no, cursor.thread_no, "observed", last.last_seq, cursor.observed_tokens + tokens
+        )
+        self._store.note_observed(session, record.no, tokens, now)
+        self._tell_thread(session, cursor.thread_id, last.current_task, last.suggested_response, last.thread_title)
+
+    def _activate_all(self, place: Place, lease: Lease) -> None:
+        """What was buffered comes first: the cursor must not step over it."""
+        now = self._clock.now_ms()
+        with self._store.database.write() as session:
+            self._leases.guard(session, lease)
+            record, _ = self.cursors(session, place)
+            if record is None:
+                return
+            self._store.take_record(session, record.no, now)
+            for cursor in self.cursors(session, place)[1]:  # read again: somebody may have activated meanwhile
+                batches = self._store.buffered_batches(session, record.no, cursor.thread_no)
+                self._activate(session, record, cursor, batches, _Done(), now)
+
+    # pieces
+
+    def _ensure(self, session: Session, place: Place) -> StoredRecord:
+        found = self._store.find_record(session, place.lookup_key)
+        if found is not None:
+            return found
+        thread_no = self._messages.thread_no(session, place.thread_id) if place.scope == "thread" else None
+        return self._store.ensure_record(
+            session, self._new_id(), place.scope, place.resource_id, thread_no, place.lookup_key, self._clock.now_ms()
+        )
+
+    def _tell_thread(
+        self, session: Session, thread_id: str, current_task: str | None, response: str | None, title: str | None
+    ) -> None:
+        """What the thread itself keeps: its task, the next answer, and a title when it has none."""
+        self._messages.hold_thread(session, thread_id)  # what somebody else puts into it meanwhile must stay
+        thread = self._messages.find_thread(session, thread_id)
+        if thread is None:
+            return
+        kept = dict(thread.metadata.get("observations") or {})
+        if current_task:
+            kept["currentTask"] = current_task
+        if response:
+            kept["suggestedResponse"] = response
+        else:
+            kept.pop("suggestedResponse", None)
+        metadata = {**thread.metadata, "observations": kept} if kept else dict(thread.metadata)
+        new_title = thread.title or (title or None)
+        if (metadata, new_title) != (dict(thread.metadata), thread.title):
+            self._messages.update_thread(
+                session, thread_id, _said(new_title), json.dumps(redact_value(metadata)[0]), thread.updated_at
+            )
+
+    def _failure(self, job: Job) -> Any:
+        with self._store.database.read() as session:
+            return self._store.failure(session, job.record.no, "observe", job.first_seq)
+
+    def _record_failure(self, job: Job, attempts: int, error: SmaraError) -> None:
+        """Remember what went wrong and when to try again; trouble here must not hide the first trouble."""
+        now = self._clock.now_ms()
+        wait = _FIRST_RETRY_MS * 2 ** min(attempts, 6)
+        values = (
+            job.record.no, job.cursor.thread_no, "observe", job.first_seq, attempts + 1, error.code,
+            to_storable(redact(str(error)).text[:1_000]), 0, now, now + wait,
+        )  # fmt: skip
+        log.warning("observations.failed", code=error.code, attempts=attempts + 1)
+        try:
+            with self._store.database.write() as session:
+                self._store.put_failure(session, values)
+        except DatabaseError as trouble:
+            log.warning("observations.failure_not_recorded", error=trouble.code)
+
+    def _bury(self, session: Session, job: Job) -> None:
+        failure = self._store.failure(session, job.record.no, "observe", job.first_seq)
+        if failure is None:
+            return
+        values = (
+            job.record.no, job.cursor.thread_no, "observe", job.first_seq, failure.attempts, failure.code,
+            to_storable(failure.message), 1, failure.failed_at, failure.retry_at,
+        )  # fmt: skip
+        self._store.put_failure(session, values)
+
+    def _lease_name(self, place: Place) -> str:
+        return f"observations:{self._store.wall.project_no}:{place.lookup_key}"
+
+    def _recovered(self, lease: Lease, place: Place) -> Mapping[str, Any] | None:
+        """What a worker that died had left: who it was, and how far things were."""
+        if lease.taken_over_from is None:
+            return None
+        with self._store.database.read() as session:
+            record, cursors = self.cursors(session, place, is_pending_only=False)
+        state = {
+            "threads": {
+                cursor.thread_id: {"observedSeq": cursor.observed_seq, "bufferedSeq": cursor.buffered_seq}
+                for cursor in cursors
+            },
+            "generation": record.record.generation if record else 0,
+        }
+        log.warning("observations.recovered", owner=lease.taken_over_from)
+        return {"clearedFlags": ["isObserving"], "owner": lease.taken_over_from, "lastKnownState": state}
+
+    def _release(self, lease: Lease) -> None:
+        try:
+            self._leases.release(lease)
+        except DatabaseError as error:
+            log.warning("observations.lease_not_released", error=error.code)  # it expires by itself
+
+
+@dataclass(slots=True)
+class _Done:
+    messages: int = 0
+    notes: int = 0
+    error: str | None = None
+    code: str | None = None
+    is_retryable: bool = False
+
+
+def clean_note(note: Note, messages: Sequence[Message]) -> Note:
+    """A note as it may be stored: redacted, and within the times and the range of its source."""
+    earliest, latest = min(m.created_at for m in messages), max(m.created_at for m in messages)
+    first, last = messages[0].seq, messages[-1].seq
+    begin = note.first_seq if note.first_seq is not None and first <= note.first_seq <= last else first
+    end = note.last_seq if note.last_seq is not None and begin <= note.last_seq <= last else last
+    return replace(
+        note,
+        text=redact(note.text).text,
+        details=tuple(redact(each).text for each in note.details),
+        files=tuple(redact(each).text for each in note.files),
+        said_at=min(max(note.said_at, earliest), latest),
+        first_seq=begin,
+        last_seq=end,
+        mode_specific=redact_value(dict(note.mode_specific))[0],
+    )
+
+
+def _said(text: str | None) -> str | None:
+    return None if text is None or not text.strip() else to_storable(redact(text.strip()).text[:2_000])

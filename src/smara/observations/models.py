@@ -1,0 +1,206 @@
+"""Observations as values: dated, prioritized lines that tell what happened in a conversation.
+
+An observation stands for a range of messages, whose sequence numbers it keeps, so that it
+can always be explained by what was really said. Observers, with a model or without, turn
+messages into a :class:`Draft`; nothing of a draft is stored before it was found valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, Protocol, get_args
+
+from smara.messages.models import Message
+
+Priority = Literal["high", "medium", "low"]
+AgentMode = Literal["default", "explore", "bug_fixing", "refactoring", "testing", "debugging", "research"]
+Flavor = Literal["coding", "general"]
+Category = Literal[
+    "request", "question", "statement", "preference", "decision", "change", "code", "command", "error", "fix", "test",
+    "completion", "finding", "answer", "blocker", "note",
+]  # fmt: skip
+
+PRIORITIES: tuple[Priority, ...] = get_args(Priority)
+MODES: tuple[AgentMode, ...] = get_args(AgentMode)
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One observation as an observer writes it, before it is stored.
+
+    ``said_at`` is when it was said (ms); ``refers_to`` the date it speaks about, as
+    ``YYYY-MM-DD`` or ``YYYY-MM-DD..YYYY-MM-DD``, only when a real date can be given.
+    ``details`` are lines that stand indented below it, such as the calls of one tool sequence.
+    ``first_seq`` and ``last_seq`` are the messages it comes from, when the observer knows them.
+    """
+
+    priority: Priority
+    category: Category
+    text: str
+    said_at: int
+    refers_to: str | None = None
+    details: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
+    first_seq: int | None = None
+    last_seq: int | None = None
+    mode_specific: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What an observer makes of some messages."""
+
+    notes: tuple[Note, ...]
+    current_task: str | None = None
+    suggested_response: str | None = None
+    thread_title: str | None = None
+    extracted: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    warnings: tuple[str, ...] = ()
+    """What the observer wrote and was left out, and why; the rest stands without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extractor:
+    """Something of the user's own that is to be taken out of the messages as JSON.
+
+    ``name`` is of small letters, digits and dashes; ``schema`` a JSON Schema that the value
+    must satisfy. An extractor that fails is left out; the others and the notes are kept.
+    """
+
+    name: str
+    instruction: str
+    schema: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ObserveRequest:
+    """What an observer is given: new messages, what is known already, and how to look."""
+
+    messages: Sequence[Message]
+    known: str = ""
+    """The observations there are, rendered; not to be repeated."""
+    mode: AgentMode = "default"
+    flavor: Flavor = "coding"
+    timezone: str = "UTC"
+    instructions: str = ""
+    """What the user wants to be looked at besides."""
+    wants_suggested_response: bool = False
+    wants_title: bool = True
+    extractors: Sequence[Extractor] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectRequest:
+    """What a reflector is given: observations, oldest first, and how hard to compress (0 to 4)."""
+
+    notes: Sequence[Note]
+    level: int = 0
+    timezone: str = "UTC"
+    flavor: Flavor = "coding"
+    target_tokens: int = 20_000
+    instructions: str = ""
+
+
+class Observer(Protocol):
+    """Turns messages into observations. ``method`` is stored with every row it made."""
+
+    method: str
+
+    def observe(self, request: ObserveRequest) -> Draft: ...
+
+
+class Reflector(Protocol):
+    """Condenses observations."""
+
+    method: str
+
+    def reflect(self, request: ReflectRequest) -> Draft: ...
+
+
+Scope = Literal["thread", "resource"]
+State = Literal["buffered", "active", "reflected"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+STATES: tuple[State, ...] = get_args(State)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One observation as it is stored. ``first_seq`` to ``last_seq`` are the messages it comes from.
+
+    ``taint`` names what its source holds besides people's own words (tool output, the web,
+    imported files): it survives every condensation. A *reflection* stands for those that
+    were merged into it; they are kept, with ``reflected_into`` naming its generation.
+    """
+
+    id: str
+    kind: Literal["observation", "reflection"]
+    state: State
+    generation: int
+    thread_id: str | None
+    mode: AgentMode
+    priority: Priority
+    category: Category
+    text: str
+    details: tuple[str, ...]
+    files: tuple[str, ...]
+    lines: tuple[int, ...]
+    mode_specific: Mapping[str, Any]
+    taint: tuple[str, ...]
+    said_at: int
+    refers_to: str | None
+    tokens: int
+    first_seq: int
+    last_seq: int
+    method: str
+    created_at: int
+    reflected_into: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is known of one scope: a thread, or a resource with all its threads."""
+
+    id: str
+    scope: Scope
+    resource_id: str
+    thread_id: str | None
+    version: int
+    generation: int
+    observed_tokens: int
+    last_observed_at: int | None
+    last_reflected_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of an attempt to observe or reflect; a refusal says whether trying again can help."""
+
+    action: Literal["observe", "buffer", "activate", "reflect", "initialize"]
+    success: bool
+    messages: int = 0
+    notes: int = 0
+    error: str | None = None
+    code: str | None = None
+    is_retryable: bool = False
+    recovered: Mapping[str, Any] | None = None
+    """What a crashed worker had left behind, when this one cleared it away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A job that failed; a dead one is not tried again with the model, and was observed without it."""
+
+    operation: str
+    thread_id: str | None
+    first_seq: int
+    attempts: int
+    code: str
+    message: str
+    is_dead: bool
+    failed_at: int
+    retry_at: int

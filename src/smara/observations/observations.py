@@ -1,0 +1,258 @@
+"""Observations: what was noticed in conversations, and what is done so that it keeps being noticed."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+from smara.core.scope import require_id
+from smara.database.database import Session
+from smara.errors import InvalidInputError, NotFoundError
+from smara.messages.models import Message
+from smara.messages.store import MessageStore
+from smara.messages.threads import Threads
+from smara.observations.background import Background
+from smara.observations.cycle import Cycle
+from smara.observations.models import MODES, STATES, AgentMode, Failure, Observation, Outcome, Record, Scope
+from smara.observations.reflecting import Reflecting
+from smara.observations.render import render, render_by_thread
+from smara.observations.scopes import Place
+from smara.observations.store import ObservationStore
+from smara.observations.thresholds import Pending, Plan, Thresholds, plan
+
+_MOST_REMEMBERED = 10_000
+_OFF = Outcome("observe", False, error="Observing is off or read-only here.", code="read_only")
+
+
+class Observations:
+    """The observations of one project."""
+
+    def __init__(
+        self, store: ObservationStore, messages: MessageStore, threads: Threads,
+        cycle_for: Callable[[AgentMode], Cycle], reflecting: Reflecting, background: Background, scope: Scope,
+        limits_for: Callable[[AgentMode], Thresholds],
+        timezone: str, is_writing: bool,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._messages = messages
+        self._threads = threads
+        self._cycle_for = cycle_for
+        self._reflecting = reflecting
+        self._background = background
+        self._scope = scope
+        self._limits_for = limits_for
+        self._timezone = timezone
+        self._is_writing = is_writing
+        self._resources: dict[str, str] = {}
+
+    # doing
+
+    def observe(self, thread_id: str, *, mode: AgentMode = "default", retain_tokens: int = 0) -> Outcome:
+        """Observe what is pending now, and show it from now on; buffered observations come first."""
+        if not self._is_writing:
+            return _OFF
+        place = self.place(thread_id)
+        return self._cycle_for(check_mode(mode)).observe(place, mode, is_buffered=False, retain_tokens=retain_tokens)
+
+    def buffer(self, thread_id: str, *, mode: AgentMode = "default") -> Outcome:
+        """Observe what is pending, to be shown later; nothing changes for the agent until it is activated."""
+        if not self._is_writing:
+            return _OFF
+        return self._cycle_for(check_mode(mode)).observe(self.place(thread_id), mode, is_buffered=True)
+
+    def activate(self, thread_id: str, *, mode: AgentMode = "default", is_forced: bool = False) -> Outcome:
+        """Show what was buffered, leaving the newest messages raw; all of it when forced."""
+        if not self._is_writing:
+            return _OFF
+        return self._cycle_for(check_mode(mode)).activate(self.place(thread_id), is_forced=is_forced)
+
+    def reflect(self, thread_id: str, *, is_forced: bool = False) -> Outcome:
+        """Condense older observations into a new generation."""
+        if not self._is_writing:
+            return Outcome("reflect", False, error=_OFF.error, code=_OFF.code)
+        return self._reflecting.reflect(self.place(thread_id), is_forced=is_forced)
+
+    def end_session(self, thread_id: str, *, mode: AgentMode = "default") -> Outcome:
+        """A session is over: whatever is pending is observed, and what was buffered becomes active."""
+        return self.observe(thread_id, mode=mode)
+
+    # in the background
+
+    def planned(self, thread_id: str, *, mode: AgentMode = "default") -> Plan:
+        """What the pending tokens ask for; nothing is started."""
+        return plan(self.pending(thread_id), self._limits_for(check_mode(mode)))
+
+    def look_after(self, thread_id: str, *, mode: AgentMode = "default") -> Plan:
+        """Start in the background what the pending tokens ask for; what that is. Never waits."""
+        wanted = self.planned(thread_id, mode=mode)
+        if not self._is_writing:
+            return Plan(False, False, False)
+        if wanted.buffers:
+            self._background.submit(f"buffer {thread_id}", lambda: self.buffer(thread_id, mode=mode))
+        place = self.place(thread_id)
+        if self._reflecting.is_due(place):
+            self._background.submit(f"reflect {place.lookup_key}", lambda: self.reflect(thread_id))
+        return wanted
+
+    def is_reflection_due(self, thread_id: str) -> bool:
+        """Whether there is so much active that it should be condensed."""
+        return self._reflecting.is_due(self.place(thread_id))
+
+    def settled(self, timeout_seconds: float = 30.0) -> bool:
+        """Wait until the background has nothing left to do."""
+        return self._background.settled(timeout_seconds)
+
+    # asking
+
+    def place(self, thread_id: str) -> Place:
+        """Where the observations of a thread are kept."""
+        resource_id = self._resources.get(thread_id)
+        if resource_id is None:
+            resource_id = self._threads.get(thread_id).resource_id
+            if len(self._resources) >= _MOST_REMEMBERED:
+                self._resources.clear()
+            self._resources[thread_id] = resource_id  # a thread never changes its resource
+        return Place(self._scope, resource_id, thread_id)
+
+    def pending(self, thread_id: str) -> Pending:
+        """How many tokens no active observation covers."""
+        if thread_id not in self._resources and self._threads.find(require_id(thread_id, "thread_id")) is None:
+            return Pending(0, 0)
+        with self._store.database.read() as session:
+            return self._cycle_for("default").pending(session, self.place(thread_id))
+
+    def record(self, thread_id: str) -> Record | None:
+        """What is known of the thread's scope; ``None`` before anything was observed."""
+        with self._store.database.read() as session:
+            found = self._store.find_record(session, self.place(thread_id).lookup_key)
+        return found.record if found else None
+
+    def active(self, thread_id: str) -> builtins.list[Observation]:
+        """What an agent is shown: reflections, then observations, oldest first."""
+        with self._store.database.read() as session:
+            found = self._store.find_record(session, self.place(thread_id).lookup_key)
+            return [row for _, row in self._store.active(session, found.no)] if found else []
+
+    def observed_seq(self, thread_id: str) -> int:
+        """The last message of a thread that active observations stand for."""
+        with self._store.database.read() as session:
+            record, _ = self._cycle_for("default").cursors(session, self.place(thread_id))
+            cursors = self._store.cursors(session, record.no, thread_id, None, False) if record else []
+        return cursors[0].observed_seq if cursors else 0
+
+    def unobserved_elsewhere(self, thread_id: str, *, limit: int = 20) -> builtins.list[Message]:
+        """The newest messages of the resource's other threads that no active observation covers."""
+        place = self.place(thread_id)
+        found: builtins.list[Message] = []
+        with self._store.database.read() as session:
+            record, _ = self._cycle_for("default").cursors(session, place)
+            cursors = self._store.cursors(session, record.no if record else 0, None, place.resource_id, True)
+            for cursor in cursors[-limit:]:
+                if cursor.thread_id != thread_id:
+                    found += self._messages.between(
+                        session, cursor.thread_no, cursor.observed_seq, 2**62, limit, newest_first=True
+                    )
+        return sorted(found, key=lambda message: message.created_at)[-limit:]
+
+    def rendered(self, thread_id: str, is_marked: bool = True) -> str:
+        """The active observations as text."""
+        return self.render(self.active(thread_id), is_marked)
+
+    def render(self, observations: builtins.list[Observation], is_marked: bool = True) -> str:
+        """Observations as text, by date; of several threads, each under its own heading."""
+        if self._scope == "resource":
+            return render_by_thread(observations, self._timezone, is_marked)
+        return render(observations, self._timezone, is_marked)
+
+    def list(
+        self,
+        *,
+        thread_id: str | None = None,
+        state: str | None = None,
+        category: str | None = None,
+        priority: str | None = None,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> builtins.list[Observation]:
+        """Observations, newest first."""
+        if state is not None and state not in STATES:
+            raise InvalidInputError(f"state must be one of {', '.join(STATES)}; got {state!r}.")
+        conditions = [("o.state = ?", state), ("o.category = ?", category), ("o.priority = ?", priority)]
+        if thread_id is not None:
+            conditions.append(("h.id = ?", thread_id))
+        given = [(condition, value) for condition, value in conditions if value is not None]
+        rest = "".join(f" AND {condition}" for condition, _ in given)
+        with self._store.database.read() as session:
+            rows = self._store.select(
+                session,
+                f"{rest} ORDER BY o.said_at DESC, o.no DESC LIMIT ? OFFSET ?",
+                (*(value for _, value in given), limit, offset),
+            )
+        return [row for _, row in rows]
+
+    def get(self, observation_id: str) -> Observation:
+        """The observation, or ``NotFoundError``."""
+        wanted = require_id(observation_id, "observation_id")
+        with self._store.database.read() as session:
+            rows = self._store.select(session, " AND o.id = ?", (wanted,))
+        if not rows:
+            raise NotFoundError(
+                f"There is no observation {wanted!r} in this project. `smara observations list` shows what there is.",
+                observation_id=wanted,
+            )
+        return rows[0][1]
+
+    def why(self, observation_id: str, *, limit: int = 20, offset: int = 0) -> builtins.list[Message]:
+        """The messages an observation stands for, oldest first, a page at a time."""
+        found = self.get(observation_id)
+        if found.thread_id is None:
+            return []
+        with self._store.database.read() as session:
+            thread_no = self._messages.thread_no(session, found.thread_id)
+            if thread_no is None:
+                return []
+            after = found.first_seq - 1 + offset
+            return self._messages.between(session, thread_no, after, found.last_seq + 1, limit)
+
+    def failures(self, *, limit: int = 50) -> builtins.list[Failure]:
+        """What went wrong and is tried again, or was given up, newest first."""
+        with self._store.database.read() as session:
+            return self._store.failures(session, None, limit)
+
+    def status(self, thread_id: str) -> dict[str, Any]:
+        """How far a thread is observed, in numbers."""
+        pending = self.pending(thread_id)
+        record = self.record(thread_id)
+        with self._store.database.read() as session:
+            found = self._store.find_record(session, self.place(thread_id).lookup_key)
+            tokens = self._store.active_tokens(session, found.no) if found else 0
+        return {
+            "scope": self._scope,
+            "pendingTokens": pending.tokens,
+            "bufferedTokens": pending.buffered,
+            "observationTokens": tokens,
+            "generation": record.generation if record else 0,
+            "observedTokens": record.observed_tokens if record else 0,
+            "lastObservedAt": record.last_observed_at if record else None,
+            "lastReflectedAt": record.last_reflected_at if record else None,
+        }
+
+
+def known_text(store: ObservationStore, timezone: str, most: int = 40) -> Callable[[Session, int], str]:
+    """What is known already, for an observer: the newest active observations."""
+
+    def known(session: Session, record_no: int) -> str:
+        rows = store.select(
+            session, " AND o.record_no = ? AND o.state <> 'reflected' ORDER BY o.no DESC LIMIT ?", (record_no, most)
+        )
+        return render([row for _, row in reversed(rows)], timezone)
+
+    return known
+
+
+def check_mode(mode: AgentMode) -> AgentMode:
+    """A mode that exists."""
+    if mode not in MODES:
+        raise InvalidInputError(f"mode must be one of {', '.join(MODES)}; got {mode!r}.")
+    return mode

@@ -1,0 +1,232 @@
+"""What a person does with a sentence: requests, asks, states, prefers, decides, changes, corrects.
+
+English is told apart by its openings and by a few telling words; for other languages a
+short list of telling words is known, a question by its mark, and the rest is a request.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from smara.observations.offline.wording import one_of, word_set
+
+Act = Literal["request", "question", "statement", "preference", "decision", "change", "correction", "report", "chat"]
+
+DURABLE: frozenset[Act] = frozenset({"preference", "decision", "change", "correction"})
+"""Acts that hold beyond the message they stand in; each becomes a note of its own."""
+
+VERBS = word_set(
+    """
+    add adjust allow analyze analyse apply approve archive ask assign attach audit backport benchmark bring build bump
+    call capture change check choose clarify clean clear clone close collapse combine comment commit compare compile
+    complete compute configure connect consider continue convert copy correct count cover create cut debug decide
+    define delete demonstrate deploy describe design detect develop diagnose disable discard display do document
+    download draft drop dump duplicate edit enable encrypt ensure enter estimate evaluate examine execute expand
+    explain explore export expose extend extract fetch figure file fill filter find finish fix focus follow force
+    format generate get give go google grep group handle help hide highlight identify ignore implement import improve
+    include increase inspect install integrate introduce investigate isolate keep kill launch let lint list load
+    locate log look make map mark measure mention merge migrate minimize mock modify monitor move name normalize note
+    open optimize organize outline package parse paste patch perform pick plan polish port post prepare present print
+    prioritize profile propose provide publish pull push put queue raise read rebase rebuild recommend record redo
+    reduce refactor refine regenerate release reload remind remove rename render reorder reorganize replace report
+    reproduce rerun research reset resolve respond restart restore restructure retry return reuse revert review
+    rewrite roll rollback run save scaffold scan schedule search see select send separate serialize set setup share
+    ship shorten show simplify skip solve sort specify spin split squash stage start stop store streamline stub submit
+    suggest summarise summarize support suppress switch sync tackle tag take teach tell test think throw tidy toggle
+    track train transform translate trim try tune turn undo unify uninstall update upgrade upload use validate verify
+    view visualize walk watch websearch wire work wrap write
+    """
+)
+_QUESTION_OPENING = re.compile(
+    r"(?:what|why|how|when|where|who|whom|whose|which|is|are|was|were|am|does|do|did|can|could|should|shall|would|will"
+    r"|has|have|had|isn't|aren't|doesn't|don't you|didn't|won't|any)\b"
+)
+_ASKS_TO_DO = one_of(
+    r"(?:can|could|would|will) (?:you|we|u)\b",
+    r"(?:would you mind|why don't|why not|how about|please|pls|plz|kindly|let's|lets|let us)\b",
+    r"i(?:'d| would) like (?:you )?to\b",
+    r"i (?:want|need) (?:you to|to (?:see|have|get|be able)|a|an|the|this|that|it)\b",
+    r"we (?:need|want|should)\b",
+    r"you (?:should|need to|must|can|have to)\b",
+    r"(?:go ahead|make sure|be sure|go on and|time to)\b",
+    r"(?:next[,:]|now,? |then |also,? |first[,:]? )(?=\w)",
+)
+_ASKS_TO_TELL = re.compile(
+    r"(?:can|could|would|will) (?:you|u) (?:please )?(?:explain|tell|clarify|describe|elaborate|remind)\b"
+)
+_PREFERENCE = one_of(
+    r"\b(?:i|we) (?:(?:really|strongly|usually|generally|always|much) )?"
+    r"(?:prefer|like|love|enjoy|hate|dislike|can't stand)\b",
+    r"\b(?:i|we)(?:'d| would) (?:much |really )?(?:rather|prefer)\b",
+    r"\b(?:i|we) (?:always|never|don't (?:like|want|use|do))\b",
+    r"\bmy (?:favou?rite|preference|preferred)\b",
+    r"\bfrom now on\b|\bin (?:the )?future\b",
+    r"^(?:please |pls )?(?:always|never|do not|don't|dont|avoid|stick (?:to|with)|no more)\b",
+    r"^(?:please )?use\b.{1,80}(?:, not\b|\binstead of\b|\brather than\b)",
+    r"\bmust (?:not|never|always)\b|\bshould (?:never|always)\b",
+    r"\bwe(?: use|'re using)\b|\bour (?:convention|policy|standard|rule|style)\b",
+    r"\bi'm (?:more of )?an? .{1,30} person\b",
+)
+_CHANGE = one_of(
+    r"\b(?:switch(?:ed|ing)?|migrat(?:e|ed|ing)|mov(?:ed|ing)|chang(?:ed|ing)|convert(?:ed|ing)|renam(?:ed|ing)"
+    r"|upgrad(?:ed|ing)|went|going)\b.{0,60}\bfrom\b.{1,60}\bto\b",
+    r"\breplac(?:ed|ing)\b.{1,80}\b(?:with|by)\b",
+    r"\bno longer\b|\bnot .{1,30} any ?more\b|\bstopped \w{2,20}ing\b",
+    r"\b(?:dropped|removed|retired|deprecated|abandoned|got rid of)\b",
+    r"\binstead of\b|\b(?:switched|moved) to\b|\brenamed\b",
+    r"\b(?:i|we|he|she|they|it) used to\b",
+)
+_DECISION = one_of(
+    r"\b(?:i|we)(?:'ve| have)? (?:decided|agreed|chose|chosen|settled|picked)\b",
+    r"\b(?:i|we)(?:'ll| will| would)? (?:go|stick|stay) with\b",
+    r"\blet's (?:go with|use|stick|do it|keep|drop)\b",
+    r"^(?:go with|option \w+|approved?\b|lgtm|ship it|do it|yes,? (?:go|do|please|use|let))",
+    r"\bdecision\b.{0,20}:|\b(?:approved|signed off)\b|\bi think i'll\b|\bthe (?:plan|decision) is\b",
+)
+_CORRECTION = one_of(
+    r"^(?:no[,.! ]|nope\b|wrong\b|actually[, ]|not (?:that|this|quite|like))",
+    r"^that(?:'s| is)(?: not|n't)? (?:wrong|incorrect|right|what|true|not)",
+    r"^(?:i meant|i said|stop|undo)\b|^wait[, ]|^sorry,? i",
+    r"^you (?:forgot|missed|misunderstood|broke|didn't|did not|were supposed|removed|deleted)",
+)
+_REPORT = one_of(
+    r"\b(?:(?:does|do|did|is|are)(?:n't| not)|won't|can't|cannot) (?:work|working|load|loading|compile|build|start|run"
+    r"|running|render|show|pass|connect|respond|fire|scroll)",
+    r"\b(?:is|are|was|got|it's|seems?) (?:broken|failing|crash\w{0,6}|stuck|down|blocked|slow|wrong)",
+    r"\b(?:fails|crashes|hangs|errors out|throws|times out|blocks)\b|\bblocked (?:by|on)\b",
+    r"\b(?:i|we) (?:get|got|see|am getting|are getting|keep getting)\b.{0,40}"
+    r"\b(?:error|exception|failure|warning|\d{3})",
+    r"\bbug\b.{0,40}\b(?:is|in|when)\b",
+)
+_STATEMENT = re.compile(
+    r"(?:i|i'm|i've|i'd|i'll|we|we're|we've|we'll|my|our|he|she|they|his|her|their|it|it's|this|these|those|that|that's"
+    r"|there|there's|the|a|an|fyi|note|btw|by the way|just|also|here|because|since|main|one|all|some|both|so|but|and)\b"
+)
+_HAS_VERB = re.compile(
+    r"\b(?:is|are|was|were|am|be|been|has|have|had|uses?|used|lives?|runs?|needs?|wants?|works?|worked|'s|'re|'m|'ve"
+    r"|does|did|do|can|will|should|must|goes|went|got|gets?|made|makes?|bought|said|says|thinks?|means?|contains?"
+    r"|expects?|takes?|took|returns?|supports?|comes?|came|\w{3,20}ed|\w{3,20}ing)\b"
+)
+_CHAT = re.compile(
+    r"(?:ok(?:ay)?|k|yes|yep|yeah|yup|no|nope|thanks?|thank you|thx|ty|great|good|nice|cool|perfect|awesome|sure|fine"
+    r"|right|done|continue|go|go on|go ahead|proceed|next|carry on|keep going|resume|hi|hello|hey|bye|lol|hm+|wow"
+    r"|please|please continue"
+    r"|sounds good|looks good|got it|i see|makes sense|ready|start|merci|oui|non|d'accord|danke|ja|nein"
+    r"|weiter|gracias|sí|si|vale|ok merci|好|好的|谢谢|继续|可以|嗯|はい|ありがとう|続けて|네|감사합니다|계속|да|нет"
+    r"|спасибо)"
+    r"(?:[\s,]{1,3}(?:ok|yes|yep|thanks?|thank you|great|good|please|so much|very much|a lot|again|man|then|now|it|sir"
+    r"|work|job|idea|everyone|all)){0,6}[\s.!,…]{0,10}"
+)
+_GREETING = re.compile(
+    r"(?:thanks|thank you|hi|hey|hello|cool|great|nice|bye|congrats|wow)[ ,]{1,3}[a-z]{1,20}[\s.!,]{0,9}"
+)
+_OPENING = re.compile(
+    r"(?:(?:hey|hi|hello|ok(?:ay)?|so|well|thanks|great|good|cool|nice|perfect|alright|yes|yeah)[,.! ]{1,4}){1,3}(?=\w)"
+)
+_LATER = re.compile(r"[;:—–] (?:please |then |so )?([a-z]{2,12})\b|\bplease ([a-z]{2,12})\b")
+_ENGLISH = 0.97
+"""An English sentence has at least so many plain letters; "naïve café" happens."""
+_FOREIGN: tuple[tuple[Act, re.Pattern[str]], ...] = (
+    (
+        "preference",
+        one_of(
+            r"je préfère|j'aime|je n'aime pas|\btoujours\b|\bjamais\b|ich bevorzuge|ich mag|\bimmer\b|niemals|prefiero|me gusta",
+            r"\bsiempre\b|\bnunca\b|я предпочитаю|всегда|никогда|我喜欢|我更喜欢|偏好|总是|永远不要|以后都|請不要|不要用",
+            r"好きです|好みます|いつも|必ず|선호|좋아|항상",
+        ),
+    ),
+    (
+        "change",
+        one_of(
+            r"\bne .{1,40} plus\b|nous sommes passés|remplac|nicht mehr|umgestiegen|gewechselt|ersetzt|\bya no\b|cambiamos",
+            r"больше не|перешли|改用|换成|不再|迁移到|やめて|に変更|に移行|더 이상|바꿨",
+        ),
+    ),
+    (
+        "decision",
+        one_of(
+            r"on a décidé|j'ai décidé|nous avons décidé|wir haben entschieden|ich habe entschieden|decidimos|решили",
+            r"决定|就用|決めた|決定|하기로",
+        ),
+    ),
+)
+
+
+def sort(sentence: str, is_coding: bool = True) -> Act:
+    """What is done with a sentence."""
+    text = sentence.strip().lower().replace("’", "'")[:400]
+    if _CHAT.fullmatch(text) or _GREETING.fullmatch(text):
+        return "chat"
+    if opening := _OPENING.match(text):
+        text = text[opening.end() :]
+    if (foreign := _foreign_act(text)) is not None:
+        return foreign
+    is_question = text.rstrip("\"')] ").endswith(("?", "？"))
+    if not is_question:
+        for act, pattern in _DURABLE_ACTS:
+            if pattern.search(text):
+                return act
+    first = re.split(r"[^a-z']", text, maxsplit=1)[0]
+    if _asks_to_do(text, first, is_question):
+        return "request"
+    if is_question or (_QUESTION_OPENING.match(text) and first not in VERBS):
+        return "question"
+    return "report" if _REPORT.search(text) else _sort_plain(text, is_coding)
+
+
+def _asks_to_do(text: str, first: str, is_question: bool) -> bool:
+    if _ASKS_TO_DO.match(text):
+        return not _ASKS_TO_TELL.match(text)
+    return (first in VERBS and not is_question) or _asks_later(text)
+
+
+def _asks_later(text: str) -> bool:
+    """``main was clean; fix the issues`` asks in its second half."""
+    return any((later[1] or later[2]) in VERBS for later in _LATER.finditer(text))
+
+
+def _sort_plain(text: str, is_coding: bool) -> Act:
+    """A sentence without a telling opening: a statement when it reads like one, else what is usual here."""
+    if not is_coding or (_STATEMENT.match(text) and _HAS_VERB.search(text)):
+        return "statement"
+    return "statement" if text.isascii() and text.count(" ") >= 3 and _HAS_VERB.search(text) else "request"
+
+
+def _foreign_act(text: str) -> Act | None:
+    """The act of a sentence in another language; None when it may be English."""
+    letters = [] if text.isascii() else [character for character in text[:120] if character.isalpha()]
+    is_foreign = sum(map(str.isascii, letters)) < _ENGLISH * len(letters)
+    if text.rstrip("\"')] ").endswith(("?", "？", "吗", "か。", "呢")):
+        return "question" if is_foreign else None
+    return next((act for act, pattern in _FOREIGN if pattern.search(text)), "request" if is_foreign else None)
+
+
+_DURABLE_ACTS: tuple[tuple[Act, re.Pattern[str]], ...] = (
+    ("correction", _CORRECTION),
+    ("decision", _DECISION),
+    ("change", _CHANGE),
+    ("preference", _PREFERENCE),
+)
+_UP_TO_A_PAUSE = r"(?:[.,;!]|$| (?:and|but|any|in|from|for|since|because)\b)"
+_REPLACED = (
+    re.compile(r"\bfrom (.{1,60}?) to\b", re.IGNORECASE),
+    re.compile(r"\breplac(?:ed|ing) (.{1,60}?) (?:with|by)\b", re.IGNORECASE),
+    re.compile(
+        rf"\b(?:no longer|stopped|don't|not) (?:use|using|on|with|work(?:ing)? with) (.{{1,60}}?){_UP_TO_A_PAUSE}",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"\b(?:instead of|rather than|got rid of|dropped|removed|retired|deprecated) (?:the )?"
+        rf"(.{{1,60}}?){_UP_TO_A_PAUSE}",
+        re.IGNORECASE,
+    ),
+)
+
+
+def replaced_by(sentence: str) -> str:
+    """What a change or a preference puts an end to, in its own words: "from Redux to Zustand" → Redux."""
+    for pattern in _REPLACED:
+        if (match := pattern.search(sentence[:600])) and match[1].strip():
+            return match[1].strip()
+    return ""

@@ -1,0 +1,57 @@
+"""Observations as text: date headings and one line each, the same for storing, showing and injecting.
+
+The text is made from rows alone and depends on nothing else, so that it is the same, byte
+for byte, until other rows are active.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from smara.core.days import moment_in, zone_of
+from smara.observations.models import Note, Observation, Priority
+
+MARKS: dict[Priority, str] = {"high": "🔴", "medium": "🟡", "low": "🟢"}
+_DONE = "✅"
+
+
+def local(milliseconds: int, timezone: str) -> datetime:
+    """A time in a zone."""
+    return moment_in(zone_of(timezone), milliseconds)
+
+
+def render_note(note: Note | Observation, timezone: str, is_marked: bool = True) -> str:
+    """One observation with its time and its details; without marks, only the high ones keep theirs."""
+    mark = MARKS[note.priority] if is_marked or note.priority == "high" else ""
+    done = _DONE if note.category == "completion" and not note.text.startswith(_DONE) else ""
+    time = f"({local(note.said_at, timezone):%H:%M})"
+    meaning = f" (meaning {note.refers_to})" if note.refers_to else ""
+    head = " ".join(piece for piece in (mark, time, done, note.text.strip()) if piece)
+    return "\n".join([f"* {head}{meaning}", *(f"  * {detail.strip()}" for detail in note.details)])
+
+
+def render(notes: Iterable[Note | Observation], timezone: str, is_marked: bool = True) -> str:
+    """Observations under the dates on which they were made, in the order given."""
+    lines: list[str] = []
+    day = ""
+    for note in notes:
+        date = f"{local(note.said_at, timezone):%Y-%m-%d (%a)}"
+        if date != day:
+            lines += ["", f"Date: {date}"] if lines else [f"Date: {date}"]
+            day = date
+        lines.append(render_note(note, timezone, is_marked))
+    return "\n".join(lines)
+
+
+def render_by_thread(notes: Sequence[Observation], timezone: str, is_marked: bool = True) -> str:
+    """Observations of several threads, each thread's under its own heading; what belongs to none comes first."""
+    by_thread: dict[str | None, list[Observation]] = {None: []}
+    for note in notes:
+        by_thread.setdefault(note.thread_id, []).append(note)
+    sections = []
+    for thread_id, found in by_thread.items():
+        text = render(found, timezone, is_marked)
+        if text:
+            sections.append(text if thread_id is None else f'<thread id="{thread_id}">\n{text}\n</thread>')
+    return "\n\n".join(sections)

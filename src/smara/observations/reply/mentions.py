@@ -1,0 +1,156 @@
+"""What a text mentions and can be checked: paths, line numbers, names and numbers.
+
+A model that retells a conversation may choose its words, but not its facts: the names and
+numbers it writes must be in what it was given. All patterns run in linear time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+def _listed(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_EXTENSIONS = _listed("""
+    astro bash bat bzl c cc cfg cjs clj conf cpp cs css csv dart db diff env erb erl ex exs fish go gql gradle graphql
+    gz h hpp hs htm html ini ipynb java jpeg jpg js json jsonl jsx kt kts less lock log lua m md mdx mjs ml mm nix
+    parquet patch pdf php pl png prisma properties proto ps1 py pyi pyx r rake rb rs rst sass scala scm scss sh sol sql
+    sqlite svelte svg swift tar tf tfvars toml ts tsx txt vue wasm xlsx xml yaml yml zig zip zsh
+""")
+_WHOLE_NAMES = _listed("""
+    Dockerfile Makefile Jenkinsfile Procfile Gemfile Rakefile Vagrantfile LICENSE README CHANGELOG CODEOWNERS
+""")
+_NOT_FILES = _listed("""
+    node.js next.js nuxt.js vue.js react.js express.js nest.js three.js d3.js chart.js angular.js ember.js
+""")
+# Possessive: nothing is tried twice. A colon ends a path; what follows it may be a line.
+_CHUNK = re.compile(r"(?:\b[A-Za-z]:(?=[\\/]))?+[\w./\\@~+-]++")
+_WORD = re.compile(r"[\w./@~+\\-]++(?::\d++(?:-\d++)?+)?+")
+_LINES = re.compile(r"(?::|\blines?\s|\bL)(\d{1,6})(?:\s?[-–]\s?L?(\d{1,6}))?+(?!\d|\.\d|:\d)", re.IGNORECASE)
+_NUMBER = re.compile(r"(?<![\w.,@])\d++(?:[.,]\d++)*+")
+_QUOTED = re.compile(r"`([^`\n]{2,200})`|\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”")
+_TIME_OR_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.\.\d{4}-\d{2}-\d{2})?|\b\d{1,2}:\d{2}\b")
+_FOLDED = re.compile(r"[\W_]+")
+
+_MOST_FILES = 40
+_MOST_LINES = 60
+_LEAST_NAME = 4
+
+
+class Mentions(NamedTuple):
+    """The names and the numbers of a text, each once, in order."""
+
+    names: tuple[str, ...]
+    numbers: tuple[str, ...]
+
+
+def files_in(text: str) -> tuple[str, ...]:
+    """The paths of files in a text, each once, in order.
+
+    >>> files_in("Agent fixed src/api/users.ts:45 and README.md (Node.js 20, bcrypt.compare)")
+    ('src/api/users.ts', 'README.md')
+    """
+    found: dict[str, None] = {}
+    for match in _CHUNK.finditer(text):
+        word = match[0].rstrip(".").lstrip("+")
+        before = text[match.start() - 1 : match.start()]
+        if before != ":" and text[match.end() : match.end() + 1] != "(" and _is_file(word):
+            found.setdefault(word)
+            if len(found) >= _MOST_FILES:
+                break
+    return tuple(found)
+
+
+def _is_file(word: str) -> bool:
+    if len(word) > 400 or "//" in word:
+        return False
+    name = re.split(r"[/\\]", word)[-1]
+    if name in _WHOLE_NAMES:
+        return True
+    stem, dot, extension = name.rpartition(".")
+    if not dot or extension.lower() not in _EXTENSIONS or word.lower() in _NOT_FILES:
+        return not dot and "/" in word and word.endswith("/") and not word.startswith("/") and len(word) > 2
+    return bool(stem) or extension == "env"
+
+
+def lines_in(text: str) -> tuple[int, ...]:
+    """The line numbers in a text, of a range both ends.
+
+    >>> lines_in("viewed auth.ts:45-60, then lines 7-9, at 10:30")
+    (45, 60, 7, 9)
+    """
+    without_times = _TIME_OR_DATE.sub(" ", text)
+    found: dict[int, None] = {}
+    for first, last in _LINES.findall(without_times):
+        found.setdefault(int(first))
+        if last:
+            found.setdefault(int(last))
+    return tuple(found)[:_MOST_LINES]
+
+
+def mentions_in(text: str) -> Mentions:
+    """What can be checked in a text: names that are no ordinary words, and numbers that count something."""
+    bare = _TIME_OR_DATE.sub(" ", text)
+    names: dict[str, None] = {}
+    for match in _WORD.finditer(bare):
+        word = match[0].strip("./@~+\\-")
+        if len(fold(word)) >= _LEAST_NAME and _is_name(word):
+            names.setdefault(word)
+    numbers = dict.fromkeys(plain_number(found) for found in _NUMBER.findall(bare))
+    return Mentions(tuple(names), tuple(number for number in numbers if len(number) > 1))
+
+
+def quotes_in(text: str) -> tuple[str, ...]:
+    """What stands between quotes or back quotes."""
+    return tuple(dict.fromkeys(next(filter(None, found)) for found in _QUOTED.findall(text)))
+
+
+def _is_name(word: str) -> bool:
+    if word.isdigit():
+        return False
+    if word.isalpha():
+        return word.isascii() and not word[1:].islower() and not word.isupper()
+    if any(mark in word for mark in "_/\\.@"):
+        return any(map(str.isalpha, word))
+    return any(map(str.isdigit, word)) and any(map(str.isalpha, word)) and "-" not in word
+
+
+def plain_number(written: str) -> str:
+    """A number without the commas of thousands.
+
+    >>> plain_number("30,000"), plain_number("43.7"), plain_number("1,5")
+    ('30000', '43.7', '1.5')
+    """
+    if "," in written:
+        head, _, tail = written.rpartition(",")
+        written = f"{head}.{tail}" if len(tail) != 3 and "." not in written else written
+    return written.replace(",", "")
+
+
+def fold(text: str) -> str:
+    """Letters and digits alone, so that ``OAuth 2``, ``OAuth2`` and ``o_auth2`` are the same."""
+    return _FOLDED.sub("", text.casefold())
+
+
+class Source:
+    """A text in which mentions are looked up."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        whole = "\n".join(texts)
+        self._folded = fold(whole)
+        self._numbers = frozenset(plain_number(found) for found in re.findall(r"\d++(?:[.,]\d++)*+", whole))
+        self._digits = frozenset(re.findall(r"\d++", whole))
+
+    def has_name(self, name: str) -> bool:
+        """Whether the name occurs, however it is cased and joined."""
+        return fold(name.split(":")[0]) in self._folded
+
+    def has_number(self, number: str) -> bool:
+        """Whether the number occurs, by itself or as a part of another such as a version."""
+        return (
+            number in self._numbers or number in self._digits or all(part in self._digits for part in number.split("."))
+        )

@@ -1,0 +1,185 @@
+"""A reply cut into its sections, whatever stands around them.
+
+A tag counts at the beginning of a line, so that a line that speaks *about* a tag does not
+open one. Models forget to close tags, close them twice, put headings instead, wrap the
+whole in a code block and think aloud before it; all of that is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+OBSERVATIONS = "observations"
+CURRENT_TASK = "current-task"
+SUGGESTED_RESPONSE = "suggested-response"
+THREAD_TITLE = "thread-title"
+FIELDS = "observed-fields"
+
+_NAMES = {
+    "observations": OBSERVATIONS, "observation": OBSERVATIONS, "observationlog": OBSERVATIONS,
+    "reflections": OBSERVATIONS, "reflection": OBSERVATIONS,
+    "currenttask": CURRENT_TASK, "currenttasks": CURRENT_TASK,
+    "suggestedresponse": SUGGESTED_RESPONSE, "suggestedcontinuation": SUGGESTED_RESPONSE,
+    "threadtitle": THREAD_TITLE,
+    "observedfields": FIELDS, "modespecific": FIELDS,
+}  # fmt: skip
+
+_NAME = r"([A-Za-z][A-Za-z0-9_-]{2,60}|current task|suggested response|thread title)"
+_OPENING = re.compile(rf"[ \t>*#`_-]{{0,8}}<[ \t]?{_NAME}[ \t]?>(?:\*\*|`+)?", re.IGNORECASE)
+_CLOSING = re.compile(rf"[*`_]{{0,3}}<[ \t]?/[ \t]?{_NAME}[ \t]?>[*`_]{{0,3}}", re.IGNORECASE)
+_HEADING = re.compile(rf"[ \t]{{0,3}}(?:#{{1,4}}[ \t]+|\*\*){_NAME}(?:\*\*)?:?(?:\*\*)?[ \t]*", re.IGNORECASE)
+_CODE_FENCE = re.compile(r"[ \t]*(?:```|~~~)[\w-]*[ \t]*")
+_THREAD_TAG = re.compile(r"</?thread(?:\s[^<>\n]{0,200})?>", re.IGNORECASE)
+_ALOUD = r"think(?:ing)?|reasoning|analysis|scratchpad"
+_THINKING = re.compile(rf"^[ \t]*<({_ALOUD})>|</(?:{_ALOUD})>[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_LISTED = re.compile(r"\s*(?:[*•+-]|\d{1,3}[.)])\s+\S")
+_ESCAPED_TAG = re.compile(r"^[ \t]*&lt;\s?observations?\s?&gt;", re.IGNORECASE | re.MULTILINE)
+_LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+_ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|nbsp|#\d{1,6}|#x[0-9a-fA-F]{1,5});")
+_MOST_ON_A_LINE = 8
+_ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'", "nbsp": " "}
+
+
+@dataclass(slots=True)
+class Sections:
+    """The lines of each section, the lines outside all of them, and the section that was never closed."""
+
+    lines: dict[str, list[str]] = field(default_factory=dict)
+    outside: list[str] = field(default_factory=list)
+    unclosed: str | None = None
+
+    def text(self, name: str) -> str | None:
+        """A section as one text; ``None`` when the reply does not have it."""
+        return "\n".join(self.lines[name]).strip() if name in self.lines else None
+
+
+def split_reply(text: str, extractors: Iterable[str] = ()) -> Sections:
+    """A reply as sections; several of one name are put together."""
+    names = {**_NAMES, **{_key(f"observed-{name}"): f"observed-{name}" for name in extractors}}
+    text = without_thinking(_LINE_ENDS.sub("\n", text))
+    if _ESCAPED_TAG.search(text):
+        text = unescaped(text)
+    splitter = _Splitter(names)
+    for line in _THREAD_TAG.sub("", text).split("\n"):
+        if not _CODE_FENCE.fullmatch(line):
+            splitter.read(line)
+    splitter.found.unclosed = splitter.current
+    return splitter.found
+
+
+class _Splitter:
+    """Reads a reply line by line, and knows in which section it is."""
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self.names = names
+        self.found = Sections()
+        self.current: str | None = None
+        self._closed_in_passing: str | None = None
+
+    def read(self, line: str) -> None:
+        heading = _HEADING.fullmatch(line)
+        if heading and (name := self.names.get(_key(heading[1]))):
+            self._open(name)
+            return
+        is_start = True
+        for _ in range(_MOST_ON_A_LINE):
+            opening = _OPENING.match(line)
+            name = self.names.get(_key(opening[1])) if opening else None
+            if opening is None or name is None:
+                break
+            self._open(name)
+            line = line[opening.end() :]
+            is_start = False
+            if (closing := self._closing(line)) is not None:
+                self._add(line[: closing.start()])
+                self._close()
+                line = line[closing.end() :].lstrip()
+        self._read_inside(line, is_start)
+
+    def _read_inside(self, line: str, is_start: bool) -> None:
+        closing = self._closing(line)
+        if closing is None:
+            if self.current is None and self._closed_in_passing and _LISTED.match(line):
+                # The line that seemed to end the section only spoke of its tag: the section goes on.
+                self.current = self._closed_in_passing
+            if line or is_start:
+                self._add(line)
+            return
+        before = line[: closing.start()]
+        was = self.current
+        self._add(before)
+        self._close()
+        if before.strip():
+            self._closed_in_passing = was
+
+    def _closing(self, line: str) -> re.Match[str] | None:
+        """The closing tag of the current section, at the beginning or at the end of a line."""
+        if self.current is None or "</" not in line.replace(" ", ""):
+            return None
+        for closing in _CLOSING.finditer(line):
+            is_ours = self.names.get(_key(closing[1])) == self.current
+            rest = line[closing.end() :].strip()
+            if is_ours and (not line[: closing.start()].strip() or not rest or _OPENING.match(rest)):
+                return closing
+        return None
+
+    def _open(self, name: str) -> None:
+        self.current = name
+        self._closed_in_passing = None
+        self.found.lines.setdefault(name, [])
+
+    def _close(self) -> None:
+        self.current = None
+        self._closed_in_passing = None
+
+    def _add(self, line: str) -> None:
+        if self.current is None:
+            self.found.outside.append(line)
+        else:
+            self.found.lines[self.current].append(line)
+
+
+def without_thinking(text: str) -> str:
+    """A reply without what the model said to itself first.
+
+    Thinking that was never closed ends where the observations begin; a closing tag without
+    an opening one ends thinking that began with the reply.
+    """
+    kept: list[str] = []
+    at = depth = 0
+    for tag in _THINKING.finditer(text):
+        if tag[1]:
+            if depth == 0:
+                kept.append(text[at : tag.start()])
+            depth += 1
+            at = tag.end()
+        elif depth:
+            depth -= 1
+            at = tag.end()
+        elif not kept:
+            at = tag.end()
+    rest = text[at:]
+    if depth:
+        begin = re.search(r"^[ \t]*<observations?>", rest, re.IGNORECASE | re.MULTILINE)
+        rest = rest[begin.start() :] if begin else ""
+    return "".join(kept) + rest
+
+
+def unescaped(text: str) -> str:
+    """A text with the few entities that models write put back; ``&copy=2`` in an address is none."""
+    return _ENTITY.sub(_character, text)
+
+
+def _character(found: re.Match[str]) -> str:
+    name = found[1]
+    if name in _ENTITIES:
+        return _ENTITIES[name]
+    code = int(name[2:], 16) if name[1] in "xX" else int(name[1:])
+    is_character = 32 <= code < 0x110000 and not 0xD800 <= code < 0xE000
+    return chr(code) if is_character else found[0]
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[-_ ]", "", name).lower()

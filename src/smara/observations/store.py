@@ -1,0 +1,389 @@
+"""Observations in the database: SQL and the mapping of rows, no decisions.
+
+Every statement names ``:project``, the wall; see ``core.scope``. A record belongs to a
+scope and counts versions: whoever changes what is active takes the record's row first,
+which locks it, so that activating, observing and reflecting never interleave.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from smara.core.scope import Scope as Wall
+from smara.core.scope import walled
+from smara.core.storable import from_storable, to_storable
+from smara.database.database import Database, Row, Session, marks
+from smara.database.records import RecordTerms, terms_of
+from smara.observations.models import Failure, Observation, Record, Scope
+
+_COLUMNS = (
+    "o.id, o.kind, o.state, o.generation, h.id, o.mode, o.priority, o.category, o.text, o.details, o.files, o.lines,"
+    " o.mode_specific, o.taint, o.said_at, o.refers_to, o.tokens, o.first_seq, o.last_seq, o.method, o.created_at,"
+    " o.reflected_into"
+)
+_RECORD = (
+    "r.no, r.id, r.scope, r.resource_id, h.id, r.version, r.generation, r.observed_tokens, r.last_observed_at,"
+    " r.last_reflected_at"
+)
+
+
+class Cursor(NamedTuple):
+    """How far one thread was observed, against how far it goes; token counts are from its beginning."""
+
+    thread_no: int
+    thread_id: str
+    last_seq: int
+    tokens: int
+    observed_seq: int
+    observed_tokens: int
+    buffered_seq: int
+    buffered_tokens: int
+
+    @property
+    def covered_seq(self) -> int:
+        """The last message that some observation stands for, active or buffered."""
+        return max(self.observed_seq, self.buffered_seq)
+
+    @property
+    def covered_tokens(self) -> int:
+        return max(self.observed_tokens, self.buffered_tokens)
+
+
+class Batch(NamedTuple):
+    """The messages that were observed in one go."""
+
+    no: int
+    thread_no: int
+    first_seq: int
+    last_seq: int
+    message_tokens: int
+    current_task: str | None
+    suggested_response: str | None
+    thread_title: str | None
+
+
+class StoredRecord(NamedTuple):
+    """A record and its number."""
+
+    no: int
+    record: Record
+
+
+class ObservationStore:
+    """The tables of observations of one project."""
+
+    def __init__(self, database: Database, wall: Wall) -> None:
+        self.database = database
+        self.wall = wall
+
+    def sql(self, text: str) -> str:
+        """A statement with the wall of this project put in."""
+        return walled(self.wall, text)
+
+    # records
+
+    def find_record(self, session: Session, lookup_key: str) -> StoredRecord | None:
+        row = session.one(
+            self.sql(
+                f"SELECT {_RECORD} FROM observation_records r LEFT JOIN threads h ON h.no = r.thread_no"
+                " WHERE r.project_no = :project AND r.lookup_key = ?"
+            ),
+            (lookup_key,),
+        )
+        return StoredRecord(int(row[0]), Record(*row[1:])) if row else None
+
+    def ensure_record(
+        self, session: Session, record_id: str, scope: Scope, resource_id: str, thread_no: int | None, lookup_key: str,
+        now_ms: int,
+    ) -> StoredRecord:  # fmt: skip
+        session.run(
+            self.sql(
+                "INSERT INTO observation_records"
+                " (project_no, id, lookup_key, scope, resource_id, thread_no, created_at, updated_at)"
+                " VALUES (:project, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project_no, lookup_key) DO NOTHING"
+            ),
+            (record_id, lookup_key, scope, resource_id, thread_no, now_ms, now_ms),
+        )
+        found = self.find_record(session, lookup_key)
+        if found is None:  # it was just made
+            raise AssertionError(f"no record {lookup_key}")
+        return found
+
+    def take_record(self, session: Session, record_no: int, now_ms: int) -> None:
+        """Count a new version of what is active, and lock the record until the transaction ends."""
+        session.run(
+            self.sql(
+                "UPDATE observation_records SET version = version + 1, updated_at = ?"
+                " WHERE project_no = :project AND no = ?"
+            ),
+            (now_ms, record_no),
+        )
+
+    def note_observed(self, session: Session, record_no: int, tokens: int, now_ms: int) -> None:
+        session.run(
+            self.sql(
+                "UPDATE observation_records SET observed_tokens = observed_tokens + ?, last_observed_at = ?"
+                " WHERE project_no = :project AND no = ?"
+            ),
+            (tokens, now_ms, record_no),
+        )
+
+    def note_reflected(self, session: Session, record_no: int, generation: int, now_ms: int) -> None:
+        session.run(
+            self.sql(
+                "UPDATE observation_records SET generation = ?, last_reflected_at = ?"
+                " WHERE project_no = :project AND no = ?"
+            ),
+            (generation, now_ms, record_no),
+        )
+
+    # cursors
+
+    def cursors(
+        self, session: Session, record_no: int, thread_id: str | None, resource_id: str | None, is_pending_only: bool
+    ) -> list[Cursor]:
+        """The cursor of a thread, or of every thread of a resource, those with the oldest unobserved messages first."""
+        where = "t.id = ?" if thread_id is not None else "t.resource_id = ? AND t.kind <> 'compaction'"
+        if is_pending_only:
+            where += " AND t.last_seq > coalesce(c.observed_seq, 0)"
+        rows = session.all(
+            self.sql(
+                "SELECT t.no, t.id, t.last_seq, t.tokens, coalesce(c.observed_seq, 0), coalesce(c.observed_tokens, 0),"
+                " coalesce(c.buffered_seq, 0), coalesce(c.buffered_tokens, 0), m.created_at FROM threads t"
+                " LEFT JOIN observation_cursors c ON c.thread_no = t.no AND c.record_no = ?"
+                " LEFT JOIN messages m ON m.thread_no = t.no AND m.seq = coalesce(c.observed_seq, 0) + 1"
+                f" WHERE t.project_no = :project AND {where} ORDER BY m.created_at, t.no"
+            ),
+            (record_no, thread_id if thread_id is not None else resource_id),
+        )
+        return [Cursor(*row[:8]) for row in rows]
+
+    def move_cursor(self, session: Session, record_no: int, thread_no: int, column: str, seq: int, tokens: int) -> None:
+        """Set how far a thread is ``observed`` or ``buffered``."""
+        session.run(
+            self.sql(
+                f"INSERT INTO observation_cursors (project_no, record_no, thread_no, {column}_seq, {column}_tokens)"
+                " VALUES (:project, ?, ?, ?, ?) ON CONFLICT (record_no, thread_no) DO UPDATE"
+                f" SET {column}_seq = excluded.{column}_seq, {column}_tokens = excluded.{column}_tokens"
+            ),
+            (record_no, thread_no, seq, tokens),
+        )
+
+    # batches
+
+    def add_batch(self, session: Session, values: Sequence[Any]) -> int:
+        """Insert (record, thread, id, state, first, last, tokens, mode, method, taint, task, response, title,
+        extracted, created); its number."""
+        row = session.one(
+            self.sql(
+                "INSERT INTO observation_batches (project_no, record_no, thread_no, id, state, first_seq, last_seq,"
+                " message_tokens, mode, method, taint, current_task, suggested_response, thread_title, extracted,"
+                f" created_at) VALUES (:project, {marks(15)}) RETURNING no"
+            ),
+            values,
+        )
+        return int(row[0]) if row else 0
+
+    def buffered_batches(self, session: Session, record_no: int, thread_no: int) -> list[Batch]:
+        rows = session.all(
+            self.sql(
+                "SELECT no, thread_no, first_seq, last_seq, message_tokens, current_task, suggested_response,"
+                " thread_title FROM observation_batches"
+                " WHERE project_no = :project AND record_no = ? AND state = 'buffered' AND thread_no = ?"
+                " ORDER BY first_seq"
+            ),
+            (record_no, thread_no),
+        )
+        return [Batch(*row[:5], *(None if each is None else from_storable(each) for each in row[5:])) for row in rows]
+
+    def activate_batches(self, session: Session, numbers: Sequence[int]) -> int:
+        """Make batches and their observations active; how many observations."""
+        session.run(
+            self.sql(
+                "UPDATE observation_batches SET state = 'active'"
+                f" WHERE project_no = :project AND no IN ({marks(len(numbers))})"
+            ),
+            numbers,
+        )
+        return session.run(
+            self.sql(
+                "UPDATE observations SET state = 'active'"
+                f" WHERE project_no = :project AND state = 'buffered' AND batch_no IN ({marks(len(numbers))})"
+            ),
+            numbers,
+        )
+
+    # observations
+
+    def add(self, session: Session, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows as (record, thread, batch, id, kind, state, generation, mode, priority, category, text, details,
+        files, lines, mode specific, taint, said at, refers to, tokens, first, last, method, created at)."""
+        session.run_many(
+            self.sql(
+                "INSERT INTO observations (project_no, record_no, thread_no, batch_no, id, kind, state, generation,"
+                " mode, priority, category, text, details, files, lines, mode_specific, taint, said_at, refers_to,"
+                f" tokens, first_seq, last_seq, method, created_at) VALUES (:project, {marks(23)})"
+            ),
+            rows,
+        )
+
+    def index(self, session: Session, ids: Sequence[str]) -> None:
+        """Put observations into the index of records, by which they are found."""
+        for start in range(0, len(ids), 500):
+            part = ids[start : start + 500]
+            for no, row in self.select(session, f" AND o.id IN ({marks(len(part))})", part):
+                self.database.records.put(session, "observation", no, self.wall.project_no, observation_terms(row))
+
+    def select(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[tuple[int, Observation]]:
+        """Observations with their numbers, by the rest of a statement."""
+        rows = session.all(
+            self.sql(
+                f"SELECT {_COLUMNS}, o.no FROM observations o LEFT JOIN threads h ON h.no = o.thread_no"
+                f" WHERE o.project_no = :project{rest}"
+            ),
+            values,
+        )
+        return [(row[-1], _observation(row)) for row in rows]
+
+    def active(self, session: Session, record_no: int) -> list[tuple[int, Observation]]:
+        """What is active: reflections first, then observations, each oldest first."""
+        return self.select(
+            session,
+            " AND o.record_no = ? AND o.state = 'active' ORDER BY o.kind DESC, o.said_at, o.no", (record_no,),
+        )  # fmt: skip
+
+    def active_tokens(self, session: Session, record_no: int) -> int:
+        row = session.one(
+            self.sql(
+                "SELECT coalesce(sum(tokens), 0) FROM observations"
+                " WHERE project_no = :project AND record_no = ? AND state = 'active'"
+            ),
+            (record_no,),
+        )
+        return int(row[0]) if row else 0
+
+    def mark_reflected(self, session: Session, numbers: Sequence[int], generation: int) -> int:
+        """Put observations behind a reflection; how many were still active."""
+        done = 0
+        for start in range(0, len(numbers), 500):
+            part = numbers[start : start + 500]
+            done += session.run(
+                self.sql(
+                    "UPDATE observations SET state = 'reflected', reflected_into = ?"
+                    f" WHERE project_no = :project AND state = 'active' AND no IN ({marks(len(part))})"
+                ),
+                (generation, *part),
+            )
+        return done
+
+    def totals(self, session: Session) -> tuple[int, int, int]:
+        """How many observations the project has, how many of them are active, and how often it was reflected.
+
+        Counted through the records, so that an index is read and no observation.
+        """
+        counts = session.one(
+            self.sql(
+                "SELECT count(*), coalesce(sum(CASE WHEN o.state = 'active' THEN 1 ELSE 0 END), 0)"
+                " FROM observation_records r JOIN observations o ON o.record_no = r.no WHERE r.project_no = :project"
+            )
+        )
+        reflections = session.one(
+            self.sql("SELECT coalesce(sum(generation), 0) FROM observation_records WHERE project_no = :project")
+        )
+        return (
+            int(counts[0]) if counts else 0,
+            int(counts[1]) if counts else 0,
+            int(reflections[0]) if reflections else 0,
+        )
+
+    # failures
+
+    def failure(self, session: Session, record_no: int, operation: str, first_seq: int) -> Failure | None:
+        row = session.one(
+            self.sql(
+                f"SELECT {_FAILURE} FROM observation_failures f LEFT JOIN threads h ON h.no = f.thread_no"
+                " WHERE f.project_no = :project AND f.record_no = ? AND f.operation = ? AND f.first_seq = ?"
+            ),
+            (record_no, operation, first_seq),
+        )
+        return _failure(row) if row else None
+
+    def failures(self, session: Session, record_no: int | None, limit: int) -> list[Failure]:
+        where = "" if record_no is None else " AND f.record_no = ?"
+        rows = session.all(
+            self.sql(
+                f"SELECT {_FAILURE} FROM observation_failures f LEFT JOIN threads h ON h.no = f.thread_no"
+                f" WHERE f.project_no = :project{where} ORDER BY f.failed_at DESC, f.no DESC LIMIT ?"
+            ),
+            (limit,) if record_no is None else (record_no, limit),
+        )
+        return [_failure(row) for row in rows]
+
+    def put_failure(self, session: Session, values: Sequence[Any]) -> None:
+        """Insert or replace (record, thread, operation, first, attempts, code, message, is dead, failed, retry)."""
+        session.run(
+            self.sql(
+                "INSERT INTO observation_failures (project_no, record_no, thread_no, operation, first_seq, attempts,"
+                f" code, message, is_dead, failed_at, retry_at) VALUES (:project, {marks(10)})"
+                " ON CONFLICT (record_no, operation, first_seq) DO UPDATE SET attempts = excluded.attempts,"
+                " code = excluded.code, message = excluded.message, is_dead = excluded.is_dead,"
+                " failed_at = excluded.failed_at, retry_at = excluded.retry_at"
+            ),
+            values,
+        )
+
+    def clear_failure(self, session: Session, record_no: int, operation: str, first_seq: int) -> None:
+        """Forget a failure that was overcome; a dead letter stays to be seen."""
+        session.run(
+            self.sql(
+                "DELETE FROM observation_failures WHERE project_no = :project AND record_no = ? AND operation = ?"
+                " AND first_seq = ? AND is_dead = 0"
+            ),
+            (record_no, operation, first_seq),
+        )
+
+
+_FAILURE = "f.operation, h.id, f.first_seq, f.attempts, f.code, f.message, f.is_dead, f.failed_at, f.retry_at"
+
+
+def _failure(row: Row) -> Failure:
+    return Failure(row[0], row[1], row[2], row[3], row[4], from_storable(row[5]), bool(row[6]), row[7], row[8])
+
+
+def _observation(row: Row) -> Observation:
+    (
+        id_, kind, state, generation, thread_id, mode, priority, category, text, details, files, lines, specific, taint,
+        said_at, refers_to, tokens, first, last, method, created_at, reflected_into, _,
+    ) = row  # fmt: skip
+    return Observation(
+        id_, kind, state, generation, thread_id, mode, priority, category, from_storable(text),
+        tuple(json.loads(details)), tuple(json.loads(files)), tuple(json.loads(lines)), json.loads(specific),
+        tuple(taint.split()), said_at, refers_to, tokens, first, last, method, created_at, reflected_into,
+    )  # fmt: skip
+
+
+def observation_terms(row: Observation) -> RecordTerms:
+    """What an observation is found by."""
+    return terms_of("", "\n".join((row.text, *row.details, " ".join(row.files))))
+
+
+def indexed_observations(session: Session) -> Iterator[tuple[int, int, Observation]]:
+    """Every observation of every project, as (number, project, observation), for the index that all projects share."""
+    after = 0
+    while True:
+        rows = session.all(
+            f"SELECT {_COLUMNS}, o.no, o.project_no FROM observations o LEFT JOIN threads h ON h.no = o.thread_no"
+            " WHERE o.no > ? ORDER BY o.no LIMIT 500",
+            (after,),
+        )
+        if not rows:
+            return
+        yield from ((row[-2], row[-1], _observation(row[:-1])) for row in rows)
+        after = rows[-1][-2]
+
+
+def stored_text(text: str | None) -> str | None:
+    """A text as it is written to the database."""
+    return None if text is None else to_storable(text)

@@ -1,0 +1,122 @@
+"""Putting the room together: which observer thinks, and by which limits."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+
+from smara.config import Settings
+from smara.core.clock import Clock
+from smara.core.ids import IdMaker
+from smara.core.scope import Scope as Wall
+from smara.core.tokens import TokenCounter
+from smara.database.database import Database
+from smara.database.leases import Leases
+from smara.messages.store import MessageStore
+from smara.messages.threads import Threads
+from smara.models.caller import Models
+from smara.models.chat import Abort, ChatReply, ChatRequest
+from smara.observations.background import Background
+from smara.observations.cycle import Cycle, CycleSettings
+from smara.observations.models import AgentMode, Observer, Reflector
+from smara.observations.observations import Observations, known_text
+from smara.observations.offline import OfflineObserver, OfflineReflector
+from smara.observations.reflecting import Reflecting
+from smara.observations.store import ObservationStore
+from smara.observations.thresholds import Thresholds, for_mode
+from smara.observations.worker import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a memory hands to this room."""
+
+    database: Database
+    wall: Wall
+    messages: MessageStore
+    threads: Threads
+    leases: Leases
+    models: Models
+    clock: Clock
+    new_id: IdMaker
+    counter: TokenCounter
+    settings: Settings
+    timezone: str
+
+
+class _Thinking:
+    """The models of a memory as one model, whose calls are told apart by their purpose."""
+
+    def __init__(self, models: Models, purpose: str) -> None:
+        self.name = ", ".join(models.names)
+        self._models = models
+        self._purpose = purpose
+
+    def complete(self, request: ChatRequest, abort: Abort | None = None) -> ChatReply:
+        return self._models.complete(request, self._purpose, abort)
+
+
+def thresholds_of(settings: Settings) -> Thresholds:
+    """The limits that the settings ask for."""
+    return Thresholds(
+        settings.observe_after_tokens, settings.reflect_after_tokens, settings.buffer_fraction,
+        settings.activate_fraction, settings.retain_fraction, settings.block_fraction,
+        settings.reflections_limit_tokens,
+    )  # fmt: skip
+
+
+def make_observations(parts: Parts) -> tuple[Observations, Worker, Background]:
+    """The room, its worker, and the thread that works in the background."""
+    settings = parts.settings
+    base = thresholds_of(settings)
+    is_default = settings.observe_after_tokens == Thresholds().observe_after
+    store = ObservationStore(parts.database, parts.wall)
+    observer, reflector = _observer(parts.models), _reflector(parts.models)
+    owner = f"{socket.gethostname()}:{os.getpid()}:{parts.new_id()[-8:]}"
+    known = known_text(store, parts.timezone)
+
+    def limits_for(mode: AgentMode) -> Thresholds:
+        return for_mode(base, mode, is_default)
+
+    def cycle_for(mode: AgentMode) -> Cycle:
+        limits = limits_for(mode)
+        chosen = CycleSettings(
+            limits, parts.timezone, settings.observe_flavor, settings.observe_instructions or "",
+            settings.suggest_response, most_batch_tokens=limits.observe_after,
+        )  # fmt: skip
+        return Cycle(
+            store, parts.messages, parts.leases, parts.clock, parts.new_id, parts.counter, observer,
+            OfflineObserver(), chosen, owner, known,
+        )  # fmt: skip
+
+    reflecting = Reflecting(
+        store, parts.leases, parts.clock, parts.new_id, parts.counter, reflector, OfflineReflector(), base,
+        parts.timezone, owner,
+    )  # fmt: skip
+    background = Background()
+    is_writing = settings.observe_enabled and not settings.observe_read_only
+    observations = Observations(
+        store, parts.messages, parts.threads, cycle_for, reflecting, background, settings.observe_scope, limits_for,
+        parts.timezone, is_writing,
+    )  # fmt: skip
+    worker = Worker(
+        store, observations, parts.clock, settings.observe_scope, base.buffer_after, settings.observe_stale_minutes
+    )
+    return observations, worker, background
+
+
+def _observer(models: Models) -> Observer:
+    if models.is_offline:
+        return OfflineObserver()
+    from smara.observations.observer import ModelObserver
+
+    return ModelObserver(_Thinking(models, "observe"))
+
+
+def _reflector(models: Models) -> Reflector:
+    if models.is_offline:
+        return OfflineReflector()
+    from smara.observations.reflector import ModelReflector
+
+    return ModelReflector(_Thinking(models, "reflect"))

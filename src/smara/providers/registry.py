@@ -1,0 +1,43 @@
+"""Providers by name: ours, and those that other packages bring through the entry point ``smara.providers``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+
+from smara.errors import ConfigError, InvalidInputError
+from smara.memory import Memory
+from smara.providers.models import MemoryProvider
+
+GROUP = "smara.providers"
+Factory = Callable[[Memory], MemoryProvider]
+
+
+def create_provider(name: str, memory: Memory) -> MemoryProvider:
+    """The provider of that name, over a memory that is open; an unknown name is answered with the list."""
+    if name == "window":
+        from smara.providers.window import WindowProvider
+
+        return WindowProvider(memory)
+    if name == "observational":
+        from smara.providers.observational import ObservationalProvider
+
+        return ObservationalProvider(memory)
+    for entry in entry_points(group=GROUP):
+        if entry.name == name:
+            return _loaded(entry.load(), name)(memory)
+    raise InvalidInputError(
+        f"There is no memory provider {name!r}. Available: {', '.join(available_providers())}.",
+        name=name, available=available_providers(),
+    )  # fmt: skip
+
+
+def available_providers() -> list[str]:
+    """The names that can be asked for."""
+    return sorted({"window", "observational", *(entry.name for entry in entry_points(group=GROUP))})
+
+
+def _loaded(factory: object, name: str) -> Factory:
+    if not callable(factory):
+        raise ConfigError(f"The memory provider {name!r} is nothing that can be called. Ask its package's authors.")
+    return factory

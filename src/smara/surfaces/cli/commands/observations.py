@@ -1,0 +1,216 @@
+"""``smara observations``"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from smara.messages.models import Message
+from smara.observations.models import CATEGORIES, PRIORITIES, STATES, Failure, Observation
+from smara.surfaces.cli import output
+from smara.surfaces.cli.observation_lines import failure_json, observation_json, source
+from smara.surfaces.cli.options import Call, common, complete_thread
+
+_OFFSET = click.option("--offset", type=click.IntRange(0), metavar="N", default=0, help="Leave out so many first.")
+
+
+@click.group("observations")
+def command() -> None:
+    """What was noticed: list and show it, see why, how far it is, and what failed."""
+
+
+@command.command("list")
+@click.option("--thread", "thread_id", metavar="ID", help="Only of this thread.", shell_complete=complete_thread)
+@click.option("--state", type=click.Choice(STATES))
+@click.option("--category", type=click.Choice(CATEGORIES), metavar="C", help=f"One of {', '.join(CATEGORIES)}.")
+@click.option("--priority", type=click.Choice(PRIORITIES))
+@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=50, show_default=True)
+@_OFFSET
+@common
+def list_observations(
+    call: Call, thread_id: str | None, state: str | None, category: str | None, priority: str | None, limit: int,
+    offset: int,
+) -> None:  # fmt: skip
+    """Observations, the newest first; condensed ones too."""
+    with call.memory() as memory:
+        if thread_id is not None:
+            memory.threads.get(thread_id)
+        found = memory.observations.list(
+            thread_id=thread_id, state=state, category=category, priority=priority, limit=limit + 1, offset=offset
+        )
+        warnings = memory.warnings
+    shown, following = found[:limit], offset + limit if len(found) > limit else None
+    if call.as_json:
+        data = {"observations": [observation_json(each) for each in shown], "nextOffset": following}
+        output.envelope(data, warnings)
+        return
+    output.warn(warnings)
+    if not shown and output.is_terminal():
+        output.say("No observations. `smara observe THREAD` makes some; `smara worker` makes them by itself.")
+        return
+    if output.is_terminal():
+        for each in shown:
+            _show_one(each)
+    else:
+        output.table(
+            ("id", "said", "priority", "category", "state", "thread", "messages", "text"),
+            [_row(each) for each in shown],
+        )
+    _tell_of_more(following)
+
+
+def _row(each: Observation) -> tuple[Any, ...]:
+    return (
+        each.id, output.moment(each.said_at), each.priority, each.category, each.state, each.thread_id, source(each),
+        each.text,
+    )  # fmt: skip
+
+
+def _show_one(each: Observation) -> None:
+    """One observation for a person: with eight columns, a table would leave its text no room."""
+    where = f"{each.thread_id}:{source(each)}" if each.thread_id else "several threads"
+    state = "" if each.state == "active" else f" · {each.state}"
+    output.say(f"{output.moment(each.said_at)} · {each.priority} · {each.category}{state} · {where}", bold=True)
+    output.say(output.paragraph(" ".join(each.text.split()), "   ", "   "))
+    output.say(f"   {each.id}", dim=True)
+
+
+@command.command("show")
+@click.argument("observation_id", metavar="ID")
+@common
+def show(call: Call, observation_id: str) -> None:
+    """One observation with all that is known of it."""
+    with call.memory() as memory:
+        found = memory.observations.get(observation_id)
+        warnings = memory.warnings
+    if call.as_json:
+        output.envelope(observation_json(found), warnings)
+        return
+    output.warn(warnings)
+    into = "" if found.reflected_into is None else f"generation {found.reflected_into}"
+    output.facts([
+        ("observation", found.id), ("text", found.text), *(("detail", each) for each in found.details),
+        ("kind", found.kind), ("state", found.state), ("condensed into", into),
+        ("priority", found.priority), ("category", found.category), ("mode", found.mode),
+        ("thread", found.thread_id or ""), ("messages", source(found)), ("said", output.moment(found.said_at)),
+        ("speaks of", found.refers_to or ""), ("files", ", ".join(found.files)),
+        ("lines", ", ".join(map(str, found.lines))),
+        *((name, _value(value)) for name, value in found.mode_specific.items()),
+        ("taint", ", ".join(found.taint)), ("tokens", f"{found.tokens:,}"), ("made by", found.method),
+        ("made", output.moment(found.created_at)),
+    ])  # fmt: skip
+
+
+def _value(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+@command.command("why")
+@click.argument("observation_id", metavar="ID")
+@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=20, show_default=True)
+@_OFFSET
+@common
+def why(call: Call, observation_id: str, limit: int, offset: int) -> None:
+    """The messages behind an observation, word for word, a page at a time."""
+    with call.memory() as memory:
+        found = memory.observations.get(observation_id)
+        messages = memory.observations.why(observation_id, limit=limit, offset=offset)
+        warnings = memory.warnings
+    following = offset + limit if found.first_seq + offset + limit <= found.last_seq and messages else None
+    if call.as_json:
+        data = {
+            "observation": observation_json(found), "messages": [output.message_json(each) for each in messages],
+            "nextOffset": following,
+        }  # fmt: skip
+        output.envelope(data, warnings)
+        return
+    output.warn(warnings)
+    if found.thread_id is None:
+        output.say(
+            "It condenses observations of several threads; `smara observations list --state reflected` has them."
+        )
+        return
+    _show_messages(found, messages)
+    _tell_of_more(following)
+
+
+def _show_messages(observation: Observation, messages: list[Message]) -> None:
+    if output.is_terminal():
+        output.say(output.paragraph(f"{observation.text} ({observation.priority})", "", ""), bold=True)
+        output.say()
+    else:
+        output.row(("thread", "seq", "role", "time", "content"))
+    for each in messages:
+        if not output.is_terminal():
+            output.row((each.thread_id, each.seq, each.role, output.moment(each.created_at), each.raw_content))
+            continue
+        output.say(f"— {each.role} · {each.thread_id}:{each.seq} · {output.moment(each.created_at)}", bold=True)
+        output.say(each.raw_content)
+        output.say()
+
+
+@command.command("status")
+@click.argument("thread_id", metavar="THREAD", shell_complete=complete_thread)
+@common
+def status(call: Call, thread_id: str) -> None:
+    """How far a thread is observed: what is pending, buffered, active and condensed."""
+    with call.memory() as memory:
+        memory.threads.get(thread_id)
+        found = memory.observations.status(thread_id)
+        warnings = memory.warnings
+    if call.as_json:
+        output.envelope(found, warnings)
+        return
+    output.warn(warnings)
+    output.facts([
+        ("scope", found["scope"]), ("pending tokens", f"{found['pendingTokens']:,}"),
+        ("buffered tokens", f"{found['bufferedTokens']:,}"),
+        ("observation tokens", f"{found['observationTokens']:,}"),
+        ("observed tokens", f"{found['observedTokens']:,}"), ("generation", str(found["generation"])),
+        ("last observed", _moment(found["lastObservedAt"])), ("last reflected", _moment(found["lastReflectedAt"])),
+    ])  # fmt: skip
+
+
+def _moment(milliseconds: int | None) -> str:
+    return "" if milliseconds is None else output.moment(milliseconds)
+
+
+@command.command("failures")
+@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=50, show_default=True)
+@common
+def failures(call: Call, limit: int) -> None:
+    """What could not be observed: what is tried again, and what was given up and observed without a model."""
+    with call.memory() as memory:
+        found = memory.observations.failures(limit=limit)
+        warnings = memory.warnings
+    if call.as_json:
+        output.envelope([failure_json(each) for each in found], warnings)
+        return
+    output.warn(warnings)
+    if not found and output.is_terminal():
+        output.say("No failures.")
+        return
+    if not output.is_terminal():
+        output.table(("failed", "operation", "thread", "first", "attempts", "code", "next", "message"), [
+            (output.moment(each.failed_at), each.operation, each.thread_id, each.first_seq, each.attempts, each.code,
+             _next(each), each.message)
+            for each in found
+        ])  # fmt: skip
+        return
+    for each in found:
+        where = f"{each.thread_id or 'several threads'}:{each.first_seq}"
+        head = (
+            f"{output.moment(each.failed_at)} · {each.operation} · {where} · {each.attempts} attempts · {_next(each)}"
+        )
+        output.say(head, bold=True)
+        output.say(output.paragraph(f"{each.code}: {each.message}", "   ", "   "))
+
+
+def _next(failure: Failure) -> str:
+    return "given up" if failure.is_dead else f"again {output.moment(failure.retry_at)}"
+
+
+def _tell_of_more(following: int | None) -> None:
+    if following is not None:
+        click.echo(f"There is more: --offset {following}", err=True)

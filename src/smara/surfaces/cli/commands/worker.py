@@ -1,0 +1,139 @@
+"""``smara worker``"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import click
+
+from smara.surfaces.cli import output
+from smara.surfaces.cli.holding import held
+from smara.surfaces.cli.observation_lines import require_writing
+from smara.surfaces.cli.options import Call, common
+
+_LOOK_SECONDS = 0.25
+
+
+class _Round(Protocol):
+    """What one round over all threads did."""
+
+    @property
+    def looked_at(self) -> int: ...
+    @property
+    def observed(self) -> int: ...
+    @property
+    def reflected(self) -> int: ...
+    @property
+    def failed(self) -> int: ...
+
+
+@click.command("worker")
+@click.option("--once", is_flag=True, help="Look at every thread once, and leave.")
+@click.option(
+    "--poll", "poll_seconds", type=click.FloatRange(0.1), metavar="SECONDS", default=5.0, show_default=True,
+    help="How long to rest between two rounds.",
+)  # fmt: skip
+@click.option(
+    "--leave-after", "leave_after_minutes", type=click.FloatRange(0), metavar="MINUTES", default=10.0,
+    show_default=True, help="Leave when there was nothing to do for so long; 0 stays.",
+)  # fmt: skip
+@common
+def command(call: Call, once: bool, poll_seconds: float, leave_after_minutes: float) -> None:
+    """Observe the threads of a project that nobody is talking in, and those that have grown.
+
+    One per machine and project; any number of machines. Ctrl-C and SIGTERM stop it when the
+    round it is in has ended, a second Ctrl-C at once. Nothing is lost either way.
+    """
+    stop = threading.Event()
+    rounds: list[_Round] = []
+
+    def tell(done: _Round) -> None:
+        rounds.append(done)
+        if not call.as_json:
+            output.say(_line(done))
+            sys.stdout.flush()
+
+    with call.memory() as memory:
+        require_writing(memory)
+        if once:
+            done = memory.worker.run_once()
+            tell(done)
+            turned = 1
+        else:
+            leave = leave_after_minutes * 60 if leave_after_minutes else None
+            with held(memory, "worker", stop):
+                turned = _until_told(stop, lambda: memory.worker.run(stop, poll_seconds, leave, tell))
+        warnings = memory.warnings
+    if call.as_json:
+        output.envelope({"rounds": turned, **_sums(rounds)}, warnings)
+        return
+    output.warn(warnings)
+    if not once:
+        output.say(f"Left after {turned:,} rounds.")
+
+
+def _until_told(stop: threading.Event, work: Callable[[], int]) -> int:
+    """Run the work in a thread of its own until it ends or a signal says stop; what it returned."""
+    answers: list[int] = []
+    troubles: list[BaseException] = []
+    ended = threading.Event()
+
+    def run() -> None:
+        try:
+            answers.append(work())
+        except BaseException as error:  # raised again in the main thread, where it can be reported
+            troubles.append(error)
+        finally:
+            ended.set()
+
+    with _heard(signal.SIGINT, signal.SIGTERM) as signals:
+        threading.Thread(target=run, name="smara-worker", daemon=True).start()
+        while not ended.wait(_LOOK_SECONDS):
+            if signals and not stop.is_set():
+                stop.set()
+                click.echo("smara: stopping when this round has ended.", err=True)
+    for error in troubles:
+        raise error
+    return answers[0]
+
+
+@contextmanager
+def _heard(*awaited: signal.Signals) -> Iterator[list[int]]:
+    """The signals that arrived; the second one interrupts. Only a main thread can ask for them.
+
+    They are noted and nothing else: an event that is set by a signal may wait for a lock
+    which the interrupted thread itself holds.
+    """
+    arrived: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield arrived
+        return
+
+    def note(number: int, _: object) -> None:
+        arrived.append(number)
+        if len(arrived) > 1:
+            raise KeyboardInterrupt
+
+    before: list[tuple[signal.Signals, Any]] = [(each, signal.signal(each, note)) for each in awaited]
+    try:
+        yield arrived
+    finally:
+        for each, handler in before:
+            signal.signal(each, handler)
+
+
+def _sums(rounds: list[_Round]) -> dict[str, int]:
+    return {
+        "lookedAt": sum(each.looked_at for each in rounds), "observed": sum(each.observed for each in rounds),
+        "reflected": sum(each.reflected for each in rounds), "failed": sum(each.failed for each in rounds),
+    }  # fmt: skip
+
+
+def _line(done: _Round) -> str:
+    failed = f", {done.failed:,} failed (`smara observations failures` says why)" if done.failed else ""
+    return f"{done.looked_at:,} threads due: {done.observed:,} observed, {done.reflected:,} reflected{failed}."

@@ -1,0 +1,74 @@
+"""Processes that observe, buffer, activate and reflect until they are killed or told to stop."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from multiprocessing.connection import Connection
+from typing import Any
+
+import smara
+from smara.database.leases import Leases
+from smara.errors import DatabaseError
+from smara.observations import cycle, reflecting
+from tests.contract.observing import SMALL, Condenser, Watcher, watch
+from tests.faults.workers import READY
+
+SETTINGS: dict[str, Any] = {**SMALL, "token_model": "estimate", "durability": "normal", "compact_every_messages": 0}
+ACTS = ("observe", "buffer", "activate", "reflect", "buffer", "observe")
+FENCE = "fence"
+CURSOR = "cursor"
+
+
+def set_lease_seconds(seconds: float) -> None:
+    """Leases of this process end so soon."""
+    cycle.LEASE_SECONDS = reflecting.LEASE_SECONDS = seconds  # type: ignore[misc]  # a constant for everybody else
+
+
+def without(checks: tuple[str, ...]) -> None:
+    """The mutants: a worker that does not look before it writes."""
+    if FENCE in checks:
+        Leases.guard = lambda *_: None  # type: ignore[method-assign]
+    if CURSOR in checks:
+        cycle.Cycle._expect = lambda *_: None  # type: ignore[method-assign]
+
+
+def go_on_forever(pipe: Connection, where: str, seed: str, lease_seconds: float) -> None:
+    """Add messages and do everything that can be done with them, in a random order, until killed."""
+    set_lease_seconds(lease_seconds)
+    rng = random.Random(seed)
+    with smara.open(where, **SETTINGS) as memory:
+        room = watch(memory, Watcher(), Condenser(), owner=seed)
+        pipe.send(READY)
+        for number in itertools.count():
+            if rng.random() < 0.6:
+                memory.messages.add(thread_id="t", role="user", content=f"{seed} {number}: " + "words and words " * 9)
+            act = rng.choice(ACTS)
+            given = {"is_forced": True} if act in ("activate", "reflect") else {}
+            getattr(room, act)("t", **given)
+            pipe.send(act)
+
+
+def think(pipe: Connection, where: str, act: str, lease_seconds: float, seconds: float, off: tuple[str, ...]) -> None:
+    """Observe or reflect once; say when the thinking begins, think for so long, and say what came of it."""
+    set_lease_seconds(lease_seconds)
+    without(off)
+
+    mused: list[bool] = []
+
+    def muse() -> None:
+        if mused:
+            return
+        mused.append(True)
+        pipe.send("thinking")
+        if pipe.poll(seconds):
+            pipe.recv()
+
+    with smara.open(where, **SETTINGS) as memory:
+        room = watch(memory, Watcher(meanwhile=muse), Condenser(meanwhile=muse), owner="thinker")
+        given = {"is_forced": True} if act == "reflect" else {}
+        try:
+            outcome = getattr(room, act)("t", **given)
+            pipe.send((outcome.success, outcome.code))
+        except DatabaseError as error:
+            pipe.send((False, error.code))

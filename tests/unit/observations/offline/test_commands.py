@@ -1,0 +1,207 @@
+"""Commands with their outcome: tests, builds, installs, git, errors, and what mended them."""
+
+from __future__ import annotations
+
+import pytest
+
+from smara.observations.offline.shell import read_command
+from smara.observations.offline.telling import failure_in
+from smara.observations.offline.test_runs import test_run_in as read_tests
+from tests.unit.observations.offline.talk import Talk, only
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "shown"),
+    [
+        ("cd app && MIX_ENV=test mix test --seed 0 2>&1 | tail -5", "test", "MIX_ENV=test mix test --seed 0"),
+        ("python -m pytest -q tests/x.py::test_a", "test", "python -m pytest -q tests/x.py::test_a"),
+        ("npm run test:unit", "test", "npm run test:unit"),
+        ("./gradlew test", "test", "./gradlew test"),
+        (".venv/bin/ruff check . && .venv/bin/mypy", "build", ".venv/bin/ruff check . && .venv/bin/mypy"),
+        ("npm install zod@3.23.8", "install", "npm install zod@3.23.8"),
+        ("uv add httpx==0.27", "install", "uv add httpx==0.27"),
+        ("git add . && git commit -m 'x'", "commit", "git commit"),
+        ("git checkout -b feature/login", "git", "git checkout -b feature/login"),
+        ("git status --short", "look", "git status --short"),
+        ("psql -c \"select 1; select 2\"", "query", "psql -c \"select 1; select 2\""),
+        ("cat > a <<EOF\nrm -rf /\nEOF\nmake", "build", "make"),
+        ("echo done; sleep 3", "idle", "echo done && sleep 3"),
+        ("", "idle", ""),
+    ],
+)  # fmt: skip
+def test_a_command_line_is_known_by_its_most_telling_part(line, kind, shown):
+    command = read_command(line)
+    assert (command.kind, command.shown) == (kind, shown)
+
+
+@pytest.mark.parametrize(
+    ("output", "summary", "has_failures"),
+    [
+        ("=== 1 failed, 41 passed in 2.31s ===", "1 failed, 41 passed in 2.31s", True),
+        ("Tests:       1 failed, 5 passed, 6 total", "Tests: 1 failed, 5 passed, 6 total", True),
+        ("18 tests, 0 failures", "18 tests, 0 failures", False),
+        ("14 doctests, 68 tests, 2 failures", "14 doctests, 68 tests, 2 failures", True),
+        ("test result: ok. 5 passed; 0 failed; 0 ignored", "test result: ok. 5 passed; 0 failed; 0 ignored", False),
+        ("12 examples, 0 failures", "12 examples, 0 failures", False),
+        ("  7 passing (2s)", "7 passing (2s)", False),
+        ("OK (5 tests, 9 assertions)", "OK (5 tests, 9 assertions)", False),
+        ("Tests run: 5, Failures: 1, Errors: 0", "Tests run: 5, Failures: 1, Errors: 0", True),
+        ("ok  \tgithub.com/a/b\t0.010s", "ok github.com/a/b 0.010s", False),
+    ],
+)
+def test_the_count_of_a_test_run_is_its_own_line(output, summary, has_failures):
+    run = read_tests(output.split("\n"))
+    assert run is not None
+    assert (run.summary, run.has_failures) == (summary, has_failures)
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nKeyError: 'id'", "KeyError: 'id'"),
+        ("src/a.ts(3,5): error TS2345: Argument of type X", "src/a.ts(3,5): error TS2345: Argument of type X"),
+        ("error[E0382]: borrow of moved value: `x`", "error[E0382]: borrow of moved value: `x`"),
+        ("npm ERR! code EACCES", "npm ERR! code EACCES"),
+        ("working\nfatal: The current branch has no upstream branch.", "fatal: The current branch has no upstream branch."),
+        ("** (RuntimeError) no secret", "** (RuntimeError) no secret"),
+        ("bash: frobnicate: command not found", "bash: frobnicate: command not found"),
+        ("[D] Nested modules could be aliased.\n   lib/a.ex:135:5", "[D] Nested modules could be aliased."),
+    ],
+)  # fmt: skip
+def test_of_a_failing_output_the_telling_line_is_found(output, line):
+    failure = failure_in(output.split("\n"))
+    assert failure is not None
+    assert failure.line == line
+
+
+def test_an_output_without_a_failure_has_none():
+    assert failure_in(["Compiling 3 files", "0 errors, 0 warnings", "done"]) is None
+
+
+def test_commands_that_went_well_are_one_line():
+    talk = Talk().run("make build", "").run("./deploy.sh staging", "deployed to https://staging.shop.dev")
+    note = only(talk.notes())
+    assert note.text == "Ran make build: ok; ./deploy.sh staging: deployed to https://staging.shop.dev"
+    assert (note.first_seq, note.last_seq) == (1, 4)
+
+
+def test_a_failure_keeps_its_line_its_type_and_its_place():
+    output = 'Traceback (most recent call last):\n  File "src/api/users.py", line 45, in get\nTypeError: user is None'
+    note = only(Talk().run("python src/main.py", output, is_error=True).notes())
+    assert note.category == "error"
+    assert note.text == "python src/main.py failed: TypeError: user is None (src/api/users.py:45)"
+    assert (note.files, note.lines) == (("src/api/users.py",), (45,))
+
+
+def test_failing_tests_are_named():
+    output = "FAILED tests/test_cart.py::test_total - assert 1 == 2\n1 failed, 3 passed in 0.1s"
+    note = only(Talk().run("pytest", output, is_error=True).notes())
+    assert note.details == ("failing: tests/test_cart.py::test_total",)
+
+
+def test_what_mended_a_failure_is_told_with_it():
+    talk = Talk().run("pytest tests/a.py", "E   KeyError: 'id'\n1 failed in 1s", is_error=True)
+    talk.edit("src/a.py", "x = d['id']", "x = d.get('id')").run("pytest tests/a.py", "1 passed in 1s")
+    fix = only(talk.notes("fix"))
+    assert fix.text == (
+        "Fixed: pytest tests/a.py failed: KeyError: 'id'; after changes in src/a.py; then 1 passed in 1s"
+    )
+    assert (fix.first_seq, fix.last_seq) == (1, 6)
+    assert talk.notes("error") == []
+
+
+def test_tests_of_other_files_mend_nothing():
+    talk = Talk().run("pytest tests/a.py", "1 failed in 1s", is_error=True).run("pytest tests/b.py", "1 passed in 1s")
+    assert [note.category for note in talk.notes()] == ["error", "test"]
+
+
+def test_a_part_of_a_longer_line_can_mend():
+    talk = Talk().run("make lint", "a.py:1: error: bad", is_error=True).run("make build && make lint", "")
+    assert only(talk.notes("fix")).text.startswith("Fixed: make lint failed: a.py:1: error: bad")
+
+
+def test_another_way_to_the_same_end_mends_too():
+    talk = Talk().run("git push", "fatal: no upstream branch", is_error=True).run("git push -u origin login", "ok")
+    assert only(talk.notes()).text == "Fixed: git push failed: fatal: no upstream branch; then git push -u origin login: ok"
+
+
+def test_a_failure_that_was_observed_before_is_mended_by_a_later_success():
+    known = "* 🟡 (09:00) pytest failed: KeyError: 'id'"
+    note = only(Talk().run("pytest", "3 passed in 1s").notes(known=known))
+    assert (note.category, note.text) == ("fix", "Fixed: pytest: 3 passed in 1s")
+
+
+def test_a_commit_keeps_its_subject_branch_and_hash():
+    output = "[login 1a2b3c4] feat: add JWT login\n 3 files changed, 12 insertions(+)"
+    note = only(Talk().run("git commit -m 'feat: add JWT login'", output).notes())
+    assert (note.category, note.priority) == ("completion", "high")
+    assert note.text == "Committed: feat: add JWT login [login 1a2b3c4]"
+
+
+def test_a_commit_message_given_as_a_here_document_is_read():
+    command = "git commit -m \"$(cat <<'EOF'\nfeat: add export\n\nLonger words.\nEOF\n)\""
+    assert only(Talk().run(command, "").notes()).text == "Committed: feat: add export"
+
+
+def test_an_installed_version_survives():
+    text = Talk().run("npm install @auth0/auth0-spa-js@2.1.0", "added 3 packages in 2s").text()
+    assert text == "Installed npm install @auth0/auth0-spa-js@2.1.0: ok"
+
+
+def test_a_query_survives_as_it_was_run():
+    text = Talk().run('sqlite3 shop.db "SELECT * FROM users WHERE email = ?"', "7|ada").text()
+    assert 'SELECT * FROM users WHERE email = ?": 7|ada' in text
+
+
+def test_a_masked_exit_code_is_not_called_ok():
+    assert "ok" not in Talk().run("mypy src | head -3", "src/a.py:1 note: see docs").text()
+
+
+def test_a_checker_is_told_with_its_verdict():
+    assert Talk().run("mix credo", "40 mods/funs, found no issues.").text() == "Ran mix credo: 40 mods/funs, found no issues."
+
+
+def test_the_same_command_is_told_once_with_all_outcomes():
+    talk = Talk().run("./tool", "one file").run("./tool", "two files")
+    assert talk.text() == "Ran ./tool: one file; two files"
+
+
+def test_what_only_looks_is_low_and_together():
+    talk = Talk(cwd="/p").call("Read", {"file_path": "/p/src/auth/a.py"}, "1→x").call("Read", {"file_path": "/p/src/auth/b.py"}, "")
+    talk.call("Grep", {"pattern": "def login"}, "src/x.py").call("Glob", {"pattern": "*.vue"}, "No files found")
+    note = only(talk.notes())
+    assert note.priority == "low"
+    assert note.text == "Looked at src/auth/: a.py, b.py; searched for def login; nothing found: *.vue"
+
+
+def test_the_lines_that_were_read_are_kept():
+    talk = Talk().call("Read", {"file_path": "a.py", "offset": 45, "limit": 2}, "    45→x = 1\n    46→y = 2")
+    note = only(talk.notes())
+    assert note.text == "Looked at a.py:45-46"
+    assert note.lines == (45, 46)
+
+
+def test_a_file_that_is_changed_is_not_told_as_read():
+    talk = Talk().call("Read", {"file_path": "a.py"}, "1→x").edit("a.py", "x", "def y(): ...")
+    assert [note.category for note in talk.notes()] == ["code"]
+
+
+def test_a_result_that_came_later_in_the_background_is_the_commands():
+    talk = Talk().run("make test", "Command running in background with ID: b1c2. Output is being written to: /tmp/b1c2")
+    output = "<status>completed</status>\n<exit_code>0</exit_code>\n<output>\n12 passed in 3s\n</output>"
+    talk.call("TaskOutput", {"task_id": "b1c2"}, output)
+    assert talk.text() == "Ran make test: 12 passed in 3s"
+
+
+def test_a_command_whose_result_has_not_come_says_so():
+    assert Talk().call("Bash", {"command": "make deploy"}, None).text() == "Ran make deploy: no result seen"
+
+
+def test_a_result_whose_call_was_observed_before_is_no_crash():
+    from smara.messages.models import Part
+
+    Talk().add("tool", Part("tool_result", "Error: boom", name="Bash", call_id="gone", is_error=True)).notes()
+
+
+def test_what_the_host_refused_to_run_is_not_told():
+    assert Talk().run("make", "<tool_use_error>Sibling tool call errored</tool_use_error>", is_error=True).notes() == []

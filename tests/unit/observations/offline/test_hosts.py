@@ -1,0 +1,96 @@
+"""Calls in the shapes of several hosts come to the same notes."""
+
+from __future__ import annotations
+
+import pytest
+
+from smara.messages.models import Part
+from tests.unit.observations.offline.talk import Talk, only
+
+PATCH = """*** Begin Patch
+*** Add File: src/new.py
++def fresh(x: int) -> int:
+*** Update File: src/old.py
+-def gone():
++def stays():
+*** End Patch"""
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("Write", {"file_path": "a.py", "content": "def f(): ..."}),
+        ("write_file", {"path": "a.py", "content": "def f(): ..."}),
+        ("write_to_file", {"path": "a.py", "content": "def f(): ..."}),
+        ("create_file", {"filePath": "a.py", "content": "def f(): ..."}),
+        ("str_replace_based_edit_tool", {"command": "create", "path": "a.py", "file_text": "def f(): ..."}),
+        ("mcp__fs__store", {"path": "a.py", "content": "def f(): ..."}),
+    ],
+)
+def test_a_file_is_written(name, arguments):
+    assert only(Talk().call(name, arguments, "ok").notes()).text == "Created a.py: def f()"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "def f(): ..."}),
+        ("replace", {"file_path": "a.py", "old_string": "x", "new_string": "def f(): ..."}),
+        ("edit_file", {"target_file": "a.py", "code_edit": "def f(): ..."}),
+        ("str_replace_editor", {"command": "str_replace", "path": "a.py", "old_str": "x", "new_str": "def f(): ..."}),
+        ("MultiEdit", {"file_path": "a.py", "edits": [{"old_string": "x", "new_string": "def f(): ..."}]}),
+    ],
+)
+def test_a_file_is_changed(name, arguments):
+    assert only(Talk().call(name, arguments, "ok").notes()).text == "Changed a.py: def f()"
+
+
+@pytest.mark.parametrize("arguments", [PATCH, {"input": PATCH}, {"patch": PATCH}])
+def test_a_patch_is_read(arguments):
+    note = only(Talk().call("apply_patch", arguments, "Done!").notes())
+    assert note.details == (
+        "Created new.py: def fresh(x: int) -> int",
+        "old.py: def stays(); removed gone",
+    ) or note.details == ("Created src/new.py: def fresh(x: int) -> int", "src/old.py: def stays(); removed gone")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("Bash", {"command": "make test"}),
+        ("shell", {"command": ["bash", "-lc", "make test"]}),
+        ("run_terminal_cmd", {"command": "make test"}),
+        ("execute_command", {"command": "make test"}),
+        ("exec", {"cmd": "make test"}),
+    ],
+)
+def test_a_command_is_run(name, arguments):
+    assert Talk().call(name, arguments, "5 passed in 1s").text() == "Ran make test: 5 passed in 1s"
+
+
+def test_an_output_wrapped_in_json_is_unwrapped():
+    output = '{"output": "KeyError: x\\n", "metadata": {"exit_code": 1}}'
+    assert Talk().call("shell", {"command": ["make", "run"]}, output).text("error") == "make run failed: KeyError: x"
+
+
+def test_an_exit_code_in_the_words_of_the_output_counts():
+    assert Talk().run("./x", "boom\nProcess exited with code 3").notes()[0].category == "error"
+
+
+def test_viewing_with_an_editor_is_looking():
+    talk = Talk().call("str_replace_based_edit_tool", {"command": "view", "path": "a.py"}, "1\tx")
+    assert talk.text() == "Looked at a.py"
+
+
+def test_calls_and_results_without_ids_meet_in_their_order():
+    talk = Talk().add("assistant", Part("tool_call", name="Bash", arguments={"command": "./one"}))
+    talk.add("tool", Part("tool_result", "first words")).add(
+        "assistant", Part("tool_call", name="Bash", arguments={"command": "./two"})
+    ).add("tool", Part("tool_result", "second words"))
+    assert talk.text() == "Ran ./one: first words; ./two: second words"
+
+
+def test_parts_of_one_message_are_read_like_messages():
+    call = Part("tool_call", name="Bash", call_id="a", arguments={"command": "make test"})
+    talk = Talk().add("assistant", Part("text", "Let me see."), call, Part("tool_result", "3 passed in 1s", call_id="a"))
+    assert talk.text() == "Ran make test: 3 passed in 1s"
