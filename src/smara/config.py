@@ -78,6 +78,8 @@ class Settings:
     """From so large a part of the threshold, what was observed is shown."""
     retain_fraction: float = 0.2
     """So large a part of the threshold stays as raw messages."""
+    activate_after_idle_minutes: int = 30
+    """After so long a silence nothing is cached any more, and what was observed is shown early."""
     block_fraction: float = 1.2
     """Past so many times the threshold a turn waits for an observation, up to the deadline."""
     block_deadline_seconds: float = 10.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -157,6 +158,7 @@ class Memory:
         settings = ContextSettings(
             chosen.observe_enabled, chosen.observe_read_only, chosen.observe_scope, self._timezone,
             chosen.last_messages, chosen.suggest_response, chosen.block_deadline_seconds,
+            chosen.activate_after_idle_minutes * 60_000,
             most_message_tokens=int(2 * chosen.observe_after_tokens),
         )  # fmt: skip
         return Processors(
@@ -314,6 +316,13 @@ class Memory:
     def shrink_log(self) -> bool:
         """Move SQLite's write-ahead log into the file; ``False`` while a reader holds it."""
         return self.database.shrink_log()
+
+    def with_settings(self, **changes: Any) -> Memory:
+        """The same store under other settings; closing either of the two closes both."""
+        return Memory(
+            self.database, self.scope, replace(self.settings, **changes), self._clock, self._new_id, self._counter,
+            self._summarizer, self._chat_model,
+        )  # fmt: skip
 
     def close(self) -> None:
         """Close the database; safe to call twice."""

@@ -71,18 +71,36 @@ def test_sections_stand_in_the_order_of_how_rarely_they_change(memory: Any) -> N
 
 
 def test_system_text_is_the_same_byte_for_byte_until_something_is_activated(memory: Any, clock: FakeClock) -> None:
-    """Through new messages, buffering, working memory, the task and the passing of days."""
+    """Through new messages, buffering, working memory, the task and the passing of time."""
     room = rich(memory)
     before = memory.context.process_input("t", HELLO)
     fill(memory, 2)
     room.buffer("t")
     memory.working.put("# Held in mind\n- the door is green", scope="thread", thread_id="t")
     memory.threads.update("t", title="Another title", metadata={"observations": {"currentTask": "paint it"}})
-    clock.advance(50 * HOUR)
+    clock.advance(20 * 60)
     after = memory.context.process_input("t", HELLO, step=1)
     assert before.system != after.system
     assert stable_text(before) == stable_text(after)
     assert shared_length(before.system, after.system) >= len(stable_text(before)) > 500
+
+
+def test_what_was_observed_is_shown_early_when_nothing_is_cached_any_more(memory: Any, clock: FakeClock) -> None:
+    """After a long silence, and when another model reads."""
+    room = rich(memory)
+    fill(memory, 4)
+    room.buffer("t")
+    first = memory.context.process_input("t", HELLO, model="one")
+    again = memory.context.process_input("t", HELLO, model="one")
+    assert stable_text(first) == stable_text(again)
+    other = memory.context.process_input("t", HELLO, model="two")
+    assert stable_text(other) != stable_text(first)
+    fill(memory, 4)
+    room.buffer("t")
+    clock.advance(29 * 60)
+    assert stable_text(memory.context.process_input("t", HELLO, model="two")) == stable_text(other)
+    clock.advance(2 * 60)
+    assert stable_text(memory.context.process_input("t", HELLO, model="two")) != stable_text(other)
 
 
 def test_share_of_the_context_that_a_prompt_cache_can_keep_over_a_long_session(memory: Any) -> None:
@@ -153,18 +171,19 @@ def test_every_message_is_raw_or_observed_at_every_step(memory: Any) -> None:
     assert room.observed_seq("t") > 0
 
 
-def test_activation_between_two_reads_shows_a_message_twice_rather_than_not_at_all(memory: Any) -> None:
-    """Another process activates while the context is being put together."""
+@pytest.mark.parametrize("read", ["record", "observed_seq"])
+def test_activation_between_two_reads_shows_a_message_twice_rather_than_not_at_all(memory: Any, read: str) -> None:
+    """Another process activates while the context is being put together, before one of the reads."""
     room = watch(memory)
     fill(memory, 6)
     room.buffer("t")
-    find = room.record
+    really = getattr(room, read)
 
     def activated(thread_id: str) -> Any:
         room.activate("t", is_forced=True)
-        return find(thread_id)
+        return really(thread_id)
 
-    room.record = activated  # type: ignore[method-assign]  # the moment between two reads
+    setattr(room, read, activated)
     context = memory.context.process_input("t")
     shown = {message.seq for message in context.messages if message.seq}
     told = {seq for seq in range(1, 7) if f"message {seq} says" in context.system}

@@ -109,7 +109,6 @@ def test_two_threads_of_one_resource_cannot_be_observed_at_once(memory: Any) -> 
     assert problems(memory) == []
 
 
-@pytest.mark.xfail(strict=True, reason="failures are told apart by message number alone, not by thread: 0009, by_job")
 def test_failure_of_one_thread_leaves_the_others_observed(memory: Any, clock: FakeClock) -> None:
     """Each thread's job fails on its own account: the other's first message is not the one that failed."""
 
@@ -165,3 +164,22 @@ def test_worker_observes_a_silent_thread_together_with_its_resource(memory: Any,
     done = memory.worker.run_once()
     assert done.failed == 0
     assert room.pending("a") == (0, 0)
+
+
+def test_what_threads_observed_on_their_own_can_be_brought_into_the_pool(place: Any) -> None:
+    """Switching the scope keeps the old records; merging shows them, once, and nothing is observed twice."""
+    with place.open(observe_scope="thread", **SMALL) as memory:
+        room = watch(memory)
+        for thread in ("a", "b"):
+            fill(memory, 2, thread)
+            assert room.observe(thread).success
+    with place.open(observe_scope="resource", **SMALL) as memory:
+        room = watch(memory)
+        assert room.active("a") == []
+        assert room.merge("default") > 0
+        assert {row.thread_id for row in room.active("a")} == {"a", "b"}
+        assert room.pending("a").tokens == 0
+        assert room.merge("default") == 0
+        fill(memory, 1, "a")
+        assert room.observe("a").messages == 1
+        assert problems(memory) == []

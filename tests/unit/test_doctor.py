@@ -75,7 +75,8 @@ def test_healthy_store_has_nothing_to_complain_about(path):
     found = look(path)
     assert {finding.level for finding in found.values()} == {"ok"}
     assert list(found) == [
-        "sqlite", "permissions", "file system", "disk", "write-ahead log", "schema", "integrity", "search index", "tasks",
+        "sqlite", "permissions", "file system", "disk", "write-ahead log", "schema", "integrity", "search index",
+        "tasks",
     ]  # fmt: skip
 
 

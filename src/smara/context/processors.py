@@ -29,6 +29,7 @@ from smara.working.working import Working
 
 _OTHERS_TOKENS = 2_000
 _MOST_CACHED = 64
+_MOST_READERS = 1_000
 _AGAIN_SECONDS = 0.05
 
 
@@ -43,6 +44,7 @@ class ContextSettings:
     last_messages: int = 10
     wants_suggested_response: bool = False
     block_deadline_seconds: float = 10.0
+    activate_after_idle_ms: int = 1_800_000
     most_message_tokens: int = 60_000
     """More raw messages than this are not given, however much is pending."""
 
@@ -73,6 +75,7 @@ class Processors:
         self._clock = clock
         self._settings = settings
         self._drawn: dict[tuple[str, int], _Drawn] = {}
+        self._readers: dict[str, str] = {}
 
     # on the way in
 
@@ -83,18 +86,21 @@ class Processors:
         *,
         step: int = 0,
         mode: AgentMode = "default",
+        model: str | None = None,
         deadline_seconds: float | None = None,
     ) -> Context:
         """The context of one step: what is remembered, then the messages, then ``incoming``.
 
-        Nothing is stored here. Never raises: with trouble in memory the incoming messages come back alone.
+        ``model`` names who will read it: another one than last time has nothing cached, and neither
+        has one that was silent for long, so then what was observed is shown early. Nothing is
+        stored here. Never raises: with trouble in memory the incoming messages come back alone.
         """
         given = tuple(_as_context(each) for each in incoming)
         try:
             thread = self._threads.find(thread_id)
             if thread is None:
                 return Context((), given, Receipt(thread_id))
-            waited, notes = self._advance(thread, mode, deadline_seconds)
+            waited, notes = self._advance(thread, mode, self._is_cold(thread, model), deadline_seconds)
             # Read again: activating may have told the thread its task, and somebody may have spoken.
             return self._build(self._threads.find(thread_id) or thread, given, step, waited, notes)
         except SmaraError as error:
@@ -104,12 +110,24 @@ class Processors:
             log.warning("context.failed", error=type(error).__name__)
             return Context((), given, Receipt(thread_id, notes=("memory was left out: unexpected trouble",)))
 
-    def _advance(self, thread: Thread, mode: AgentMode, deadline_seconds: float | None) -> tuple[float, list[str]]:
+    def _is_cold(self, thread: Thread, model: str | None) -> bool:
+        """Whether the reader has nothing of this conversation cached."""
+        before = self._readers.get(thread.id)
+        if model is not None:
+            if len(self._readers) >= _MOST_READERS:
+                self._readers.clear()
+            self._readers[thread.id] = model
+        is_idle = self._clock.now_ms() - thread.updated_at >= self._settings.activate_after_idle_ms
+        return is_idle or (model is not None and before is not None and before != model)
+
+    def _advance(
+        self, thread: Thread, mode: AgentMode, is_cold: bool, deadline_seconds: float | None
+    ) -> tuple[float, list[str]]:
         """Let the cycle go on: buffer behind the scenes, activate, and past the limit wait, up to the deadline."""
         if not self._settings.is_enabled or self._settings.is_read_only:
             return 0.0, []
         wanted = self._observations.look_after(thread.id, mode=mode)
-        if wanted.activates:
+        if wanted.activates or is_cold:
             self._observations.activate(thread.id, mode=mode)
         if not wanted.blocks:
             return 0.0, []

@@ -260,7 +260,7 @@ class Cycle:
                     session, cursor.thread_id, draft.current_task, draft.suggested_response, draft.thread_title
                 )
             if not is_dead:
-                self._store.clear_failure(session, record_no, "observe", job.first_seq)
+                self._store.clear_failure(session, record_no, cursor.thread_no, "observe", job.first_seq)
             else:
                 self._bury(session, job)
         log.event("observations.added", notes=len(notes), messages=len(job.messages), state=state)
@@ -334,6 +334,24 @@ class Cycle:
                 batches = self._store.buffered_batches(session, record.no, cursor.thread_no)
                 self._activate(session, record, cursor, batches, _Done(), now)
 
+    def merge(self, place: Place) -> int:
+        """Move what threads observed on their own into the pool of their resource; how many observations."""
+        now = self._clock.now_ms()
+        moved = 0
+        with self._store.database.write() as session:
+            pool = self._ensure(session, place)
+            self._store.take_record(session, pool.no, now)
+            newest = pool.record.generation
+            for record_no, thread_no, generation in self._store.thread_records(session, place.resource_id):
+                self._store.take_record(session, record_no, now)
+                count = self._store.move_thread(session, thread_no, record_no, pool.no)
+                if count is not None:
+                    moved += count
+                    newest = max(newest, generation)
+            if newest != pool.record.generation:
+                self._store.note_reflected(session, pool.no, newest, now)
+        return moved
+
     # pieces
 
     def _ensure(self, session: Session, place: Place) -> StoredRecord:
@@ -369,7 +387,7 @@ class Cycle:
 
     def _failure(self, job: Job) -> Any:
         with self._store.database.read() as session:
-            return self._store.failure(session, job.record.no, "observe", job.first_seq)
+            return self._store.failure(session, job.record.no, job.cursor.thread_no, "observe", job.first_seq)
 
     def _record_failure(self, job: Job, attempts: int, error: SmaraError) -> None:
         """Remember what went wrong and when to try again; trouble here must not hide the first trouble."""
@@ -387,7 +405,7 @@ class Cycle:
             log.warning("observations.failure_not_recorded", error=trouble.code)
 
     def _bury(self, session: Session, job: Job) -> None:
-        failure = self._store.failure(session, job.record.no, "observe", job.first_seq)
+        failure = self._store.failure(session, job.record.no, job.cursor.thread_no, "observe", job.first_seq)
         if failure is None:
             return
         values = (

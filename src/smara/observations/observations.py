@@ -77,6 +77,15 @@ class Observations:
         """A session is over: whatever is pending is observed, and what was buffered becomes active."""
         return self.observe(thread_id, mode=mode)
 
+    def merge(self, resource_id: str) -> int:
+        """Bring what threads of a resource have observed on their own into the pool of the resource; how much.
+
+        For when the scope was switched from thread to resource: until then the old records stay
+        as they are, and are not shown. A thread that the pool has observed itself is left out.
+        """
+        place = Place("resource", require_id(resource_id, "resource_id"), "")
+        return self._cycle_for("default").merge(place) if self._is_writing else 0
+
     # in the background
 
     def planned(self, thread_id: str, *, mode: AgentMode = "default") -> Plan:

@@ -184,7 +184,9 @@ class Reflecting:
                 json.dumps([redact(each).text for each in note.files]), json.dumps(note.lines),
                 json.dumps(redact_value(dict(note.mode_specific))[0], default=str),
                 taint, min(max(note.said_at, earliest), latest), note.refers_to,
-                self._counter.count(render_note(note, self._timezone)).tokens, first, last, method, now,
+                self._counter.count(render_note(note, self._timezone)).tokens,
+                first if note.first_seq is None else note.first_seq, last if note.last_seq is None else note.last_seq,
+                method, now,
             )
             for note in notes
         ]  # fmt: skip
@@ -211,13 +213,13 @@ class Reflecting:
             self._store.add(session, rows)
             self._store.index(session, [row[3] for row in rows])
             self._store.note_reflected(session, record.no, generation, now)
-            self._store.clear_failure(session, record.no, "reflect", generation)
+            self._store.clear_failure(session, record.no, 0, "reflect", generation)
 
     # what went wrong
 
     def _waiting(self, session: Session, record: StoredRecord) -> Failure | None:
         """Why the next generation is not to be tried yet."""
-        failure = self._store.failure(session, record.no, "reflect", record.record.generation + 1)
+        failure = self._store.failure(session, record.no, 0, "reflect", record.record.generation + 1)
         return failure if failure is not None and failure.retry_at > self._clock.now_ms() else None
 
     def _record_failure(self, record: StoredRecord, code: str, message: str) -> None:
@@ -225,12 +227,12 @@ class Reflecting:
         now, generation = self._clock.now_ms(), record.record.generation + 1
         try:
             with self._store.database.write() as session:
-                before = self._store.failure(session, record.no, "reflect", generation)
+                before = self._store.failure(session, record.no, 0, "reflect", generation)
                 attempts = before.attempts if before else 0
                 wait = _FIRST_RETRY_MS * 2 ** min(attempts, _MOST_DOUBLINGS)
                 self._store.put_failure(
                     session,
-                    (record.no, None, "reflect", generation, attempts + 1, code,
+                    (record.no, 0, "reflect", generation, attempts + 1, code,
                      to_storable(redact(message).text[:1_000]), 0, now, now + wait),
                 )  # fmt: skip
         except DatabaseError as trouble:

@@ -139,6 +139,36 @@ class ObservationStore:
             (generation, now_ms, record_no),
         )
 
+    def thread_records(self, session: Session, resource_id: str) -> list[tuple[int, int, int]]:
+        """(record, thread, generation) of the threads of a resource that have observations of their own."""
+        rows = session.all(
+            self.sql(
+                "SELECT no, thread_no, generation FROM observation_records"
+                " WHERE project_no = :project AND resource_id = ? AND scope = 'thread' AND thread_no IS NOT NULL"
+                " ORDER BY no"
+            ),
+            (resource_id,),
+        )
+        return [(row[0], row[1], row[2]) for row in rows]
+
+    def move_thread(self, session: Session, thread_no: int, from_no: int, to_no: int) -> int | None:
+        """Give what one record knows of a thread to another; how much, or ``None`` when that knows it already."""
+        known = session.one(
+            self.sql(
+                "SELECT 1 FROM observation_cursors WHERE project_no = :project AND record_no = ? AND thread_no = ?"
+            ),
+            (to_no, thread_no),
+        )
+        if known is not None:
+            return None
+        moved = 0
+        for name in ("observation_batches", "observation_cursors", "observations"):
+            moved = session.run(
+                self.sql(f"UPDATE {name} SET record_no = ? WHERE project_no = :project AND record_no = ?"),
+                (to_no, from_no),
+            )
+        return moved
+
     # cursors
 
     def cursors(
@@ -300,13 +330,17 @@ class ObservationStore:
 
     # failures
 
-    def failure(self, session: Session, record_no: int, operation: str, first_seq: int) -> Failure | None:
+    def failure(
+        self, session: Session, record_no: int, thread_no: int, operation: str, first_seq: int
+    ) -> Failure | None:
+        """The failure of one job; thread 0 for what is no thread's own."""
         row = session.one(
             self.sql(
                 f"SELECT {_FAILURE} FROM observation_failures f LEFT JOIN threads h ON h.no = f.thread_no"
-                " WHERE f.project_no = :project AND f.record_no = ? AND f.operation = ? AND f.first_seq = ?"
+                " WHERE f.project_no = :project AND f.record_no = ? AND f.thread_no = ? AND f.operation = ?"
+                " AND f.first_seq = ?"
             ),
-            (record_no, operation, first_seq),
+            (record_no, thread_no, operation, first_seq),
         )
         return _failure(row) if row else None
 
@@ -327,21 +361,21 @@ class ObservationStore:
             self.sql(
                 "INSERT INTO observation_failures (project_no, record_no, thread_no, operation, first_seq, attempts,"
                 f" code, message, is_dead, failed_at, retry_at) VALUES (:project, {marks(10)})"
-                " ON CONFLICT (record_no, operation, first_seq) DO UPDATE SET attempts = excluded.attempts,"
+                " ON CONFLICT (record_no, thread_no, operation, first_seq) DO UPDATE SET attempts = excluded.attempts,"
                 " code = excluded.code, message = excluded.message, is_dead = excluded.is_dead,"
                 " failed_at = excluded.failed_at, retry_at = excluded.retry_at"
             ),
             values,
         )
 
-    def clear_failure(self, session: Session, record_no: int, operation: str, first_seq: int) -> None:
+    def clear_failure(self, session: Session, record_no: int, thread_no: int, operation: str, first_seq: int) -> None:
         """Forget a failure that was overcome; a dead letter stays to be seen."""
         session.run(
             self.sql(
-                "DELETE FROM observation_failures WHERE project_no = :project AND record_no = ? AND operation = ?"
-                " AND first_seq = ? AND is_dead = 0"
+                "DELETE FROM observation_failures WHERE project_no = :project AND record_no = ? AND thread_no = ?"
+                " AND operation = ? AND first_seq = ? AND is_dead = 0"
             ),
-            (record_no, operation, first_seq),
+            (record_no, thread_no, operation, first_seq),
         )
 
 

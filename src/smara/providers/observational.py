@@ -21,7 +21,8 @@ class ObservationalProvider(WindowProvider):
     name = "observational"
 
     def __init__(self, memory: Memory, resource_id: str | None = None) -> None:
-        super().__init__(memory, resource_id)
+        # Each waking is a thread of its own; what was observed in one is for all.
+        super().__init__(memory.with_settings(observe_scope="resource"), resource_id)
 
     def save_turn(self, turn: Turn) -> None:
         batch = as_messages(turn)

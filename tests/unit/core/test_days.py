@@ -55,9 +55,9 @@ def test_words_for_days_are_resolved_from_the_day_they_were_said_on(words, days)
 @pytest.mark.parametrize(
     "words",
     [
-        "recently", "soon", "next sprint", "now", "today it works", "it was done in 2 days", "every Friday", "Mondays are bad",
-        "my birthday is May 3", "the `yesterday` column", 'the label says "last week"', "may I march on", "on Friday", "",
-        "laſt week",
+        "recently", "soon", "next sprint", "now", "today it works", "it was done in 2 days", "every Friday",
+        "Mondays are bad", "my birthday is May 3", "the `yesterday` column", 'the label says "last week"', "on Friday",
+        "may I march on", "", "laſt week",
     ],
 )  # fmt: skip
 def test_what_names_no_day_has_none(words):
@@ -88,7 +88,9 @@ def test_no_text_on_any_day_makes_it_fail(text, day):
     assert found is None or found.first <= found.last
 
 
-@given(st.integers(0, 999), st.sampled_from(["day", "week", "month", "year"]), st.dates(date(1900, 1, 1), date(2100, 1, 1)))
+@given(
+    st.integers(0, 999), st.sampled_from(["day", "week", "month", "year"]), st.dates(date(1900, 1, 1), date(2100, 1, 1))
+)
 def test_any_number_of_units_ago_lies_in_the_past(count, unit, day):
     found = days_meant(f"{count} {unit}s ago", day)
     assert found is not None

@@ -178,11 +178,11 @@ def test_observational_sleep_observes_what_is_pending(memory: Any) -> None:
     save(provider, range(3))
     thread = provider.thread_id
     provider.on_sleep()
-    assert memory.observations.pending(thread) == (0, 0)
-    assert memory.observations.active(thread)
+    observations = provider.memory.observations
+    assert observations.pending(thread) == (0, 0)
+    assert observations.active(thread)
 
 
-@pytest.mark.xfail(strict=True, reason="each waking is a thread, and by default each thread has its own observations")
 def test_observational_waking_finds_what_was_observed_before_sleep(memory: Any) -> None:
     provider = ObservationalProvider(memory)
     save(provider, [0], input="the door is red")

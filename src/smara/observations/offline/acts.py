@@ -131,16 +131,16 @@ _FOREIGN: tuple[tuple[Act, re.Pattern[str]], ...] = (
     (
         "preference",
         one_of(
-            r"je préfère|j'aime|je n'aime pas|\btoujours\b|\bjamais\b|ich bevorzuge|ich mag|\bimmer\b|niemals|prefiero|me gusta",
-            r"\bsiempre\b|\bnunca\b|я предпочитаю|всегда|никогда|我喜欢|我更喜欢|偏好|总是|永远不要|以后都|請不要|不要用",
-            r"好きです|好みます|いつも|必ず|선호|좋아|항상",
+            r"je préfère|j'aime|je n'aime pas|\btoujours\b|\bjamais\b|ich bevorzuge|ich mag|\bimmer\b|niemals|prefiero",
+            r"me gusta|\bsiempre\b|\bnunca\b|я предпочитаю|всегда|никогда",
+            r"我喜欢|我更喜欢|偏好|总是|永远不要|以后都|請不要|不要用|好きです|好みます|いつも|必ず|선호|좋아|항상",
         ),
     ),
     (
         "change",
         one_of(
-            r"\bne .{1,40} plus\b|nous sommes passés|remplac|nicht mehr|umgestiegen|gewechselt|ersetzt|\bya no\b|cambiamos",
-            r"больше не|перешли|改用|换成|不再|迁移到|やめて|に変更|に移行|더 이상|바꿨",
+            r"\bne .{1,40} plus\b|nous sommes passés|remplacé|nicht mehr|umgestiegen|gewechselt|ersetzt|\bya no\b",
+            r"cambiamos|больше не|перешли|改用|换成|不再|迁移到|やめて|に変更|に移行|더 이상|바꿨",
         ),
     ),
     (

@@ -58,6 +58,10 @@ BLOCKED = one_of(
     r"\bwaiting (?:for|on) (?:you|your|the user|approval|review|access)",
     r"\bneeds? your (?:input|approval|decision|help|confirmation)",
 )
+_CONTRAST = one_of(
+    r"\b(?:but|however|although|never|only|already|actually|instead|unless|not)\b|n't\b",
+    r"\b(?:has|have|returns?|takes|expects|contains) \d{1,9}\b",
+)
 _OPENERS = re.compile(
     r"(?:(?:good|great|perfect|right|ok(?:ay)?|excellent|now|next|first|then|also|finally|alright|so|nice|both|expected"
     r"|i see|yes|sure)\b[,.!:;—– -]{0,4}){1,4}",
@@ -78,12 +82,14 @@ _SHORTEST_EXPLANATION, _SHORTEST_CHOICE = 25, 60
 
 
 def explains(words: str) -> bool:
-    """Whether a sentence tells a cause, a choice or a hindrance."""
+    """Whether a sentence tells a cause, a choice, a hindrance, or that something in the code is otherwise."""
     if len(words) < _SHORTEST_EXPLANATION or words.rstrip().endswith(":"):
         return False
     if announces(words):
         return bool(CHOICE.search(words)) and len(words) > _SHORTEST_CHOICE
-    return bool(FINDING.search(words) or CHOICE.search(words) or BLOCKED.search(words))
+    if FINDING.search(words) or CHOICE.search(words) or BLOCKED.search(words):
+        return True
+    return "`" in words and bool(_CONTRAST.search(words))
 
 
 def announces(words: str) -> bool:

@@ -33,6 +33,8 @@ class _File:
     added: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     around: list[str] = field(default_factory=list)
+    quoted: list[str] = field(default_factory=list)
+    """Lines of changes that define nothing."""
 
 
 def code_note(scene: Scene, changes: Sequence[tuple[FileChange, Call]]) -> Note | None:
@@ -62,6 +64,8 @@ def _by_file(scene: Scene, changes: Sequence[tuple[FileChange, Call]]) -> list[_
         file.added += change.added
         file.removed += change.removed
         file.around += change.around
+        if change.added and not definitions(change.added, path).told():
+            file.quoted += _telling_lines(change.added)[:2]
     return list(files.values())
 
 
@@ -86,6 +90,8 @@ def told_of(file: _File, characters: int | None = None) -> str:
     found = definitions(file.added, file.path)
     defined = found.told()
     pieces = [_fitted(defined, room - 100) if defined else joined(_quoted(file), room)]
+    if defined and len(pieces[0]) < room // 2:
+        pieces += [clip(line, 90) for line in file.quoted[:2]]
     uses = found.imports if defined else ()
     for label, names in ((phrases.REMOVED, _gone(file)), (phrases.IMPORTS, uses), (phrases.HANDLES, found.failures)):
         if names:
@@ -106,11 +112,14 @@ def _fitted(pieces: list[Piece], characters: int) -> str:
 
 def _quoted(file: _File) -> list[str]:
     """The first lines that came and say something, behind the definition that they stand under."""
-    told = [line for line in file.added if _TELLS.search(line) and not _WEAK.fullmatch(line)]
-    under = list(defined_names(file.around).values())[:1]
     if not file.added and file.removed:
         return [f"{phrases.REMOVED} {clip(line, 90)}" for line in file.removed[:2]]
-    return [clip(line, 90) for line in [*under, *told[:2]]]
+    under = list(defined_names(file.around).values())[:1]
+    return [clip(line, 90) for line in [*under, *_telling_lines(file.added)[:3]]]
+
+
+def _telling_lines(lines: Sequence[str]) -> list[str]:
+    return [line for line in lines if _TELLS.search(line) and not _WEAK.fullmatch(line)]
 
 
 def _gone(file: _File) -> list[str]:

@@ -30,15 +30,15 @@ _METHOD = re.compile(
     r"(?:[A-Za-z_$][\w<>\[\],.?]{0,60}\s{1,3})?([A-Za-z_$][\w$]{1,60})\([^()]{0,160}\)\s?(?::\s?[^{;]{1,60})?\{$"
 )
 _DECLARED = re.compile(
-    r"\s{0,40}(?:attribute|field|column|has_many|has_one|belongs_to|many_to_many|create|update|destroy|action|identity"
-    r"|resource|table|add_column|add_index|rename|remove|scope|validates?|event|input|slot|attr|hook|resources)\s{1,3}\(?"
-    r"[:\"'](\w{1,60})[^\n]{0,120}"
+    r"\s{0,40}(?:(?:create|drop|add|alter) (?:unique_)?(?:index|table|constraint)|attribute|field|column|has_many"
+    r"|has_one|belongs_to|many_to_many|create|update|destroy|action|identity|resource|table|add_column|add_index|rename"
+    r"|remove|scope|validates?|event|input|slot|attr|hook|resources)[ (]{1,3}[:\"'](\w{1,60})[^\n]{0,120}"
 )
 _CONSTANT = re.compile(
     r"\s{0,8}(?:export\s|pub\s|static\s|final\s|const\s|public\s|let\s|readonly\s|#define\s){0,5}"
     r"([A-Z][A-Z0-9_]{2,60})\s{0,30}(?::[^=]{1,40})?(?:=|\s)\s{0,3}\S.{0,80}"
 )
-_ATTRIBUTE = re.compile(r"\s{0,8}@([a-z]\w{2,40})\s{1,2}(?!\"\"\")[\d\"'\[:%{]\S{0,80}.{0,60}")
+_ATTRIBUTE = re.compile(r"\s{0,8}@([a-z]\w{2,40})\s{1,2}(?!\"\"\")[\d\"'\[:%{~]\S{0,80}.{0,60}")
 _TABLE = re.compile(
     r"\b(?:CREATE\s(?:UNIQUE\s)?(?:TABLE|INDEX|VIEW)|ALTER\sTABLE|DROP\sTABLE)\s(?:IF\s(?:NOT\s)?EXISTS\s)?"
     r"[\"'`\[]?([\w.]{1,80})[\"'`\]]?(?:\s(?:ADD|DROP|RENAME)\s.{0,80})?",

@@ -140,7 +140,9 @@ class _Reader:
         arguments = part.arguments if part.arguments is not None else (part.text or None)
         if isinstance(arguments, str):
             arguments = clean(arguments)
-        call = Call(clean(part.name or TOOL), arguments, message.seq, message.created_at, part.call_id, last_seq=message.seq)
+        call = Call(
+            clean(part.name or TOOL), arguments, message.seq, message.created_at, part.call_id, last_seq=message.seq
+        )
         self._current().steps.append(call)
         if part.call_id:
             self._open[part.call_id] = call

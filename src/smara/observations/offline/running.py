@@ -49,12 +49,20 @@ def _told(runs: Sequence[Run]) -> list[str]:
 def outcome_words(run: Run) -> str:
     """What came of a run in a few words, its own where it has some."""
     if run.outcome == "failed":
-        return f"{phrases.FAILED}: {run.failure.line}" if run.failure and run.failure.line else phrases.FAILED
+        told = _failed_words(run)
+        return f"{phrases.FAILED}: {told}" if told else phrases.FAILED
     if run.tests is not None:
         return run.tests.summary + (f"; {run.tests.coverage}" if run.tests.coverage else "")
     if run.outcome == "unknown":
         return phrases.NO_RESULT
     return run.words if run.words and run.command.kind not in _QUIET_KINDS else phrases.OK
+
+
+def _failed_words(run: Run) -> str:
+    """How many tests failed, and the line that tells why."""
+    counts = run.tests.summary if run.tests is not None else ""
+    line = run.failure.line if run.failure else ""
+    return "; ".join(dict.fromkeys(filter(None, (counts, line))))
 
 
 def commit_note(scene: Scene, run: Run) -> Note:
@@ -82,8 +90,8 @@ def fix_note(scene: Scene, failed: Sequence[Run], mended: Run, changed: Sequence
     """
     after = f"; {phrases.AFTER} {joined(changed, 160, ', ')}" if changed else ""
     if failed:
-        lines = dict.fromkeys(run.failure.line for run in failed if run.failure and run.failure.line)
-        told = f": {joined(lines, 360)}{_place(scene, failed[0])}" if lines else ""
+        lines = dict.fromkeys(filter(None, map(_failed_words, failed)))
+        told = f": {joined(lines, 560)}{_place(scene, failed[0])}" if lines else ""
         again = f"{mended.command.shown}: " if mended.command.shown != failed[0].command.shown else ""
         text = f"{failed[0].command.shown} {phrases.FAILED}{told}{after}; {phrases.THEN} {again}{outcome_words(mended)}"
     else:

@@ -9,7 +9,7 @@ one note tells both.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from smara.observations.models import Note
 from smara.observations.offline.changes import FileChange, changes_of, written_by_shell
@@ -61,7 +61,8 @@ class Work:
     def __init__(self, scene: Scene, known: Known) -> None:
         self._scene = scene
         self._known = known
-        self._changed_paths: dict[str, None] = {}
+        self._changed_at: dict[str, int] = {}
+        """Every file that was changed, with the message of its last change."""
         self._stretch = _Stretch()
         self._broken: dict[str, _Broken] = {}
         self._background: dict[str, Command] = {}
@@ -121,7 +122,7 @@ class Work:
         changes = [change for change in found if not is_of_host(change.path)]
         self._stretch.changes += [(change, call) for change in changes]
         paths = [self._scene.paths.short(change.path) for change in changes]
-        self._changed_paths.update(dict.fromkeys(paths))
+        self._changed_at.update(dict.fromkeys(paths, call.seq))
         for broken in self._broken.values():
             broken.changed += paths
 
@@ -198,7 +199,8 @@ class Work:
         """A success of what failed in messages that were observed before."""
         if not self._known.is_failing(run.command.key):
             return False
-        self.notes.append(fix_note(self._scene, [], run, list(self._changed_paths)))
+        fix = fix_note(self._scene, [], run, list(self._changed_at))
+        self.notes.append(replace(fix, first_seq=min([run.call.seq, *self._changed_at.values()])))
         return True
 
     def end_stretch(self) -> None:

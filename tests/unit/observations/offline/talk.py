@@ -29,7 +29,8 @@ class Talk:
         content = "\n\n".join(part.render() for part in parts)
         self.messages.append(
             Message(
-                f"m{seq}", "t", "r", seq, role, content, parts, len(content) // 4, "estimate", self._at, metadata=metadata
+                f"m{seq}", "t", "r", seq, role, content, parts, len(content) // 4, "estimate", self._at,
+                metadata=metadata,
             )
         )  # fmt: skip
         self._at += MINUTE

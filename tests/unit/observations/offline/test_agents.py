@@ -38,7 +38,12 @@ def test_what_explains_something_is_kept_in_its_words(text):
 
 
 def test_a_choice_with_its_reason_is_a_decision():
-    talk = Talk().user("Cache it").agent("I'll use an ETS table instead of a GenServer to avoid a bottleneck.").run("make", "")
+    talk = (
+        Talk()
+        .user("Cache it")
+        .agent("I'll use an ETS table instead of a GenServer to avoid a bottleneck.")
+        .run("make", "")
+    )
     assert only(talk.notes("decision")).text.startswith("Agent decided: I'll use an ETS table instead of")
 
 
@@ -65,18 +70,24 @@ def test_a_question_to_the_user_is_kept_apart():
 
 
 def test_what_blocks_is_high():
-    talk = Talk().user("Deploy").agent("I can't access the staging database, so this is blocked by the VPN.").run("x", "")
+    talk = (
+        Talk().user("Deploy").agent("I can't access the staging database, so this is blocked by the VPN.").run("x", "")
+    )
     assert [note.priority for note in talk.notes("blocker")] == ["high"]
 
 
 def test_of_reasoning_only_a_named_cause_is_kept():
-    talk = Talk().user("Fix").add("assistant", Part("reasoning", "Let me think. The root cause is the stale lock file."))
+    talk = (
+        Talk().user("Fix").add("assistant", Part("reasoning", "Let me think. The root cause is the stale lock file."))
+    )
     talk.add("assistant", Part("reasoning", "The user wants speed. I will read the file."))
     assert only(talk.notes("finding")).text == "Agent found: The root cause is the stale lock file."
 
 
 def test_what_another_agent_reported_is_kept_as_its_report():
-    report = "Perfect! I have it.\n\n`list_panes/0` returns {:error, reason} when tmux is missing.\n- it never crashes\n"
+    report = (
+        "Perfect! I have it.\n\n`list_panes/0` returns {:error, reason} when tmux is missing.\n- it never crashes\n"
+    )
     talk = Talk().call("Task", {"description": "Explore tmux", "prompt": "..."}, report)
     note = only(talk.notes())
     assert note.text == "Delegated: Explore tmux"
@@ -119,7 +130,9 @@ def test_unknown_tools_are_told_with_their_arguments():
 
 
 def test_the_web_is_told_with_its_address_and_marked_as_such():
-    talk = Talk().call("WebFetch", {"url": "https://x.dev/a"}, "Scrolling was fixed in 4.0.0 by bubbling the events up.")
+    talk = Talk().call(
+        "WebFetch", {"url": "https://x.dev/a"}, "Scrolling was fixed in 4.0.0 by bubbling the events up."
+    )
     note = only(talk.notes())
     assert "https://x.dev/a" in note.text
     assert note.mode_specific["inputs"] == ["assistant", "web"]

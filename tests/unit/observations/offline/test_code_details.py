@@ -106,8 +106,8 @@ ELIXIR = "defmodule Shop.Cart do\n  @ttl_seconds 90\n  attribute :state, :atom\n
         ),
         ("server.go", GO, ["type Server struct (Addr string)", "func (s *Server) Start(ctx context.Context) error"]),
         ("src/ast.rs", RUST, ["pub fn parse(input: &str) -> Result<Ast, ParseError>", "DEPTH: usize = 8"]),
-        ("lib/cart.ex", ELIXIR, ["defmodule Shop.Cart", "@ttl_seconds 90", "attribute :state, :atom", "def add(cart, item)"]),
-        (".eslintrc.json", '{\n  "extends": "airbnb",\n  "semi": "error"\n}', ['"extends": "airbnb"', '"semi": "error"']),
+        ("lib/cart.ex", ELIXIR, ["defmodule Shop.Cart", "@ttl_seconds 90", ":state, :atom", "def add(cart, item)"]),
+        (".eslintrc.json", '{\n  "extends": "airbnb",\n  "semi": "error"\n}', ['"extends": "airbnb"', '"semi"']),
         (".env.example", "DATABASE_URL=postgres://x\nPORT=4002\n", ["DATABASE_URL=postgres://x", "PORT=4002"]),
         ("docs/setup.md", "# Setup\ntext\n## Database\n", ["Setup", "Database"]),
     ],
@@ -121,7 +121,9 @@ def test_a_new_file_is_told_with_what_it_defines(path, content, pieces):
 
 
 def test_an_edit_tells_only_what_is_new():
-    note = only(Talk().edit("a.py", "def old():\n    pass", "def old():\n    pass\n\ndef new(x: int) -> str:\n    pass").notes())
+    note = only(
+        Talk().edit("a.py", "def old():\n    pass", "def old():\n    pass\n\ndef new(x: int) -> str:\n    pass").notes()
+    )
     assert note.text == "Changed a.py: def new(x: int) -> str"
 
 
@@ -161,7 +163,9 @@ def test_test_cases_are_told_by_name():
 
 
 def test_when_there_is_much_the_rest_is_named_without_signatures():
-    content = "\n".join(f"def function_number_{n}(first_argument: int, second_argument: str) -> None:" for n in range(30))
+    content = "\n".join(
+        f"def function_number_{n}(first_argument: int, second_argument: str) -> None:" for n in range(30)
+    )
     text = Talk().write("big.py", content).text()
     assert "def function_number_0(first_argument: int, second_argument: str) -> None" in text
     assert "function_number_12" in text
@@ -180,7 +184,9 @@ def test_without_a_known_folder_the_root_of_the_project_is_guessed():
 
 def test_code_in_an_answer_is_told_with_the_file_it_belongs_to():
     answer = "Put this into src/auth/token.ts:\n```ts\nexport function sign(user: User): string {\n```\nThat's all."
-    assert "Showed code: src/auth/token.ts: export function sign(user: User): string" in Talk().agent(answer).text("code")
+    assert "Showed code: src/auth/token.ts: export function sign(user: User): string" in Talk().agent(answer).text(
+        "code"
+    )
 
 
 def test_a_file_written_by_a_shell_command_is_code():
@@ -189,4 +195,7 @@ def test_a_file_written_by_a_shell_command_is_code():
 
 
 def test_a_failed_edit_changed_nothing():
-    assert Talk().call("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, "not found", True).notes() == []
+    assert (
+        Talk().call("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, "not found", True).notes()
+        == []
+    )

@@ -62,7 +62,7 @@ def test_the_count_of_a_test_run_is_its_own_line(output, summary, has_failures):
         ("src/a.ts(3,5): error TS2345: Argument of type X", "src/a.ts(3,5): error TS2345: Argument of type X"),
         ("error[E0382]: borrow of moved value: `x`", "error[E0382]: borrow of moved value: `x`"),
         ("npm ERR! code EACCES", "npm ERR! code EACCES"),
-        ("working\nfatal: The current branch has no upstream branch.", "fatal: The current branch has no upstream branch."),
+        ("working\nfatal: The branch has no upstream branch.", "fatal: The branch has no upstream branch."),
         ("** (RuntimeError) no secret", "** (RuntimeError) no secret"),
         ("bash: frobnicate: command not found", "bash: frobnicate: command not found"),
         ("[D] Nested modules could be aliased.\n   lib/a.ex:135:5", "[D] Nested modules could be aliased."),
@@ -104,7 +104,8 @@ def test_what_mended_a_failure_is_told_with_it():
     talk.edit("src/a.py", "x = d['id']", "x = d.get('id')").run("pytest tests/a.py", "1 passed in 1s")
     fix = only(talk.notes("fix"))
     assert fix.text == (
-        "Fixed: pytest tests/a.py failed: KeyError: 'id'; after changes in src/a.py; then 1 passed in 1s"
+        "Fixed: pytest tests/a.py failed: 1 failed in 1s; KeyError: 'id'; after changes in src/a.py; "
+        "then 1 passed in 1s"
     )
     assert (fix.first_seq, fix.last_seq) == (1, 6)
     assert talk.notes("error") == []
@@ -122,7 +123,10 @@ def test_a_part_of_a_longer_line_can_mend():
 
 def test_another_way_to_the_same_end_mends_too():
     talk = Talk().run("git push", "fatal: no upstream branch", is_error=True).run("git push -u origin login", "ok")
-    assert only(talk.notes()).text == "Fixed: git push failed: fatal: no upstream branch; then git push -u origin login: ok"
+    assert (
+        only(talk.notes()).text
+        == "Fixed: git push failed: fatal: no upstream branch; then git push -u origin login: ok"
+    )
 
 
 def test_a_failure_that_was_observed_before_is_mended_by_a_later_success():
@@ -158,7 +162,10 @@ def test_a_masked_exit_code_is_not_called_ok():
 
 
 def test_a_checker_is_told_with_its_verdict():
-    assert Talk().run("mix credo", "40 mods/funs, found no issues.").text() == "Ran mix credo: 40 mods/funs, found no issues."
+    assert (
+        Talk().run("mix credo", "40 mods/funs, found no issues.").text()
+        == "Ran mix credo: 40 mods/funs, found no issues."
+    )
 
 
 def test_the_same_command_is_told_once_with_all_outcomes():
@@ -167,7 +174,11 @@ def test_the_same_command_is_told_once_with_all_outcomes():
 
 
 def test_what_only_looks_is_low_and_together():
-    talk = Talk(cwd="/p").call("Read", {"file_path": "/p/src/auth/a.py"}, "1→x").call("Read", {"file_path": "/p/src/auth/b.py"}, "")
+    talk = (
+        Talk(cwd="/p")
+        .call("Read", {"file_path": "/p/src/auth/a.py"}, "1→x")
+        .call("Read", {"file_path": "/p/src/auth/b.py"}, "")
+    )
     talk.call("Grep", {"pattern": "def login"}, "src/x.py").call("Glob", {"pattern": "*.vue"}, "No files found")
     note = only(talk.notes())
     assert note.priority == "low"

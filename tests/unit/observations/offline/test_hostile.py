@@ -41,12 +41,16 @@ def test_what_cannot_be_seen_is_not_kept():
     assert text == "User requested: Add red login and logout to src/a.py"
 
 
-@pytest.mark.parametrize("text", ["", " \n\t ", "\u200b", "```", "<system-reminder>", "🔴", "***", "- ", "| |", "?", "."])
+@pytest.mark.parametrize(
+    "text", ["", " \n\t ", "\u200b", "```", "<system-reminder>", "🔴", "***", "- ", "| |", "?", "."]
+)
 def test_next_to_nothing_is_no_trouble(text):
     Talk().user(text).agent(text).run(text, text).write(text, text).edit(text, text, text).notes()
 
 
-@pytest.mark.parametrize("arguments", [None, [], 7, "", {"command": 7}, {"file_path": ["a"]}, {"edits": [None, 3]}, {"questions": [1]}])
+@pytest.mark.parametrize(
+    "arguments", [None, [], 7, "", {"command": 7}, {"file_path": ["a"]}, {"edits": [None, 3]}, {"questions": [1]}]
+)
 @pytest.mark.parametrize("name", ["Bash", "Edit", "Read", "Task", "AskUserQuestion", "ExitPlanMode", "WebFetch", "x"])
 def test_arguments_of_any_shape_are_no_trouble(name, arguments):
     Talk().call(name, arguments, "words", is_error=True).call(name, arguments, None).notes()
@@ -71,7 +75,24 @@ def test_the_lines_that_are_looked_at_are_counted():
     assert sum(1 for _ in exchanges.output_lines(call)) <= 4_000
 
 
-@pytest.mark.parametrize("unit", ["a", "\n", "`", "(", '"', "<system-reminder>", ". ", "| ", "error: ", "from a to ", "Error", "x=1 ", "$(cat <<EOF\n"])  # fmt: skip
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a",
+        "\n",
+        "`",
+        "(",
+        '"',
+        "<system-reminder>",
+        ". ",
+        "| ",
+        "error: ",
+        "from a to ",
+        "Error",
+        "x=1 ",
+        "$(cat <<EOF\n",
+    ],
+)
 def test_notes_are_bounded_whatever_is_repeated(unit):
     text = unit * (60_000 // len(unit))
     talk = Talk().user(text).agent(text).run(text, text, is_error=True).write("a.py", text).call("x", {"y": text}, text)

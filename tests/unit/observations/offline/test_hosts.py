@@ -92,5 +92,7 @@ def test_calls_and_results_without_ids_meet_in_their_order():
 
 def test_parts_of_one_message_are_read_like_messages():
     call = Part("tool_call", name="Bash", call_id="a", arguments={"command": "make test"})
-    talk = Talk().add("assistant", Part("text", "Let me see."), call, Part("tool_result", "3 passed in 1s", call_id="a"))
+    talk = Talk().add(
+        "assistant", Part("text", "Let me see."), call, Part("tool_result", "3 passed in 1s", call_id="a")
+    )
     assert talk.text() == "Ran make test: 3 passed in 1s"

@@ -28,7 +28,9 @@ def test_reactions_are_dropped():
 
 
 def test_named_speakers_keep_their_names_and_set_no_task():
-    talk = Talk().user("Ana: I adopted a dog named Ned.").user("Ben: Great! I tried pottery.").user("Ana: Call me later!")
+    talk = (
+        Talk().user("Ana: I adopted a dog named Ned.").user("Ben: Great! I tried pottery.").user("Ana: Call me later!")
+    )
     draft = talk.draft(flavor="general")
     assert [note.text for note in draft.notes][:2] == ["Ana: I adopted a dog named Ned.", "Ben: I tried pottery."]
     assert draft.current_task is None

@@ -5,11 +5,13 @@ from __future__ import annotations
 from smara.observations.fields import MODE_FIELDS, as_field
 from tests.unit.observations.offline.talk import Talk, only
 
-TRACE = 'Traceback (most recent call last):\n  File "src/a.py", line 45, in get\nKeyError: \'id\''
+TRACE = "Traceback (most recent call last):\n  File \"src/a.py\", line 45, in get\nKeyError: 'id'"
 
 
 def test_exploring_keeps_what_was_searched_and_not_found():
-    talk = Talk().call("Grep", {"pattern": "ConnCase"}, "No matches found").call("Glob", {"pattern": "*.ex"}, "lib/a.ex")
+    talk = (
+        Talk().call("Grep", {"pattern": "ConnCase"}, "No matches found").call("Glob", {"pattern": "*.ex"}, "lib/a.ex")
+    )
     note = only(talk.notes(mode="explore"))
     assert note.priority == "medium"
     assert note.mode_specific["searchQueries"] == ["ConnCase", "*.ex"]
@@ -47,11 +49,18 @@ def test_debugging_keeps_symptoms_and_variables():
     output = "AssertionError: totals differ\nleft: 41\nright: 42\nuser_id = 7"
     note = only(Talk().run("./check", output, is_error=True).notes(mode="debugging"))
     assert note.mode_specific["symptoms"] == ["AssertionError: totals differ; left: 41"]
-    assert note.mode_specific["variables"] == {"AssertionError": "totals differ", "left": "41", "right": "42", "user_id": "7"}
+    assert note.mode_specific["variables"] == {
+        "AssertionError": "totals differ",
+        "left": "41",
+        "right": "42",
+        "user_id": "7",
+    }
 
 
 def test_research_keeps_its_sources():
-    note = only(Talk().call("WebFetch", {"url": "https://x.dev/a"}, "See https://y.dev/b for more.").notes(mode="research"))
+    note = only(
+        Talk().call("WebFetch", {"url": "https://x.dev/a"}, "See https://y.dev/b for more.").notes(mode="research")
+    )
     assert note.mode_specific["sources"] == ["https://x.dev/a", "https://y.dev/b"]
     assert note.priority == "medium"
 

@@ -41,7 +41,9 @@ def test_no_title_is_made_when_none_is_wanted():
 def test_a_response_is_suggested_only_when_asked_for():
     talk = Talk().user("Add login").run("make test", "1 failed in 1s", is_error=True)
     assert talk.draft().suggested_response is None
-    assert talk.draft(wants_suggested_response=True).suggested_response == "First mend: make test failed: 1 failed in 1s"
+    assert (
+        talk.draft(wants_suggested_response=True).suggested_response == "First mend: make test failed: 1 failed in 1s"
+    )
 
 
 def test_without_a_failure_the_suggestion_is_to_go_on():

@@ -103,7 +103,9 @@ def test_the_task_of_a_sub_agent_is_not_taken_for_the_words_of_a_person():
 
 
 def test_an_interruption_is_noted():
-    talk = Talk().user("Run the server").add("system", Part("text", "[Request interrupted by user]"), kind="interruption")
+    talk = (
+        Talk().user("Run the server").add("system", Part("text", "[Request interrupted by user]"), kind="interruption")
+    )
     assert "User interrupted the work" in talk.text()
 
 

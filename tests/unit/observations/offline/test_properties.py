@@ -19,23 +19,28 @@ from tests.unit.observations.offline.talk import Talk
 WORD = re.compile(r"\w+")
 SENTENCES = st.sampled_from(
     [
-        "Add login to src/auth/login.ts:45 by Friday, please.", "We switched from Redux to Zustand.", "I prefer pnpm 9.1.",
+        "Add login to src/auth/login.ts:45 by Friday.", "We switched from Redux to Zustand.", "I prefer pnpm 9.1.",
         "The root cause is a missing check in `parse_token`.", "All 42 tests pass now.", "Should I push?", "yes", "ok",
         "- item one\n- item two: 3.5 GB", "```ts\nexport function f(a: string): void {\n```", "昨天我改用了 Rust。",
         "| a | b |\n|---|---|\n| 1 | 2 |", "# Heading\n**bold** words 2**3", "<system-reminder>x</system-reminder>",
         "Ana: I have two dogs.", "Ben: Great!", "\x1b[31mred\x1b[0m", "E   KeyError: 'id'", "1 failed, 3 passed in 2s",
-        "FAILED tests/a.py::test_b", "fatal: no upstream branch", "[main 1a2b3c4] feat: x", "No files found", "{\"output\": \"x\"}",
+        "FAILED tests/a.py::test_b", "fatal: no upstream branch", "[main 1a2b3c4] feat: x", "No files found",
+        "{\"output\": \"x\"}",
     ]
 )  # fmt: skip
-TEXTS = st.one_of(st.text(max_size=120), st.lists(st.one_of(SENTENCES, st.text(max_size=40)), max_size=6).map("\n".join))
+TEXTS = st.one_of(
+    st.text(max_size=120), st.lists(st.one_of(SENTENCES, st.text(max_size=40)), max_size=6).map("\n".join)
+)
 COMMANDS = st.one_of(
     TEXTS,
     st.sampled_from(
-        ["pytest -q tests/a.py", "make build && make test | tail -3", "git commit -m 'feat: x'", "git push", "npm i zod@3.2.1",
-         "cat > x.py <<EOF\ndef g(): ...\nEOF", "ls src", "rg login src/", "psql -c 'select 1'"]
+        ["pytest -q tests/a.py", "make build && make test | tail -3", "git commit -m 'feat: x'", "git push",
+         "npm i zod@3.2.1", "cat > x.py <<EOF\ndef g(): ...\nEOF", "ls src", "rg login src/", "psql -c 'select 1'"]
     ),
 )  # fmt: skip
-JSON = st.recursive(st.one_of(st.none(), st.booleans(), st.integers(), TEXTS), lambda inner: st.lists(inner, max_size=3), max_leaves=4)
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), TEXTS), lambda inner: st.lists(inner, max_size=3), max_leaves=4
+)
 ARGUMENTS = st.one_of(
     st.none(),
     JSON,
@@ -48,7 +53,8 @@ ARGUMENTS = st.one_of(
     st.dictionaries(st.text(max_size=8), JSON, max_size=3),
 )
 NAMES = st.sampled_from(
-    ["Bash", "Write", "Edit", "Read", "Grep", "WebFetch", "Task", "AskUserQuestion", "ExitPlanMode", "TodoWrite", "TaskOutput", "x"]
+    ["Bash", "Write", "Edit", "Read", "Grep", "WebFetch", "Task", "AskUserQuestion", "ExitPlanMode", "TodoWrite",
+     "TaskOutput", "x"]
 )  # fmt: skip
 CALL_IDS = st.sampled_from(["a", "b", "c", None])
 PARTS = st.one_of(

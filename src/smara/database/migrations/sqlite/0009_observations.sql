@@ -86,7 +86,7 @@ CREATE TABLE observation_failures (
   no          INTEGER PRIMARY KEY,
   project_no  INTEGER NOT NULL REFERENCES projects (no),
   record_no   INTEGER NOT NULL REFERENCES observation_records (no),
-  thread_no   INTEGER REFERENCES threads (no),
+  thread_no   INTEGER NOT NULL,
   operation   TEXT NOT NULL,
   first_seq   INTEGER NOT NULL,
   attempts    INTEGER NOT NULL,
@@ -96,4 +96,4 @@ CREATE TABLE observation_failures (
   failed_at   INTEGER NOT NULL,
   retry_at    INTEGER NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX observation_failures_by_job ON observation_failures (record_no, operation, first_seq);
+CREATE UNIQUE INDEX observation_failures_by_job ON observation_failures (record_no, thread_no, operation, first_seq);
