@@ -9,7 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from evals.data import DataMissing, Dataset, load_all
+from evals import observing
+from evals.data import DataMissing, Dataset, data_folder, load_all
 from evals.report import Result, render
 from evals.scoring import average, score
 from evals.systems import System, systems_for
@@ -50,7 +51,10 @@ def main() -> int:
         for system in systems_for(dataset.level, options.postgres):
             print(f"{dataset.name}: {system.name} …", file=sys.stderr, flush=True)
             results.append(measure(dataset, system))
-    table = render(results)
+    table = render(results) if results else ""
+    if any(map(observing.NAME.startswith, wanted)):
+        print(f"{observing.NAME} …", file=sys.stderr, flush=True)
+        table = "\n".join(filter(None, [table, observing.render(observing.evaluate(data_folder()))]))
     print(table)
     if options.output is not None:
         options.output.parent.mkdir(parents=True, exist_ok=True)

@@ -68,6 +68,8 @@ class Settings:
     """Whose observations they are: each thread's own, or one pool for all threads of a resource."""
     observe_after_tokens: int = 30_000
     """How many tokens of messages come together before they are replaced by observations."""
+    observe_modes: str | None = None
+    """Thresholds of single modes, where they should be others: ``explore=50000; testing=20000``."""
     reflect_after_tokens: int = 40_000
     """How many tokens of observations come together before the older ones are condensed."""
     reflections_limit_tokens: int = 80_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from types import TracebackType
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from smara.models.caller import Models
     from smara.models.chat import ChatModel
     from smara.observations.background import Background
+    from smara.observations.models import Extractor
     from smara.observations.observations import Observations
     from smara.observations.worker import Worker
     from smara.search.index import Index
@@ -58,6 +60,7 @@ class Memory:
     def __init__(
         self, database: Database, scope: Scope, settings: Settings, clock: Clock, new_id: IdMaker,
         counter: TokenCounter, summarizer: Summarizer | None, chat_model: ChatModel | None = None,
+        extractors: Sequence[Extractor] = (),
     ) -> None:  # fmt: skip
         self.database = database
         self.scope = scope
@@ -67,6 +70,7 @@ class Memory:
         self._counter = counter
         self._summarizer = summarizer
         self._chat_model = chat_model
+        self._extractors = extractors
         self._store = MessageStore(database, scope)
         self._closing = threading.Lock()
 
@@ -141,7 +145,7 @@ class Memory:
         return make_observations(
             Parts(
                 self.database, self.scope, self._store, self.threads, self.leases, self.models, self._clock,
-                self._new_id, self._counter, self.settings, self._timezone,
+                self._new_id, self._counter, self.settings, self._timezone, self._extractors,
             )
         )  # fmt: skip
 
@@ -321,7 +325,7 @@ class Memory:
         """The same store under other settings; closing either of the two closes both."""
         return Memory(
             self.database, self.scope, replace(self.settings, **changes), self._clock, self._new_id, self._counter,
-            self._summarizer, self._chat_model,
+            self._summarizer, self._chat_model, self._extractors,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -348,6 +352,7 @@ def open_memory(
     new_id: IdMaker | None = None,
     summarizer: Summarizer | None = None,
     chat_model: ChatModel | None = None,
+    extractors: Sequence[Extractor] = (),
     vfs: str | None = None,
     check_index: bool = True,
     **settings: Any,
@@ -358,7 +363,8 @@ def open_memory(
     store named by ``SMARA_DB``, or the per-user store. ``project`` is the wall to stay
     behind: a store that is named starts in ``default``, the per-user store in the git
     repository around the current folder; ``"auto"`` asks for the latter anywhere. ``chat_model``
-    thinks in the place of the one that the setting ``model`` names. ``check_index`` looks at the
+    thinks in the place of the one that the setting ``model`` names; ``extractors`` are values of your
+    own that it takes out of the messages. ``check_index`` looks at the
     search index and mends it where that is quick.
     """
     given = os.fspath(path_or_url) if path_or_url is not None else None
@@ -371,7 +377,7 @@ def open_memory(
         migrate(database, clock)
         memory = Memory(
             database, _scope(Projects(database, clock, new_id), chosen), chosen, clock, new_id,
-            counter_for(chosen.token_model), summarizer, chat_model,
+            counter_for(chosen.token_model), summarizer, chat_model, extractors,
         )  # fmt: skip
         if check_index:
             memory.index.check_at_open()

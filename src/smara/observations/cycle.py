@@ -23,7 +23,7 @@ from smara.errors import DatabaseError, LeaseLostError, SmaraError
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
 from smara.observations.heartbeat import Heartbeat
-from smara.observations.models import AgentMode, Draft, Note, Observer, ObserveRequest, Outcome
+from smara.observations.models import AgentMode, Draft, Extractor, Note, Observer, ObserveRequest, Outcome
 from smara.observations.render import render_note
 from smara.observations.scopes import Place
 from smara.observations.store import Batch, Cursor, ObservationStore, StoredRecord
@@ -46,6 +46,7 @@ class CycleSettings:
     flavor: Any = "coding"
     instructions: str = ""
     wants_suggested_response: bool = False
+    extractors: Sequence[Extractor] = ()
     most_batch_tokens: int = 30_000
     """One call of the observer sees at most so many tokens of messages (but always one message)."""
 
@@ -217,7 +218,7 @@ class Cycle:
         settings = self._settings
         return ObserveRequest(
             job.messages, known, mode, settings.flavor, settings.timezone, settings.instructions,
-            settings.wants_suggested_response,
+            settings.wants_suggested_response, extractors=settings.extractors,
         )  # fmt: skip
 
     def _commit(

@@ -224,6 +224,11 @@ class Observations:
             after = found.first_seq - 1 + offset
             return self._messages.between(session, thread_no, after, found.last_seq + 1, limit)
 
+    def extracted(self, thread_id: str, *, limit: int = 20) -> builtins.list[dict[str, Any]]:
+        """What extractors took out of a thread's messages, newest first; only batches in which something was found."""
+        with self._store.database.read() as session:
+            return self._store.extracted(session, thread_id, limit)
+
     def failures(self, *, limit: int = 50) -> builtins.list[Failure]:
         """What went wrong and is tried again, or was given up, newest first."""
         with self._store.database.read() as session:

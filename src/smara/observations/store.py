@@ -228,6 +228,17 @@ class ObservationStore:
         )
         return [Batch(*row[:5], *(None if each is None else from_storable(each) for each in row[5:])) for row in rows]
 
+    def extracted(self, session: Session, thread_id: str, limit: int) -> list[dict[str, Any]]:
+        """The values that extractors found in a thread, batch by batch, newest first."""
+        rows = session.all(
+            self.sql(
+                "SELECT b.extracted FROM observation_batches b JOIN threads h ON h.no = b.thread_no"
+                " WHERE b.project_no = :project AND h.id = ? AND b.extracted <> '{}' ORDER BY b.first_seq DESC LIMIT ?"
+            ),
+            (thread_id, limit),
+        )
+        return [json.loads(row[0]) for row in rows]
+
     def activate_batches(self, session: Session, numbers: Sequence[int]) -> int:
         """Make batches and their observations active; how many observations."""
         session.run(

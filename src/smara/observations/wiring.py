@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from smara.config import Settings
 from smara.core.clock import Clock
@@ -13,13 +14,14 @@ from smara.core.scope import Scope as Wall
 from smara.core.tokens import TokenCounter
 from smara.database.database import Database
 from smara.database.leases import Leases
+from smara.errors import ConfigError
 from smara.messages.store import MessageStore
 from smara.messages.threads import Threads
 from smara.models.caller import Models
 from smara.models.chat import Abort, ChatReply, ChatRequest
 from smara.observations.background import Background
 from smara.observations.cycle import Cycle, CycleSettings
-from smara.observations.models import AgentMode, Observer, Reflector
+from smara.observations.models import MODES, AgentMode, Extractor, Observer, Reflector
 from smara.observations.observations import Observations, known_text
 from smara.observations.offline import OfflineObserver, OfflineReflector
 from smara.observations.reflecting import Reflecting
@@ -43,6 +45,7 @@ class Parts:
     counter: TokenCounter
     settings: Settings
     timezone: str
+    extractors: Sequence[Extractor] = ()
 
 
 class _Thinking:
@@ -66,6 +69,24 @@ def thresholds_of(settings: Settings) -> Thresholds:
     )  # fmt: skip
 
 
+def parse_modes(text: str | None) -> dict[str, int]:
+    """Thresholds of modes as a setting names them.
+
+    >>> parse_modes("explore=50000; testing=20000"), parse_modes(None)
+    ({'explore': 50000, 'testing': 20000}, {})
+    """
+    found: dict[str, int] = {}
+    for entry in filter(None, (each.strip() for each in (text or "").split(";"))):
+        mode, _, tokens = (piece.strip() for piece in entry.partition("="))
+        if mode not in MODES or not tokens.isdecimal() or int(tokens) < 1:
+            raise ConfigError(
+                f"observe_modes: {entry!r} is no threshold of a mode. Write it as explore=50000; testing=20000, with "
+                f"the modes {', '.join(MODES)}."
+            )
+        found[mode] = int(tokens)
+    return found
+
+
 def make_observations(parts: Parts) -> tuple[Observations, Worker, Background]:
     """The room, its worker, and the thread that works in the background."""
     settings = parts.settings
@@ -76,14 +97,18 @@ def make_observations(parts: Parts) -> tuple[Observations, Worker, Background]:
     owner = f"{socket.gethostname()}:{os.getpid()}:{parts.new_id()[-8:]}"
     known = known_text(store, parts.timezone)
 
+    overrides = parse_modes(settings.observe_modes)
+
     def limits_for(mode: AgentMode) -> Thresholds:
+        if mode in overrides:
+            return replace(base, observe_after=overrides[mode])
         return for_mode(base, mode, is_default)
 
     def cycle_for(mode: AgentMode) -> Cycle:
         limits = limits_for(mode)
         chosen = CycleSettings(
             limits, parts.timezone, settings.observe_flavor, settings.observe_instructions or "",
-            settings.suggest_response, most_batch_tokens=limits.observe_after,
+            settings.suggest_response, parts.extractors, limits.observe_after,
         )  # fmt: skip
         return Cycle(
             store, parts.messages, parts.leases, parts.clock, parts.new_id, parts.counter, observer,

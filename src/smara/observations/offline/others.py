@@ -24,8 +24,8 @@ def web_note(scene: Scene, calls: Sequence[Call]) -> Note | None:
     """What was looked up on the web; in research mode with what the pages said."""
     queries = [call.argument("query", "q", "search_term") for call in calls]
     pages = [link for call in calls if (link := call.argument("url"))]
-    pieces = [piece for piece in (joined(filter(None, queries), 300), joined(pages, 300)) if piece]
-    if not pieces:
+    asked, fetched = joined(filter(None, queries), 300), joined(pages, 300)
+    if not asked and not fetched:
         return None
     is_research = scene.mode == "research"
     said = [clip(words, 240) for call in calls if (words := _first_finding(call))]
@@ -33,7 +33,9 @@ def web_note(scene: Scene, calls: Sequence[Call]) -> Note | None:
     if is_research:
         links = [link for call in calls for link in _LINK.findall((call.output or "")[:20_000])]
         facts = {"sources": list(dict.fromkeys([*pages, *links]))[:12]}
-    text = f"{phrases.SEARCHED_WEB} {f'; {phrases.FETCHED} '.join(pieces)}"
+    text = f"{phrases.SEARCHED_WEB} {asked}" if asked else ""
+    text = "; ".join(filter(None, [text, f"{phrases.FETCHED} {fetched}" if fetched else ""]))
+    text = text[:1].upper() + text[1:]
     return make_note(
         scene, "medium" if is_research else "low", "note", text, at=calls[0].at, inputs=["assistant", "web"],
         seqs=[seq for call in calls for seq in (call.seq, call.last_seq)],

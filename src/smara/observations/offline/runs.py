@@ -25,6 +25,9 @@ from smara.observations.offline.wording import clean, clip, one_line
 Outcome = Literal["ok", "failed", "unknown"]
 
 _BACKGROUND = re.compile(r"running in (?:the )?background with ID: (\w{1,40})")
+_INSTALLED = re.compile(
+    r"(?i)\b(?:successfully installed|added \d+ packages?|installed \d+|up to date)\b|^\s{0,4}\+ \S+[@=]"
+)
 _COMMIT = re.compile(r"\[([\w./ ()#-]{1,120}?) ([0-9a-f]{7,40})\] (.{1,200})")
 _MESSAGE = re.compile(
     r"-m\s*(?:\"\$\(cat <<-?\s*'?\"?(\w{1,20})'?\"?\s*\n\s*([^\n]{1,200})|\"([^\"\n]{1,200})|'([^'\n]{1,200}))"
@@ -95,7 +98,9 @@ def read_run(call: Call, paths: Paths, command: Command | None = None) -> Run | 
 
 def _words(command: Command, lines: list[str]) -> str:
     """The words of an output that say most about it."""
-    if command.kind in ("build", "install"):
+    if command.kind == "install":
+        return next((clip(line, 140) for line in lines if _INSTALLED.search(line[:300])), "")
+    if command.kind == "build":
         return verdict_in(lines) or (first_words(lines) if command.is_masked else "")
     return last_words(lines) if command.kind == "test" else first_words(lines)
 

@@ -149,7 +149,7 @@ def test_a_commit_message_given_as_a_here_document_is_read():
 
 def test_an_installed_version_survives():
     text = Talk().run("npm install @auth0/auth0-spa-js@2.1.0", "added 3 packages in 2s").text()
-    assert text == "Installed npm install @auth0/auth0-spa-js@2.1.0: ok"
+    assert text == "Installed npm install @auth0/auth0-spa-js@2.1.0: added 3 packages in 2s"
 
 
 def test_a_query_survives_as_it_was_run():

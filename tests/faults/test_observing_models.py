@@ -1,0 +1,172 @@
+"""Observing with a model over the wire: whatever it does, nothing moves that should not, and the agent goes on.
+
+A scripted server on loopback speaks the formats of Anthropic and OpenAI. Each of its faults is met at each
+place where a model is called: a turn that observes, the background that buffers, and the reflection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from smara.observations.models import Extractor
+from smara.testing import FakeClock, open_temporary
+from tests import models_server as server_side
+
+pytestmark = pytest.mark.usefixtures("vendor_keys")
+
+SETTINGS = {
+    "observe_after_tokens": 1_000, "reflect_after_tokens": 200, "durability": "normal", "observe_timezone": "UTC",
+    "compact_every_messages": 0, "model_deadline_seconds": 3.0, "block_deadline_seconds": 5.0,
+}  # fmt: skip
+GOOD = """<observations>
+Date: 2025-10-09
+* 🔴 (08:53) User asked for dark mode in src/theme.ts
+* 🟡 (08:53) Agent added toggleTheme() to src/theme.ts
+</observations>
+<current-task>Primary: dark mode in src/theme.ts</current-task>
+<thread-title>Dark mode</thread-title>"""
+CHINESE = """<observations>
+Date: 2025-10-09
+* 🔴 (08:53) 用户要求为应用程序添加深色模式，并且希望所有页面都支持主题切换功能
+* 🟡 (08:53) 助手在主题文件中添加了切换函数，并为新的功能编写了单元测试，全部测试都已经通过
+* 🟡 (08:53) 用户确认了新的颜色方案，要求在下一个版本发布之前完成所有界面的检查工作
+</observations>"""
+FAULTS = {
+    "hang": server_side.hang(),
+    "rate limit": server_side.status(429, retry_after=900),
+    "quota": server_side.quota(),
+    "500": server_side.status(500),
+    "529": server_side.status(529),
+    "reset": server_side.reset(),
+    "empty": server_side.empty(),
+    "truncated": server_side.truncated(GOOD[:60]),
+    "refusal": server_side.refusal(),
+    "no JSON": server_side.garbage(),
+    "echo": server_side.echo(),
+    "loop": server_side.loop(),
+    "wrong language": server_side.ok(CHINESE),
+    "no observations": server_side.ok("Sure, I can help you with that."),
+}
+WIRES = ("anthropic", "openai")
+
+Opened = Callable[..., Any]
+
+
+@pytest.fixture
+def thinking(clock: FakeClock) -> Iterator[Opened]:
+    """Opens a memory whose model is a scripted server, with a conversation in it."""
+    opened = []
+
+    def open_with(server: Any, wire: str, **more: Any) -> Any:
+        context = open_temporary(clock=clock, model=server.model(wire), **{**SETTINGS, **more})
+        opened.append(context)
+        memory = context.__enter__()
+        for _ in range(4):
+            memory.messages.add_many(
+                thread_id="t",
+                messages=[
+                    {"role": "user", "content": "Please add dark mode to src/theme.ts and a test for it."},
+                    {"role": "assistant", "content": "I added toggleTheme() to src/theme.ts; 12 tests pass."},
+                ],
+            )
+        return memory
+
+    yield open_with
+    for context in opened:
+        context.__exit__(None, None, None)
+
+
+def state(memory: Any) -> tuple[Any, ...]:
+    """All that a failure must leave as it is."""
+    return (
+        memory.observations.observed_seq("t"), tuple(memory.observations.pending("t")),
+        [(row.id, row.state) for row in memory.observations.list(limit=1_000)], memory.observations.record("t"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("way", ["observe", "buffer"])
+def test_cursor_stays_where_it_is_when_the_model_fails(thinking: Opened, way: str, fault: str, wire: str) -> None:
+    with server_side.scripted_server([FAULTS[fault]]) as server:
+        memory = thinking(server, wire)
+        before = state(memory)
+        outcome = getattr(memory.observations, way)("t")
+        assert not outcome.success
+        assert outcome.error
+        assert outcome.code
+        after = state(memory)
+        assert after[:3] == before[:3]
+        (failure,) = memory.observations.failures()
+        assert (failure.thread_id, failure.attempts, failure.is_dead) == ("t", 1, False)
+        assert [message.content for message in memory.context.process_input("t").messages[-2:]], "the agent goes on"
+        assert all(each.left >= 0 for each in memory.models.remaining())
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("fault", ["hang", "500", "refusal", "empty", "loop"])
+def test_model_that_fails_at_reflecting_is_done_without(thinking: Opened, fault: str, wire: str) -> None:
+    """The observations stay, or are condensed by rules; nothing is lost to a bad reply."""
+    with server_side.scripted_server([server_side.ok(GOOD), FAULTS[fault]]) as server:
+        memory = thinking(server, wire)
+        assert memory.observations.observe("t").success
+        before = {row.text for row in memory.observations.list(limit=1_000)}
+        memory.observations.reflect("t", is_forced=True)
+        assert before <= {row.text for row in memory.observations.list(limit=1_000)}
+        assert memory.observations.active("t")
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_good_reply_becomes_observations_with_their_source(thinking: Opened, wire: str) -> None:
+    with server_side.scripted_server([server_side.ok(GOOD)]) as server:
+        memory = thinking(server, wire)
+        assert memory.observations.observe("t").success
+        texts = [row.text for row in memory.observations.active("t")]
+        assert any("toggleTheme()" in text for text in texts)
+        assert all(row.method.startswith("model:") for row in memory.observations.active("t"))
+        assert memory.threads.get("t").title == "Dark mode"
+        assert "dark mode in src/theme.ts" in memory.context.process_input("t").system
+
+
+def test_model_that_never_works_is_replaced_by_rules_and_seen(thinking: Opened, clock: FakeClock) -> None:
+    with server_side.scripted_server([server_side.status(500)]) as server:
+        memory = thinking(server, "openai")
+        for _ in range(6):
+            memory.observations.observe("t")
+            clock.advance(3_600)
+        assert memory.observations.pending("t").tokens == 0
+        assert {row.method for row in memory.observations.active("t")} == {"offline-1"}
+        (failure,) = memory.observations.failures()
+        assert failure.is_dead
+
+
+def test_spent_budget_keeps_the_messages_and_asks_nobody(thinking: Opened) -> None:
+    with server_side.scripted_server([server_side.ok(GOOD)]) as server:
+        memory = thinking(server, "openai", model_tokens_per_hour=10)
+        outcome = memory.observations.observe("t")
+        assert (outcome.success, outcome.code) == (False, "budget_spent")
+        assert server.requests == []
+        assert memory.observations.observed_seq("t") == 0
+
+
+def test_extractors_fail_one_by_one(clock: FakeClock) -> None:
+    """Values of the user's own: what fits its schema is kept, what does not is left out, and so is nothing else."""
+    reply = (
+        GOOD
+        + '\n<observed-files>{"paths": ["src/theme.ts"]}</observed-files>\n<observed-mood>{"level": "high"}</observed-mood>'
+    )
+    extractors = [
+        Extractor("files", "Every file that was changed.", {"type": "object", "required": ["paths"]}),
+        Extractor("mood", "How it goes, from 1 to 5.", {"properties": {"level": {"type": "integer"}}}),
+    ]
+    with (
+        server_side.scripted_server([server_side.ok(reply)]) as server,
+        open_temporary(clock=clock, model=server.model("openai"), extractors=extractors, **SETTINGS) as memory,
+    ):
+        memory.messages.add(thread_id="t", role="user", content="Please add dark mode: toggleTheme() in src/theme.ts.")
+        assert memory.observations.observe("t").success
+        assert memory.observations.extracted("t") == [{"files": {"paths": ["src/theme.ts"]}}]
+        assert memory.observations.active("t")
