@@ -183,3 +183,15 @@ def test_what_threads_observed_on_their_own_can_be_brought_into_the_pool(place: 
         fill(memory, 1, "a")
         assert room.observe("a").messages == 1
         assert problems(memory) == []
+
+
+def test_reflection_over_several_threads_is_explained_by_all_of_them(memory: Any) -> None:
+    room = watch(memory, reflector=Condenser())
+    for thread in ("a", "b"):
+        fill(memory, 2, thread)
+    assert room.observe("a").success
+    assert room.reflect("a", is_forced=True).notes
+    (reflection, *_) = [row for row in room.active("a") if row.kind == "reflection"]
+    behind = room.why(reflection.id, limit=100)
+    assert {message.thread_id for message in behind} == {"a", "b"}
+    assert room.why(reflection.id, limit=1, offset=1) == behind[1:2]

@@ -154,10 +154,8 @@ def test_spent_budget_keeps_the_messages_and_asks_nobody(thinking: Opened) -> No
 
 def test_extractors_fail_one_by_one(clock: FakeClock) -> None:
     """Values of the user's own: what fits its schema is kept, what does not is left out, and so is nothing else."""
-    reply = (
-        GOOD
-        + '\n<observed-files>{"paths": ["src/theme.ts"]}</observed-files>\n<observed-mood>{"level": "high"}</observed-mood>'
-    )
+    files, mood = '{"paths": ["src/theme.ts"]}', '{"level": "high"}'
+    reply = f"{GOOD}\n<observed-files>{files}</observed-files>\n<observed-mood>{mood}</observed-mood>"
     extractors = [
         Extractor("files", "Every file that was changed.", {"type": "object", "required": ["paths"]}),
         Extractor("mood", "How it goes, from 1 to 5.", {"properties": {"level": {"type": "integer"}}}),

@@ -215,14 +215,35 @@ class Observations:
     def why(self, observation_id: str, *, limit: int = 20, offset: int = 0) -> builtins.list[Message]:
         """The messages an observation stands for, oldest first, a page at a time."""
         found = self.get(observation_id)
-        if found.thread_id is None:
-            return []
         with self._store.database.read() as session:
-            thread_no = self._messages.thread_no(session, found.thread_id)
+            sources = [found] if found.thread_id is not None else self._merged(session, found)
+            return self._behind(session, sources, limit, offset)
+
+    def _merged(self, session: Session, reflection: Observation) -> builtins.list[Observation]:
+        """What a reflection over several threads stands for, oldest first."""
+        rows = self._store.select(
+            session,
+            " AND o.reflected_into = ? AND o.record_no = (SELECT r.record_no FROM observations r WHERE r.id = ?)"
+            " ORDER BY o.said_at, o.no",
+            (reflection.generation, reflection.id),
+        )
+        return [row for _, row in rows]
+
+    def _behind(
+        self, session: Session, sources: builtins.list[Observation], limit: int, offset: int
+    ) -> builtins.list[Message]:
+        """A page of the messages that observations come from, each message once."""
+        found: dict[str, Message] = {}
+        for source in sources:
+            thread_no = self._messages.thread_no(session, source.thread_id) if source.thread_id else None
             if thread_no is None:
-                return []
-            after = found.first_seq - 1 + offset
-            return self._messages.between(session, thread_no, after, found.last_seq + 1, limit)
+                continue
+            wanted = offset + limit - len(found)
+            page = self._messages.between(session, thread_no, source.first_seq - 1, source.last_seq + 1, wanted)
+            found.update((message.id, message) for message in page)
+            if len(found) >= offset + limit:
+                break
+        return builtins.list(found.values())[offset : offset + limit]
 
     def extracted(self, thread_id: str, *, limit: int = 20) -> builtins.list[dict[str, Any]]:
         """What extractors took out of a thread's messages, newest first; only batches in which something was found."""
