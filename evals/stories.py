@@ -3,13 +3,15 @@
 A story is several sessions over days, half of them of a coding agent, half of a person's chat,
 with 6 to 10 planted facts among filler. Every thread is observed offline, reflected by force and
 compacted, as the commands do; then each fact is asked for in words that do not hold its answer.
-A fact is found when one of the first ten hits holds the answer to the letter. The stories are
+A fact is found when one of the first ten hits, or one note of the context, holds the answer to
+the letter, beside what it is about. The stories are
 drawn from a fixed seed; their sentences are in ``story_words.py``.
 """
 
 from __future__ import annotations
 
 import random
+import re
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -38,7 +40,13 @@ class Fact:
     kind: str
     query: str
     answer: str
+    about: str
     thread: str
+
+    def is_told_in(self, text: str) -> bool:
+        """Whether a text holds the answer, as whole words, beside what it is about."""
+        answer = rf"(?<!\w){re.escape(self.answer)}(?!\w)"
+        return self.about.casefold() in text.casefold() and re.search(answer, text, re.IGNORECASE) is not None
 
 
 @dataclass(slots=True)
@@ -88,7 +96,7 @@ def make_story(number: int) -> Story:
         for place, part in zip(places, planted.parts, strict=True):
             parts[place].append(part)
         thread = f"{story.name}/session-{places[-1] + 1}"
-        story.facts.append(Fact(planted.kind, planted.query, planted.answer, thread))
+        story.facts.append(Fact(planted.kind, planted.query, planted.answer, planted.about, thread))
     begin = START + number * 3 * DAY
     for session, planted_parts in enumerate(parts):
         exchanges = [words.filler(flavor, rng) for _ in range(rng.randint(8, 14))] + planted_parts
@@ -162,10 +170,9 @@ def _ask(memory: smara.Memory, story: Story, report: Report) -> None:
         told: dict[Where, list[str]] = {
             "messages": [hit.content for hit in memory.search(fact.query, HITS)],
             "observations": ["\n".join((note.text, *note.details, *note.files)) for note in notes],
-            "context": [contexts[fact.thread].system],
+            "context": contexts[fact.thread].system.split("\n* "),  # note by note
         }
-        wanted = fact.answer.casefold()
-        places = [where for where in WHERE if any(wanted in text.casefold() for text in told[where])]
+        places = [where for where in WHERE if any(map(fact.is_told_in, told[where]))]
         report.found.append((story.flavor, fact, frozenset(places)))
 
 

@@ -61,40 +61,62 @@ def _request(rng: random.Random) -> Planted:
     command = rng.choice(["sync", "export", "deploy", "lint", "backup"])
     asked = user(f"Please add a `{flag}` option to the {command} command, and mention it in its help text.")
     return Planted(
-        "request", f"which option should be added to the {command} command", flag,
+        "request",
+        f"which option should be added to the {command} command",
+        flag,
         ([asked, agent("I will do that after the current change.")],),
-    )  # fmt: skip
+        about=command,
+    )
 
 
 def _preference(rng: random.Random) -> Planted:
     tool, other, area = rng.choice(
-        [("pnpm", "npm", "installing packages"), ("ruff", "flake8", "linting"), ("httpx", "requests", "HTTP calls"),
-         ("pathlib", "os.path", "file handling"), ("structlog", "logging", "log output")]
-    )  # fmt: skip
+        [
+            ("pnpm", "npm", "installing packages"),
+            ("ruff", "flake8", "linting"),
+            ("httpx", "requests", "HTTP calls"),
+            ("pathlib", "os.path", "file handling"),
+            ("structlog", "logging", "log output"),
+        ]
+    )
     said = user(f"For {area} I prefer {tool} to {other}. Always use it in this repository.")
     return Planted(
-        "preference", f"what does the user prefer for {area}", tool, ([said, agent("Noted, I will keep to that.")],)
+        "preference",
+        f"what does the user prefer for {area}",
+        tool,
+        ([said, agent("Noted, I will keep to that.")],),
+        about=area,
     )
 
 
 def _decision(rng: random.Random) -> Planted:
     choice, other, area = rng.choice(
-        [("Redis", "Memcached", "session cache"), ("Kafka", "RabbitMQ", "event pipeline"), ("Argon2", "bcrypt", "password hashing"),
-         ("Parquet", "CSV", "nightly dump"), ("gRPC", "REST", "internal API")]
-    )  # fmt: skip
+        [
+            ("Redis", "Memcached", "session cache"),
+            ("Kafka", "RabbitMQ", "event pipeline"),
+            ("Argon2", "bcrypt", "password hashing"),
+            ("Parquet", "CSV", "nightly dump"),
+            ("gRPC", "REST", "internal API"),
+        ]
+    )
     lines = [
         user(f"What are our choices for the {area}?"),
         agent(f"Either {choice} or {other}. The first is faster, the second is what the team knows."),
         user(f"Then let's go with {choice} for the {area}."),
     ]
-    return Planted("decision", f"what did we decide to use for the {area}", choice, (lines,))
+    return Planted("decision", f"what did we decide to use for the {area}", choice, (lines,), about=area)
 
 
 def _path(rng: random.Random) -> Planted:
     thing, file = rng.choice(
-        [("rate limiter", "throttle"), ("retry logic", "attempts"), ("token refresh", "renewal"),
-         ("invoice rounding", "money"), ("feature flags", "toggles")]
-    )  # fmt: skip
+        [
+            ("rate limiter", "throttle"),
+            ("retry logic", "attempts"),
+            ("token refresh", "renewal"),
+            ("invoice rounding", "money"),
+            ("feature flags", "toggles"),
+        ]
+    )
     path = f"src/{rng.choice(['billing', 'gateway', 'platform', 'ledger'])}/{file}.py"
     lines = [
         user(f"Where should the {thing} go?"),
@@ -108,10 +130,14 @@ def _path(rng: random.Random) -> Planted:
 
 def _function(rng: random.Random) -> Planted:
     name, does = rng.choice(
-        [("merge_overlapping_spans", "joins time ranges that touch"), ("normalize_phone", "brings telephone numbers into one form"),
-         ("parse_retry_after", "reads the header that says how long to wait"), ("split_batches", "cuts a list into chunks"),
-         ("strip_tracking_params", "removes tracking from a link")]
-    )  # fmt: skip
+        [
+            ("merge_overlapping_spans", "joins time ranges that touch"),
+            ("normalize_phone", "brings telephone numbers into one form"),
+            ("parse_retry_after", "reads the header that says how long to wait"),
+            ("split_batches", "cuts a list into chunks"),
+            ("strip_tracking_params", "removes tracking from a link"),
+        ]
+    )
     path = f"/home/dev/app/src/common/{rng.choice(['helpers', 'tools', 'misc'])}.py"
     code = f'def {name}(value):\n    """This {does}."""\n    return value\n'
     lines = [
@@ -128,16 +154,24 @@ def _version(rng: random.Random) -> Planted:
     version = f"{rng.randint(1, 6)}.{rng.randint(11, 29)}.{rng.randint(1, 9)}"
     said = user(f"We are pinned to {library} {version} because the next one breaks our plugins. Do not upgrade it.")
     return Planted(
-        "version", f"which version of {library} are we pinned to", version, ([said, agent("Understood, it stays.")],)
+        "version",
+        f"which version of {library} are we pinned to",
+        version,
+        ([said, agent("Understood, it stays.")],),
+        about=library,
     )
 
 
 def _error_fix(rng: random.Random) -> Planted:
     error, command, cure = rng.choice(
-        [("ConnectionResetError", "pytest tests/sockets", "SO_KEEPALIVE"), ("UnicodeDecodeError", "python tools/load.py", "utf-8-sig"),
-         ("OperationalError: database is locked", "python manage.py migrate", "busy_timeout"),
-         ("SSLCertVerificationError", "python -m app.fetch", "REQUESTS_CA_BUNDLE"), ("RecursionError", "python -m app.tree", "iter_nodes")]
-    )  # fmt: skip
+        [
+            ("ConnectionResetError", "pytest tests/sockets", "SO_KEEPALIVE"),
+            ("UnicodeDecodeError", "python tools/load.py", "utf-8-sig"),
+            ("OperationalError: database is locked", "python manage.py migrate", "busy_timeout"),
+            ("SSLCertVerificationError", "python -m app.fetch", "REQUESTS_CA_BUNDLE"),
+            ("RecursionError", "python -m app.tree", "iter_nodes"),
+        ]
+    )
     lines = [
         user(f"`{command}` is failing, can you see why?"),
         call("Bash", command=command),
@@ -149,14 +183,16 @@ def _error_fix(rng: random.Random) -> Planted:
         result("ok, done in 2.1s"),
         agent(f"The {error.split(':')[0]} is fixed: `{cure}` was missing, and with it the command passes."),
     ]
-    return Planted("error and fix", f"how was the {error.split(':')[0]} fixed", cure, (lines,))
+    return Planted(
+        "error and fix", f"how was the {error.split(':')[0]} fixed", cure, (lines,), about=error.split(":")[0]
+    )
 
 
 def _date(rng: random.Random) -> Planted:
     event = rng.choice(["code freeze", "security audit", "customer demo", "data center move", "license renewal"])
     date = f"{rng.randint(10, 28)} {rng.choice(['February', 'March', 'April', 'May'])}"
     said = user(f"By the way, the {event} is on {date}, so plan around that.")
-    return Planted("date", f"when is the {event}", date, ([said, agent("I will keep that in mind.")],))
+    return Planted("date", f"when is the {event}", date, ([said, agent("I will keep that in mind.")],), about=event)
 
 
 def _changed(rng: random.Random) -> Planted:
@@ -164,7 +200,7 @@ def _changed(rng: random.Random) -> Planted:
     old, new = (str(port) for port in rng.sample(range(8100, 9900), 2))
     first = [user(f"{service.capitalize()} listens on port {old}."), agent("Good, I will use that.")]
     second = [user(f"{service.capitalize()} has moved, it listens on port {new} now."), agent("Changed.")]
-    return Planted("changed", f"on which port does {service} listen now", new, (first, second))
+    return Planted("changed", f"on which port does {service} listen now", new, (first, second), about=service)
 
 
 def _finding(rng: random.Random) -> Planted:
@@ -178,7 +214,7 @@ def _finding(rng: random.Random) -> Planted:
         result("         1204 function calls in 3.112 seconds\n   ncalls  tottime  percall  cumtime\n"),
         agent(f"I profiled it: {where} takes {share} of the time, everything else is small."),
     ]
-    return Planted("finding", f"what share of the time does {where} take", share, (lines,))
+    return Planted("finding", f"what share of the time does {where} take", share, (lines,), about=where)
 
 
 # planted in a person's chats
@@ -186,22 +222,39 @@ def _finding(rng: random.Random) -> Planted:
 
 def _reminder(rng: random.Random) -> Planted:
     what, thing = rng.choice(
-        [("call", "the plumber Okafor"), ("renew", "my library card"), ("send", "the signed lease"), ("water", "Ingrid's orchids"),
-         ("book", "the eye examination")]
-    )  # fmt: skip
+        [
+            ("call", "the plumber Okafor"),
+            ("renew", "my library card"),
+            ("send", "the signed lease"),
+            ("water", "Ingrid's orchids"),
+            ("book", "the eye examination"),
+        ]
+    )
     said = user(f"Please remind me to {what} {thing} before the weekend.")
     answer = thing.split()[-1]
     return Planted(
-        "request", f"what did I ask you to remind me to {what}", answer, ([said, agent("I will remind you.")],)
+        "request",
+        f"what did I ask you to remind me to {what}",
+        answer,
+        ([said, agent("I will remind you.")],),
+        about=what,
     )
 
 
 def _taste(rng: random.Random) -> Planted:
     thing, dish = rng.choice(
-        [("coriander", "curries"), ("olives", "salads"), ("raisins", "cakes"), ("blue cheese", "sauces"), ("aniseed", "sweets")]
-    )  # fmt: skip
+        [
+            ("coriander", "curries"),
+            ("olives", "salads"),
+            ("raisins", "cakes"),
+            ("blue cheese", "sauces"),
+            ("aniseed", "sweets"),
+        ]
+    )
     said = user(f"I can't stand {thing}, so leave it out when you suggest {dish}.")
-    return Planted("preference", f"what should be left out of {dish} for me", thing, ([said, agent("Of course.")],))
+    return Planted(
+        "preference", f"what should be left out of {dish} for me", thing, ([said, agent("Of course.")],), about=dish
+    )
 
 
 def _trip(rng: random.Random) -> Planted:
@@ -211,7 +264,7 @@ def _trip(rng: random.Random) -> Planted:
         agent(f"Both {place} and {other} are lovely then. {place} is closer by train."),
         user(f"OK, we decided: the anniversary trip goes to {place}."),
     ]
-    return Planted("decision", "where does the anniversary trip go", place, (lines,))
+    return Planted("decision", "where does the anniversary trip go", place, (lines,), about="anniversary")
 
 
 def _relative(rng: random.Random) -> Planted:
@@ -220,14 +273,16 @@ def _relative(rng: random.Random) -> Planted:
         [("sister", "veterinarian"), ("cousin", "glass blower"), ("neighbor", "tram driver"), ("uncle", "beekeeper")]
     )
     said = user(f"My {who} {name} works as a {does} and is coming over on Sunday.")
-    return Planted("person", f"what is the name of my {who} the {does}", name, ([said, agent("How nice!")],))
+    return Planted(
+        "person", f"what is the name of my {who} the {does}", name, ([said, agent("How nice!")],), about=does
+    )
 
 
 def _appointment(rng: random.Random) -> Planted:
     event = rng.choice(["dentist appointment", "driving test", "piano recital", "passport interview", "vaccination"])
     date = f"{rng.randint(10, 28)} {rng.choice(['February', 'March', 'April', 'May'])}"
     said = user(f"My {event} is on {date} at nine in the morning.")
-    return Planted("date", f"when is my {event}", date, ([said, agent("Good luck with it!")],))
+    return Planted("date", f"when is my {event}", date, ([said, agent("Good luck with it!")],), about=event)
 
 
 def _amount(rng: random.Random) -> Planted:
@@ -235,7 +290,11 @@ def _amount(rng: random.Random) -> Planted:
     amount = f"{rng.randint(11, 98) * 50 + 7} euros"
     said = user(f"I have set aside {amount} for the {what}, not a cent more.")
     return Planted(
-        "number", f"how much money do I have for the {what}", amount, ([said, agent("A clear limit helps.")],)
+        "number",
+        f"how much money do I have for the {what}",
+        amount,
+        ([said, agent("A clear limit helps.")],),
+        about=what,
     )
 
 
@@ -243,14 +302,24 @@ def _device(rng: random.Random) -> Planted:
     device = rng.choice(["router", "camera", "e-reader", "thermostat"])
     version = f"{rng.randint(2, 9)}.{rng.randint(11, 40)}.{rng.randint(1, 9)}"
     said = user(f"My {device} runs firmware {version}, and since then the display flickers.")
-    return Planted("version", f"which firmware is on my {device}", version, ([said, agent("That sounds like a bug.")],))
+    return Planted(
+        "version",
+        f"which firmware is on my {device}",
+        version,
+        ([said, agent("That sounds like a bug.")],),
+        about=device,
+    )
 
 
 def _repair(rng: random.Random) -> Planted:
     machine, code, cure = rng.choice(
-        [("washing machine", "E21", "drain filter"), ("dishwasher", "F7", "float switch"), ("boiler", "A38", "bleed valve"),
-         ("printer", "B200", "purge unit")]
-    )  # fmt: skip
+        [
+            ("washing machine", "E21", "drain filter"),
+            ("dishwasher", "F7", "float switch"),
+            ("boiler", "A38", "bleed valve"),
+            ("printer", "B200", "purge unit"),
+        ]
+    )
     lines = [
         user(f"The {machine} stops with error {code}, what can I do?"),
         agent("There are a few common causes: the supply, a blockage, or a worn part. Start with what you can reach."),
@@ -265,20 +334,24 @@ def _training(rng: random.Random) -> Planted:
     old, new = rng.sample(["Monday", "Tuesday", "Wednesday", "Thursday", "Friday"], 2)
     first = [user(f"My {what} is every {old} evening."), agent("A good fixed point in the week.")]
     second = [user(f"My {what} has moved from {old} to {new} evening."), agent("Then your week changes a bit.")]
-    return Planted("changed", f"on which evening is my {what} now", new, (first, second))
+    return Planted("changed", f"on which evening is my {what} now", new, (first, second), about=what)
 
 
 def _advice(rng: random.Random) -> Planted:
     title, kind = rng.choice(
-        [("The Lantern Makers", "historical novel"), ("Salt and Meridian", "travel book"), ("Nine Quiet Rivers", "poetry collection"),
-         ("The Umbrella Thief", "crime novel")]
-    )  # fmt: skip
+        [
+            ("The Lantern Makers", "historical novel"),
+            ("Salt and Meridian", "travel book"),
+            ("Nine Quiet Rivers", "poetry collection"),
+            ("The Umbrella Thief", "crime novel"),
+        ]
+    )
     lines = [
         user(f"Can you recommend a {kind}?"),
         agent(f'For a {kind} I would recommend "{title}": it is short, warm and easy to put down and take up again.'),
         user("Thanks, I'll look for it."),
     ]
-    return Planted("answer", f"which {kind} did you recommend", title, (lines,))
+    return Planted("answer", f"which {kind} did you recommend", title, (lines,), about=kind)
 
 
 PLANTS: dict[str, list[Plant]] = {
@@ -293,17 +366,29 @@ _MODULES = ("accounts", "reports", "mailer", "catalog", "uploads", "sessions", "
 _VERBS = ("load", "build", "check", "render", "store", "update", "collect")
 _NOUNS = ("row", "page", "entry", "batch", "item", "record", "view")
 _SUBJECTS = (
-    "growing tomatoes on a balcony", "learning to sketch", "sleeping better", "keeping a sourdough starter",
-    "planning a small birthday party", "tidying a crowded wardrobe", "running in winter", "choosing houseplants",
-    "writing a friendly letter of complaint", "making a week's lunches ahead",
-)  # fmt: skip
+    "growing tomatoes on a balcony",
+    "learning to sketch",
+    "sleeping better",
+    "keeping a sourdough starter",
+    "planning a small birthday party",
+    "tidying a crowded wardrobe",
+    "running in winter",
+    "choosing houseplants",
+    "writing a friendly letter of complaint",
+    "making a week's lunches ahead",
+)
 _TIPS = (
-    "Start small and keep a note of what worked.", "Give it a fixed place in the week, so that it becomes a habit.",
-    "Most people do too much in the beginning; less is fine.", "Buy only what you need for the first try.",
-    "Ask somebody who has done it, they like to tell.", "Morning light makes a larger difference than one would think.",
-    "If it goes wrong, change one thing at a time.", "Take a photo now and then; progress is hard to see from day to day.",
-    "Leave some slack for the days on which nothing works.", "A cheap timer is worth more than an app.",
-)  # fmt: skip
+    "Start small and keep a note of what worked.",
+    "Give it a fixed place in the week, so that it becomes a habit.",
+    "Most people do too much in the beginning; less is fine.",
+    "Buy only what you need for the first try.",
+    "Ask somebody who has done it, they like to tell.",
+    "Morning light makes a larger difference than one would think.",
+    "If it goes wrong, change one thing at a time.",
+    "Take a photo now and then; progress is hard to see from day to day.",
+    "Leave some slack for the days on which nothing works.",
+    "A cheap timer is worth more than an app.",
+)
 
 
 def filler(flavor: str, rng: random.Random) -> list[Line]:
@@ -357,9 +442,10 @@ def _coding_filler(rng: random.Random) -> list[Line]:
             *look,
         ]
     return [
-        user(f"Is {module} covered by tests? The library versions and ports there confuse me."), *test,
+        user(f"Is {module} covered by tests? The library versions and ports there confuse me."),
+        *test,
         agent(f"Yes, {module} is covered; the configuration decides which port and version it uses."),
-    ]  # fmt: skip
+    ]
 
 
 def _chat_filler(rng: random.Random) -> list[Line]:

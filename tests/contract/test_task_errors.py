@@ -1,4 +1,4 @@
-"""Errors of tasks: each says briefly what is wrong, as the specification words it, and what to do instead."""
+"""Errors of tasks: each says briefly what is wrong, in fixed words, and what to do instead."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The fields that a mode adds to an observation: what a bug hunt, a test run or a search has besides words.
 
-The names are those of the specification. Every observer uses this table, so that what
+The names are written as they stand in JSON. Every observer uses this table, so that what
 one wrote another can read.
 """
 

@@ -22,7 +22,7 @@ class RankSettings:
     # Terms of the messages next to this one, and of those two away. Neither: L -13.7; only the nearest: L -4.6.
     near_weight: float = 0.5
     far_weight: float = 0.25
-    # A term in code, a name or a path, against the same term in prose. By ruling; 1.0: C +0.4, U -0.2.
+    # A term in code, a name or a path, against the same term in prose. By decision; 1.0: C +0.4, U -0.2.
     code_weight: float = 1.5
     # The parts of a name that is asked for, against the name itself. The sets hold too few names to tell.
     part_weight: float = 0.6
@@ -30,14 +30,14 @@ class RankSettings:
     weak_weight: float = 0.3
     # Two words of the query side by side. 0: U -0.5, L -0.1, C -0.6; 0.4: U -1.1.
     pair_weight: float = 0.2
-    # A quoted phrase that stands in the message. By ruling, not measured.
+    # A quoted phrase that stands in the message. By decision, not measured.
     phrase_weight: float = 1.0
     # How much of a term is counted by who wrote it. All 1.0: U -1.7, S -0.7. Tool and system: by analogy.
     roles: Mapping[str, float] = field(
         default_factory=lambda: {"user": 1.0, "assistant": 0.3, "tool": 0.25, "system": 0.25}
     )
     # The same for terms in code: a name is as good in an answer as in a question, while tool output repeats names.
-    # By the story of the founding document (the schema is in the answer); the sets hold too little code to tell.
+    # By the story of the demo (the schema is in the answer); the sets hold too little code to tell.
     code_roles: Mapping[str, float] = field(
         default_factory=lambda: {"user": 1.0, "assistant": 1.0, "tool": 0.5, "system": 0.5}
     )

@@ -1,7 +1,7 @@
 """The three tools as a table: their actions, arguments and defaults. Everything else is derived from it.
 
 An argument has one schema within a tool, whichever action takes it. Names and defaults are
-those of the specification; what we added is optional.
+fixed, since agents learn them; what came later is optional.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The toolbox: takes calls as models make them, and answers every one of them.
 
-Nothing is raised out of a call. A refusal is an answer, with the specification's words where
-it has some; trouble of the memory itself is one too, and says to go on without it.
+Nothing is raised out of a call. A refusal is an answer, in fixed words that agents can rely
+on; trouble of the memory itself is one too, and says to go on without it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each mode of the agent adds to its notes, under the names of the specification."""
+"""What each mode of the agent adds to its notes, under their fixed names."""
 
 from __future__ import annotations
 
