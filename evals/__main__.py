@@ -7,10 +7,11 @@ import os
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from evals import observing
-from evals.data import DataMissing, Dataset, data_folder, load_all
+from evals import observed_recall, observing, stories
+from evals.data import DataMissing, Dataset, data_folder, load_all, load_longmemeval
 from evals.report import Result, render
 from evals.scoring import average, score
 from evals.systems import System, systems_for
@@ -39,6 +40,7 @@ def main() -> int:
     parser.add_argument(
         "--postgres", metavar="URL", default=os.environ.get("SMARA_EVAL_POSTGRES"), help="measure on PostgreSQL as well"
     )
+    parser.add_argument("--questions", type=int, default=None, help=f"only so many of {observed_recall.NAME}")
     options = parser.parse_args()
     try:
         datasets = load_all()
@@ -52,9 +54,17 @@ def main() -> int:
             print(f"{dataset.name}: {system.name} …", file=sys.stderr, flush=True)
             results.append(measure(dataset, system))
     table = render(results) if results else ""
-    if any(map(observing.NAME.startswith, wanted)):
-        print(f"{observing.NAME} …", file=sys.stderr, flush=True)
-        table = "\n".join(filter(None, [table, observing.render(observing.evaluate(data_folder()))]))
+    others: dict[str, Callable[[], str]] = {
+        observing.NAME: lambda: observing.render(observing.evaluate(data_folder())),
+        stories.NAME: lambda: stories.render(stories.evaluate()),
+        observed_recall.NAME: lambda: observed_recall.render(
+            observed_recall.evaluate(load_longmemeval(data_folder()), options.questions)
+        ),
+    }
+    for name, tell in others.items():
+        if name.startswith(wanted):
+            print(f"{name} …", file=sys.stderr, flush=True)
+            table = "\n".join(filter(None, [table, tell()]))
     print(table)
     if options.output is not None:
         options.output.parent.mkdir(parents=True, exist_ok=True)

@@ -70,7 +70,8 @@ class Report:
     message_tokens: int = 0
     context_tokens: int = 0
     reflected: int = 0
-    compacted: int = 0
+    whole: int = 0
+    """Messages that no summary stands for after compacting."""
 
     def share(self, where: Where, flavor: str | None = None, kind: str | None = None) -> float:
         chosen = [
@@ -158,7 +159,7 @@ def _tell(memory: smara.Memory, story: Story, report: Report) -> None:
         if not outcome.success and outcome.code != "no_progress":
             raise RuntimeError(f"{thread} was not reflected: {outcome.error}")
         report.reflected += outcome.success
-        report.compacted += memory.compactions.compact(thread, 0).messages_compacted
+        report.whole += memory.compactions.compact(thread, 0).messages_whole
         report.threads += 1
 
 
@@ -194,7 +195,7 @@ def render(report: Report) -> str:
         "",
         f"Target messages found = {TARGET:g} %: {verdict} with {report.share('messages'):.1f} %.",
         f"{report.threads} threads, {report.messages:,} messages of {report.message_tokens:,} tokens, "
-        f"{report.compacted:,} compacted, {report.reflected} threads reflected; "
+        f"{report.whole:,} left whole by compacting, {report.reflected} threads reflected; "
         f"their contexts together have {report.context_tokens:,} tokens.",
     ]
     return "\n".join(lines) + "\n"
