@@ -297,10 +297,12 @@ def test_preview_changes_nothing_whatever_is_due(store, monkeypatch):
     assert listed() == []
 
 
-def test_preview_by_provider_is_what_it_would_recall_in_the_thread(observed):
+def test_preview_by_provider_is_what_it_would_recall_in_the_thread(observed, monkeypatch):
     window = smara("context", "preview", "login", "--memory", "window", "--json").data
     assert [message["role"] for message in window["messages"]][:2] == ["user", "assistant"]
     assert window["messages"][0]["content"] == "Implement the login with Zod"
+    monkeypatch.setenv("SMARA_OBSERVE_SCOPE", "resource")  # the pool of all wakings, which the provider shows
+    assert smara("observe", "login").code == 0
     told = smara("context", "preview", "login", "--memory", "observational", "--json").data
     assert told["messages"][0]["role"] == "system"
     assert "<observations>" in told["messages"][0]["content"]
