@@ -64,8 +64,9 @@ class _Table(dict[str, str]):
         self.characters = 0
 
     def __missing__(self, chunk: str) -> str:
-        if self.older is not None and (known := self.older.get(chunk)) is not None:
-            return self._keep(chunk, known, self.older.code.get(chunk, ""))
+        older = self.older  # read once: another thread may cut it off between two looks
+        if older is not None and (known := older.get(chunk)) is not None:
+            return self._keep(chunk, known, older.code.get(chunk, ""))
         bare = chunk.strip(_AROUND)
         if bare != chunk:
             return self._keep(chunk, self[bare], self.code.get(bare, ""))
