@@ -33,6 +33,8 @@ IN_PROGRESS = "Reflection already in progress, please retry"
 KEPT_OBSERVATIONS = 50
 KEPT_MS = 86_400_000
 _KEPT_SHARE = 0.4
+_MOST_AT_ONCE = 2
+"""One reflection takes at most so many times the threshold."""
 _WORTH_SHARE = 0.25
 _FIRST_RETRY_MS = 15_000
 _MOST_DOUBLINGS = 10
@@ -71,7 +73,19 @@ def choose(active: Sequence[tuple[int, Observation]], now_ms: int, limits: Thres
         if used > room or not (is_recent or len(kept) < KEPT_OBSERVATIONS):
             break
         kept.add(no)
-    return Chosen(tuple(row for row in active if row[0] not in kept))
+    return Chosen(_first_of([row for row in active if row[0] not in kept], limits))
+
+
+def _first_of(rows: Sequence[tuple[int, Observation]], limits: Thresholds) -> tuple[tuple[int, Observation], ...]:
+    """The oldest rows, as many as one reflection takes: a long backlog is condensed a piece at a time."""
+    taken: list[tuple[int, Observation]] = []
+    used = 0
+    for row in rows:
+        used += row[1].tokens
+        if taken and used > limits.reflect_after * _MOST_AT_ONCE:
+            break
+        taken.append(row)
+    return tuple(taken)
 
 
 class Reflecting:
@@ -156,7 +170,7 @@ class Reflecting:
         is_over = sum(row.tokens for _, row in chosen.rows if row.kind == "reflection") > self._limits.reflections_limit
         request = ReflectRequest(
             tuple(as_note(row) for _, row in chosen.rows), 2 if is_over else 0, self._timezone,
-            target_tokens=max(200, chosen.tokens // 2),
+            target_tokens=max(200, min(chosen.tokens, self._limits.reflect_after) // 2),
         )  # fmt: skip
         try:
             return self._reflector.reflect(request).notes, self._reflector.method
