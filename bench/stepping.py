@@ -30,7 +30,8 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
             outcome = memory.observations.observe("t", retain_tokens=6_000)
             if not outcome.success:
                 raise SystemExit(f"the benchmark is wrong: {outcome}")
-            memory.observations.reflect("t")
+            while memory.observations.is_reflection_due("t") and memory.observations.reflect("t").notes:
+                pass
             found.append(_steps(memory, corpus, size, report))
     growth = found[-1] / found[0]
     report.figure("process_input growth", growth)

@@ -214,3 +214,18 @@ def test_reflections_over_their_own_limit_are_pressed_harder(place: Any) -> None
     room.observe("t")
     room.reflect("t", is_forced=True)
     assert [asked.level for asked in condenser.requests] == [0, 2]
+
+
+def test_long_backlog_is_condensed_a_piece_at_a_time(memory: Any) -> None:
+    """No single request outgrows what a model can read, and a few of them bring a long backlog down."""
+    condenser = Condenser()
+    room = observed(memory, condenser, 300)
+    rounds = 0
+    while room.is_reflection_due("t"):
+        assert room.reflect("t").notes
+        rounds += 1
+    assert 1 < rounds < 60
+    assert max(len(request.notes) for request in condenser.requests) < 300 / 2
+    assert all(request.target_tokens <= 200 for request in condenser.requests), "half of the threshold"
+    assert len(room.list(state="reflected", limit=1_000)) >= 300 - 50
+    assert problems(memory) == []
