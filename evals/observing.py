@@ -5,6 +5,7 @@
 findings that the observations still tell; a label names a record and where in it the words
 stand, so that no text of the data is in the project. *Faithfulness* is extractive: every
 name, path, number and quoted word of an observation occurs in the messages it comes from.
+All three are measured once more after every thread was reflected by force.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ BATCH_TOKENS = 6_000
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 _FACT = re.compile(r"`[^`\n]+`|[\w@~./:+-]*[\d_/.][\w@~./:+-]*|[A-Za-z]+[A-Z]\w*|\"\w[^\"\n]{0,40}\w\"")
 _PIECE = re.compile(r"\w+")
+_UNTIL = re.compile(r"^Worked on \(until \d\d:\d\d\)")  # the reflector's own words: when the last of it was said
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +69,16 @@ class Report:
     threads: tuple[Observed, ...]
     survived: dict[str, tuple[int, int]]
     lost: tuple[Label, ...]
+    reflected: Report | None = None
+    """The same after every thread was reflected by force."""
+
+    @property
+    def tokens(self) -> int:
+        return sum(each.tokens for each in self.threads)
 
     @property
     def compression(self) -> float:
-        return sum(each.message_tokens for each in self.threads) / max(1, sum(each.tokens for each in self.threads))
+        return sum(each.message_tokens for each in self.threads) / max(1, self.tokens)
 
     @property
     def survival(self) -> float:
@@ -91,16 +99,27 @@ def evaluate(data: Path) -> Report:
         subprocess.run(command, check=True, capture_output=True)  # noqa: S603  # our own program
         with smara.open(store, project="eval", durability="normal", observe_after_tokens=BATCH_TOKENS) as memory:
             threads = tuple(_observe(memory, thread) for thread in memory.threads.list(limit=1_000))
-    return Report(threads, *_survival(threads))
+            condensed = tuple(_reflect(memory, thread) for thread in threads)
+    return Report(threads, *_survival(threads), Report(condensed, *_survival(condensed)))
 
 
 def _observe(memory: smara.Memory, thread: smara.Thread) -> Observed:
     outcome = memory.observations.observe(thread.id)
     if not outcome.success:
         raise RuntimeError(f"{thread.id} was not observed: {outcome.error}")
-    notes = memory.observations.active(thread.id)
     messages = list(memory.messages.stream(thread_id=thread.id))
-    found = Observed(thread.id, thread.kind, messages, notes, sum(note.tokens for note in notes))
+    return _judged(thread.id, thread.kind, messages, memory.observations.active(thread.id))
+
+
+def _reflect(memory: smara.Memory, thread: Observed) -> Observed:
+    outcome = memory.observations.reflect(thread.name, is_forced=True)
+    if not outcome.success and outcome.code != "no_progress":
+        raise RuntimeError(f"{thread.name} was not reflected: {outcome.error}")
+    return _judged(thread.name, thread.kind, thread.messages, memory.observations.active(thread.name))
+
+
+def _judged(name: str, kind: str, messages: list[smara.Message], notes: list[Any]) -> Observed:
+    found = Observed(name, kind, messages, notes, sum(note.tokens for note in notes))
     for note in notes:
         facts = list(facts_of(note))
         found.facts += len(facts)
@@ -114,7 +133,7 @@ def _observe(memory: smara.Memory, thread: smara.Thread) -> Observed:
 def facts_of(note: Any) -> Iterator[str]:
     """The names, paths, numbers and quoted words of an observation, in pieces without punctuation."""
     for text in (note.text, *note.details, *note.files):
-        for fact in _FACT.findall(text):
+        for fact in _FACT.findall(_UNTIL.sub("", text)):
             yield from _PIECE.findall(fact)
 
 
@@ -184,7 +203,18 @@ def render(report: Report) -> str:
     lines += ["", _verdict("compression", report.compression, COMPRESSION, "×")]
     lines += [_verdict("survival", report.survival, SURVIVAL, " %")]
     lines += [f"Unfounded names, paths, numbers and quoted words: {report.unfounded} (target 0)."]
+    if report.reflected is not None:
+        lines += ["", _after_reflection(report, report.reflected)]
     return "\n".join(lines) + "\n"
+
+
+def _after_reflection(before: Report, after: Report) -> str:
+    kinds = ", ".join(f"{kind} {kept} of {labelled}" for kind, (kept, labelled) in sorted(after.survived.items()))
+    return (
+        f"After a forced reflection {before.tokens:,} tokens of notes are {after.tokens:,} "
+        f"({before.tokens / max(1, after.tokens):.2f}× smaller), {after.survival:.1f} % of the labelled "
+        f"survive ({kinds}), and {after.unfounded} are unfounded."
+    )
 
 
 def _verdict(name: str, value: float, target: float, unit: str) -> str:

@@ -384,7 +384,28 @@ def test_turn_past_the_limit_waits_for_the_observation_and_keeps_the_newest_raw(
     assert context.receipt.notes == ()
 
 
-def test_turn_past_the_limit_waits_for_the_one_who_is_at_it_already(memory: Any) -> None:
+class Turn(threading.Thread):
+    """A turn that is being waited for: what ``process_input`` gives back, once it does."""
+
+    def __init__(self, memory: Any, **given: Any) -> None:
+        super().__init__(name="turn", daemon=True)
+        self._ask = lambda: memory.context.process_input("t", HELLO, **given)
+        self._found: list[Any] = []
+        self.start()
+
+    def run(self) -> None:
+        self._found.append(self._ask())
+
+    @property
+    def is_back(self) -> bool:
+        return bool(self._found)
+
+    def context(self) -> Any:
+        self.join(30)
+        return self._found[0]
+
+
+def test_turn_past_the_limit_waits_for_the_one_who_is_at_it_already(memory: Any, clock: FakeClock) -> None:
     """1. The background thinks about a chunk. 2. The turn comes. 3. The background ends. 4. The turn has it all."""
     began, may_end = threading.Event(), threading.Event()
 
@@ -396,20 +417,61 @@ def test_turn_past_the_limit_waits_for_the_one_who_is_at_it_already(memory: Any)
     fill(memory, 16)
     room.look_after("t")
     assert began.wait(30)
-    threading.Timer(0.2, may_end.set).start()
-    context = memory.context.process_input("t", HELLO, deadline_seconds=30)
+    turn = Turn(memory, deadline_seconds=10)
+    assert clock.awaited()
+    clock.advance(3)
+    may_end.set()
+    context = turn.context()
     assert "message 1 says" in context.system
+    assert context.receipt.waited_seconds == 3
     assert room.settled()
 
 
-def test_turn_goes_on_without_the_observation_when_the_deadline_has_passed(memory: Any) -> None:
+def test_turn_waits_exactly_until_the_deadline_and_goes_on_without_the_observation(
+    memory: Any, clock: FakeClock
+) -> None:
     may_end = threading.Event()
     room = watch(memory, Watcher(meanwhile=lambda: may_end.wait(60)))
     fill(memory, 16)
-    context = memory.context.process_input("t", HELLO, deadline_seconds=0.05)
+    turn = Turn(memory, deadline_seconds=10)
     try:
+        assert clock.awaited()
+        clock.advance(9.5)
+        assert clock.awaited()
+        assert not turn.is_back, "the deadline has not passed"
+        clock.advance(0.5)
+        context = turn.context()
         assert [message.seq for message in context.messages] == [*range(1, 17), None]
+        assert context.receipt.waited_seconds == 10
         assert any("longer than the deadline" in note for note in context.receipt.notes)
+    finally:
+        may_end.set()
+        assert room.settled()
+
+
+def test_turn_waits_no_longer_than_the_observation_takes(memory: Any, clock: FakeClock) -> None:
+    watcher = Watcher(meanwhile=lambda: clock.advance(1.5))
+    room = watch(memory, watcher)
+    fill(memory, 16)
+    context = memory.context.process_input("t", HELLO, deadline_seconds=10)
+    assert room.settled()
+    assert context.receipt.waited_seconds <= 1.5 * len(watcher.requests) < 10
+    assert context.receipt.notes == ()
+    assert room.observed_seq("t") > 0
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_turn_never_waits_where_nothing_blocks(memory: Any, clock: FakeClock, is_given: bool) -> None:
+    """An observer that hangs in the background costs a turn nothing, on the way in and on the way out."""
+    may_end = threading.Event()
+    room = watch(memory, Watcher(meanwhile=lambda: may_end.wait(60)))
+    fill(memory, 8)
+    before = clock.monotonic()
+    try:
+        memory.context.process_output("t", HELLO)
+        context = memory.context.process_input("t", HELLO, deadline_seconds=10 if is_given else None)
+        assert context.receipt.waited_seconds == 0
+        assert clock.monotonic() == before
     finally:
         may_end.set()
         assert room.settled()

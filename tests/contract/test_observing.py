@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from smara.errors import (
     NotFoundError,
 )
 from smara.messages.models import NewThread, Part
-from smara.observations.models import MODES
+from smara.observations.models import MODES, Extractor
 from smara.testing import FakeClock
 from tests.contract.observing import SMALL, Watcher, batches, cursors, fill, leases, problems, rows, watch
 from tests.contract.task_place import EACH_DATABASE
@@ -350,7 +351,8 @@ def test_failure_moves_nothing_and_is_recorded_with_the_time_to_try_again(
     assert rows(memory)["observations"] == rows(memory)["batches"] == 0
     assert leases(memory) == []
     [failure] = room.failures()
-    assert (failure.thread_id, failure.first_seq, failure.attempts, failure.code) == ("t", 1, 1, trouble.code)
+    assert (failure.thread_id, failure.attempts, failure.code) == ("t", 1, trouble.code)
+    assert failure.operation == ("observe" if trouble in (BadReplyError, ModelRefusedError) else "outage")
     assert failure.is_dead is False
     assert failure.retry_at > clock.now_ms()
     assert SECRET not in failure.message
@@ -390,6 +392,128 @@ def test_job_that_failed_five_times_is_observed_offline_and_stays_visible(memory
     fill(memory, 1)
     assert room.observe("t").success
     assert room.list()[0].method == "watcher", "the next job has its model again"
+    assert problems(memory) == []
+
+
+OUTAGES = [
+    ModelUnavailableError("overloaded"),
+    ModelRefusedError("no credit", reason="quota"),
+    ModelRefusedError("a wrong key", reason="key"),
+    ModelRefusedError("paused", reason="paused"),
+    BadReplyError("a page of a proxy", reason="unreadable"),
+    BudgetSpentError("spent"),
+]
+
+
+@pytest.mark.parametrize("outage", OUTAGES, ids=lambda error: f"{error.code} {error.facts.get('reason', '')}".strip())
+def test_outage_of_a_day_is_no_poison(memory: Any, clock: FakeClock, outage: ModelError) -> None:
+    """However long nobody can be asked, the messages wait, are seen to wait, and the model observes them after all."""
+    watcher = Watcher([outage] * 10_000)
+    room = watch(memory, watcher)
+    fill(memory, 3)
+    asked_at: list[int] = []
+    for _ in range(24 * 60):
+        before = len(watcher.requests)
+        assert room.observe("t").success is False
+        asked_at += [clock.now_ms()] * (len(watcher.requests) - before)
+        clock.advance(60)
+    waits = [(later - earlier) / 60_000 for earlier, later in pairwise(asked_at)]
+    assert 15 <= max(waits) <= 16, "the server that comes back is not left alone for longer"
+    assert len(asked_at) < 110, "and the one that does not is not asked without end"
+    [failure] = room.failures()
+    assert (failure.operation, failure.is_dead, failure.attempts) == ("outage", False, len(asked_at))
+    assert room.status("t")["waiting"]["code"] == outage.code
+    assert memory.status()["observations"]["threadsWaiting"] == 1
+    assert [message.seq for message in memory.context.process_input("t").messages] == [1, 2, 3]
+    watcher._errors.clear()
+    clock.advance(900)
+    assert room.observe("t").messages == 3
+    assert {row.method for row in room.list()} == {"watcher"}
+    assert (room.failures(), room.status("t")["waiting"], room.warned()) == ([], None, [])
+    assert problems(memory) == []
+
+
+@pytest.mark.parametrize("trouble", [ModelUnavailableError("away"), BadReplyError("gibberish")], ids=["away", "bad"])
+@pytest.mark.parametrize("act", ["buffer", "observe"])
+def test_what_failed_is_tried_at_once_when_somebody_wants_it_now(memory: Any, act: str, trouble: ModelError) -> None:
+    watcher = Watcher([trouble])
+    room = watch(memory, watcher)
+    fill(memory, 3)
+    assert getattr(room, act)("t").success is False
+    assert getattr(room, act)("t").success is False
+    assert len(watcher.requests) == 1
+    assert getattr(room, act)("t", is_now=True).messages == 3
+    assert room.failures() == []
+
+
+def test_nobody_waits_for_a_model_that_is_no_longer_configured(memory: Any) -> None:
+    fill(memory, 3)
+    assert watch(memory, Watcher([ModelUnavailableError("away")])).observe("t").success is False
+    room = watch(memory, Watcher(method="offline"), fallback=Watcher(method="offline"))
+    assert room.observe("t").messages == 3
+    assert (room.failures(), room.status("t")["waiting"]) == ([], None)
+
+
+def test_what_the_server_or_the_budget_asks_for_is_waited_for(memory: Any, clock: FakeClock) -> None:
+    opens_at = clock.now_ms() + 400_000
+    room = watch(memory, Watcher([ModelUnavailableError("busy", retry_after_seconds=120.0)]))
+    other = watch(memory, Watcher([BudgetSpentError("spent", opens_at=opens_at)]))
+    fill(memory, 2, "a")
+    fill(memory, 2, "b")
+    began = clock.now_ms()
+    other.observe("b")
+    room.observe("a")
+    assert {failure.thread_id: failure.retry_at for failure in room.failures()} == {"a": began + 120_000, "b": opens_at}
+
+
+def test_bad_replies_are_counted_apart_from_outages(memory: Any, clock: FakeClock) -> None:
+    errors = [ModelUnavailableError("away"), BadReplyError("gibberish")] * 5
+    watcher = Watcher(errors)
+    room = watch(memory, watcher)
+    fill(memory, 3)
+    for _ in range(10):
+        assert room.observe("t").success is False
+        clock.advance(3_600)
+    assert room.observe("t").success
+    assert len(watcher.requests) == 10
+    [dead] = room.failures()
+    assert (dead.operation, dead.attempts, dead.is_dead) == ("observe", 5, True)
+    assert {row.method for row in room.list()} == {"offline"}
+
+
+def test_in_an_outage_nothing_falls_out_of_the_agents_sight(memory: Any, clock: FakeClock) -> None:
+    """What no longer fits as it was said is observed without the model, and says so; the rest waits for it."""
+    watcher = Watcher([ModelUnavailableError("away")] * 10_000)
+    room = watch(memory, watcher)
+    for _ in range(60):
+        fill(memory, 1)
+        context = memory.context.process_input("t")
+        assert room.settled()
+        shown = {message.seq for message in context.messages if message.seq}
+        observed = {seq for row in room.active("t") for seq in range(row.first_seq, row.last_seq + 1)}
+        assert shown | observed >= set(range(1, memory.threads.get("t").message_count + 1))
+        assert context.receipt.left_out_messages == 0
+    assert {row.method for row in room.list(limit=1_000) if row.kind == "observation"} == {"offline"}
+    assert room.pending("t").unbuffered > 0, "the newest wait"
+    assert all("out of reach (model_unavailable)" in each.warnings[0] for each in room.warned())
+    assert room.warnings(room.list()[0].id) == room.warned()[0].warnings
+    watcher._errors.clear()
+    clock.advance(900)
+    assert room.observe("t").success
+    assert room.list()[0].method == "watcher"
+    assert problems(memory) == []
+
+
+def test_other_threads_do_not_each_wait_for_a_server_that_hangs(memory: Any, clock: FakeClock) -> None:
+    watcher = Watcher([ModelUnavailableError("timeout")], meanwhile=lambda: clock.advance(50))
+    room = watch(memory, watcher)
+    for number in range(8):
+        fill(memory, 3, f"t{number}")
+    done = memory.worker.run_once()
+    assert (done.looked_at, done.failed, len(watcher.requests)) == (8, 8, 1)
+    assert [failure.thread_id for failure in room.failures()] == ["t0"], "the others have not failed, they wait"
+    clock.advance(60)
+    assert memory.worker.run_once().failed == 0
     assert problems(memory) == []
 
 
@@ -605,6 +729,57 @@ def test_range_that_an_observer_invents_is_brought_back_to_its_messages(memory: 
     assert {row.said_at for row in room.list()} == {messages[-1].created_at}
 
 
+def test_observer_is_told_the_folder_of_the_thread_in_every_batch(memory: Any) -> None:
+    watcher = Watcher()
+    room = watch(memory, watcher)
+    memory.threads.add("t", metadata={"cwd": "/home/ada/shop"})
+    fill(memory, 30)
+    fill(memory, 2, "elsewhere")
+    room.observe("t")
+    room.observe("elsewhere")
+    assert {(asked.messages[0].thread_id, asked.root) for asked in watcher.requests} == {
+        ("t", "/home/ada/shop"),
+        ("elsewhere", ""),
+    }
+    assert len(watcher.requests) > 2
+
+
+def test_paths_are_shortened_alike_in_every_batch(memory: Any) -> None:
+    """Also where a batch speaks only of another folder, from which the root of the project would be guessed."""
+    memory.threads.add("t", metadata={"cwd": "/home/ada/shop"})
+    for path in ("/home/ada/shop/src/a.py", "/home/ada/shop/apps/web/src/b.py", "/home/ada/shop/apps/web/tests/c.py"):
+        call = Part("tool_call", name="Write", call_id=path, arguments={"file_path": path, "content": "def f(): ..."})
+        memory.messages.add(thread_id="t", role="assistant", content=[call])
+        memory.messages.add(thread_id="t", role="tool", content=[Part("tool_result", "written", call_id=path)])
+        memory.observations.observe("t")
+    files = [file for row in memory.observations.list(thread_id="t") for file in row.files]
+    assert sorted(files) == ["apps/web/src/b.py", "apps/web/tests/c.py", "src/a.py"]
+
+
+def test_extractors_work_without_a_model_and_what_they_cannot_is_kept_as_a_warning(place: Any) -> None:
+    ticket = Extractor(
+        "tickets", "Every ticket.", {"type": "array", "items": {"type": "string", "pattern": "T-[0-9]+"}}
+    )
+    mood = Extractor("mood", f"How it goes with {SECRET}.", {"type": "object"})
+    memory = place.open(**SMALL, extractors=[ticket, mood])
+    memory.messages.add(thread_id="t", role="user", content="Please close T-12 and T-7.")
+    assert memory.observations.observe("t").success
+    assert memory.observations.extracted("t") == [{"tickets": ["T-12", "T-7"]}]
+    (warned,) = memory.observations.warned()
+    assert (warned.thread_id, warned.first_seq, warned.last_seq) == ("t", 1, 1)
+    assert warned.warnings == ("extractor mood: mood cannot be found without a model; it was left out.",)
+    assert memory.observations.warnings(memory.observations.list()[0].id) == warned.warnings
+
+
+def test_warnings_are_stored_without_secrets(memory: Any) -> None:
+    room = watch(memory, Watcher(warnings=(f"line with {SECRET} was left out",)))
+    fill(memory, 2)
+    room.observe("t")
+    (warned,) = room.warned()
+    assert SECRET not in warned.warnings[0]
+    assert "was left out" in warned.warnings[0]
+
+
 # the worker
 
 
@@ -639,16 +814,7 @@ def test_trouble_with_one_thread_does_not_keep_the_others_waiting(memory: Any) -
 
 def test_worker_leaves_when_there_was_nothing_to_do_for_long(memory: Any, clock: FakeClock) -> None:
     watch(memory)
-    stop = threading.Event()
-    tick = lambda _: None  # noqa: E731
-    clock_steps = []
-
-    class Ticking(threading.Event):
-        def wait(self, timeout: float | None = None) -> bool:
-            clock_steps.append(timeout)
-            clock.advance(timeout or 0)
-            return stop.is_set()
-
-    rounds = memory.worker.run(Ticking(), poll_seconds=5, leave_after_idle_seconds=60, tell=tick)
+    began = clock.monotonic()
+    rounds = memory.worker.run(threading.Event(), poll_seconds=5, leave_after_idle_seconds=60)
     assert rounds == 13
-    assert len(clock_steps) == 12
+    assert clock.monotonic() - began == 60

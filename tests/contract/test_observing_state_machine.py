@@ -1,7 +1,7 @@
 """The cycle against a model that is only lists: whatever is done in whatever order, and wherever a worker dies.
 
-The model knows the messages, how far they are observed and buffered, and how many generations there are.
-After every step the store must say the same, and every message must be noted once, with all of its words.
+The model knows the messages, how far they are observed and buffered, how many generations there are, and whether
+one waits. After every step the store must say the same, and every message must be noted once, with all of its words.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import smara
 from smara.database.leases import Leases
-from smara.errors import BadReplyError
+from smara.errors import BadReplyError, ModelUnavailableError
+from smara.observations.buffered import BufferedReflections
 from smara.observations.cycle import Cycle
 from smara.testing import FakeClock
 from tests import postgres
@@ -44,7 +45,7 @@ class Thinking(Watcher):
 
 
 class Observing(RuleBasedStateMachine):
-    """Two threads, two workers, and a model of each thread: (messages, observed, buffered, generation)."""
+    """Two threads, two workers, and a model of each thread: (messages, observed, buffered, generation, one ahead)."""
 
     kind = "sqlite"
 
@@ -67,6 +68,7 @@ class Observing(RuleBasedStateMachine):
         self.observed = {"a": 0, "b": 0}
         self.buffered = {"a": 0, "b": 0}
         self.generation = {"a": 0, "b": 0}
+        self.is_ahead = {"a": False, "b": False}
         self.append("a", [40, 80])
         self.append("b", [90])
 
@@ -142,6 +144,21 @@ class Observing(RuleBasedStateMachine):
         if act == "observe":
             self.observed[thread] = self.covered(thread)
 
+    @rule(thread=THREADS, act=ACTS)
+    def look_in_an_outage(self, thread: str, act: str) -> None:
+        """Nobody can be asked: however often, the messages wait (as long as an agent can still be shown them)."""
+        if not self.is_waiting(thread) or self.room.pending(thread).unbuffered > 2 * SMALL["observe_after_tokens"]:
+            return
+
+        def fail() -> None:
+            raise ModelUnavailableError("away")
+
+        self.observer.happens = fail
+        assert getattr(self.room, act)(thread).code == "model_unavailable"
+        self.clock.advance(3_600)
+        if act == "observe":
+            self.observed[thread] = self.covered(thread)
+
     @rule(thread=THREADS, act=ACTS, other=st.sampled_from(["observe", "buffer", None]))
     def look_and_die(self, thread: str, act: str, other: str | None) -> None:
         """The worker stands still past its lease; somebody else goes on, or nobody; then it tries to write."""
@@ -184,11 +201,18 @@ class Observing(RuleBasedStateMachine):
 
     @rule(thread=THREADS)
     def reflect(self, thread: str) -> None:
+        """A forced one condenses everything, and takes the place of one that waits."""
         if not self.is_there(thread):
             return
         outcome = self.room.reflect(thread, is_forced=True)
         assert outcome.success or outcome.code == "no_progress"
-        self.generation[thread] += outcome.notes > 0
+        self.made(thread, outcome)
+
+    def made(self, thread: str, outcome: Any) -> None:
+        """What the model does when a reflection came into force."""
+        if outcome.notes:
+            self.generation[thread] += 1
+            self.is_ahead[thread] = False
 
     @rule(thread=THREADS)
     def reflect_while_others_observe(self, thread: str) -> None:
@@ -201,8 +225,48 @@ class Observing(RuleBasedStateMachine):
             self.did("observe", thread, self.messages[thread])
 
         self.reflector._meanwhile = meanwhile
-        self.generation[thread] += self.room.reflect(thread, is_forced=True).notes > 0
+        self.made(thread, self.room.reflect(thread, is_forced=True))
         self.reflector._meanwhile = None
+
+    @rule(thread=THREADS, is_forced=st.booleans())
+    def reflect_ahead(self, thread: str, is_forced: bool) -> None:
+        if not self.is_there(thread):
+            return
+        outcome = self.room.reflect(thread, is_forced=is_forced, is_buffered=True)
+        assert outcome.success or outcome.code == "no_progress"
+        assert not (outcome.notes and self.is_ahead[thread] and not is_forced), "one is enough"
+        self.is_ahead[thread] = self.is_ahead[thread] or outcome.notes > 0
+
+    @rule(thread=THREADS, other=st.sampled_from(["now", "ahead", None]))
+    def reflect_ahead_and_die(self, thread: str, other: str | None) -> None:
+        """It stands still past its lease; somebody else reflects, now or ahead, or nobody; then it tries to write."""
+        if not self.is_there(thread) or not self.room.active(thread):
+            return
+
+        def lose() -> None:
+            self.reflector._meanwhile = None
+            self.clock.advance(61)
+            if other is not None:
+                outcome = self.second.reflect(thread, is_forced=True, is_buffered=other == "ahead")
+                assert outcome.recovered is not None
+                if other == "now":
+                    self.made(thread, outcome)
+                elif outcome.notes:
+                    self.is_ahead[thread] = True
+
+        self.reflector._meanwhile = lose
+        assert self.room.reflect(thread, is_forced=True, is_buffered=True).code in ("lease_lost", "no_progress")
+        self.reflector._meanwhile = None
+        self.clock.advance(61)
+
+    @rule(thread=THREADS)
+    def activate_reflection(self, thread: str) -> None:
+        if not self.is_there(thread):
+            return
+        outcome = self.second.activate_reflection(thread, is_early=True)
+        assert outcome.success
+        assert (outcome.notes > 0) == self.is_ahead[thread]
+        self.made(thread, outcome)
 
     @invariant()
     def store_says_what_the_model_says(self) -> None:
@@ -216,6 +280,11 @@ class Observing(RuleBasedStateMachine):
             if self.is_there(thread):
                 record = self.room.record(thread)
                 assert (record.generation if record else 0) == self.generation[thread]
+                made = [row for row in self.room.list(thread_id=thread, limit=10_000) if row.kind == "reflection"]
+                shown = sorted(row.generation for row in made if row.state != "buffered")
+                assert shown == list(range(1, self.generation[thread] + 1))
+                ahead = [row.generation for row in made if row.state == "buffered"]
+                assert ahead == [self.generation[thread] + 1] * self.is_ahead[thread]
         assert leases(self.memory) == []
 
     @invariant()
@@ -268,6 +337,12 @@ def test_machine_sees_a_worker_that_does_not_look_before_it_writes(monkeypatch: 
 
 def test_machine_sees_a_message_that_is_not_sealed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("smara.messages.store.MessageStore.seal", lambda *_: 0)
+    with pytest.raises(AssertionError):
+        explore("sqlite", 60, 30, is_short=True)
+
+
+def test_machine_sees_a_reflection_that_waits_although_another_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BufferedReflections, "find", lambda *_: None)
     with pytest.raises(AssertionError):
         explore("sqlite", 60, 30, is_short=True)
 

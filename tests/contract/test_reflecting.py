@@ -216,6 +216,14 @@ def test_reflections_over_their_own_limit_are_pressed_harder(place: Any) -> None
     assert [asked.level for asked in condenser.requests] == [0, 2]
 
 
+def test_reflector_is_told_the_flavor_and_what_the_user_wants_noted(place: Any) -> None:
+    condenser = Condenser()
+    wanted = "Note every bird."
+    room = observed(place.open(**SMALL, observe_flavor="general", observe_instructions=wanted), condenser)
+    assert room.reflect("t").success
+    assert [(asked.flavor, asked.instructions) for asked in condenser.requests] == [("general", wanted)]
+
+
 def test_long_backlog_is_condensed_a_piece_at_a_time(memory: Any) -> None:
     """No single request outgrows what a model can read, and a few of them bring a long backlog down."""
     condenser = Condenser()

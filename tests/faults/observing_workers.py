@@ -1,4 +1,4 @@
-"""Processes that observe, buffer, activate and reflect until they are killed or told to stop."""
+"""Processes that observe, buffer, activate and reflect, now and ahead, until they are killed or told to stop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from tests.contract.observing import SMALL, Condenser, Watcher, watch
 from tests.faults.workers import READY
 
 SETTINGS: dict[str, Any] = {**SMALL, "token_model": "estimate", "durability": "normal", "compact_every_messages": 0}
-ACTS = ("observe", "buffer", "activate", "reflect", "buffer", "observe")
+ACTS = ("observe", "buffer", "activate", "reflect", "buffer", "observe", "reflect_ahead", "activate_reflection")
+_GIVEN: dict[str, dict[str, bool]] = {
+    "activate": {"is_forced": True}, "reflect": {"is_forced": True}, "activate_reflection": {"is_early": True},
+    "reflect_ahead": {"is_forced": True, "is_buffered": True},
+}  # fmt: skip
 FENCE = "fence"
 CURSOR = "cursor"
 
@@ -33,6 +37,11 @@ def without(checks: tuple[str, ...]) -> None:
         cycle.Cycle._expect = lambda *_: None  # type: ignore[method-assign]
 
 
+def do(room: Any, act: str) -> Any:
+    """One of the acts; a reflection ahead is one that is kept aside."""
+    return getattr(room, "reflect" if act == "reflect_ahead" else act)("t", **_GIVEN.get(act, {}))
+
+
 def go_on_forever(pipe: Connection, where: str, seed: str, lease_seconds: float) -> None:
     """Add messages and do everything that can be done with them, in a random order, until killed."""
     set_lease_seconds(lease_seconds)
@@ -44,8 +53,7 @@ def go_on_forever(pipe: Connection, where: str, seed: str, lease_seconds: float)
             if rng.random() < 0.6:
                 memory.messages.add(thread_id="t", role="user", content=f"{seed} {number}: " + "words and words " * 9)
             act = rng.choice(ACTS)
-            given = {"is_forced": True} if act in ("activate", "reflect") else {}
-            getattr(room, act)("t", **given)
+            do(room, act)
             pipe.send(act)
 
 
@@ -66,9 +74,8 @@ def think(pipe: Connection, where: str, act: str, lease_seconds: float, seconds:
 
     with smara.open(where, **SETTINGS) as memory:
         room = watch(memory, Watcher(meanwhile=muse), Condenser(meanwhile=muse), owner="thinker")
-        given = {"is_forced": True} if act == "reflect" else {}
         try:
-            outcome = getattr(room, act)("t", **given)
+            outcome = do(room, act)
             pipe.send((outcome.success, outcome.code))
         except DatabaseError as error:
             pipe.send((False, error.code))

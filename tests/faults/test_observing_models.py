@@ -6,6 +6,7 @@ place where a model is called: a turn that observes, the background that buffers
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -50,7 +51,13 @@ FAULTS = {
     "wrong language": server_side.ok(CHINESE),
     "no observations": server_side.ok("Sure, I can help you with that."),
 }
+OUTAGES = ("hang", "rate limit", "quota", "500", "529", "reset", "no JSON")
 WIRES = ("anthropic", "openai")
+GO_ON = [{"role": "user", "content": "Please go on with src/theme.ts."}]
+DEADLINE = 60.0
+BLOCKED = {
+    "observe_after_tokens": 80, "block_deadline_seconds": DEADLINE, "model_deadline_seconds": 30.0,
+}  # fmt: skip
 
 Opened = Callable[..., Any]
 
@@ -102,6 +109,7 @@ def test_cursor_stays_where_it_is_when_the_model_fails(thinking: Opened, way: st
         assert after[:3] == before[:3]
         (failure,) = memory.observations.failures()
         assert (failure.thread_id, failure.attempts, failure.is_dead) == ("t", 1, False)
+        assert (failure.operation == "outage") is (fault in OUTAGES)
         assert [message.content for message in memory.context.process_input("t").messages[-2:]], "the agent goes on"
         assert all(each.left >= 0 for each in memory.models.remaining())
 
@@ -131,8 +139,95 @@ def test_good_reply_becomes_observations_with_their_source(thinking: Opened, wir
         assert "dark mode in src/theme.ts" in memory.context.process_input("t").system
 
 
+# A turn is delayed by at most the deadline: the model takes its time for real, the turn by the fake clock.
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("fault", [name for name in FAULTS if name != "hang"])
+def test_turn_past_the_limit_goes_on_with_its_messages_when_the_model_fails(
+    thinking: Opened, fault: str, wire: str
+) -> None:
+    with server_side.scripted_server([FAULTS[fault]]) as server:
+        memory = thinking(server, wire, **BLOCKED)
+        context = memory.context.process_input("t", GO_ON)
+        assert server.requests, "the model was asked"
+        assert context.receipt.waited_seconds <= DEADLINE
+        assert told(context) == 8, "all that was said is there"
+        assert memory.observations.observed_seq("t") == 0
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("trouble", [server_side.hang(), server_side.drip()], ids=["hang", "drip"])
+def test_turn_past_the_limit_waits_until_the_deadline_for_a_model_that_hangs(
+    thinking: Opened, clock: FakeClock, trouble: Any, wire: str
+) -> None:
+    with server_side.scripted_server([trouble]) as server:
+        memory = thinking(server, wire, **BLOCKED)
+        found: list[Any] = []
+        turn = threading.Thread(target=lambda: found.append(memory.context.process_input("t", GO_ON)), daemon=True)
+        turn.start()
+        assert clock.awaited()
+        assert server.asked.wait(30)
+        clock.advance(DEADLINE - 1)
+        assert clock.awaited()
+        assert not found
+        clock.advance(1)
+        turn.join(30)
+        (context,) = found
+        assert context.receipt.waited_seconds == DEADLINE
+        assert told(context) == 8
+        assert context.receipt.notes
+        assert memory.observations.observed_seq("t") == 0
+        server.closing.set()
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("operation", ["buffer", "reflect"])
+@pytest.mark.parametrize("fault", ["hang", "500", "empty", "loop"])
+def test_turn_never_waits_for_what_is_done_in_the_background(
+    thinking: Opened, operation: str, fault: str, wire: str
+) -> None:
+    """Neither on the way in nor on the way out; with a model that hangs, the turn is over while it still does."""
+    steps = [FAULTS[fault]] if operation == "buffer" else [server_side.ok(GOOD), FAULTS[fault]]
+    with server_side.scripted_server(steps) as server:
+        memory = thinking(server, wire, reflect_after_tokens=10, model_deadline_seconds=30.0)
+        if operation == "reflect":
+            assert memory.observations.observe("t").success
+            server.asked.clear()
+        assert len(memory.context.process_output("t", GO_ON * 30)) == 30
+        assert server.asked.wait(30), "something goes on in the background"
+        context = memory.context.process_input("t", GO_ON)
+        assert context.receipt.waited_seconds == 0
+        assert told(context) >= 30
+        server.closing.set()
+
+
+def told(context: Any) -> int:
+    """How many stored messages a context has; what came in is its last."""
+    assert context.messages[-1].content == GO_ON[0]["content"]
+    return sum(message.seq is not None for message in context.messages)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("fault", [name for name in OUTAGES if name != "hang"])
+def test_outage_is_waited_out_and_the_model_observes_after_all(
+    thinking: Opened, clock: FakeClock, fault: str, wire: str
+) -> None:
+    with server_side.scripted_server([*[FAULTS[fault]] * 60, server_side.ok(GOOD)]) as server:
+        memory = thinking(server, wire)
+        for _ in range(200):
+            if memory.observations.observe("t").success:
+                break
+            assert [failure.is_dead for failure in memory.observations.failures()] == [False]
+            assert memory.observations.status("t")["waiting"]
+            clock.advance(900)
+        assert all(row.method.startswith("model:") for row in memory.observations.active("t"))
+        assert memory.observations.pending("t").tokens == 0
+        assert memory.observations.failures() == []
+
+
 def test_model_that_never_works_is_replaced_by_rules_and_seen(thinking: Opened, clock: FakeClock) -> None:
-    with server_side.scripted_server([server_side.status(500)]) as server:
+    with server_side.scripted_server([server_side.ok("Sure, I can help you with that.")]) as server:
         memory = thinking(server, "openai")
         for _ in range(6):
             memory.observations.observe("t")

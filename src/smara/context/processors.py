@@ -8,13 +8,14 @@ and the receipt says what was done without.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from smara.context.models import Context, ContextMessage, Receipt, Section
 from smara.context.stack import PROMPTS, days_of, others_section, section, stable_sections, task_section, time_section
 from smara.context.times import GAP_MS, duration
+from smara.context.within import run_within
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.prompts import load_prompt
@@ -129,20 +130,22 @@ class Processors:
         wanted = self._observations.look_after(thread.id, mode=mode)
         if wanted.activates or is_cold:
             self._observations.activate(thread.id, mode=mode)
+        ahead = self._observations.activate_reflection(thread.id, is_early=is_cold)
+        notes = [ahead.error] if ahead.error and ahead.code != "in_progress" else []
         if not wanted.blocks:
-            return 0.0, []
+            return 0.0, notes
         deadline = self._settings.block_deadline_seconds if deadline_seconds is None else deadline_seconds
         started = self._clock.monotonic()
-        is_done = _within(deadline, lambda is_over: self._observe(thread.id, mode, is_over))
+        is_done = run_within(self._clock, deadline, lambda is_over: self._observe(thread.id, mode, is_over))
         waited = self._clock.monotonic() - started
-        return waited, [] if is_done else [
-            "the observation took longer than the deadline; it goes on behind the scenes"
-        ]
+        if not is_done:
+            notes.append("the observation took longer than the deadline; it goes on behind the scenes")
+        return waited, notes
 
     def _observe(self, thread_id: str, mode: AgentMode, is_over: threading.Event) -> None:
         """Observe what is pending and show all but the newest; who is at it already is waited for."""
         while self._observations.buffer(thread_id, mode=mode).code == "in_progress":
-            if is_over.wait(_AGAIN_SECONDS):
+            if is_over.wait(_AGAIN_SECONDS):  # another process tells nobody when it is done, so we look again
                 return
         self._observations.activate(thread_id, mode=mode)
 
@@ -259,26 +262,6 @@ class Processors:
             except SmaraError as error:
                 log.warning("observations.not_looked_after", error=error.code)
         return stored
-
-
-def _within(seconds: float, action: Callable[[threading.Event], object]) -> bool:
-    """Run an action for at most so long; it goes on in its thread when it takes longer, and is told that time is up."""
-    done, is_over = threading.Event(), threading.Event()
-
-    def run() -> None:
-        try:
-            action(is_over)
-        except SmaraError as error:
-            log.warning("observations.failed", error=error.code)
-        except Exception as error:  # noqa: BLE001 - the edge of a thread: nobody else would hear of it
-            log.warning("observations.failed", error=type(error).__name__)
-        finally:
-            done.set()
-
-    threading.Thread(target=run, name="smara-observe", daemon=True).start()
-    is_done = done.wait(seconds)
-    is_over.set()
-    return is_done
 
 
 def _as_context(message: Mapping[str, Any] | NewMessage) -> ContextMessage:

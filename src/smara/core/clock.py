@@ -26,6 +26,10 @@ class Clock(Protocol):
         """Let time pass; less of it when ``until`` is set meanwhile."""
         ...
 
+    def wait_for(self, event: threading.Event, seconds: float) -> bool:
+        """Wait for an event, for at most so long; whether it came."""
+        ...
+
 
 class SystemClock:
     """The machine's clock."""
@@ -38,6 +42,9 @@ class SystemClock:
 
     def wait(self, seconds: float, until: threading.Event | None = None) -> None:
         (until or threading.Event()).wait(seconds)
+
+    def wait_for(self, event: threading.Event, seconds: float) -> bool:
+        return event.wait(seconds)
 
 
 def check_time(milliseconds: int | None, what: str = "created_at") -> int | None:

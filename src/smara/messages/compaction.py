@@ -129,6 +129,47 @@ class Compactions:
         """What a session's end calls: compact the full runs that are left, keep the rest whole."""
         return self._compact(thread_id, self._rules.run_messages)
 
+    def reaches_to(self, thread_id: str, keep: int = 0, is_when_due: bool = False) -> int:
+        """The last message that is summarized, or that ``compact`` (``compact_when_due``) would now; 0 for none."""
+        thread_no, last_seq = self._thread(thread_id)
+        whole = self._whole(thread_no, last_seq, undone_too=not is_when_due)
+        due = whole[: max(0, len(whole) - keep)] if keep else whole
+        after = self._rules.after_messages if is_when_due else 1
+        runs = runs_due(due, after, self._rules.run_messages)
+        in_force = self._in_force(thread_no)
+        return max(runs[-1][1] if runs else 0, in_force[-1][2] if in_force else 0)
+
+    def renew(self, thread_id: str, method: str) -> int:
+        """Make the summaries anew that were made by this method, where there is a better one by now; how many.
+
+        Their ids stay, and with them what can be undone.
+        """
+        thread_no, _ = self._thread(thread_id)
+        with self._store.database.read() as session:
+            rows = session.all(
+                self._store.sql(
+                    f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND thread_no = ?"
+                    " AND undone_at IS NULL AND method = ? ORDER BY start_seq, no"
+                ),
+                (thread_no, method),
+            )
+        made = [(row[0], self._made(self._messages(thread_no, row[3], row[4]), row[2])) for row in rows]
+        better = [(no, compaction) for no, compaction in made if compaction.method != method]
+        if better:
+            with self._store.database.write(is_derived=True) as session:
+                for no, compaction in better:
+                    self._rewrite(session, no, compaction, method)
+        return len(better)
+
+    def _rewrite(self, session: Session, no: int, compaction: Compaction, before: str) -> None:
+        session.run(
+            self._store.sql(
+                "UPDATE compactions SET summary = ?, code = ?, method = ?"
+                " WHERE project_no = :project AND no = ? AND method = ?"
+            ),
+            (to_storable(compaction.summary), to_storable(compaction.code), compaction.method, no, before),
+        )
+
     def _compact(
         self,
         thread_id: str,
@@ -266,7 +307,7 @@ class Compactions:
         return Compaction(
             id=self._new_id(), level=level, start_seq=messages[0].seq, end_seq=messages[-1].seq,
             message_count=len(messages), summary=redact(summary.text).text, code=redact(summary.code).text,
-            method=self._summarizer.method, created_at=self._clock.now_ms(),
+            method=summary.method or self._summarizer.method, created_at=self._clock.now_ms(),
         )  # fmt: skip
 
     def _insert(self, session: Session, thread_no: int, compaction: Compaction) -> int:

@@ -21,10 +21,12 @@ class Summary:
 
     text: str
     code: str = ""
+    method: str | None = None
+    """How it was made, where that is not how its summarizer makes them all."""
 
 
 class Summarizer(Protocol):
-    """Turns a run of messages into a summary. ``method`` is stored with every summary."""
+    """Turns a run of messages into a summary. ``method`` is stored with every summary that does not name its own."""
 
     method: str
 

@@ -22,6 +22,8 @@ from smara.database.leases import Lease, Leases
 from smara.errors import DatabaseError, LeaseLostError, SmaraError
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
+from smara.observations.buffered import BufferedReflections
+from smara.observations.failing import MOST_ATTEMPTS, Failing, JobKey, is_outage
 from smara.observations.heartbeat import Heartbeat
 from smara.observations.models import AgentMode, Draft, Extractor, Note, Observer, ObserveRequest, Outcome
 from smara.observations.render import render_note
@@ -33,8 +35,7 @@ from smara.secrets import redact, redact_value
 
 LEASE_SECONDS = 60.0
 IN_PROGRESS = "Observation already in progress, please retry"
-_MOST_ATTEMPTS = 5
-_FIRST_RETRY_MS = 15_000
+_MOST_WARNINGS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class CycleSettings:
     extractors: Sequence[Extractor] = ()
     most_batch_tokens: int = 30_000
     """One call of the observer sees at most so many tokens of messages (but always one message)."""
+    most_waiting_tokens: int = 60_000
+    """In an outage so many tokens of a thread wait for the model; more would fall out of the agent's sight."""
 
 
 class Job(NamedTuple):
@@ -67,6 +70,10 @@ class Job(NamedTuple):
     def last_seq(self) -> int:
         return self.messages[-1].seq
 
+    @property
+    def key(self) -> JobKey:
+        return JobKey(self.record.no, self.cursor.thread_no, self.first_seq)
+
 
 class Cycle:
     """Observes the threads of one project."""
@@ -74,8 +81,9 @@ class Cycle:
     def __init__(
         self, store: ObservationStore, messages: MessageStore, leases: Leases, clock: Clock, new_id: IdMaker,
         counter: TokenCounter, observer: Observer, fallback: Observer, settings: CycleSettings, owner: str,
-        known: Callable[[Session, int], str],
+        known: Callable[[Session, int], str], failing: Failing | None = None,
     ) -> None:  # fmt: skip
+        self._failing = failing or Failing(store, clock)
         self._store = store
         self._messages = messages
         self._leases = leases
@@ -115,11 +123,14 @@ class Cycle:
 
     # observing
 
-    def observe(self, place: Place, mode: AgentMode, *, is_buffered: bool, retain_tokens: int = 0) -> Outcome:
+    def observe(
+        self, place: Place, mode: AgentMode, *, is_buffered: bool, retain_tokens: int = 0, is_now: bool = False
+    ) -> Outcome:
         """Observe what is pending, the oldest first, until nothing is left but the retained newest tokens.
 
         Buffered observations are not shown yet; otherwise they are active at once. When another
-        worker is at it already, an outcome that says so: trying again later can help.
+        worker is at it already, an outcome that says so: trying again later can help. What failed
+        before waits for its time, unless somebody wants it tried ``is_now``.
         """
         action: Literal["buffer", "observe"] = "buffer" if is_buffered else "observe"
         lease = self._leases.acquire(self._lease_name(place), self._owner, LEASE_SECONDS)
@@ -130,7 +141,7 @@ class Cycle:
             with Heartbeat(self._leases, lease, LEASE_SECONDS) as beat:
                 if not is_buffered:
                     self._activate_all(place, lease)
-                done = self._observe_all(place, mode, lease, is_buffered, retain_tokens, beat)
+                done = self._observe_all(place, mode, lease, is_buffered, retain_tokens, beat, is_now)
             return Outcome(action, done.error is None, done.messages, done.notes, done.error, done.code,
                            done.is_retryable, recovered)  # fmt: skip
         except LeaseLostError as error:
@@ -139,13 +150,14 @@ class Cycle:
             self._release(lease)
 
     def _observe_all(
-        self, place: Place, mode: AgentMode, lease: Lease, is_buffered: bool, retain_tokens: int, beat: Heartbeat
-    ) -> _Done:
+        self, place: Place, mode: AgentMode, lease: Lease, is_buffered: bool, retain_tokens: int, beat: Heartbeat,
+        is_now: bool,
+    ) -> _Done:  # fmt: skip
         done = _Done()
         for thread_id in self._threads(place):
             while job := self._next_job(place, thread_id, retain_tokens, is_first=done.messages == 0):
                 beat.check()
-                noted = self._observe_job(job, mode, lease, is_buffered)
+                noted = self._observe_job(job, mode, lease, is_buffered, is_now)
                 if not isinstance(noted, int):
                     done.error, done.code, done.is_retryable = noted
                     break
@@ -196,35 +208,61 @@ class Cycle:
             after = page[-1].seq
         return batch
 
-    def _observe_job(self, job: Job, mode: AgentMode, lease: Lease, is_buffered: bool) -> int | tuple[str, str, bool]:
+    def _observe_job(
+        self, job: Job, mode: AgentMode, lease: Lease, is_buffered: bool, is_now: bool
+    ) -> int | tuple[str, str, bool]:
         """Let the observer think and write what it found; how many notes, or what went wrong."""
-        failure = self._failure(job)
-        now = self._clock.now_ms()
-        if failure is not None and not failure.is_dead and failure.retry_at > now:
+        failure, outage = self._failing.found(job.key)
+        # Who thinks without a model need not wait for one that is no longer configured.
+        is_now = is_now or self._observer.method == self._fallback.method
+        is_early = failure is not None and not failure.is_dead and failure.retry_at > self._clock.now_ms()
+        if failure is not None and is_early and not is_now:
             return f"waiting to try again: {failure.message}", failure.code, True
-        is_dead = failure is not None and (failure.is_dead or failure.attempts >= _MOST_ATTEMPTS)
+        is_dead = failure is not None and (failure.is_dead or failure.attempts >= MOST_ATTEMPTS)
+        if outage is not None and not is_dead and not is_now:
+            done = self._without_model(job, mode, lease, is_buffered, outage.code)
+            return (f"waiting to try again: {outage.message}", outage.code, True) if done is None else done
         observer = self._fallback if is_dead else self._observer
         try:
             draft = observer.observe(self._request(job, mode))
         except SmaraError as error:
-            self._record_failure(job, failure.attempts if failure else 0, error)
-            return str(error), error.code, error.is_retryable
-        self._commit(job, mode, draft, observer.method, lease, is_buffered, is_dead)
+            self._failing.record(job.key, error)
+            done = self._without_model(job, mode, lease, is_buffered, error.code) if is_outage(error) else None
+            return (str(error), error.code, error.is_retryable) if done is None else done
+        self._commit(job, mode, draft, observer.method, lease, is_buffered, "dead" if is_dead else "done")
+        return len(draft.notes)
+
+    def _without_model(self, job: Job, mode: AgentMode, lease: Lease, is_buffered: bool, code: str) -> int | None:
+        """In an outage, observe without the model what would fall out of the agent's sight; ``None`` while it waits."""
+        if job.cursor.tokens - job.cursor.covered_tokens <= self._settings.most_waiting_tokens:
+            return None
+        draft = self._fallback.observe(self._request(job, mode))
+        told = f"These messages were observed without the model, which was out of reach ({code})."
+        draft = replace(draft, warnings=(told, *draft.warnings))
+        self._commit(job, mode, draft, self._fallback.method, lease, is_buffered, "without")
         return len(draft.notes)
 
     def _request(self, job: Job, mode: AgentMode) -> ObserveRequest:
         with self._store.database.read() as session:
             known = self._known(session, job.record.no)
+            thread = self._messages.find_thread(session, job.cursor.thread_id)
         settings = self._settings
+        folder = thread.metadata.get("cwd") if thread is not None else None
         return ObserveRequest(
             job.messages, known, mode, settings.flavor, settings.timezone, settings.instructions,
             settings.wants_suggested_response, extractors=settings.extractors,
+            root=folder if isinstance(folder, str) else "",
         )  # fmt: skip
 
     def _commit(
-        self, job: Job, mode: AgentMode, draft: Draft, method: str, lease: Lease, is_buffered: bool, is_dead: bool
-    ) -> None:
-        """The rows and the cursor, together, behind the fence."""
+        self, job: Job, mode: AgentMode, draft: Draft, method: str, lease: Lease, is_buffered: bool,
+        how: Literal["done", "dead", "without"],
+    ) -> None:  # fmt: skip
+        """The rows and the cursor, together, behind the fence.
+
+        ``how`` it came about: by the observer; without it, after too many bad replies; or
+        without it because it was out of reach, which goes on being waited for.
+        """
         now = self._clock.now_ms()
         state = "buffered" if is_buffered else "active"
         taint = " ".join(taint_of(job.messages))
@@ -242,6 +280,7 @@ class Cycle:
                     record_no, cursor.thread_no, self._new_id(), state, job.first_seq, job.last_seq, job.tokens, mode,
                     method, taint, _said(draft.current_task), _said(draft.suggested_response),
                     _said(draft.thread_title), json.dumps(redact_value(dict(draft.extracted))[0], default=str), now,
+                    json.dumps([_said(each) for each in draft.warnings[:_MOST_WARNINGS]]),
                 ),
             )  # fmt: skip
             rows = [
@@ -260,10 +299,10 @@ class Cycle:
                 self._tell_thread(
                     session, cursor.thread_id, draft.current_task, draft.suggested_response, draft.thread_title
                 )
-            if not is_dead:
-                self._store.clear_failure(session, record_no, cursor.thread_no, "observe", job.first_seq)
-            else:
-                self._bury(session, job)
+            if how == "done":
+                self._failing.overcome(session, job.key)
+            elif how == "dead":
+                self._failing.bury(session, job.key)
         log.event("observations.added", notes=len(notes), messages=len(job.messages), state=state)
 
     def _expect(self, session: Session, job: Job) -> None:
@@ -343,8 +382,10 @@ class Cycle:
             pool = self._ensure(session, place)
             self._store.take_record(session, pool.no, now)
             newest = pool.record.generation
+            self._drop_buffered(session, pool.no, now)  # of a generation that may be taken now
             for record_no, thread_no, generation in self._store.thread_records(session, place.resource_id):
                 self._store.take_record(session, record_no, now)
+                self._drop_buffered(session, record_no, now)
                 count = self._store.move_thread(session, thread_no, record_no, pool.no)
                 if count is not None:
                     moved += count
@@ -352,6 +393,11 @@ class Cycle:
             if newest != pool.record.generation:
                 self._store.note_reflected(session, pool.no, newest, now)
         return moved
+
+    def _drop_buffered(self, session: Session, record_no: int, now: int) -> None:
+        ahead = BufferedReflections(self._store)
+        if (buffered := ahead.find(session, record_no)) is not None:
+            ahead.drop(session, buffered, "the observations of threads were brought into one pool", now)
 
     # pieces
 
@@ -385,35 +431,6 @@ class Cycle:
             self._messages.update_thread(
                 session, thread_id, _said(new_title), json.dumps(redact_value(metadata)[0]), thread.updated_at
             )
-
-    def _failure(self, job: Job) -> Any:
-        with self._store.database.read() as session:
-            return self._store.failure(session, job.record.no, job.cursor.thread_no, "observe", job.first_seq)
-
-    def _record_failure(self, job: Job, attempts: int, error: SmaraError) -> None:
-        """Remember what went wrong and when to try again; trouble here must not hide the first trouble."""
-        now = self._clock.now_ms()
-        wait = _FIRST_RETRY_MS * 2 ** min(attempts, 6)
-        values = (
-            job.record.no, job.cursor.thread_no, "observe", job.first_seq, attempts + 1, error.code,
-            to_storable(redact(str(error)).text[:1_000]), 0, now, now + wait,
-        )  # fmt: skip
-        log.warning("observations.failed", code=error.code, attempts=attempts + 1)
-        try:
-            with self._store.database.write() as session:
-                self._store.put_failure(session, values)
-        except DatabaseError as trouble:
-            log.warning("observations.failure_not_recorded", error=trouble.code)
-
-    def _bury(self, session: Session, job: Job) -> None:
-        failure = self._store.failure(session, job.record.no, job.cursor.thread_no, "observe", job.first_seq)
-        if failure is None:
-            return
-        values = (
-            job.record.no, job.cursor.thread_no, "observe", job.first_seq, failure.attempts, failure.code,
-            to_storable(failure.message), 1, failure.failed_at, failure.retry_at,
-        )  # fmt: skip
-        self._store.put_failure(session, values)
 
     def _lease_name(self, place: Place) -> str:
         return f"observations:{self._store.wall.project_no}:{place.lookup_key}"

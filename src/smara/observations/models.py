@@ -92,6 +92,8 @@ class ObserveRequest:
     wants_suggested_response: bool = False
     wants_title: bool = True
     extractors: Sequence[Extractor] = ()
+    root: str = ""
+    """The folder in which the work takes place, when it is known: paths below it are written without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A job that failed; a dead one is not tried again with the model, and was observed without it."""
+    """A job that failed; a dead one is not tried again with the model, and was observed without it.
+
+    The ``operation`` is ``observe`` or ``reflect`` when a reply could not be used, and ``outage`` when
+    nobody could be asked: then the messages of the thread wait, for as long as it takes.
+    """
 
     operation: str
     thread_id: str | None
@@ -204,3 +210,14 @@ class Failure:
     is_dead: bool
     failed_at: int
     retry_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """What was left out of some messages' observations, or done without the model, and why."""
+
+    thread_id: str
+    first_seq: int
+    last_seq: int
+    warnings: tuple[str, ...]
+    created_at: int

@@ -13,13 +13,25 @@ from smara.messages.models import Message
 from smara.messages.store import MessageStore
 from smara.messages.threads import Threads
 from smara.observations.background import Background
+from smara.observations.buffered import BufferedReflections
 from smara.observations.cycle import Cycle
-from smara.observations.models import MODES, STATES, AgentMode, Failure, Observation, Outcome, Record, Scope
+from smara.observations.failing import OUTAGE
+from smara.observations.models import (
+    MODES,
+    STATES,
+    AgentMode,
+    Failure,
+    Observation,
+    Outcome,
+    Record,
+    Scope,
+    Warned,
+)
 from smara.observations.reflecting import Reflecting
 from smara.observations.render import render, render_by_thread
 from smara.observations.scopes import Place
-from smara.observations.store import ObservationStore
-from smara.observations.thresholds import Pending, Plan, Thresholds, plan
+from smara.observations.store import Cursor, ObservationStore
+from smara.observations.thresholds import Pending, Plan, ReflectionPlan, Thresholds, plan
 
 _MOST_REMEMBERED = 10_000
 _OFF = Outcome("observe", False, error="Observing is off or read-only here.", code="read_only")
@@ -35,6 +47,7 @@ class Observations:
         timezone: str, is_writing: bool,
     ) -> None:  # fmt: skip
         self._store = store
+        self._buffered = BufferedReflections(store)
         self._messages = messages
         self._threads = threads
         self._cycle_for = cycle_for
@@ -48,18 +61,25 @@ class Observations:
 
     # doing
 
-    def observe(self, thread_id: str, *, mode: AgentMode = "default", retain_tokens: int = 0) -> Outcome:
-        """Observe what is pending now, and show it from now on; buffered observations come first."""
+    def observe(
+        self, thread_id: str, *, mode: AgentMode = "default", retain_tokens: int = 0, is_now: bool = False
+    ) -> Outcome:
+        """Observe what is pending now, and show it from now on; buffered observations come first.
+
+        What failed before is tried again when its time has come, or ``is_now``.
+        """
         if not self._is_writing:
             return _OFF
         place = self.place(thread_id)
-        return self._cycle_for(check_mode(mode)).observe(place, mode, is_buffered=False, retain_tokens=retain_tokens)
+        return self._cycle_for(check_mode(mode)).observe(
+            place, mode, is_buffered=False, retain_tokens=retain_tokens, is_now=is_now
+        )
 
-    def buffer(self, thread_id: str, *, mode: AgentMode = "default") -> Outcome:
+    def buffer(self, thread_id: str, *, mode: AgentMode = "default", is_now: bool = False) -> Outcome:
         """Observe what is pending, to be shown later; nothing changes for the agent until it is activated."""
         if not self._is_writing:
             return _OFF
-        return self._cycle_for(check_mode(mode)).observe(self.place(thread_id), mode, is_buffered=True)
+        return self._cycle_for(check_mode(mode)).observe(self.place(thread_id), mode, is_buffered=True, is_now=is_now)
 
     def activate(self, thread_id: str, *, mode: AgentMode = "default", is_forced: bool = False) -> Outcome:
         """Show what was buffered, leaving the newest messages raw; all of it when forced."""
@@ -67,15 +87,26 @@ class Observations:
             return _OFF
         return self._cycle_for(check_mode(mode)).activate(self.place(thread_id), is_forced=is_forced)
 
-    def reflect(self, thread_id: str, *, is_forced: bool = False) -> Outcome:
-        """Condense older observations into a new generation."""
+    def reflect(self, thread_id: str, *, is_forced: bool = False, is_buffered: bool = False) -> Outcome:
+        """Condense older observations into a new generation; one that was made ahead is taken.
+
+        With ``is_buffered`` one is made ahead: nothing changes for the agent until it is activated.
+        """
         if not self._is_writing:
             return Outcome("reflect", False, error=_OFF.error, code=_OFF.code)
-        return self._reflecting.reflect(self.place(thread_id), is_forced=is_forced)
+        return self._reflecting.reflect(self.place(thread_id), is_forced=is_forced, is_buffered=is_buffered)
+
+    def activate_reflection(self, thread_id: str, *, is_early: bool = False) -> Outcome:
+        """Show a reflection that was made ahead if active observations have reached the threshold, or early."""
+        if not self._is_writing:
+            return Outcome("activate", False, error=_OFF.error, code=_OFF.code)
+        return self._reflecting.activate(self.place(thread_id), is_early=is_early)
 
     def end_session(self, thread_id: str, *, mode: AgentMode = "default") -> Outcome:
         """A session is over: whatever is pending is observed, and what was buffered becomes active."""
-        return self.observe(thread_id, mode=mode)
+        outcome = self.observe(thread_id, mode=mode)
+        self.activate_reflection(thread_id, is_early=True)
+        return outcome
 
     def merge(self, resource_id: str) -> int:
         """Bring what threads of a resource have observed on their own into the pool of the resource; how much.
@@ -99,14 +130,22 @@ class Observations:
             return Plan(False, False, False)
         if wanted.buffers:
             self._background.submit(f"buffer {thread_id}", lambda: self.buffer(thread_id, mode=mode))
-        place = self.place(thread_id)
-        if self._reflecting.is_due(place):
-            self._background.submit(f"reflect {place.lookup_key}", lambda: self.reflect(thread_id))
+        reflection = self.planned_reflection(thread_id)
+        if reflection.buffers or reflection.reflects:
+            self._background.submit(
+                f"reflect {self.place(thread_id).lookup_key}",
+                lambda: self.reflect(thread_id, is_buffered=reflection.buffers),
+            )
         return wanted
+
+    def planned_reflection(self, thread_id: str) -> ReflectionPlan:
+        """What the active observations ask for; nothing is started."""
+        return self._reflecting.planned(self.place(thread_id))
 
     def is_reflection_due(self, thread_id: str) -> bool:
         """Whether there is so much active that it should be condensed."""
-        return self._reflecting.is_due(self.place(thread_id))
+        reflection = self.planned_reflection(thread_id)
+        return reflection.activates or reflection.reflects
 
     def settled(self, timeout_seconds: float = 30.0) -> bool:
         """Wait until the background has nothing left to do."""
@@ -145,10 +184,19 @@ class Observations:
 
     def observed_seq(self, thread_id: str) -> int:
         """The last message of a thread that active observations stand for."""
+        cursor = self._cursor(thread_id)
+        return cursor.observed_seq if cursor else 0
+
+    def covered_seq(self, thread_id: str) -> int:
+        """The last message of a thread that any observation stands for, also one that is not shown yet."""
+        cursor = self._cursor(thread_id)
+        return cursor.covered_seq if cursor else 0
+
+    def _cursor(self, thread_id: str) -> Cursor | None:
         with self._store.database.read() as session:
             record, _ = self._cycle_for("default").cursors(session, self.place(thread_id))
             cursors = self._store.cursors(session, record.no, thread_id, None, False) if record else []
-        return cursors[0].observed_seq if cursors else 0
+        return cursors[0] if cursors else None
 
     def unobserved_elsewhere(self, thread_id: str, *, limit: int = 20) -> builtins.list[Message]:
         """The newest messages of the resource's other threads that no active observation covers."""
@@ -220,14 +268,19 @@ class Observations:
             return self._behind(session, sources, limit, offset)
 
     def _merged(self, session: Session, reflection: Observation) -> builtins.list[Observation]:
-        """What a reflection over several threads stands for, oldest first."""
-        rows = self._store.select(
-            session,
-            " AND o.reflected_into = ? AND o.record_no = (SELECT r.record_no FROM observations r WHERE r.id = ?)"
-            " ORDER BY o.said_at, o.no",
-            (reflection.generation, reflection.id),
-        )
-        return [row for _, row in rows]
+        """What a reflection over several threads stands for, oldest first; what it condensed again included."""
+        if reflection.state == "buffered":
+            rows = self._buffered.sources_of(session, reflection.id)
+        else:
+            rows = self._store.merged(session, reflection.id, reflection.generation)
+        found = dict(rows)
+        for _ in range(reflection.generation):
+            again = {row.generation for _, row in rows if row.kind == "reflection" and row.thread_id is None}
+            rows = [row for each in sorted(again) for row in self._store.merged(session, reflection.id, each)]
+            found.update(rows)
+            if not rows:
+                break
+        return [row for _, row in sorted(found.items(), key=lambda each: (each[1].said_at, each[0]))]
 
     def _behind(
         self, session: Session, sources: builtins.list[Observation], limit: int, offset: int
@@ -255,22 +308,44 @@ class Observations:
         with self._store.database.read() as session:
             return self._store.failures(session, None, limit)
 
+    def warnings(self, observation_id: str) -> tuple[str, ...]:
+        """What was left out where this observation was made, and why."""
+        with self._store.database.read() as session:
+            return self._store.warnings_of(session, require_id(observation_id, "observation_id"))
+
+    def warned(self, *, limit: int = 50) -> builtins.list[Warned]:
+        """Where something was left out, or done without the model, newest first."""
+        with self._store.database.read() as session:
+            return self._store.warned(session, limit)
+
+    def _waiting(self, session: Session, record_no: int, thread_id: str) -> dict[str, Any] | None:
+        thread_no = self._messages.thread_no(session, thread_id)
+        outage = self._store.failure(session, record_no, thread_no, OUTAGE, 0) if thread_no is not None else None
+        if outage is None:
+            return None
+        return {"code": outage.code, "message": outage.message, "attempts": outage.attempts,
+                "failedAt": outage.failed_at, "retryAt": outage.retry_at}  # fmt: skip
+
     def status(self, thread_id: str) -> dict[str, Any]:
-        """How far a thread is observed, in numbers."""
+        """How far a thread is observed, in numbers; ``waiting`` tells of a model that cannot be reached."""
         pending = self.pending(thread_id)
         record = self.record(thread_id)
         with self._store.database.read() as session:
             found = self._store.find_record(session, self.place(thread_id).lookup_key)
             tokens = self._store.active_tokens(session, found.no) if found else 0
+            waiting = self._waiting(session, found.no, thread_id) if found else None
+            ahead = self._buffered.find(session, found.no) if found else None
         return {
             "scope": self._scope,
             "pendingTokens": pending.tokens,
             "bufferedTokens": pending.buffered,
             "observationTokens": tokens,
+            "bufferedReflectionTokens": ahead.tokens if ahead else 0,
             "generation": record.generation if record else 0,
             "observedTokens": record.observed_tokens if record else 0,
             "lastObservedAt": record.last_observed_at if record else None,
             "lastReflectedAt": record.last_reflected_at if record else None,
+            "waiting": waiting,
         }
 
 
@@ -279,7 +354,11 @@ def known_text(store: ObservationStore, timezone: str, most: int = 40) -> Callab
 
     def known(session: Session, record_no: int) -> str:
         rows = store.select(
-            session, " AND o.record_no = ? AND o.state <> 'reflected' ORDER BY o.no DESC LIMIT ?", (record_no, most)
+            session,
+            # A reflection that was made ahead says again what the rows it stands for say.
+            " AND o.record_no = ? AND (o.state = 'active' OR (o.state = 'buffered' AND o.kind = 'observation'))"
+            " ORDER BY o.no DESC LIMIT ?",
+            (record_no, most),
         )
         return render([row for _, row in reversed(rows)], timezone)
 

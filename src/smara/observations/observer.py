@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from smara.core.clock import Clock, SystemClock
 from smara.models.chat import Abort, ChatModel, ChatReply
 from smara.observations.asking import Asking
 from smara.observations.faithfulness import check_facts, check_language, check_observed_size
 from smara.observations.models import Draft, ObserveRequest
+from smara.observations.offline.paths import Paths
 from smara.observations.parsing import Reading, parse_reply
 from smara.observations.prompting import Spoken, observer_request, version_of
 from smara.observations.reply.mentions import Source
@@ -48,7 +50,7 @@ class ModelObserver:
             draft = check_facts(parse_reply(text, _reading(request)), known)
             check_language(draft.notes, source)
             check_observed_size(draft, spoken.material_tokens)
-            return draft
+            return shortened(draft, request.root)
 
         def speak(reminder: str) -> Spoken:
             return observer_request(request, self._limits, self._draw_mark, reminder)
@@ -61,3 +63,21 @@ def _reading(request: ObserveRequest) -> Reading:
         Timeline.of_messages(request.messages, request.timezone), request.mode, request.extractors, request.known,
         request.wants_suggested_response, request.wants_title,
     )  # fmt: skip
+
+
+def shortened(draft: Draft, root: str) -> Draft:
+    """The draft with the folder of the work left out of its paths, as the offline observer writes them."""
+    if not root:
+        return draft
+    paths = Paths("", (), root)
+    notes = tuple(
+        replace(
+            note,
+            text=paths.shorten(note.text),
+            details=tuple(map(paths.shorten, note.details)),
+            files=tuple(dict.fromkeys(map(paths.short, note.files))),
+        )
+        for note in draft.notes
+    )
+    task = None if draft.current_task is None else paths.shorten(draft.current_task)
+    return replace(draft, notes=notes, current_task=task)

@@ -1,16 +1,18 @@
 """Reflection: older observations are condensed into a new generation; the newest stay as they are.
 
-What is condensed is kept, marked with the generation it went into, and goes on being
-found. What is written while the reflector thinks is not part of it and survives untouched.
-A result that is not smaller than what it stands for is not taken.
+One is made ahead, in the background, and buffered; nothing that is shown changes until it comes
+into force, in one commit and without a model. What is condensed is kept, marked with the
+generation it went into, and goes on being found. What is written while the reflector thinks, or
+while its result waits, is not part of it and survives untouched. A result that is not smaller
+than what it stands for is not taken.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from smara.core import log
 from smara.core.clock import Clock
@@ -20,19 +22,19 @@ from smara.core.tokens import TokenCounter
 from smara.database.database import Session
 from smara.database.leases import Lease, Leases
 from smara.errors import DatabaseError, LeaseLostError, SmaraError
+from smara.observations.buffered import CODE, BufferedReflections
 from smara.observations.heartbeat import Heartbeat
-from smara.observations.models import Failure, Note, Observation, Outcome, Reflector, ReflectRequest
+from smara.observations.models import Failure, Flavor, Note, Observation, Outcome, Reflector, ReflectRequest
 from smara.observations.render import render_note
 from smara.observations.scopes import Place
 from smara.observations.store import ObservationStore, StoredRecord
-from smara.observations.thresholds import Thresholds
+from smara.observations.thresholds import ReflectionPlan, Thresholds, plan_reflection
 from smara.secrets import redact, redact_value
 
 LEASE_SECONDS = 60.0
 IN_PROGRESS = "Reflection already in progress, please retry"
 KEPT_OBSERVATIONS = 50
 KEPT_MS = 86_400_000
-_KEPT_SHARE = 0.4
 _MOST_AT_ONCE = 2
 """One reflection takes at most so many times the threshold."""
 _WORTH_SHARE = 0.25
@@ -55,14 +57,29 @@ class Chosen:
         return [no for no, _ in self.rows]
 
 
-def choose(active: Sequence[tuple[int, Observation]], now_ms: int, limits: Thresholds) -> Chosen:
+class Job(NamedTuple):
+    """What is condensed in one go: the record as it was, and the observations taken from it."""
+
+    place: Place
+    record: StoredRecord
+    chosen: Chosen
+    is_buffered: bool
+
+    @property
+    def generation(self) -> int:
+        return self.record.record.generation + 1
+
+
+def choose(
+    active: Sequence[tuple[int, Observation]], now_ms: int, limits: Thresholds, is_ahead: bool = False
+) -> Chosen:
     """What is old enough to be condensed: all but a sliding window of the newest.
 
-    The newest fifty stay raw, and what is younger than a day as long as it is at most
-    four tenths of the threshold; on a very busy day the window is the fifty alone.
+    The newest fifty stay raw, and what is younger than a day, as long as it is at most four tenths
+    of the threshold. ``is_ahead``: the window is smaller by what will have come when it is needed.
     """
     newest_first = sorted(active, key=lambda row: (row[1].kind != "reflection", row[1].said_at, row[0]), reverse=True)
-    room = limits.reflect_after * _KEPT_SHARE
+    room = limits.reflect_ahead_keeps if is_ahead else limits.reflect_keeps
     kept: set[int] = set()
     used = 0
     for no, observation in newest_first:
@@ -94,8 +111,10 @@ class Reflecting:
     def __init__(
         self, store: ObservationStore, leases: Leases, clock: Clock, new_id: IdMaker, counter: TokenCounter,
         reflector: Reflector, fallback: Reflector, limits: Thresholds, timezone: str, owner: str,
+        flavor: Flavor = "coding", instructions: str = "",
     ) -> None:  # fmt: skip
         self._store = store
+        self._buffered = BufferedReflections(store)
         self._leases = leases
         self._clock = clock
         self._new_id = new_id
@@ -105,72 +124,112 @@ class Reflecting:
         self._limits = limits
         self._timezone = timezone
         self._owner = owner
+        self._flavor = flavor
+        self._instructions = instructions
 
-    def is_due(self, place: Place, is_ahead: bool = False) -> bool:
-        """Whether there is so much active that a reflection should be made; ``is_ahead``, prepared."""
+    def planned(self, place: Place) -> ReflectionPlan:
+        """What the active observations of a place ask for; nothing is started."""
         with self._store.database.read() as session:
             record = self._store.find_record(session, place.lookup_key)
-            if record is None:
-                return False
-            if self._waiting(session, record) is not None:  # or every step would ask a model in vain
-                return False
+            if record is None or self._waiting(session, record) is not None:  # or every step would ask in vain
+                return ReflectionPlan(False, False, False)
             tokens = self._store.active_tokens(session, record.no)
-        return tokens >= (self._limits.reflect_ahead if is_ahead else self._limits.reflect_after)
+            is_near = tokens >= min(self._limits.reflect_ahead, self._limits.reflect_after)
+            is_buffered = is_near and self._buffered.find(session, record.no) is not None
+        return plan_reflection(tokens, is_buffered, self._limits)
 
-    def reflect(self, place: Place, *, is_forced: bool = False) -> Outcome:
-        """Condense what is old; a refusal says whether trying again can help."""
-        name = f"reflections:{self._store.wall.project_no}:{place.lookup_key}"
-        lease = self._leases.acquire(name, self._owner, LEASE_SECONDS)
+    def reflect(self, place: Place, *, is_forced: bool = False, is_buffered: bool = False) -> Outcome:
+        """Condense what is old, all of it when forced; a refusal says whether trying again can help.
+
+        One that was made ahead comes into force; otherwise one is made now. With ``is_buffered`` it is
+        made and kept aside, and nothing that is shown changes. A forced one takes the place of one kept aside.
+        """
+        lease = self._leases.acquire(self._lease_name(place), self._owner, LEASE_SECONDS)
         if lease is None:
             return Outcome("reflect", False, error=IN_PROGRESS, code="in_progress", is_retryable=True)
+        recovered = self._recovered(lease, place)
         try:
             with Heartbeat(self._leases, lease, LEASE_SECONDS):
-                return self._reflect(place, lease, is_forced)
+                return replace(self._reflect(place, lease, is_forced, is_buffered), recovered=recovered)
         except LeaseLostError as error:
-            return Outcome("reflect", False, error=str(error), code=error.code, is_retryable=True)
+            return Outcome("reflect", False, 0, 0, str(error), error.code, True, recovered)
         except SmaraError as error:
             log.warning("reflections.failed", code=error.code)
-            return Outcome("reflect", False, error=str(error), code=error.code, is_retryable=error.is_retryable)
+            return Outcome("reflect", False, 0, 0, str(error), error.code, error.is_retryable, recovered)
         finally:
-            try:
-                self._leases.release(lease)
-            except DatabaseError as error:
-                log.warning("reflections.lease_not_released", error=error.code)  # it expires by itself
+            self._release(lease)
 
-    def _reflect(self, place: Place, lease: Lease, is_forced: bool) -> Outcome:
+    def activate(self, place: Place, *, is_early: bool = False) -> Outcome:
+        """Let the reflection that was made ahead come into force, if it is needed; ``is_early``, if there is one.
+
+        One commit behind the fence. One that no longer fits what it stood for is dropped, and the outcome says so.
+        """
+        with self._store.database.read() as session:
+            record = self._store.find_record(session, place.lookup_key)
+            if record is None or self._buffered.find(session, record.no) is None:
+                return Outcome("activate", True)
+            if not is_early and self._store.active_tokens(session, record.no) < self._limits.reflect_after:
+                return Outcome("activate", True)
+        lease = self._leases.acquire(self._lease_name(place), self._owner, LEASE_SECONDS)
+        if lease is None:  # somebody condenses all of it, or is doing just this
+            return Outcome("activate", False, error=IN_PROGRESS, code="in_progress", is_retryable=True)
+        try:
+            return replace(self._put_in_force(place, lease), action="activate")
+        except LeaseLostError as error:
+            return Outcome("activate", False, error=str(error), code=error.code, is_retryable=True)
+        finally:
+            self._release(lease)
+
+    def _reflect(self, place: Place, lease: Lease, is_forced: bool, is_buffered: bool) -> Outcome:
         with self._store.database.read() as session:
             record = self._store.find_record(session, place.lookup_key)
             active = self._store.active(session, record.no) if record else []
             waiting = self._waiting(session, record) if record and not is_forced else None
+            is_there = record is not None and self._buffered.find(session, record.no) is not None
         if record is None:
             return Outcome("reflect", True)
+        if is_there and not is_forced:
+            taken = Outcome("reflect", True) if is_buffered else self._put_in_force(place, lease)
+            if taken.code != CODE:  # one that had to be dropped is made again, from what is there
+                return taken
         if waiting is not None:
             error = f"waiting to try again: {waiting.message}"
             return Outcome("reflect", False, error=error, code=waiting.code, is_retryable=True)
-        chosen = Chosen(tuple(active)) if is_forced else choose(active, self._clock.now_ms(), self._limits)
+        chosen = Chosen(tuple(active))
+        if not is_forced:
+            chosen = choose(active, self._clock.now_ms(), self._limits, is_buffered)
         if not chosen.rows or (not is_forced and chosen.tokens < self._limits.reflect_after * _WORTH_SHARE):
             return Outcome("reflect", True)
+        return self._condense(Job(place, record, chosen, is_buffered), lease)
+
+    def _condense(self, job: Job, lease: Lease) -> Outcome:
+        """Let the reflector think, and write what it found when that is smaller."""
+        record, chosen = job.record, job.chosen
         try:
             notes, method = self._think(chosen)
         except SmaraError as error:
             self._record_failure(record, error.code, str(error))
             raise
-        rows = self._rows(record, chosen, notes, method)
+        rows = self._rows(job, notes, method)
         tokens = sum(row[18] for row in rows)
         if not rows or tokens >= chosen.tokens:
             told = "The reflection is no smaller than what it stands for; it was not taken."
             self._record_failure(record, "no_progress", told)
             return Outcome("reflect", False, error=told, code="no_progress")
-        self._commit(record, chosen, rows, lease)
-        log.event("reflections.added", merged=len(chosen.rows), notes=len(rows), tokens=tokens, before=chosen.tokens)
+        self._commit(job, rows, lease)
+        state = "buffered" if job.is_buffered else "active"
+        log.event(
+            "reflections.added", merged=len(chosen.rows), notes=len(rows), tokens=tokens, before=chosen.tokens,
+            state=state,
+        )  # fmt: skip
         return Outcome("reflect", True, messages=len(chosen.rows), notes=len(rows))
 
     def _think(self, chosen: Chosen) -> tuple[tuple[Note, ...], str]:
         """What the reflector makes of it; without the model when the model cannot."""
         is_over = sum(row.tokens for _, row in chosen.rows if row.kind == "reflection") > self._limits.reflections_limit
         request = ReflectRequest(
-            tuple(as_note(row) for _, row in chosen.rows), 2 if is_over else 0, self._timezone,
-            target_tokens=max(200, min(chosen.tokens, self._limits.reflect_after) // 2),
+            tuple(as_note(row) for _, row in chosen.rows), 2 if is_over else 0, self._timezone, self._flavor,
+            max(200, min(chosen.tokens, self._limits.reflect_after) // 2), self._instructions,
         )  # fmt: skip
         try:
             return self._reflector.reflect(request).notes, self._reflector.method
@@ -180,9 +239,10 @@ class Reflecting:
             log.warning("reflections.without_model", code=error.code)
             return self._fallback.reflect(request).notes, self._fallback.method
 
-    def _rows(self, record: StoredRecord, chosen: Chosen, notes: Sequence[Note], method: str) -> list[tuple[Any, ...]]:
+    def _rows(self, job: Job, notes: Sequence[Note], method: str) -> list[tuple[Any, ...]]:
         now = self._clock.now_ms()
-        generation = record.record.generation + 1
+        record, chosen = job.record, job.chosen
+        state = "buffered" if job.is_buffered else "active"
         taint = " ".join(sorted({each for _, row in chosen.rows for each in row.taint}))
         threads = {row.thread_id for _, row in chosen.rows}
         first = min(row.first_seq for _, row in chosen.rows)
@@ -192,7 +252,7 @@ class Reflecting:
         thread_no = self._thread_no(record, threads)
         return [
             (
-                record.no, thread_no, None, self._new_id(), "reflection", "active", generation, "default",
+                record.no, thread_no, None, self._new_id(), "reflection", state, job.generation, "default",
                 note.priority, note.category, to_storable(redact(note.text).text),
                 json.dumps([redact(each).text for each in note.details]),
                 json.dumps([redact(each).text for each in note.files]), json.dumps(note.lines),
@@ -214,20 +274,85 @@ class Reflecting:
             row = session.one(self._store.sql("SELECT no FROM threads WHERE project_no = :project AND id = ?"), (only,))
         return int(row[0]) if row else None
 
-    def _commit(self, record: StoredRecord, chosen: Chosen, rows: Sequence[tuple[Any, ...]], lease: Lease) -> None:
-        """The new generation, and what it stands for put behind it, together, behind the fence."""
+    def _commit(self, job: Job, rows: Sequence[tuple[Any, ...]], lease: Lease) -> None:
+        """The new generation, and what it stands for put behind it or noted beside it, together, behind the fence."""
         now = self._clock.now_ms()
-        generation = record.record.generation + 1
+        record_no = job.record.no
         with self._store.database.write() as session:
             self._leases.guard(session, lease)
+            self._store.hold_record(session, record_no, now)
+            self._expect(session, job)
+            before = self._buffered.find(session, record_no)
+            if before is not None:  # made of less than this one, and of the same generation
+                self._buffered.remove(session, before)
+            if job.is_buffered:
+                self._buffered.add(session, record_no, job.generation, job.chosen.rows, rows, now)
+            else:
+                self._show(session, job, rows, now)
+            self._store.clear_failure(session, record_no, 0, "reflect", job.generation)
+
+    def _show(self, session: Session, job: Job, rows: Sequence[tuple[Any, ...]], now: int) -> None:
+        self._store.take_record(session, job.record.no, now)
+        done = self._store.mark_reflected(session, job.record.no, job.chosen.numbers, job.generation)
+        if done != len(job.chosen.rows):
+            raise LeaseLostError("The observations were condensed by somebody else meanwhile; nothing was written.")
+        self._store.add(session, rows)
+        self._store.index(session, [row[3] for row in rows])
+        self._store.note_reflected(session, job.record.no, job.generation, now)
+
+    def _expect(self, session: Session, job: Job) -> None:
+        """The record is of the generation it was of when it was read."""
+        found = self._store.find_record(session, job.place.lookup_key)
+        if found is None or found.record.generation != job.record.record.generation:
+            raise LeaseLostError("Another generation was made meanwhile; nothing was written. Read again and go on.")
+
+    def _put_in_force(self, place: Place, lease: Lease) -> Outcome:
+        """What was kept aside is shown from now on, in the place of what it stands for; or it is dropped."""
+        now = self._clock.now_ms()
+        with self._store.database.write() as session:
+            self._leases.guard(session, lease)
+            record = self._store.find_record(session, place.lookup_key)
+            if record is not None:
+                self._store.hold_record(session, record.no, now)
+                record = self._store.find_record(session, place.lookup_key)  # read again: it is ours only now
+            buffered = self._buffered.find(session, record.no) if record else None
+            if record is None or buffered is None:
+                return Outcome("reflect", True)
+            is_next = buffered.generation == record.record.generation + 1
+            if not is_next or not self._buffered.is_as_it_was(session, buffered):
+                told = self._buffered.drop(session, buffered, "what it stood for has been changed or erased", now)
+                return Outcome("reflect", False, error=told, code=CODE, is_retryable=True)
             self._store.take_record(session, record.no, now)
-            done = self._store.mark_reflected(session, chosen.numbers, generation)
-            if done != len(chosen.rows):
-                raise LeaseLostError("The observations were condensed by somebody else meanwhile; nothing was written.")
-            self._store.add(session, rows)
-            self._store.index(session, [row[3] for row in rows])
-            self._store.note_reflected(session, record.no, generation, now)
-            self._store.clear_failure(session, record.no, 0, "reflect", generation)
+            self._buffered.activate(session, buffered)
+            self._store.note_reflected(session, record.no, buffered.generation, now)
+            self._store.clear_failure(session, record.no, 0, "reflect", buffered.generation)
+        log.event("reflections.activated", merged=len(buffered.sources), notes=buffered.notes, tokens=buffered.tokens)
+        return Outcome("reflect", True, messages=len(buffered.sources), notes=buffered.notes)
+
+    # leases
+
+    def _lease_name(self, place: Place) -> str:
+        return f"reflections:{self._store.wall.project_no}:{place.lookup_key}"
+
+    def _recovered(self, lease: Lease, place: Place) -> Mapping[str, Any] | None:
+        """What a worker that died while it reflected had left: who it was, and how far things were."""
+        if lease.taken_over_from is None:
+            return None
+        with self._store.database.read() as session:
+            record = self._store.find_record(session, place.lookup_key)
+            buffered = self._buffered.find(session, record.no) if record else None
+        state = {
+            "generation": record.record.generation if record else 0,
+            "bufferedGeneration": buffered.generation if buffered else None,
+        }
+        log.warning("reflections.recovered", owner=lease.taken_over_from)
+        return {"clearedFlags": ["isReflecting"], "owner": lease.taken_over_from, "lastKnownState": state}
+
+    def _release(self, lease: Lease) -> None:
+        try:
+            self._leases.release(lease)
+        except DatabaseError as error:
+            log.warning("reflections.lease_not_released", error=error.code)  # it expires by itself
 
     # what went wrong
 

@@ -16,7 +16,7 @@ from smara.core.scope import walled
 from smara.core.storable import from_storable, to_storable
 from smara.database.database import Database, Row, Session, marks
 from smara.database.records import RecordTerms, terms_of
-from smara.observations.models import Failure, Observation, Record, Scope
+from smara.observations.models import Failure, Observation, Record, Scope, Warned
 
 _COLUMNS = (
     "o.id, o.kind, o.state, o.generation, h.id, o.mode, o.priority, o.category, o.text, o.details, o.files, o.lines,"
@@ -121,6 +121,13 @@ class ObservationStore:
             (now_ms, record_no),
         )
 
+    def hold_record(self, session: Session, record_no: int, now_ms: int) -> None:
+        """Lock the record until the transaction ends; what is active stays as it is."""
+        session.run(
+            self.sql("UPDATE observation_records SET updated_at = ? WHERE project_no = :project AND no = ?"),
+            (now_ms, record_no),
+        )
+
     def note_observed(self, session: Session, record_no: int, tokens: int, now_ms: int) -> None:
         session.run(
             self.sql(
@@ -205,12 +212,12 @@ class ObservationStore:
 
     def add_batch(self, session: Session, values: Sequence[Any]) -> int:
         """Insert (record, thread, id, state, first, last, tokens, mode, method, taint, task, response, title,
-        extracted, created); its number."""
+        extracted, created, warnings); its number."""
         row = session.one(
             self.sql(
                 "INSERT INTO observation_batches (project_no, record_no, thread_no, id, state, first_seq, last_seq,"
                 " message_tokens, mode, method, taint, current_task, suggested_response, thread_title, extracted,"
-                f" created_at) VALUES (:project, {marks(15)}) RETURNING no"
+                f" created_at, warnings) VALUES (:project, {marks(16)}) RETURNING no"
             ),
             values,
         )
@@ -238,6 +245,32 @@ class ObservationStore:
             (thread_id, limit),
         )
         return [json.loads(row[0]) for row in rows]
+
+    def warnings_of(self, session: Session, observation_id: str) -> tuple[str, ...]:
+        """What was left out of the batch that an observation came with."""
+        row = session.one(
+            self.sql(
+                "SELECT b.warnings FROM observations o JOIN observation_batches b ON b.no = o.batch_no"
+                " WHERE o.project_no = :project AND o.id = ?"
+            ),
+            (observation_id,),
+        )
+        return tuple(from_storable(each) for each in json.loads(row[0])) if row else ()
+
+    def warned(self, session: Session, limit: int) -> list[Warned]:
+        """The batches of which something was left out, newest first."""
+        rows = session.all(
+            self.sql(
+                "SELECT h.id, b.first_seq, b.last_seq, b.warnings, b.created_at FROM observation_batches b"
+                " JOIN threads h ON h.no = b.thread_no WHERE b.project_no = :project AND b.warnings <> '[]'"
+                " ORDER BY b.created_at DESC, b.no DESC LIMIT ?"
+            ),
+            (limit,),
+        )
+        return [
+            Warned(row[0], row[1], row[2], tuple(from_storable(each) for each in json.loads(row[3])), row[4])
+            for row in rows
+        ]
 
     def activate_batches(self, session: Session, numbers: Sequence[int]) -> int:
         """Make batches and their observations active; how many observations."""
@@ -288,6 +321,35 @@ class ObservationStore:
         )
         return [(row[-1], _observation(row)) for row in rows]
 
+    def noted_between(
+        self, session: Session, thread_id: str, resource_id: str, first_seq: int, last_seq: int
+    ) -> list[Observation]:
+        """The observations that begin in a stretch of messages, or reach into its beginning; none unless all of
+        the stretch was observed. Condensed ones too: they are the nearest to the words."""
+        row = session.one(
+            self.sql(
+                "SELECT r.no, t.no, max(b.first_seq) FROM observation_records r JOIN threads t"
+                " ON t.project_no = r.project_no AND t.id = ?"
+                " JOIN observation_cursors c ON c.record_no = r.no AND c.thread_no = t.no"
+                " JOIN observation_batches b ON b.record_no = r.no AND b.thread_no = t.no AND b.first_seq <= ?"
+                " WHERE r.project_no = :project AND r.lookup_key IN (?, ?)"
+                " AND (c.observed_seq >= ? OR c.buffered_seq >= ?) GROUP BY r.no, t.no ORDER BY r.no DESC LIMIT 1"
+            ),
+            (thread_id, first_seq, f"thread:{thread_id}", f"resource:{resource_id}", last_seq, last_seq),
+        )
+        if row is None:
+            return []
+        rows = self.select(
+            session,
+            " AND o.thread_no = ? AND o.record_no = ? AND o.kind = 'observation' AND o.first_seq >= ?"
+            " AND o.first_seq <= ? AND o.last_seq >= ? ORDER BY o.first_seq, o.no",
+            (row[1], row[0], row[2], last_seq, first_seq),
+        )
+        within = [each for _, each in rows if each.first_seq >= first_seq]
+        # A note belongs to the run it begins in, so that two runs do not tell the same; a run in which
+        # none begins is told by those that reach into it.
+        return within or [each for _, each in rows]
+
     def active(self, session: Session, record_no: int) -> list[tuple[int, Observation]]:
         """What is active: reflections first, then observations, each oldest first."""
         return self.select(
@@ -305,19 +367,28 @@ class ObservationStore:
         )
         return int(row[0]) if row else 0
 
-    def mark_reflected(self, session: Session, numbers: Sequence[int], generation: int) -> int:
-        """Put observations behind a reflection; how many were still active."""
+    def mark_reflected(self, session: Session, record_no: int, numbers: Sequence[int], generation: int) -> int:
+        """Put observations of a record behind a reflection; how many were still active."""
         done = 0
         for start in range(0, len(numbers), 500):
             part = numbers[start : start + 500]
             done += session.run(
                 self.sql(
                     "UPDATE observations SET state = 'reflected', reflected_into = ?"
-                    f" WHERE project_no = :project AND state = 'active' AND no IN ({marks(len(part))})"
+                    " WHERE project_no = :project AND record_no = ? AND state = 'active'"
+                    f" AND no IN ({marks(len(part))})"
                 ),
-                (generation, *part),
+                (generation, record_no, *part),
             )
         return done
+
+    def merged(self, session: Session, reflection_id: str, generation: int) -> list[tuple[int, Observation]]:
+        """What went into a generation of the record that a reflection belongs to, with the numbers."""
+        return self.select(
+            session,
+            " AND o.reflected_into = ? AND o.record_no = (SELECT r.record_no FROM observations r WHERE r.id = ?)",
+            (generation, reflection_id),
+        )
 
     def totals(self, session: Session) -> tuple[int, int, int]:
         """How many observations the project has, how many of them are active, and how often it was reflected.
@@ -365,6 +436,16 @@ class ObservationStore:
             (limit,) if record_no is None else (record_no, limit),
         )
         return [_failure(row) for row in rows]
+
+    def troubles(self, session: Session) -> tuple[int, int]:
+        """How many threads wait for a model that cannot be reached, and how many jobs were given up."""
+        row = session.one(
+            self.sql(
+                "SELECT coalesce(sum(CASE WHEN operation = 'outage' THEN 1 ELSE 0 END), 0), coalesce(sum(is_dead), 0)"
+                " FROM observation_failures WHERE project_no = :project"
+            )
+        )
+        return (int(row[0]), int(row[1])) if row else (0, 0)
 
     def put_failure(self, session: Session, values: Sequence[Any]) -> None:
         """Insert or replace (record, thread, operation, first, attempts, code, message, is dead, failed, retry)."""

@@ -9,12 +9,20 @@ once, and nothing else. Worked numbers for the default of 30,000 tokens:
 - at 36,000 pending (1.2) the turn waits for an observation, up to a deadline.
 
 The numbers follow the threshold in force, which the mode of the agent decides.
+
+Reflections go the same way, by the tokens of *active* observations, with a default of 40,000:
+
+- at 32,000 (0.8) a reflection is made in the background and *buffered*. It is to stand for all
+  but the newest 8,000, so for 24,000, and aims at half of that: 12,000;
+- at 40,000 it comes into force: 12,000 of reflections, and the 16,000 (0.4) behind them as they
+  are, 8,000 of which were written meanwhile. Together 28,000, and the next 4,000 begin it anew;
+- at 40,000 with nothing buffered it is made in the background, and is in force when it is done.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from smara.observations.models import AgentMode
@@ -29,6 +37,8 @@ MODE_THRESHOLDS: dict[AgentMode, int] = {
     "research": 60_000,
 }
 """How many pending tokens each mode lets come together, when no setting says otherwise."""
+_KEPT_SHARE = 0.4
+"""So large a part of the threshold of reflections is never condensed: the newest observations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,7 @@ class Thresholds:
     retain_fraction: float = 0.2
     block_fraction: float = 1.2
     reflections_limit: int = 80_000
+    reflect_ahead_fraction: float = 0.8
 
     @property
     def buffer_after(self) -> int:
@@ -65,8 +76,27 @@ class Thresholds:
 
     @property
     def reflect_ahead(self) -> int:
-        """So many tokens of observations, and a reflection is prepared in the background."""
-        return max(1, int(self.reflect_after * self.activate_fraction))
+        """So many tokens of active observations, and a reflection is made ahead."""
+        return max(1, int(self.reflect_after * self.reflect_ahead_fraction))
+
+    @property
+    def reflect_keeps(self) -> int:
+        """So many tokens of the newest observations stay as they are when a reflection comes into force."""
+        return int(self.reflect_after * _KEPT_SHARE)
+
+    @property
+    def reflect_ahead_keeps(self) -> int:
+        """So many are left out of a reflection that is made ahead: fewer by those that will come until it is needed.
+
+        At least half as many, so that one that comes into force early leaves the newest as they are too.
+
+        >>> Thresholds().reflect_keeps, Thresholds().reflect_ahead_keeps
+        (16000, 8000)
+        >>> Thresholds(reflect_ahead_fraction=0.5).reflect_ahead_keeps
+        8000
+        """
+        expected = max(0, self.reflect_after - self.reflect_ahead)
+        return max(self.reflect_keeps - expected, self.reflect_keeps // 2)
 
 
 def for_mode(base: Thresholds, mode: AgentMode, is_default: bool) -> Thresholds:
@@ -82,10 +112,7 @@ def for_mode(base: Thresholds, mode: AgentMode, is_default: bool) -> Thresholds:
     wanted = MODE_THRESHOLDS[mode]
     if not is_default:
         wanted = base.observe_after * wanted // MODE_THRESHOLDS["default"]
-    return Thresholds(
-        wanted, base.reflect_after, base.buffer_fraction, base.activate_fraction, base.retain_fraction,
-        base.block_fraction, base.reflections_limit,
-    )  # fmt: skip
+    return replace(base, observe_after=wanted)
 
 
 class Pending(NamedTuple):
@@ -122,6 +149,37 @@ def plan(pending: Pending, limits: Thresholds) -> Plan:
     activates = pending.buffered > 0 and pending.tokens >= limits.activate_after
     left = pending.unbuffered if activates else pending.tokens
     return Plan(pending.unbuffered >= limits.buffer_after, activates, left >= limits.block_after)
+
+
+class ReflectionPlan(NamedTuple):
+    """What is to be done about reflections now; at most one of it.
+
+    ``buffers``: one is made ahead, in the background. ``activates``: the one that was made ahead comes
+    into force. ``reflects``: none was made ahead, and one is needed; it is in force as soon as it is made.
+    """
+
+    buffers: bool
+    activates: bool
+    reflects: bool
+
+
+def plan_reflection(active_tokens: int, is_buffered: bool, limits: Thresholds) -> ReflectionPlan:
+    """What the tokens of active observations ask for.
+
+    >>> plan_reflection(31_999, False, Thresholds())
+    ReflectionPlan(buffers=False, activates=False, reflects=False)
+    >>> plan_reflection(32_000, False, Thresholds())
+    ReflectionPlan(buffers=True, activates=False, reflects=False)
+    >>> plan_reflection(39_999, True, Thresholds())
+    ReflectionPlan(buffers=False, activates=False, reflects=False)
+    >>> plan_reflection(40_000, True, Thresholds())
+    ReflectionPlan(buffers=False, activates=True, reflects=False)
+    >>> plan_reflection(40_000, False, Thresholds())
+    ReflectionPlan(buffers=False, activates=False, reflects=True)
+    """
+    is_needed = active_tokens >= limits.reflect_after
+    is_ahead = active_tokens >= limits.reflect_ahead and not is_needed
+    return ReflectionPlan(is_ahead and not is_buffered, is_needed and is_buffered, is_needed and not is_buffered)
 
 
 def chunks_to_activate(

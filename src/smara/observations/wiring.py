@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from smara.config import Settings
@@ -21,10 +21,12 @@ from smara.models.caller import Models
 from smara.models.chat import Abort, ChatReply, ChatRequest
 from smara.observations.background import Background
 from smara.observations.cycle import Cycle, CycleSettings
+from smara.observations.failing import Failing, OutageGate
 from smara.observations.models import MODES, AgentMode, Extractor, Observer, Reflector
 from smara.observations.observations import Observations, known_text
 from smara.observations.offline import OfflineObserver, OfflineReflector
 from smara.observations.reflecting import Reflecting
+from smara.observations.rounds import DueRules
 from smara.observations.store import ObservationStore
 from smara.observations.thresholds import Thresholds, for_mode
 from smara.observations.worker import Worker
@@ -46,6 +48,10 @@ class Parts:
     settings: Settings
     timezone: str
     extractors: Sequence[Extractor] = ()
+    embed: Callable[[], int] | None = None
+    """What a worker does besides: vectors of what was written, which another room makes."""
+    gate: OutageGate | None = None
+    """What other projects of the process know of a model that cannot be reached."""
 
 
 class _Thinking:
@@ -65,7 +71,7 @@ def thresholds_of(settings: Settings) -> Thresholds:
     return Thresholds(
         settings.observe_after_tokens, settings.reflect_after_tokens, settings.buffer_fraction,
         settings.activate_fraction, settings.retain_fraction, settings.block_fraction,
-        settings.reflections_limit_tokens,
+        settings.reflections_limit_tokens, settings.reflect_ahead_fraction,
     )  # fmt: skip
 
 
@@ -98,6 +104,7 @@ def make_observations(parts: Parts) -> tuple[Observations, Worker, Background]:
     known = known_text(store, parts.timezone)
 
     overrides = parse_modes(settings.observe_modes)
+    failing = Failing(store, parts.clock, parts.gate)
 
     def limits_for(mode: AgentMode) -> Thresholds:
         if mode in overrides:
@@ -108,16 +115,16 @@ def make_observations(parts: Parts) -> tuple[Observations, Worker, Background]:
         limits = limits_for(mode)
         chosen = CycleSettings(
             limits, parts.timezone, settings.observe_flavor, settings.observe_instructions or "",
-            settings.suggest_response, parts.extractors, limits.observe_after,
+            settings.suggest_response, parts.extractors, limits.observe_after, 2 * settings.observe_after_tokens,
         )  # fmt: skip
         return Cycle(
             store, parts.messages, parts.leases, parts.clock, parts.new_id, parts.counter, observer,
-            OfflineObserver(), chosen, owner, known,
+            OfflineObserver(), chosen, owner, known, failing,
         )  # fmt: skip
 
     reflecting = Reflecting(
         store, parts.leases, parts.clock, parts.new_id, parts.counter, reflector, OfflineReflector(), base,
-        parts.timezone, owner,
+        parts.timezone, owner, settings.observe_flavor, settings.observe_instructions or "",
     )  # fmt: skip
     background = Background()
     is_writing = settings.observe_enabled and not settings.observe_read_only
@@ -126,9 +133,22 @@ def make_observations(parts: Parts) -> tuple[Observations, Worker, Background]:
         parts.timezone, is_writing,
     )  # fmt: skip
     worker = Worker(
-        store, observations, parts.clock, settings.observe_scope, base.buffer_after, settings.observe_stale_minutes
+        store,
+        observations,
+        parts.clock,
+        settings.observe_scope,
+        base.buffer_after,
+        settings.observe_stale_minutes,
+        parts.embed,
     )
     return observations, worker, background
+
+
+def due_rules(settings: Settings) -> DueRules:
+    """When a worker finds a thread due."""
+    return DueRules(
+        settings.observe_scope, thresholds_of(settings).buffer_after, settings.observe_stale_minutes * 60_000
+    )
 
 
 def _observer(models: Models) -> Observer:

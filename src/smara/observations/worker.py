@@ -7,8 +7,8 @@ leaves by itself when there was nothing to do for a while.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields
 
 from smara.core import log
 from smara.core.clock import Clock
@@ -18,6 +18,17 @@ from smara.observations.observations import Observations
 from smara.observations.store import ObservationStore
 
 _PAGE = 200
+PENDING = "t.tokens - coalesce(c.observed_tokens, 0)"
+UNBUFFERED = (
+    "t.tokens - coalesce(CASE WHEN c.buffered_tokens > c.observed_tokens"
+    " THEN c.buffered_tokens ELSE c.observed_tokens END, 0)"
+)
+FROM_THREADS = (
+    "FROM threads t LEFT JOIN observation_records r ON r.project_no = t.project_no"
+    " AND r.lookup_key = CASE WHEN ? = 'thread' THEN 'thread:' || t.id ELSE 'resource:' || t.resource_id END"
+    " LEFT JOIN observation_cursors c ON c.thread_no = t.no AND c.record_no = r.no"
+)
+"""The threads with how far they are observed in a scope; a record is found by its key, in one look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +39,14 @@ class WorkerRound:
     observed: int = 0
     reflected: int = 0
     failed: int = 0
+    embedded: int = 0
+    """Records that got their vectors, where the worker makes those too."""
+    projects: int = 0
+    """How many projects had something due, where the worker serves them all."""
 
     @property
     def is_idle(self) -> bool:
-        return not (self.observed or self.reflected)
+        return not (self.observed or self.reflected or self.embedded)
 
 
 class Worker:
@@ -39,8 +54,9 @@ class Worker:
 
     def __init__(
         self, store: ObservationStore, observations: Observations, clock: Clock, scope: Scope,
-        buffer_after_tokens: int, stale_after_minutes: int,
+        buffer_after_tokens: int, stale_after_minutes: int, embed: Callable[[], int] | None = None,
     ) -> None:  # fmt: skip
+        self._embed = embed
         self._store = store
         self._observations = observations
         self._clock = clock
@@ -50,25 +66,34 @@ class Worker:
 
     def run_once(self) -> WorkerRound:
         """Look at every thread once; trouble with one does not keep the others waiting."""
-        looked = observed = reflected = failed = 0
-        for thread_id, pending, updated_at in self._due():
-            looked += 1
-            try:
-                is_stale = self._clock.now_ms() - updated_at >= self._stale_ms
-                look = self._observations.observe if is_stale else self._observations.buffer
-                outcome = look(thread_id)
-                observed += outcome.success and outcome.messages > 0
-                failed += _failed(outcome)
-                reflected += self._reflect(thread_id)
-            except SmaraError as error:
-                failed += 1
-                log.warning("worker.failed", thread=thread_id, error=error.code, pending=pending)
-        return WorkerRound(looked, observed, reflected, failed)
+        return together(self.steps())
+
+    def steps(self, is_due: bool = True) -> Iterator[WorkerRound]:
+        """One round, thread by thread, so that somebody who serves several projects can take turns.
+
+        Who knows that no thread ``is_due`` spares the look at them.
+        """
+        for thread_id, pending, updated_at in self._due() if is_due else ():
+            yield self._look_at(thread_id, pending, updated_at)
+        if self._embed is not None:
+            yield WorkerRound(embedded=self._embed())
+
+    def _look_at(self, thread_id: str, pending: int, updated_at: int) -> WorkerRound:
+        try:
+            is_stale = self._clock.now_ms() - updated_at >= self._stale_ms
+            look = self._observations.end_session if is_stale else self._observations.buffer
+            outcome = look(thread_id)
+            observed = int(outcome.success and outcome.messages > 0)
+            return WorkerRound(1, observed, self._reflect(thread_id), _failed(outcome))
+        except SmaraError as error:
+            log.warning("worker.failed", thread=thread_id, error=error.code, pending=pending)
+            return WorkerRound(1, failed=1)
 
     def _reflect(self, thread_id: str) -> int:
-        if not self._observations.is_reflection_due(thread_id):
+        wanted = self._observations.planned_reflection(thread_id)
+        if not any(wanted):
             return 0
-        outcome = self._observations.reflect(thread_id)
+        outcome = self._observations.reflect(thread_id, is_buffered=wanted.buffers)
         return int(outcome.success and outcome.notes > 0)
 
     def run(
@@ -79,20 +104,7 @@ class Worker:
         tell: Callable[[WorkerRound], None] | None = None,
     ) -> int:
         """Go round until told to stop, or until nothing was to do for so long; how many rounds."""
-        rounds = 0
-        last_busy = self._clock.monotonic()
-        while not stop.is_set():
-            done = self.run_once()
-            rounds += 1
-            if tell is not None and (done.failed or not done.is_idle):
-                tell(done)
-            now = self._clock.monotonic()
-            if not done.is_idle:
-                last_busy = now
-            elif leave_after_idle_seconds is not None and now - last_busy >= leave_after_idle_seconds:
-                break
-            stop.wait(poll_seconds)
-        return rounds
+        return go_round(self.run_once, self._clock, stop, poll_seconds, leave_after_idle_seconds, tell)
 
     def _due(self) -> Iterator[tuple[str, int, int]]:
         """(thread, pending tokens, last used) of the threads that have something to observe, oldest first."""
@@ -101,13 +113,7 @@ class Worker:
             with self._store.database.read() as session:
                 rows = session.all(
                     self._store.sql(
-                        "SELECT t.no, t.id, t.tokens - coalesce(c.observed_tokens, 0), t.updated_at,"
-                        " t.tokens - coalesce(CASE WHEN c.buffered_tokens > c.observed_tokens"
-                        " THEN c.buffered_tokens ELSE c.observed_tokens END, 0)"
-                        " FROM threads t LEFT JOIN observation_records r ON r.project_no = t.project_no"
-                        " AND r.scope = ? AND r.resource_id = t.resource_id"
-                        " AND (r.thread_no = t.no OR r.thread_no IS NULL)"
-                        " LEFT JOIN observation_cursors c ON c.thread_no = t.no AND c.record_no = r.no"
+                        f"SELECT t.no, t.id, {PENDING}, t.updated_at, {UNBUFFERED} {FROM_THREADS}"
                         " WHERE t.project_no = :project AND t.no > ? AND t.kind <> 'compaction' ORDER BY t.no LIMIT ?"
                     ),
                     (self._scope, after, _PAGE),
@@ -120,6 +126,33 @@ class Worker:
                 if unbuffered >= self._buffer_after or is_stale:
                     yield thread_id, pending, updated_at
             after = rows[-1][0]
+
+
+def together(rounds: Iterable[WorkerRound]) -> WorkerRound:
+    """Several rounds, or steps of one, as one."""
+    done = list(rounds)
+    return WorkerRound(*(sum(getattr(each, field.name) for each in done) for field in fields(WorkerRound)))
+
+
+def go_round(
+    run_once: Callable[[], WorkerRound], clock: Clock, stop: threading.Event, poll_seconds: float,
+    leave_after_idle_seconds: float | None, tell: Callable[[WorkerRound], None] | None = None,
+) -> int:  # fmt: skip
+    """Run rounds until told to stop, or until nothing was to do for so long; how many rounds."""
+    rounds = 0
+    last_busy = clock.monotonic()
+    while not stop.is_set():
+        done = run_once()
+        rounds += 1
+        if tell is not None and (done.failed or not done.is_idle):
+            tell(done)
+        now = clock.monotonic()
+        if not done.is_idle:
+            last_busy = now
+        elif leave_after_idle_seconds is not None and now - last_busy >= leave_after_idle_seconds:
+            break
+        clock.wait(poll_seconds, stop)
+    return rounds
 
 
 def _failed(outcome: Outcome) -> int:

@@ -47,3 +47,34 @@ def test_a_fake_clock_waits_by_advancing():
     happened.set()
     clock.wait(5, happened)
     assert (clock.now_ms(), clock.monotonic()) == (10_000, 10.0)
+
+
+def test_the_machines_clock_says_whether_an_event_came():
+    happened = threading.Event()
+    assert not SystemClock().wait_for(happened, 0)
+    happened.set()
+    assert SystemClock().wait_for(happened, 3_600)
+
+
+def test_a_fake_clock_waits_for_an_event_until_it_comes():
+    clock, happened = FakeClock(0), threading.Event()
+    answers = []
+    waiter = threading.Thread(target=lambda: answers.append(clock.wait_for(happened, 5)), daemon=True)
+    waiter.start()
+    assert clock.awaited()
+    happened.set()
+    waiter.join()
+    assert (answers, clock.monotonic(), clock.awaited(1, timeout_seconds=0)) == ([True], 0.0, False)
+
+
+def test_a_fake_clock_waits_for_an_event_until_it_was_advanced_far_enough():
+    clock, never = FakeClock(0), threading.Event()
+    answers = []
+    waiter = threading.Thread(target=lambda: answers.append(clock.wait_for(never, 5)), daemon=True)
+    waiter.start()
+    assert clock.awaited()
+    clock.advance(4.5)
+    assert clock.awaited()
+    clock.advance(0.5)
+    waiter.join()
+    assert answers == [False]

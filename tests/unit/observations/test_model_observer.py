@@ -154,6 +154,20 @@ def test_extracted_values_come_with_the_draft():
     assert dict(draft.extracted) == {"frameworks": ["Express", "Fastify"]}
 
 
+def test_paths_are_written_below_the_folder_of_the_work():
+    said = "Please fix /home/ada/shop/src/login.ts and add a test in /home/ada/shop/test/login.ts."
+    reply = """<observations>
+Date: 2025-12-04
+* 🔴 (09:15 #1) User asked to fix /home/ada/shop/src/login.ts
+* 🟡 (09:15 #1) A test is wanted in test/login.ts
+</observations>
+<current-task>Fix /home/ada/shop/src/login.ts</current-task>"""
+    draft, _ = observe(reply, request=ObserveRequest([message(1, said)], root="/home/ada/shop"))
+    assert [note.files for note in draft.notes] == [("src/login.ts",), ("test/login.ts",)]
+    assert draft.notes[0].text == "User asked to fix src/login.ts"
+    assert draft.current_task == "Fix src/login.ts"
+
+
 def test_names_in_the_users_instructions_and_in_known_lines_may_be_used():
     reply = (
         "<observations>\n* 🟡 (09:15) Project Kestrel_One: ticket KES_204, KES_205, KES_206 stay open\n</observations>"

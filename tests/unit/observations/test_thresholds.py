@@ -11,10 +11,12 @@ from smara.observations.thresholds import (
     MODE_THRESHOLDS,
     Pending,
     Plan,
+    ReflectionPlan,
     Thresholds,
     chunks_to_activate,
     for_mode,
     plan,
+    plan_reflection,
 )
 
 DEFAULT = Thresholds()
@@ -27,6 +29,11 @@ LIMITS = st.builds(
     retain_fraction=st.floats(0, 0.9),
     block_fraction=st.floats(1, 3),
 )
+
+
+REFLECTION_LIMITS = st.builds(
+    Thresholds, reflect_after=st.integers(1, 100_000), reflect_ahead_fraction=st.floats(0, 2)
+)  # fmt: skip
 
 
 def pending(chunks: list[int], unbuffered: int) -> Pending:
@@ -116,6 +123,39 @@ def test_activation_keeps_the_newest_raw_and_always_makes_progress(
     if taken < len(chunks):
         assert left <= limits.retain or left - chunks[taken] < limits.retain, "one more would have been too many"
     assert chunks_to_activate(chunks, waiting, limits, is_forced=True) == len(chunks)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "is_buffered", "expected"),
+    [
+        (31_999, False, ReflectionPlan(False, False, False)),
+        (32_000, False, ReflectionPlan(True, False, False)),
+        (39_999, False, ReflectionPlan(True, False, False)),
+        (39_999, True, ReflectionPlan(False, False, False)),
+        (40_000, True, ReflectionPlan(False, True, False)),
+        (40_000, False, ReflectionPlan(False, False, True)),
+    ],
+)
+def test_plan_of_reflections_by_worked_numbers(tokens: int, is_buffered: bool, expected: ReflectionPlan) -> None:
+    assert plan_reflection(tokens, is_buffered, DEFAULT) == expected
+
+
+def test_window_of_a_reflection_made_ahead_leaves_room_for_what_comes_until_it_is_needed() -> None:
+    """24,000 become 12,000 at 32,000; at 40,000 there are 12,000 and the 16,000 behind them."""
+    assert (DEFAULT.reflect_keeps, DEFAULT.reflect_ahead_keeps) == (16_000, 8_000)
+    condensed = DEFAULT.reflect_ahead - DEFAULT.reflect_ahead_keeps
+    assert DEFAULT.reflect_after - condensed == DEFAULT.reflect_keeps
+    assert DEFAULT.reflect_after - condensed + condensed // 2 == 28_000
+
+
+@given(REFLECTION_LIMITS, TOKENS, st.booleans())
+def test_at_most_one_thing_is_done_about_reflections(limits: Thresholds, tokens: int, is_buffered: bool) -> None:
+    wanted = plan_reflection(tokens, is_buffered, limits)
+    assert sum(wanted) <= 1
+    assert sum(wanted) == 1 or tokens < limits.reflect_after
+    assert is_buffered or not wanted.activates
+    assert not (is_buffered and (wanted.buffers or wanted.reflects))
+    assert 0 <= limits.reflect_ahead_keeps <= limits.reflect_after
 
 
 @given(LIMITS, TOKENS, TOKENS)

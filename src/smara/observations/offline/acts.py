@@ -1,4 +1,4 @@
-"""What a person does with a sentence: requests, asks, states, prefers, decides, changes, corrects.
+"""What a person does with a sentence: requests, asks, states, prefers, decides, changes, corrects, tells how it ended.
 
 English is told apart by its openings and by a few telling words; for other languages a
 short list of telling words is known, a question by its mark, and the rest is a request.
@@ -11,7 +11,9 @@ from typing import Literal
 
 from smara.observations.offline.wording import one_of, word_set
 
-Act = Literal["request", "question", "statement", "preference", "decision", "change", "correction", "report", "chat"]
+Act = Literal[
+    "request", "question", "statement", "preference", "decision", "change", "correction", "report", "outcome", "chat"
+]
 
 DURABLE: frozenset[Act] = frozenset({"preference", "decision", "change", "correction"})
 """Acts that hold beyond the message they stand in; each becomes a note of its own."""
@@ -43,17 +45,26 @@ _QUESTION_OPENING = re.compile(
     r"|has|have|had|isn't|aren't|doesn't|don't you|didn't|won't|any)\b"
 )
 _ASKS_TO_DO = one_of(
-    r"(?:can|could|would|will) (?:you|we|u)\b",
-    r"(?:would you mind|why don't|why not|how about|please|pls|plz|kindly|let's|lets|let us)\b",
+    r"(?:can|could|would|will) (?:you|u)\b|(?:can|could|shall) we\b",
+    r"(?:would you mind|why don't (?:you|we|u|i)|why not|how about|please|pls|plz|kindly|let's|lets|let us)\b",
     r"i(?:'d| would) like (?:you )?to\b",
     r"i (?:want|need) (?:you to|to (?:see|have|get|be able)|a|an|the|this|that|it)\b",
     r"we (?:need|want|should)\b",
     r"you (?:should|need to|must|can|have to)\b",
     r"(?:go ahead|make sure|be sure|go on and|time to)\b",
-    r"(?:next[,:]|now,? |then |also,? |first[,:]? )(?=\w)",
 )
-_ASKS_TO_TELL = re.compile(
-    r"(?:can|could|would|will) (?:you|u) (?:please )?(?:explain|tell|clarify|describe|elaborate|remind)\b"
+_ASKS_INSIDE = re.compile(r"\b(?:(?:can|could|would|will) (?:you|u)|please|pls)\b")
+_ASKS_TO_TELL = one_of(
+    r"(?:(?:can|could|would|will) (?:you|u) )?(?:please )?(?:explain|clarify|describe|elaborate)\b",
+    r"(?:can|could|would|will) (?:you|u) (?:please )?tell\b(?! me (?:when|once|as soon))",
+    r"(?:(?:can|could|would|will) (?:you|u) )?(?:please )?(?:tell|remind|show|walk) (?:me|us)(?: again)?(?: through)? "
+    r"(?:what|why|how|where|which|who|whose|whether|if|about|the (?:difference|reason))\b",
+)
+_WONDERS = one_of(
+    r"(?:i(?:'m| am)? |just |still )*(?:wonder(?:ing)?|curious|not sure|unsure|don't (?:know|understand|get|see))"
+    r"(?: about)? (?:why|how|what|whether|if|which|where|when|who)\b",
+    r"(?:i|we)(?:'d| would)? (?:like|want|need|love) to (?:know|understand)\b",
+    r"(?:any (?:idea|clue|thoughts?)|no idea|do you (?:know|remember|think))\b",
 )
 _PREFERENCE = one_of(
     r"\b(?:i|we) (?:(?:really|strongly|usually|generally|always|much) )?"
@@ -99,6 +110,41 @@ _REPORT = one_of(
     r"\b(?:error|exception|failure|warning|\d{3})",
     r"\bbug\b.{0,40}\b(?:is|in|when)\b",
 )
+_BROKE = re.compile(
+    r"\bstopped (?:working|responding|charging|loading|starting|heating|cooling|printing|syncing|sending|ringing)\b"
+)
+_TROUBLE = r"(?:crash|fail|hang|leak|error|throw|break|broken|freez|flicker|happen|occur|hurt|stuck)\w{0,6}\b"
+_ENDED_TROUBLE = one_of(
+    rf"\bno longer (?:\w{{1,12}} )?{_TROUBLE}",
+    rf"\b(?:does|is|are|has|have|did)(?:n't| not) (?:\w{{1,12}} )?{_TROUBLE}.{{0,40}}\b(?:any ?more|since)\b",
+)
+_TROUBLE_NAMED = re.compile(
+    r"\b(?:errors?|problems?|trouble|issues?|leak(?:s|ing|y)?|broken|fault(?:y)?|bugs?|pain|hurts?|stuck|noise"
+    r"|crash(?:es)?)\b"
+)
+_OUTCOME = one_of(
+    r"\b(?:works?|working|runs?|running|loads?|builds?|starts?|passes|passing|compiles|prints|charges|online|up|back)\b"
+    r".{0,16}\b(?:again|now|fine|perfectly|at last|finally|as expected|like a charm)\b",
+    r"\b(?:now|finally) (?:works?|runs?|loads?|builds?|starts?|passes|compiles)\b",
+    r"\b(?:solved|fixed|resolved|cured|sorted|cleared|settled|repaired|stopped|saved|mended|unblocked)"
+    r" (?:it|that|this|them|everything|(?:the|my|our) \w+)(?: \w+){0,3}$",
+    r"\b(?:did the trick|made the difference|paid off|worked out|came out|turned out|fell through)\b",
+    r"\bwent (?:well|wrong|fine)\b",
+    r"\b(?:is|are|was|were|got|been|all|now) (?:all |now |finally |completely )?"
+    r"(?:solved|fixed|resolved|cured|sorted|settled|repaired|mended|healed|gone|over|finished|completed?|done|ready"
+    r"|approved|accepted|rejected|confirmed|canceled|cancelled|merged|deployed|shipped|released|delivered|paid)\b",
+    r"\bthe (?:cause|culprit|problem|reason|fix|solution|cure|answer|trick|root cause) (?:was|is|turned out)\b",
+    r"\b(?:problem|issue|case|mystery) solved\b",
+    r"^(?:it|that|this) (?:worked|helped)\b|\b(?:worked|helped)[.!]*$",
+)
+_OPEN_STILL = re.compile(
+    r"\b(?:not|never|no one|nobody|nothing|hardly|once|until|unless|if|when|whether|before|should|must|may|might|could"
+    r"|would|will|hope|hopefully|wish|want|need|try|trying|make sure|almost|nearly|supposed|yet|still|why)\b|n't\b"
+)
+_CURE = one_of(
+    r"\b(?:solved|fixed|resolved|cured|sorted|cleared|repaired|mended|unblocked|did the trick|helped|worked|stopped)\b",
+    r"\bthe (?:cause|culprit|reason|fix|solution|cure|trick|root cause)\b|\bturned out\b",
+)
 _STATEMENT = re.compile(
     r"(?:i|i'm|i've|i'd|i'll|we|we're|we've|we'll|my|our|he|she|they|his|her|their|it|it's|this|these|those|that|that's"
     r"|there|there's|the|a|an|fyi|note|btw|by the way|just|also|here|because|since|main|one|all|some|both|so|but|and)\b"
@@ -107,6 +153,11 @@ _HAS_VERB = re.compile(
     r"\b(?:is|are|was|were|am|be|been|has|have|had|uses?|used|lives?|runs?|needs?|wants?|works?|worked|'s|'re|'m|'ve"
     r"|does|did|do|can|will|should|must|goes|went|got|gets?|made|makes?|bought|said|says|thinks?|means?|contains?"
     r"|expects?|takes?|took|returns?|supports?|comes?|came|\w{3,20}ed|\w{3,20}ing)\b"
+)
+_SUBJECT_AND_VERB = one_of(  # "It reads every row", "The worker reads every row"
+    r"^(?:it|he|she|they|we|i|there|which|nobody|everybody|someone) [a-z']{2,}\b",
+    r"^(?:the|a|an|our|my|their|its|his|her|each|every|this|that) (?:[\w./-]+ ){1,4}?[a-z]{2,}s"
+    r" (?:the|a|an|every|all|each|both|on|from|to|with|by|as|when|only|too|no|its|their|our|my|\d+)\b",
 )
 _CHAT = re.compile(
     r"(?:ok(?:ay)?|k|yes|yep|yeah|yup|no|nope|thanks?|thank you|thx|ty|great|good|nice|cool|perfect|awesome|sure|fine"
@@ -122,7 +173,8 @@ _GREETING = re.compile(
     r"(?:thanks|thank you|hi|hey|hello|cool|great|nice|bye|congrats|wow)[ ,]{1,3}[a-z]{1,20}[\s.!,]{0,9}"
 )
 _OPENING = re.compile(
-    r"(?:(?:hey|hi|hello|ok(?:ay)?|so|well|thanks|great|good|cool|nice|perfect|alright|yes|yeah)[,.! ]{1,4}){1,3}(?=\w)"
+    r"(?:(?:hey|hi|hello|ok(?:ay)?|so|well|thanks|great|good|cool|nice|perfect|alright|yes|yeah|now|then|also|next|first"
+    r"|and|but|btw|by the way)[,.!: ]{1,4}){1,3}(?=\w)"
 )
 _LATER = re.compile(r"[;:—–] (?:please |then |so )?([a-z]{2,12})\b|\bplease ([a-z]{2,12})\b")
 _ENGLISH = 0.97
@@ -163,22 +215,60 @@ def sort(sentence: str, is_coding: bool = True) -> Act:
     if (foreign := _foreign_act(text)) is not None:
         return foreign
     is_question = text.rstrip("\"')] ").endswith(("?", "？"))
-    if not is_question:
-        for act, pattern in _DURABLE_ACTS:
-            if pattern.search(text):
-                return act
+    if not is_question and (lasting := _lasting_act(text)) is not None:
+        return lasting
     first = re.split(r"[^a-z']", text, maxsplit=1)[0]
     if _asks_to_do(text, first, is_question):
         return "request"
-    if is_question or (_QUESTION_OPENING.match(text) and first not in VERBS):
+    if is_question or _asks_to_be_told(text, first):
         return "question"
+    if is_outcome(text):
+        return "outcome"
     return "report" if _REPORT.search(text) else _sort_plain(text, is_coding)
 
 
+def is_outcome(sentence: str) -> bool:
+    """Whether a sentence says that something is over, solved or done, or how it came out."""
+    text = sentence.strip().lower().replace("’", "'")[:400]
+    if _ENDED_TROUBLE.search(text):
+        return True
+    return bool(_OUTCOME.search(text.rstrip(" .!"))) and not _OPEN_STILL.search(text)
+
+
+def is_trouble(sentence: str) -> bool:
+    """Whether a sentence tells of something that does not work or hurts."""
+    text = sentence.strip().lower().replace("’", "'")[:400]
+    return any(pattern.search(text) for pattern in (_BROKE, _REPORT, _TROUBLE_NAMED))
+
+
+def names_a_cure(sentence: str) -> bool:
+    """Whether an outcome says what brought it about."""
+    return bool(_CURE.search(sentence))
+
+
+def _lasting_act(text: str) -> Act | None:
+    """What holds beyond the message, also when it is said of trouble: that it began, or that it is over."""
+    if _BROKE.search(text):
+        return "report"
+    if _ENDED_TROUBLE.search(text):
+        return "outcome"
+    return next((act for act, pattern in _DURABLE_ACTS if pattern.search(text)), None)
+
+
 def _asks_to_do(text: str, first: str, is_question: bool) -> bool:
+    if _ASKS_TO_TELL.match(text) or _WONDERS.match(text):
+        return False
     if _ASKS_TO_DO.match(text):
-        return not _ASKS_TO_TELL.match(text)
+        # "We need a migration for this?" asks; with "can you" in it, it requests after all.
+        is_wish = not text.startswith(("we ", "i ", "you "))
+        return not is_question or is_wish or bool(_ASKS_INSIDE.search(text))
     return (first in VERBS and not is_question) or _asks_later(text)
+
+
+def _asks_to_be_told(text: str, first: str) -> bool:
+    if _ASKS_TO_TELL.match(text) or _WONDERS.match(text):
+        return True
+    return bool(_QUESTION_OPENING.match(text)) and first not in VERBS
 
 
 def _asks_later(text: str) -> bool:
@@ -188,7 +278,7 @@ def _asks_later(text: str) -> bool:
 
 def _sort_plain(text: str, is_coding: bool) -> Act:
     """A sentence without a telling opening: a statement when it reads like one, else what is usual here."""
-    if not is_coding or (_STATEMENT.match(text) and _HAS_VERB.search(text)):
+    if not is_coding or (_STATEMENT.match(text) and _HAS_VERB.search(text)) or _SUBJECT_AND_VERB.match(text):
         return "statement"
     return "statement" if text.isascii() and text.count(" ") >= 3 and _HAS_VERB.search(text) else "request"
 

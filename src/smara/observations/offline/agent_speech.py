@@ -36,6 +36,8 @@ CHOICE = one_of(
 )
 COMPLETION = one_of(
     r"^(?:all (?:done|set|green|pushed|committed)|done\b|pushed\b|committed\b|✅|fixed\b|implemented\b|completed\b)",
+    r"^(?:added|created|updated|removed|deleted|renamed|moved|refactored|replaced|extracted|converted|migrated|deployed"
+    r"|installed|configured|merged|upgraded|reverted|rewrote|wrote|switched)\b",
     r"^everything\b.{0,60}\b(?:pushed|done|pass\w{0,4}|complete|working|clean)",
     r"\b(?:is|are|has been|have been|now) (?:(?:now|fully|all|both|successfully) ){0,3}(?:complete|completed|done"
     r"|finished|fixed|implemented|pushed|merged|deployed|resolved|closed|working|in place|migrated)\b",

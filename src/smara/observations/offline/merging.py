@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import tzinfo
 
 from smara.core.days import moment_in
@@ -13,8 +16,9 @@ from smara.observations.offline.paths import by_folder
 from smara.observations.offline.wording import clip
 
 _WORK = frozenset({"code", "command", "test"})
-_MOST_WRITTEN, _MOST_RUNS = 10, 3
-_WRITTEN_CHARACTERS, _RUN_CHARACTERS = 220, 140
+_MOST_WRITTEN, _MOST_RUNS = 12, 5
+_WRITTEN_CHARACTERS, _COMMAND_CHARACTERS, _OUTCOME_CHARACTERS = 220, 48, 72
+_VERBS = tuple(f"{verb} " for verb in (phrases.CREATED, phrases.EDITED))
 
 
 def is_work(note: Note) -> bool:
@@ -44,8 +48,8 @@ def merged(notes: Sequence[Note], zone: tzinfo) -> Note:
     end = moment_in(zone, notes[-1].said_at).strftime("%H:%M")
     until = f" ({phrases.UNTIL} {end})" if notes[-1].said_at - notes[0].said_at >= 60_000 else ""
     runs = _last_runs(notes)
-    told = [by_folder(files, 12)] if files else []
-    details = [clip(line, _WRITTEN_CHARACTERS) for line in _written(notes)][:_MOST_WRITTEN]
+    told = [by_folder(files, 12)] if changed or (files and not runs) else []
+    details = [clip(line, _WRITTEN_CHARACTERS) for line in _written(notes, files)][:_MOST_WRITTEN]
     seqs = [seq for note in notes for seq in (note.first_seq, note.last_seq) if seq is not None]
     return Note(
         _highest(notes),
@@ -61,15 +65,36 @@ def merged(notes: Sequence[Note], zone: tzinfo) -> Note:
     )
 
 
+def under(head: Note, note: Note) -> Note:
+    """A note told below another, as one of its details; its files, source range and whose words it is go along."""
+    seqs = [seq for each in (head, note) for seq in (each.first_seq, each.last_seq) if seq is not None]
+    return replace(
+        head,
+        details=(*head.details, note.text, *note.details),
+        files=tuple(dict.fromkeys((*head.files, *note.files)))[:40],
+        first_seq=min(seqs, default=None),
+        last_seq=max(seqs, default=None),
+        mode_specific={**head.mode_specific, "inputs": inputs_of((head, note))},
+    )
+
+
 def inputs_of(notes: Sequence[Note]) -> list[str]:
     """Whose words several notes are made of, together."""
     return sorted({each for note in notes for each in note.mode_specific.get("inputs", ())})
 
 
-def _written(notes: Sequence[Note]) -> Iterator[str]:
+def _written(notes: Sequence[Note], files: Sequence[str]) -> Iterator[str]:
+    """What was written, file by file; a file that is named with its folder already goes by its name alone."""
+    names = Counter(map(posixpath.basename, files))
     for note in notes:
-        if note.category == "code":
-            yield from note.details or (note.text,)
+        for line in (note.details or (note.text,)) if note.category == "code" else ():
+            verb = next((verb for verb in _VERBS if line.startswith(verb)), "")
+            path, mark, body = line.removeprefix(verb).partition(": ")
+            name = posixpath.basename(path)
+            if mark and path in files and names[name] == 1:
+                yield body if len(files) == 1 else f"{name}: {body}"
+            elif path not in files:
+                yield line
 
 
 def _last_runs(notes: Sequence[Note]) -> list[str]:
@@ -82,7 +107,14 @@ def _last_runs(notes: Sequence[Note]) -> list[str]:
                     name = line.partition(": ")[0]
                     outcomes.pop(name, None)
                     outcomes[name] = line
-    return [clip(line, _RUN_CHARACTERS) for line in list(outcomes.values())[::-1][:_MOST_RUNS]]
+    told = [line for line in outcomes.values() if not line.endswith(phrases.NO_RESULT)] or list(outcomes.values())
+    return [short_run(line) for line in told[::-1][:_MOST_RUNS]]
+
+
+def short_run(line: str) -> str:
+    """A command and its outcome, the first words of each."""
+    command, mark, outcome = line.partition(": ")
+    return f"{clip(command, _COMMAND_CHARACTERS)}{mark}{clip(outcome, _OUTCOME_CHARACTERS)}"
 
 
 def _highest(notes: Sequence[Note]) -> Priority:

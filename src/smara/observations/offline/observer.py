@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
+from typing import Any
 
 from smara.core.days import zone_of
 from smara.messages.models import Message
@@ -19,7 +20,7 @@ from smara.observations.offline.known import Known
 from smara.observations.offline.outlook import current_task, suggested_response, thread_title
 from smara.observations.offline.paths import Paths
 from smara.observations.offline.tools import path_of
-from smara.observations.offline.users import notes_of_person, speakers_in
+from smara.observations.offline.users import Person, speakers_in
 from smara.observations.offline.wording import word_set
 from smara.observations.offline.work import Work
 
@@ -46,12 +47,23 @@ class OfflineObserver:
             notes += _notes_of(request, reading, known)
         notes.sort(key=attrgetter("said_at"))
         exchanges = [exchange for reading in readings for exchange in reading.exchanges]
+        extracted, warnings = _extracted(request, notes)
         return Draft(
             tuple(note for note in notes if not known.has(note)),
             current_task=current_task(exchanges, notes),
             suggested_response=suggested_response(exchanges, notes) if request.wants_suggested_response else None,
             thread_title=thread_title(exchanges, request.flavor == "coding") if request.wants_title else None,
+            extracted=extracted,
+            warnings=tuple(warnings),
         )
+
+
+def _extracted(request: ObserveRequest, notes: Sequence[Note]) -> tuple[dict[str, Any], list[str]]:
+    if not request.extractors:  # most have none, and need not load what checks schemas
+        return {}, []
+    from smara.observations.offline.extracting import extract_offline
+
+    return extract_offline(request.messages, notes, request.extractors, request.timezone)
 
 
 def _by_thread(messages: Sequence[Message]) -> Iterable[list[Message]]:
@@ -67,17 +79,18 @@ def _notes_of(request: ObserveRequest, reading: Reading, known: Known) -> list[N
         Paths(
             reading.folder,
             (path_of(step) for each in reading.exchanges for step in each.steps if isinstance(step, Call)),
+            request.root,
         ),
         request.mode,
         request.flavor,
         frozenset(word.lower() for word in _WORD.findall(request.instructions)) - _NOT_TELLING,
     )
-    speakers = speakers_in(reading.exchanges)
+    person = Person(scene, speakers_in(reading.exchanges))
     work = Work(scene, known)
     notes: list[Note] = []
     asked: Said | None = None
     for exchange in reading.exchanges:
-        said = notes_of_person(scene, exchange, asked, speakers)
+        said = person.notes(exchange, asked)
         notes += said
         notes += _notes_of_agent(scene, exchange, work, _what_was_asked(said))
         asked = _question_at_end(exchange)

@@ -18,9 +18,12 @@ _LEAST_STEPS = 3
 
 
 class Paths:
-    """Writes paths the short way."""
+    """Writes paths the short way. With a ``root`` that is known nothing is guessed, and every batch writes alike."""
 
-    def __init__(self, folder: str, mentioned: Iterable[str]) -> None:
+    def __init__(self, folder: str, mentioned: Iterable[str], root: str = "") -> None:
+        if known_root := _as_folder(root):
+            self._root = known_root
+            return
         known = list(mentioned)
         candidates = sorted({_as_folder(folder), _likely_root(known)} - {""}, key=len)
         # Somebody may have gone into a folder of the project; the outer of two that hold as much is the project's.

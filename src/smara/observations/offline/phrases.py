@@ -65,6 +65,7 @@ RECOMMENDED = "Agent listed:"
 
 REPLACES = "replaces"
 ABOUT = "asked:"
+TROUBLE = "trouble:"
 WAITING = "Waiting for the user. Last done:"
 CONTINUE = "Continue with:"
 MEND = "First mend:"

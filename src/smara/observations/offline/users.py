@@ -1,8 +1,8 @@
 """What a person said, as notes near to the words.
 
 A sentence that holds beyond its message (a preference, a decision, a change, a correction)
-is a note of its own. What is left of the message is one note, after the strongest thing
-done with it: a request before a report, a question, a statement.
+is a note of its own. So is what is requested, what is asked and what is told; a sentence that
+leans on the one before ("Fix it.") stays with it. A solved problem is told with the problem.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Sequence
 
 from smara.observations.models import Category, Note, Priority
 from smara.observations.offline import phrases
-from smara.observations.offline.acts import DURABLE, Act, replaced_by, sort
+from smara.observations.offline.acts import DURABLE, Act, is_trouble, names_a_cure, replaced_by, sort
 from smara.observations.offline.definitions import definitions
 from smara.observations.offline.drafting import Scene, make_note, mentioned, refers_to
 from smara.observations.offline.exchanges import Exchange, Said
+from smara.observations.offline.passages import STRONGEST, Passage, leans, passages
 from smara.observations.offline.small_talk import is_telling
 from smara.observations.offline.telling import failure_in
 from smara.observations.offline.wording import Outline, clean, clip, outline, plain, sentences
@@ -29,15 +30,17 @@ _SHAPES: dict[Act, tuple[str, Category, Priority]] = {
     "change": (phrases.CHANGED, "change", "high"),
     "correction": (phrases.CORRECTED, "change", "high"),
     "report": (phrases.REPORTED, "blocker", "high"),
+    "outcome": (phrases.REPORTED, "statement", "high"),
     "chat": (phrases.STATED, "note", "low"),
 }
-_STRONGEST: tuple[Act, ...] = ("request", "report", "question", "statement", "chat")
 _SPEAKER = re.compile(r"([A-Z][\w'-]{1,20}(?: [A-Z][\w'-]{1,20})?): (?=\S)")
 _LONGEST_WORDS = 700
 _LONGEST_QUESTION = 240
 _MOST_DURABLE = 8
 _SHORT_ANSWER = 80
 _BECAUSE = ("because ", "since ", "so that ", "otherwise ", "it's because ")
+
+Pair = tuple[Act, str]
 
 
 def speakers_in(exchanges: Sequence[Exchange]) -> frozenset[str]:
@@ -47,20 +50,98 @@ def speakers_in(exchanges: Sequence[Exchange]) -> frozenset[str]:
     return frozenset(heads) if len(heads) > 1 and len(heads) > len(said) // 2 else frozenset()
 
 
-def notes_of_person(scene: Scene, exchange: Exchange, asked: Said | None, speakers: frozenset[str]) -> list[Note]:
-    """The notes on what a person said in an exchange. ``asked`` is the question that the agent had ended with."""
-    notes: list[Note] = []
-    for said in exchange.said:
-        if said.voice == "caller":
-            notes.append(_given_task(scene, said))
-        else:
-            notes += _of_message(scene, said, asked, speakers)
-            asked = None
-    for part, seq, at in exchange.placeholders:
-        label = part.name or part.uri or part.media_type or part.type
-        text = f"{phrases.ATTACHED} {part.type} {clip(clean(f'{label} {part.text}'), 200)}"
-        notes.append(make_note(scene, "low", "note", text, at=at, seqs=[seq], inputs=["user"]))
-    return notes
+class Person:
+    """Who talks with the agent; remembers the trouble that was told last, until it is over."""
+
+    def __init__(self, scene: Scene, speakers: frozenset[str]) -> None:
+        self._scene = scene
+        self._speakers = speakers
+        self._trouble: tuple[str, int] | None = None
+
+    def notes(self, exchange: Exchange, asked: Said | None) -> list[Note]:
+        """The notes on what was said in an exchange. ``asked`` is the question that the agent had ended with."""
+        scene = self._scene
+        notes: list[Note] = []
+        for said in exchange.said:
+            if said.voice == "caller":
+                notes.append(_given_task(scene, said))
+            else:
+                notes += self._of_message(said, asked)
+                asked = None
+        for part, seq, at in exchange.placeholders:
+            label = part.name or part.uri or part.media_type or part.type
+            text = f"{phrases.ATTACHED} {part.type} {clip(clean(f'{label} {part.text}'), 200)}"
+            notes.append(make_note(scene, "low", "note", text, at=at, seqs=[seq], inputs=["user"]))
+        return notes
+
+    def _of_message(self, said: Said, asked: Said | None) -> list[Note]:
+        scene, name, text = self._scene, "", said.text
+        if (match := _SPEAKER.match(text)) and match[1] in self._speakers:
+            name, text = match[1], text[match.end() :]
+        found = outline(text)
+        sentences_said = _sorted(scene, [*found.prose, *found.closing])
+        if asked is not None and len(said.text) <= _SHORT_ANSWER and _is_short_answer(sentences_said):
+            is_request = any(act == "request" for act, _ in sentences_said)
+            return [
+                _answer(scene, said, asked, "request" if is_request else "decision" if scene.is_coding else "statement")
+            ]
+        durable = [pair for pair in sentences_said if pair[0] in DURABLE]
+        notes = [_sentence_note(scene, said, act, words, name) for act, words in durable[:_MOST_DURABLE]]
+        rest = [(act, words) for act, words in sentences_said if act not in DURABLE]
+        gather = self._rest_notes if scene.is_coding else self._talk_notes
+        return [*gather(said, rest, found, name), *notes]
+
+    def _rest_notes(self, said: Said, rest: Sequence[Pair], found: Outline, name: str) -> list[Note]:
+        """What is left of a message about work: what is requested, asked, reported and told, each as one note."""
+        told = passages(pair for pair in rest if pair[0] != "chat")
+        return self._of_passages(said, told, [*_shown_items(found), *_fenced(found)], name)
+
+    def _talk_notes(self, said: Said, rest: Sequence[Pair], found: Outline, name: str) -> list[Note]:
+        """What is left of a message about life: what was told, what was asked; small talk is dropped.
+
+        Every sentence with a date of its own is an event and stands for itself.
+        """
+        told = [(act, words) for act, words in rest if _is_told(act, words)]
+        dated = [pair for pair in told if refers_to(self._scene, pair[1], said.at)] if len(told) > 1 else []
+        notes = [_sentence_note(self._scene, said, "statement", words, name) for _, words in dated]
+        asked = [pair for pair in rest if pair[0] in ("request", "question") and (not name or is_telling(pair[1]))]
+        told_on = passages(pair for pair in told if pair not in dated)
+        details = [*_shown_items(found), *_fenced(found)]
+        return [*notes, *self._of_passages(said, [*told_on, *_by_act(asked)], details, name)]
+
+    def _of_passages(self, said: Said, told: Sequence[Passage], details: Sequence[str], name: str) -> list[Note]:
+        """A note for each passage; lists and pasted code belong to the strongest."""
+        if not told:
+            return [_message_note(self._scene, said, "statement", "", name, details)] if details else []
+        holder = min(told, key=lambda passage: STRONGEST.index(passage.act))
+        notes = []
+        for passage in told:
+            notes.append(self._passage_note(said, passage, name, details if passage is holder else ()))
+            if any(is_trouble(words) for _, words in passage.sentences) and passage.act != "outcome":
+                self._trouble = (" ".join(passage.words), said.seq)
+        return notes
+
+    def _passage_note(self, said: Said, passage: Passage, name: str, details: Sequence[str]) -> Note:
+        words, act = passage.words, passage.act
+        if act in ("request", "question") and not self._scene.is_coding:
+            return _message_note(self._scene, said, act, clip(" ".join(words), _LONGEST_QUESTION), name, details)
+        chosen = _chosen(words, [each in ("request", "report") for each, _ in passage.sentences])
+        if act == "outcome":
+            return self._outcome(said, chosen, words, name, details)
+        return _message_note(self._scene, said, act, chosen, name, details)
+
+    def _outcome(self, said: Said, chosen: str, words: Sequence[str], name: str, details: Sequence[str]) -> Note:
+        """How something ended, with the trouble that it put an end to."""
+        trouble, self._trouble = self._trouble, None
+        is_over = trouble is not None and any(map(leans, words))
+        about = f" ({phrases.TROUBLE} {clip(trouble[0], 200)})" if trouble and is_over else ""
+        seqs = [trouble[1], said.seq] if trouble and is_over else [said.seq]
+        category: Category = "fix" if any(map(names_a_cure, words)) else "statement"
+        label, _, priority = _SHAPES["outcome"]
+        return make_note(
+            self._scene, priority, category, f"{_label(label, name)} {chosen}{about}", at=said.at, seqs=seqs,
+            inputs=["user"], details=details, is_dated=True, **mentioned(said.text, self._scene.paths),
+        )  # fmt: skip
 
 
 def _given_task(scene: Scene, said: Said) -> Note:
@@ -72,26 +153,8 @@ def _given_task(scene: Scene, said: Said) -> Note:
     )  # fmt: skip
 
 
-def _of_message(scene: Scene, said: Said, asked: Said | None, speakers: frozenset[str]) -> list[Note]:
-    name, text = "", said.text
-    if (match := _SPEAKER.match(text)) and match[1] in speakers:
-        name, text = match[1], text[match.end() :]
-    found = outline(text)
-    sorted_sentences = _sorted(scene, [*found.prose, *found.closing])
-    if asked is not None and len(said.text) <= _SHORT_ANSWER and _is_short_answer(sorted_sentences):
-        is_request = any(act == "request" for act, _ in sorted_sentences)
-        return [
-            _answer(scene, said, asked, "request" if is_request else "decision" if scene.is_coding else "statement")
-        ]
-    durable = [pair for pair in sorted_sentences if pair[0] in DURABLE]
-    notes = [_sentence_note(scene, said, act, words, name) for act, words in durable[:_MOST_DURABLE]]
-    rest = [(act, words) for act, words in sorted_sentences if act not in DURABLE]
-    gather = _rest_notes if scene.is_coding else _talk_notes
-    return [*gather(scene, said, rest, found, name), *notes]
-
-
 def _is_short_answer(sorted_sentences: list[tuple[Act, str]]) -> bool:
-    return bool(sorted_sentences) and not any(act == "question" for act, _ in sorted_sentences)
+    return bool(sorted_sentences) and not any(act in ("question", "outcome") for act, _ in sorted_sentences)
 
 
 def _answer(scene: Scene, said: Said, asked: Said, category: Category) -> Note:
@@ -125,41 +188,18 @@ def _sentence_note(scene: Scene, said: Said, act: Act, words: str, name: str) ->
     )  # fmt: skip
 
 
-def _rest_notes(scene: Scene, said: Said, rest: Sequence[tuple[Act, str]], found: Outline, name: str) -> list[Note]:
-    """What is left of a message about work, as one note after the strongest thing done with it."""
-    told = [pair for pair in rest if pair[0] != "chat"]
-    details = [*_shown_items(found), *_fenced(found)]
-    if not told and not details:
-        return []
-    acts = [act for act, _ in told]
-    act: Act = next(act for act in _STRONGEST if act in acts) if acts else "statement"
-    words = _chosen([words for _, words in told], [each in ("request", "report") for each in acts])
-    return [_message_note(scene, said, act, words, name, details)]
+def _is_told(act: Act, words: str) -> bool:
+    return act in ("report", "outcome") or (act == "statement" and is_telling(words))
 
 
-def _talk_notes(scene: Scene, said: Said, rest: Sequence[tuple[Act, str]], found: Outline, name: str) -> list[Note]:
-    """What is left of a message about life: what was told, what was asked; small talk is dropped.
-
-    Every sentence with a date of its own is an event and stands for itself.
-    """
-    told = [words for act, words in rest if act in ("statement", "report") and is_telling(words)]
-    dated = [words for words in told if refers_to(scene, words, said.at)] if len(told) > 1 else []
-    plain_words = [words for words in told if words not in dated]
-    asked = [(act, words) for act, words in rest if act in ("request", "question") and (not name or is_telling(words))]
-    notes = [_sentence_note(scene, said, "statement", words, name) for words in dated]
-    details = [*_shown_items(found), *_fenced(found)]
-    if plain_words:
-        words = _chosen(plain_words, [False] * len(plain_words))
-        notes.append(_message_note(scene, said, "statement", words, name, () if asked else details))
-    if asked or (details and not plain_words):
-        act: Act = "request" if any(act == "request" for act, _ in asked) else "question" if asked else "statement"
-        words = clip(" ".join(words for _, words in asked), _LONGEST_QUESTION)
-        notes.append(_message_note(scene, said, act, words, name, details))
-    return notes
+def _by_act(asked: Sequence[Pair]) -> list[Passage]:
+    """What is requested and what is asked, apart."""
+    acts = dict.fromkeys(act for act, _ in asked)
+    return [Passage(act, [pair for pair in asked if pair[0] == act]) for act in acts]
 
 
 def _message_note(scene: Scene, said: Said, act: Act, words: str, name: str, details: Sequence[str]) -> Note:
-    label, category, priority = _SHAPES[act]
+    label, category, priority = _SHAPES["statement" if act == "report" and not scene.is_coding else act]
     if act == "request" and not scene.is_coding:
         priority = "medium"
     if name and category in ("request", "question"):

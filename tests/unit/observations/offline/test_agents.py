@@ -142,3 +142,10 @@ def test_what_the_user_wants_to_be_looked_at_is_kept():
     talk = Talk().user("Go").agent("The endpoint took 940 ms at the 95th percentile latency.").run("make", "")
     assert "940 ms" not in talk.text()
     assert "940 ms" in talk.text(instructions="Keep every latency figure.")
+
+
+def test_what_was_done_may_be_said_without_saying_who_did_it():
+    talk = Talk().user("Please rename handle() in src/api.py to on().")
+    talk.agent("Renamed handle() to on() in src/api.py; 12 tests pass.")
+    note = talk.notes()[-1]
+    assert (note.category, note.priority) == ("completion", "high")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.observations.offline.talk import Talk, only
 
 
@@ -21,6 +23,36 @@ def test_each_event_with_its_own_date_is_a_line_of_its_own():
     text = "I bought shoes for $120 at SportMart yesterday. My sister is visiting next week."
     notes = Talk().user(text).notes(flavor="general")
     assert [note.refers_to for note in notes] == ["2026-03-10", "2026-03-16..2026-03-22"]
+
+
+def test_outcomes_and_solved_problems_are_noted_though_nobody_says_i():
+    talk = Talk().user("The washing machine stops with error E21, what can I do?").agent("Look at what you can reach.")
+    talk.user("It works again! Cleaning the drain filter solved it.").agent("Great news.")
+    note = only(talk.notes("fix", flavor="general"))
+    assert note.text == (
+        "User reported: It works again! Cleaning the drain filter solved it."
+        " (trouble: The washing machine stops with error E21, what can I do?)"
+    )
+    assert (note.priority, note.first_seq, note.last_seq) == ("high", 1, 3)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The landlord raised the rent again.",
+        "The vet says the cough is harmless.",
+        "The wedding is over, and everybody danced.",
+        "The application got rejected.",
+    ],
+)
+def test_what_is_told_of_others_and_of_things_is_noted(words):
+    assert only(Talk().user(words).notes(flavor="general")).text.endswith(words)
+
+
+def test_requests_and_questions_about_life_are_told_apart():
+    text = "What does a visa for Japan cost? Please draft a packing list for two weeks."
+    notes = Talk().user(text).notes(flavor="general")
+    assert [note.category for note in notes] == ["question", "request"]
 
 
 def test_reactions_are_dropped():

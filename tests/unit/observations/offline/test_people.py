@@ -29,6 +29,59 @@ def test_a_preference_inside_a_request_becomes_a_note_of_its_own():
     ]
 
 
+def test_requests_questions_and_assertions_of_one_message_are_told_apart():
+    talk = Talk().user(
+        "The staging server runs Debian 12. Why does the nightly job need root? Add a retry to scripts/backup.sh."
+    )
+    assert [(note.category, note.priority, note.text) for note in talk.notes()] == [
+        ("statement", "high", "User said: The staging server runs Debian 12."),
+        ("question", "medium", "User asked: Why does the nightly job need root?"),
+        ("request", "high", "User requested: Add a retry to scripts/backup.sh."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "categories"),
+    [
+        ("Login fails with a 500 when the cookie is stale. Fix it.", ["request"]),
+        ("Fix the tests in tests/a.py. Why did they fail?", ["request", "question"]),
+        ("Where is the configuration of the proxy? Move it to /etc/proxy.", ["question", "request"]),
+        ("Rename the flag. Ok?", ["request"]),
+        ("Why is the worker slow? It reads every row.", ["question"]),
+    ],
+)
+def test_a_sentence_that_leans_on_the_one_before_stays_with_it_but_for_questions(text, categories):
+    notes = Talk().user(text).notes()
+    assert [note.category for note in notes] == categories
+    assert sum(len(note.text) for note in notes) >= len(text), "no word is lost"
+
+
+def test_pasted_code_and_lists_belong_to_the_request():
+    text = "The import is slow. Profile the importer first:\n- with 10,000 rows\n- with 1,000,000 rows"
+    details = {note.category: note.details for note in Talk().user(text).notes()}
+    assert details["request"] == ("with 10,000 rows", "with 1,000,000 rows")
+    assert not any(details[category] for category in details if category != "request")
+
+
+def test_a_solved_problem_is_told_with_the_problem():
+    talk = Talk().user("The deploy fails with exit code 137.").agent("Is there enough memory?")
+    talk.user("It works now. Raising the limit to 2 GB fixed it.")
+    note = talk.notes("fix")[-1]
+    assert note.text == (
+        "User reported: It works now. Raising the limit to 2 GB fixed it."
+        " (trouble: The deploy fails with exit code 137.)"
+    )
+    assert (note.priority, note.first_seq, note.last_seq) == ("high", 1, 3)
+
+
+def test_an_outcome_that_names_its_own_thing_is_not_told_with_an_older_trouble():
+    talk = Talk().user("The deploy fails with exit code 137.").agent("I look into the logs.")
+    talk.user("The license of the icon set is paid.")
+    assert only([note for note in talk.notes() if "icon set" in note.text]).text == (
+        "User reported: The license of the icon set is paid."
+    )
+
+
 def test_a_change_says_what_it_replaces():
     note = only(Talk().user("We switched from Express to Fastify").notes())
     assert note.category == "change"

@@ -13,7 +13,6 @@ from smara.core.tokens import EstimatingCounter
 from smara.observations.models import Category, Note, Priority, ReflectRequest
 from smara.observations.offline import METHOD, OfflineReflector
 from smara.observations.offline.phrases import FRAME_WORDS
-from smara.observations.render import render
 from tests.unit.observations.offline.talk import MINUTE, WEDNESDAY, Talk
 
 REFLECTOR = OfflineReflector(EstimatingCounter())
@@ -32,8 +31,12 @@ def reflect(notes: list[Note], level: int = 0, target: int = 1) -> list[Note]:
     return list(REFLECTOR.reflect(ReflectRequest(notes, level, target_tokens=target)).notes)
 
 
-def size(notes: list[Note]) -> int:
-    return len(render(notes, "UTC"))
+def tokens(notes: list[Note]) -> int:
+    """As the reflector counts them, marks and times included."""
+    return sum(
+        EstimatingCounter().count("\n".join((each.text, *each.details))).tokens + 9 + 2 * len(each.details)
+        for each in notes
+    )
 
 
 def session() -> list[Note]:
@@ -114,7 +117,7 @@ def test_the_hour_is_that_of_the_time_zone():
 @pytest.mark.parametrize("level", LEVELS)
 def test_what_must_stay_stays_at_every_level(level):
     notes = session()
-    kept = reflect(notes, level)
+    kept = reflect(notes, level, tokens([each for each in notes if each.category in KEPT]) * 2)
     for category in KEPT:
         assert [each.text for each in kept if each.category == category] == [
             each.text for each in notes if each.category == category
@@ -132,7 +135,7 @@ def test_low_priority_goes_first_and_the_oldest_before_the_newest():
 
 def test_every_level_is_smaller_than_the_one_before_or_nothing_more_can_go():
     notes = session()
-    sizes = [size(reflect(notes, level, 100_000)) for level in LEVELS]
+    sizes = [tokens(reflect(notes, level, 100_000)) for level in LEVELS]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] < sizes[0] / 2
 
@@ -140,7 +143,7 @@ def test_every_level_is_smaller_than_the_one_before_or_nothing_more_can_go():
 def test_it_stops_as_soon_as_it_fits():
     notes = session()
     smaller = reflect(notes, target=900)
-    assert size(reflect(notes, target=1)) < size(smaller) < size(notes)
+    assert tokens(reflect(notes, target=1)) < tokens(smaller) < tokens(notes)
 
 
 def test_failures_that_were_mended_go_before_findings():
@@ -163,6 +166,138 @@ def test_whose_words_they_are_survives_merging():
     ]
     (merged,) = reflect(notes, 1, 100_000)
     assert merged.mode_specific["inputs"] == ["assistant", "tool", "web"]
+
+
+def afternoon() -> list[Note]:
+    """What a person would look for later, among what could be said of anything."""
+    talk = Talk()
+    for step in range(6):
+        talk.user(f"Could you look at part {step} of the shop?").run(f"pytest tests/part{step} -q", "12 passed in 1.2s")
+        talk.agent("All of that is in order, and nothing needs to be done about it at the moment.")
+    talk.user("Where should the discounts go?")
+    talk.call("Write", {"file_path": "/home/ada/shop/src/prices/rebate.py", "content": "STEP = 5\n"}, "created")
+    talk.agent("The discounts now live in `src/prices/rebate.py`.")
+    talk.user("We need something that joins orders.")
+    talk.edit("/home/ada/shop/src/orders.py", "x = 1", "def join_orders(left, right):\n    return left + right")
+    talk.agent("`join_orders` does it.")
+    talk.user("Why is it slow?").run("python -m cProfile shop.py", "1204 function calls in 3.1 seconds")
+    talk.agent("I profiled it: reading the catalog takes 71 % of the time.")
+    talk.user("Can you recommend a book on it?")
+    talk.agent('For that I would recommend "Slow Shops": it is short and to the point.')
+    for step in range(6, 10):
+        talk.user(f"And part {step}?").run(f"pytest tests/part{step} -q", "9 passed in 0.9s").agent("All good.")
+    return talk.notes()
+
+
+@pytest.mark.parametrize("found", ["src/prices/rebate.py", "join_orders", "71 %", '"Slow Shops"'])
+def test_what_somebody_will_look_for_survives_being_halved(found):
+    notes = afternoon()
+    kept = reflect(notes, target=tokens(notes) // 2)
+    assert tokens(kept) <= tokens(notes) * 0.6
+    assert any(found in line for each in kept for line in (each.text, *each.details))
+
+
+def test_words_that_could_be_said_of_anything_go_first_also_the_newest():
+    notes = [
+        note("Agent answered: All of it is good now.", "answer", minutes=0),
+        note("Agent answered: The limit is 5 in src/limits.py.", "answer", minutes=1),
+        note("Agent answered: You are welcome.", "answer", minutes=2),
+    ]
+    assert reflect(notes, 1, tokens(notes[1:2])) == notes[1:2]
+
+
+def test_details_that_hold_nothing_particular_go_before_the_others():
+    details = ("Hotel Adler (near the station)", "it is nice there", "so is this one", "Hotel Post, 90 euros", "yes")
+    (kept,) = reflect([note("Agent listed:", "answer", details=details)], 2, 45)
+    assert kept.details == ("Hotel Adler (near the station)", "Hotel Post, 90 euros")
+
+
+def test_code_is_told_by_its_names_when_room_is_short():
+    lines = (
+        "def join_orders(left: list[Order], right: list[Order]) -> list[Order]; the rest is as it was before; LIMIT = 5"
+    )
+    (kept,) = reflect([note(f"Changed src/orders.py: {lines}", "code", files=("src/orders.py",))], 3, 1_000)
+    assert kept.text == "Changed src/orders.py: join_orders; LIMIT = 5"
+
+
+def test_commands_are_told_by_their_first_words_when_room_is_short():
+    long = f"Ran deploy --to {'staging-' * 20}: uploaded 14 files {'and more ' * 20}".strip()
+    (kept,) = reflect([note(long, "command")], 3, 1_000)
+    assert kept.text.startswith("Ran deploy --to staging")
+    assert ": uploaded 14 files" in kept.text
+    assert len(kept.text) < 130
+
+
+def test_something_mended_still_says_how_it_ended_when_room_is_short():
+    between = "; ".join(f"line {n} of app.py is as it was before" for n in range(12))
+    (kept,) = reflect([note(f"Fixed: make failed: no rule; {between}; then 14 passed", "fix")], 3, 1_000)
+    assert len(kept.text) <= 242
+    assert kept.text.startswith("Fixed: make failed: no rule; ")
+    assert kept.text.endswith("; then 14 passed")
+
+
+def test_merged_work_keeps_the_names_that_were_written():
+    notes = [
+        note("Changed src/a.py: def first_step(x)", "code", minutes=0, files=("src/a.py",)),
+        note("Changed lib/b.py: def second_step(x)", "code", minutes=5, files=("lib/b.py",)),
+        note("Ran pytest: no result seen", "test", minutes=6),
+        note("Ran make: 3 warnings", "command", minutes=7),
+    ]
+    (kept,) = reflect(notes, 1, 100_000)
+    assert kept.text == "Worked on (until 09:22): src/a.py; lib/b.py; make: 3 warnings"
+    assert kept.details == ("a.py: def first_step(x)", "b.py: def second_step(x)")
+
+
+def exchange(answers: int) -> list[Note]:
+    found = [note("User requested: Mend the door.", "request", "high", 0, mode_specific={"inputs": ["user"]})]
+    for number in range(answers):
+        text = f"Agent found: hinge {number} is of type B{number}."
+        inputs = {"inputs": ["assistant"]}
+        found.append(note(text, "finding", minutes=number + 1, files=(f"{number}.py",), mode_specific=inputs))
+    return found
+
+
+def test_what_came_of_a_request_is_told_below_it():
+    notes = [*exchange(2), *(note(f"User said: word {n}", "statement", "high", 50 + n) for n in range(5))]
+    kept = reflect(notes, 0, tokens(notes) * 8 // 10)
+    head = kept[0]
+    assert head.text == "User requested: Mend the door."
+    assert head.details == tuple(each.text for each in notes[1:3])
+    assert (head.first_seq, head.last_seq, head.files) == (1, 3, ("0.py", "1.py"))
+    assert head.mode_specific["inputs"] == ["assistant", "user"]
+
+
+def test_what_came_of_a_question_that_is_gone_is_not_told_below_another_request():
+    notes = [
+        *exchange(0), note("User asked: How large is it?", "question", minutes=1),
+        note("Agent answered: It has 40 rows.", "answer", minutes=2),
+        *(note(f"User said: word {n}", "statement", "high", 50 + n) for n in range(5)),
+    ]  # fmt: skip
+    kept = reflect(notes, 0, tokens(notes) // 2)
+    assert kept[0].details == ()
+
+
+def test_a_long_tale_is_not_told_below_one_request():
+    notes = [*exchange(9), *(note(f"User said: word {n}", "statement", "high", 50 + n) for n in range(5))]
+    assert reflect(notes, 0, tokens(notes) * 6 // 10)[0].details == ()
+
+
+def test_what_holds_something_particular_goes_only_while_the_notes_are_far_too_large():
+    notes = [note(f"Agent found: part {n} lies in bin{n}.", "finding", minutes=n) for n in range(40)]
+    half = tokens(notes) // 2
+    kept = reflect(notes, target=half)
+    assert half < tokens(kept) <= half * 1.4
+    assert kept == notes[-len(kept) :]
+    assert tokens(reflect(notes, 2, half)) <= half, "whoever begins with pressure gets the size"
+
+
+def test_conversation_of_any_length_comes_down_to_its_size_and_what_was_preferred_is_the_last_to_go():
+    notes = [note(f"User requested: change part{n} of the house", "request", "high", n) for n in range(400)]
+    rules = [note(f"User prefers: rule{n} over all", "preference", "high", 7 * n) for n in range(9)]
+    kept = reflect([*notes, *rules], target=600)
+    assert tokens(kept) <= 600 * 1.4
+    assert [each for each in kept if each.category == "preference"] == rules
+    assert notes[-1] in kept
 
 
 def test_nothing_becomes_nothing():
