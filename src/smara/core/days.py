@@ -22,6 +22,7 @@ from zoneinfo import ZoneInfo
 from smara.core.dates import find_period
 
 _READ_CHARACTERS = 2_000
+_SLACK = timedelta(days=1)
 _NUMBERS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
     "ten": 10, "twelve": 12, "couple of": 2, "a couple of": 2, "un": 1, "une": 1, "deux": 2, "trois": 3, "einem": 1,
@@ -80,6 +81,14 @@ _AHEAD = re.compile(rf"\b(?:in|dans|en)\s{{1,3}}{_COUNT}\s{{1,3}}{_UNIT}\b", re.
 _WEEKDAY = re.compile(
     rf"(?:\b(last|next|this|by|until|before|due|on|every)\s{{1,3}})?\b({'|'.join(_WEEKDAYS)})\b", re.I
 )
+_BACK = re.compile(
+    rf"\b(?:past|last|previous)\s{{1,3}}(?:{_COUNT}|few|several)\s{{1,3}}(day|week|month|year)s?\b"
+    r"|\bpast\s{1,3}(day|weekend|week|month|year)\b",
+    re.IGNORECASE,
+)
+_SINCE = re.compile(r"\bsince\b", re.IGNORECASE)
+_A_FEW = 3
+_DAYS_OF = {"day": 1, "week": 7, "month": 31, "year": 366}
 _END_OF_MONTH = re.compile(r"\bend of (?:the|this) month\b", re.IGNORECASE)
 _FUTURE = re.compile(r"\b(?:will|going to|gonna|plan|plans|planning|by|until|due|deadline|upcoming|next)\b|'ll\b", re.I)
 _PAST = re.compile(r"\b(?:was|were|went|had|did|been|got|bought|met|saw|took|made|ago|last|[a-z]{3,20}ed)\b", re.I)
@@ -98,6 +107,14 @@ class Days:
 
     first: date
     last: date
+
+    def contains(self, time_ms: int) -> bool:
+        """Whether a moment lies in these days, or in the day before or after them: clocks and words are not exact."""
+        try:
+            moment = datetime.fromtimestamp(time_ms / 1000, UTC).date()
+        except (ValueError, OverflowError, OSError):
+            return False
+        return self.first - _SLACK <= moment <= self.last + _SLACK
 
     def render(self) -> str:
         """``2026-03-10``, or ``2026-03-02..2026-03-08``."""
@@ -142,6 +159,32 @@ def days_meant(text: str, said_on: date) -> Days | None:
         return None if _RECURRING.search(read) else _written(read, said_on)
     except (OverflowError, ValueError, KeyError):  # no such day, or a letter whose small form is another
         return None
+
+
+def days_asked(text: str, today: date) -> Days | None:
+    """The days that a question looks back on: as in ``days_meant``, and "the past two weeks", which end today.
+
+    >>> days_asked("what did I bake in the past two weeks?", date(2026, 3, 11)).render()
+    '2026-02-25..2026-03-11'
+    """
+    read = _QUOTED.sub(" ", text[:_READ_CHARACTERS])
+    try:
+        if match := _BACK.search(read):
+            return _looked_back(match, today)
+        days = days_meant(read, today)
+        if days is not None and days.first < today and _SINCE.search(read):
+            return Days(days.first, today)
+        return days
+    except (OverflowError, ValueError, KeyError):
+        return None
+
+
+def _looked_back(match: re.Match[str], today: date) -> Days:
+    count, unit = match[1], (match[2] or match[3]).lower()
+    if unit == "weekend":
+        return _moved(today, unit, -1)
+    number = _number(count) if count else 1 if match[3] else _A_FEW
+    return Days(today - timedelta(days=number * _DAYS_OF[unit]), today)
 
 
 def _may_name_days(text: str) -> bool:

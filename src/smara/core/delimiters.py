@@ -20,6 +20,12 @@ DELIMITERS = (
 )  # fmt: skip
 """How the names of blocks begin: ours, those of the hosts we speak to, and ``<|`` of chat formats."""
 
+BLOCKS = (
+    "working-memory", "memories", "memory", "memory-context", "observations", "reflections", "observed-fields",
+    "unobserved-context", "current-task", "suggested-response", "thread-title", "smara-memory", "system-reminder",
+)  # fmt: skip
+"""The blocks in which memory speaks, by their whole names: what stands inside was not said by anybody."""
+
 _BRACKETS = "<＜﹤≮‹\u2329〈⟨❬❮❰˂ᐸᚲ⧼⦑𝈶"
 _BRACKET = re.compile(f"[{_BRACKETS}]")
 _NOT_SEEN = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols without ink

@@ -14,10 +14,10 @@ from typing import Any
 
 from smara.core.clock import check_time
 from smara.core.scope import require_id
+from smara.core.shortids import key_of
 from smara.database.records import terms_of
 from smara.errors import DependencyCycleError, InvalidInputError
 from smara.tasks import prepare, verbs
-from smara.tasks.keys import key_of
 from smara.tasks.lookup import require
 from smara.tasks.models import NewTask, Refused, TasksImported
 from smara.tasks.store import Stored

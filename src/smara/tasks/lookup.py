@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from smara.core.scope import is_id
+from smara.core.shortids import SHORTEST_PREFIX, key_of
 from smara.database.database import Session
 from smara.errors import InvalidInputError, NotFoundError
-from smara.tasks.keys import SHORTEST_PREFIX, key_of
 from smara.tasks.store import Stored, TaskStore
 
 _MOST_CANDIDATES = 8

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from smara.core.shortids import bare_key_of, code_of, key_of, length_for
 from smara.database.records import RecordTerms
 from smara.errors import ConflictError, DependencyCycleError
 from smara.tasks import claims
-from smara.tasks.keys import bare_key_of, code_of, key_of, length_for
 from smara.tasks.models import EventKind, Task
 from smara.tasks.store import Stored
 from smara.tasks.turn import Turn

@@ -1,8 +1,8 @@
-"""Short ids: a few characters that people and agents can say, drawn from the task's UUID.
+"""Short ids: a few characters that people and agents can say, drawn from a UUID.
 
 The characters are the beginning of a hash of the UUID, so two people who work apart make
 different ones, and a collision is met by taking more of the same hash. How many are taken
-follows the number of tasks: the chance of any collision stays below one in two hundred.
+follows how many there are: the chance of any collision stays below one in two hundred.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SHORTEST_PREFIX = 3
 
 
 def length_for(count: int) -> int:
-    """How many characters keep the chance of a collision among so many tasks under 0.5 %.
+    """How many characters keep the chance of a collision among so many under 0.5 %.
 
     By the birthday bound, count² / (2 · 32ⁿ) ≤ 0.005.
 
@@ -29,9 +29,9 @@ def length_for(count: int) -> int:
     return length
 
 
-def code_of(task_id: str, length: int) -> str:
-    """The first characters of the task's hash."""
-    number = int.from_bytes(hashlib.sha256(task_id.encode("utf-8", "surrogatepass")).digest(), "big")
+def code_of(uuid: str, length: int) -> str:
+    """The first characters of the hash of a UUID."""
+    number = int.from_bytes(hashlib.sha256(uuid.encode("utf-8", "surrogatepass")).digest(), "big")
     characters = []
     for _ in range(length):
         characters.append(ALPHABET[number & 31])

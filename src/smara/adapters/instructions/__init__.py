@@ -1,0 +1,27 @@
+"""Instruction files of agent hosts (CLAUDE.md, AGENTS.md, .cursorrules and friends) as typed memories.
+
+The files stay as they are. Each statement becomes a memory that knows its file and lines;
+importing again changes only what has changed. What a file says is taken as imported, not
+as taught by the user: it waits for a person's word before it is told unasked.
+"""
+
+from __future__ import annotations
+
+from smara.adapters.instructions.finding import find_instructions
+from smara.adapters.instructions.importing import import_instructions
+from smara.adapters.instructions.models import InstructionFile, Statement
+from smara.adapters.instructions.parsing import parse_instructions
+from smara.adapters.instructions.report import Change, InstructionReport
+from smara.knowledge.guess import Guess, type_of
+
+__all__ = [
+    "Change",
+    "Guess",
+    "InstructionFile",
+    "InstructionReport",
+    "Statement",
+    "find_instructions",
+    "import_instructions",
+    "parse_instructions",
+    "type_of",
+]

@@ -1,0 +1,244 @@
+"""When two memories cannot both be true: found by words alone, seldom, and always with the reason.
+
+Four signs count: one denies what the other says; a number, a version or a name has changed
+behind the same words; the newer one says itself that something changed ("no longer", "moved
+from … to …"); both are versions of one thing (``kinds.subject_key``). What is left over is
+missed on purpose: retiring a memory that was right is worse than keeping two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Literal
+
+from smara.knowledge.kinds import subject_key
+from smara.knowledge.models import MemoryType, TypedMemory
+from smara.knowledge.statements import Statement, Word, overlap, read
+
+_CLAIMS: frozenset[MemoryType] = frozenset(
+    {"gotcha", "decision", "preference", "pattern", "requirement", "module_insight"}
+)
+_EPISODES: frozenset[MemoryType] = frozenset({"dead_end", "work_unit_outcome", "work_state"})
+_COUNTING_WORDS = (
+    "line step issue pr task ticket bug page chapter section phase part item number no test case figure row column"
+    " attempt session day week sprint commit todo"
+)
+_SHARING_WORDS = (
+    "support includ contain work fail test handl accept break crash see find fix add has have offer list cover run"
+    " target match need"
+)
+_ENUMERATORS = frozenset(_COUNTING_WORDS.split())
+_CHOOSING = frozenset(("use", "prefer", "choos", "pick", "adopt"))
+_NOT_ALONE = frozenset(_SHARING_WORDS.split())
+"""What a thing does with several at once: that it supports 3.12 does not mean that it stopped supporting 3.11."""
+_PLACING = re.compile(
+    r"(?:lives? (?:in|at|under)|located (?:in|at)|defaults? to|runs? on|set to|named|called|stored (?:in|at)|kept in"
+    r"|deployed (?:to|on)|moved to|owned by|written in|built with|managed (?:by|with)|must be|should be|equals?"
+    r"|belongs? (?:in|to)|goes? (?:in|to)|expires? (?:in|after)|listens? on|points? to|=)\s*(?:the |an? )?[`\"']?$",
+    re.IGNORECASE,
+)
+_BEING = re.compile(r"\b(?:is|are)\s+(?:the |an? |now )?[`\"']?$", re.IGNORECASE)
+_THING = r"[`\"']?([\w./@+#-]+)[`\"']?"
+_CONTRAST = re.compile(
+    rf"(?:,|\band|\bbut|\binstead of|\brather than)\s+(?:(?<=of )|(?<=than )|(?:not|never)\s+)"
+    rf"(?:(?:to|the|an?|in|on|with|by|from|use|using)\s+)*{_THING}",
+    re.IGNORECASE,
+)
+_OVER = re.compile(rf"\bover\s+(?:the\s+|an?\s+)?{_THING}", re.IGNORECASE)
+_CHANGES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\bno longer (?:uses?|using|needs?|requires?|on|in|an? |the )*\s*{_THING}",
+        rf"\b(?:switched|migrated|moved|changed|converted|upgraded|went) (?:away )?from {_THING}",
+        rf"\breplac(?:ed|es|ing) {_THING} (?:with|by)\b",
+        rf"\brenamed (?:from )?{_THING} to\b",
+        rf"\b(?:dropped|removed|abandoned|deprecated) {_THING}",
+        rf"\binstead of {_THING}",
+        rf"\brather than {_THING}",
+    )
+)
+_OPPOSITE_WORDS = (
+    "enabl/disabl enabled/disabled allow/forbid allow/deny allow/block requir/option mandatori/option before/after"
+    " sync/async synchron/asynchron true/fals tab/space uppercas/lowercas includ/exclud accept/reject"
+    " public/privat increas/decreas opt-in/opt-out ascend/descend manual/automat mutabl/immut"
+)
+_OPPOSITES = frozenset(frozenset(pair.split("/")) for pair in _OPPOSITE_WORDS.split())
+
+Sign = Literal["denied", "changed", "replaced", "version", "stated"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Why two statements cannot both be true; ``old`` and ``new`` are the words that differ.
+
+    When it is not sure ("use pytest for tests", "use nose for tests"), both are kept, and a person is asked.
+    """
+
+    sign: Sign
+    why: str
+    old: str = ""
+    new: str = ""
+    is_sure: bool = True
+
+
+def find_contradiction(new: TypedMemory, old: TypedMemory) -> Contradiction | None:
+    """The sign that a newer memory contradicts an older one, or ``None``."""
+    if new.type == old.type:
+        key = subject_key(new.type, new.data)
+        if key is not None and key == subject_key(old.type, old.data):
+            return Contradiction("version", f"both are about {key.partition(':')[2]}, and this one is newer")
+    if not _may_contradict(new, old):
+        return None
+    return compare(read(new.content), read(old.content), bool(set(new.files) & set(old.files)))
+
+
+def compare(new: Statement, old: Statement, has_same_files: bool = False) -> Contradiction | None:
+    """The sign that two statements contradict each other, by their words."""
+    if "?" in new.text or "?" in old.text or not new.content or not old.content:
+        return None
+    return _denied(new, old) or _changed(new, old, has_same_files) or _replaced(new, old, has_same_files)
+
+
+def tells_of_change(text: str) -> bool:
+    """Whether a text says itself that something has gone."""
+    return any(pattern.search(text) for pattern in _CHANGES)
+
+
+def _may_contradict(new: TypedMemory, old: TypedMemory) -> bool:
+    """Claims of a kind, about the same place as far as both name one."""
+    if new.type in _EPISODES or old.type in _EPISODES:
+        return False
+    if new.type != old.type and not {new.type, old.type} <= _CLAIMS:
+        return False
+    for mine, theirs in ((new.files, old.files), (new.modules, old.modules)):
+        if mine and theirs and set(mine).isdisjoint(theirs):
+            return False
+    return True
+
+
+def _denied(new: Statement, old: Statement) -> Contradiction | None:
+    """The same words, denied in one of the two; or a thing that one asserts and the other rules out."""
+    common = overlap(new.content_set, old.content_set)
+    (mine, my_lacks), (theirs, their_lacks) = _denials(new), _denials(old)
+    has_same_order = overlap(new.pairs, old.pairs) >= 0.5 or len(new.content) < 3
+    if common >= 0.8 and has_same_order and mine % 2 != theirs % 2 and my_lacks == their_lacks:
+        return Contradiction("denied", "one says it, the other denies it", old.text, new.text)
+    ruled_out, their_ruled_out = _ruled_out(new), _ruled_out(old)
+    if common < 0.6:
+        return None
+    for one, other, things, others in ((new, old, ruled_out, their_ruled_out), (old, new, their_ruled_out, ruled_out)):
+        said = sorted((things - others) & other.content_set & one.content_set)
+        is_plain = not _denials(other)[0]
+        is_swapped = bool((others - things) & one.content_set)
+        if said and (is_plain or is_swapped):
+            return Contradiction("denied", f"one rules out {said[0]}, which the other says", old.text, new.text)
+    return None
+
+
+def _denials(statement: Statement) -> tuple[int, int]:
+    """How often something is denied, and how often something is lacking: "without" states a condition."""
+    lacks = sum(word.kind == "negation" and word.text.lower() == "without" for word in statement.words)
+    return statement.negations - lacks, lacks
+
+
+def _ruled_out(statement: Statement) -> frozenset[str]:
+    """What is set against something else: in "use pnpm, not npm" and "prefer pnpm over npm" it is npm."""
+    found: set[str] = set()
+    for match in _CONTRAST.finditer(statement.text):
+        found.update(read(match[1]).content_set)
+    if not _CHOOSING.isdisjoint(statement.stems):
+        for match in _OVER.finditer(statement.text):
+            found.update(read(match[1]).content_set)
+    return frozenset(found)
+
+
+def _changed(new: Statement, old: Statement, has_same_files: bool) -> Contradiction | None:
+    """Everything the same but for one value, in a place where there can be only one."""
+    if new.negations % 2 != old.negations % 2:
+        return None
+    mine = [word for word in new.words if word.kind != "small"]
+    theirs = [word for word in old.words if word.kind != "small"]
+    matcher = SequenceMatcher(None, [word.stem for word in theirs], [word.stem for word in mine], autojunk=False)
+    edits = [edit for edit in matcher.get_opcodes() if edit[0] != "equal"]
+    if len(edits) != 1 or edits[0][0] != "replace":
+        return None
+    _, start, end, begin, stop = edits[0]
+    was, now = theirs[start:end], mine[begin:stop]
+    if len(was) > 3 or len(now) > 3 or (begin + len(mine) - stop) / max(len(mine), len(theirs)) < 0.5:
+        return None
+    if not (_is_phrase(old, was) and _is_phrase(new, now)):
+        return None  # two values have changed, so the subject may be another one
+    place = _Place(new, mine[:begin], mine[stop:], has_same_files)
+    verdict = place.holds_one(was, now)
+    if verdict == "no":
+        return None
+    said, says = " ".join(word.text for word in was), " ".join(word.text for word in now)
+    return Contradiction("changed", f"{said} has become {says}", said, says, verdict == "yes")
+
+
+def _is_phrase(statement: Statement, words: Sequence[Word]) -> bool:
+    """Whether words stand side by side, with nothing between them."""
+    ends = [word.at + len(word.text) for word in words]
+    return all(not statement.text[end : word.at].strip() for end, word in zip(ends, words[1:], strict=False))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A place in a sentence where a value stands: what is before it and behind it in both statements."""
+
+    new: Statement
+    head: Sequence[Word]
+    tail: Sequence[Word]
+    has_same_files: bool
+
+    def holds_one(self, was: Sequence[Word], now: Sequence[Word]) -> Literal["yes", "perhaps", "no"]:
+        """Whether only one value can stand here at a time, so that another value contradicts the first."""
+        is_single = len(was) == len(now) == 1
+        if is_single and frozenset((was[0].stem, now[0].stem)) in _OPPOSITES:
+            return "yes" if len(self.head) + len(self.tail) >= 2 else "no"
+        if self._is_chosen(now) and self.tail and not self._is_counted(was, now):
+            return "perhaps"
+        if len(self.head) < (1 if self.has_same_files else 2):
+            return "no"
+        if any(word.stem in _NOT_ALONE for word in self.head[-3:]):
+            return "no"
+        if self._is_counted(was, now):
+            last = self.head[-1]
+            return "no" if {last.stem, last.text.lower()} & _ENUMERATORS else "yes"
+        before = self.new.text[max(0, now[0].at - 40) : now[0].at]
+        are_names = all(word.kind in ("name", "number") or word.is_proper for word in (*was, *now))
+        return "yes" if _PLACING.search(before) or (are_names and _BEING.search(before)) else "no"
+
+    def _is_chosen(self, now: Sequence[Word]) -> bool:
+        """Whether the value stands right behind a verb of choosing."""
+        if not self.head or self.head[-1].stem not in _CHOOSING:
+            return False
+        last = self.head[-1]
+        between = self.new.text[last.at + len(last.text) : now[0].at]
+        return between.strip(" `\"'").lower() in ("", "the", "a", "an")
+
+    @staticmethod
+    def _is_counted(was: Sequence[Word], now: Sequence[Word]) -> bool:
+        return len(was) == len(now) == 1 and was[0].kind == now[0].kind == "number"
+
+
+def _replaced(new: Statement, old: Statement, has_same_files: bool) -> Contradiction | None:
+    """The newer one says itself that something has gone, and the older one still says it."""
+    for pattern in _CHANGES:
+        for match in pattern.finditer(new.text):
+            gone = read(match[1]).content_set
+            shared = (new.content_set & old.content_set) - gone
+            is_about_it = bool(gone) and gone <= old.content_set and len(shared) >= (1 if has_same_files else 2)
+            if is_about_it and _still_said(old, gone):
+                return Contradiction("replaced", f"it says that {match[1]} has gone", match[1], new.text)
+    return None
+
+
+def _still_said(old: Statement, gone: frozenset[str]) -> bool:
+    """Whether the older one asserts what has gone, and does not itself tell of its end."""
+    if gone & _ruled_out(old):
+        return False
+    return not any(read(match[1]).content_set & gone for pattern in _CHANGES for match in pattern.finditer(old.text))

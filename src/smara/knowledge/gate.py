@@ -1,0 +1,209 @@
+"""The gate: what is not worth remembering, or was only said back to us, is refused with its reason.
+
+Most of what automatic memories collect is junk: boot files said again in other words,
+memories that were recalled and then learned anew, plans, questions, half sentences. None of
+it needs judgment to be seen. What a person teaches passes; everything else must be a
+statement, new to the agent, with evidence, and one of few.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
+
+from smara.core.delimiters import BLOCKS
+from smara.knowledge.models import Evidence, MemorySource
+from smara.knowledge.prepare import INFERRED
+from smara.knowledge.statements import Statement, read
+
+SessionType = Literal["build", "insights", "roadmap", "terminal", "changelog", "spec", "pr_review"]
+SESSION_TYPES: tuple[SessionType, ...] = get_args(SessionType)
+LEARNED_PER_SESSION: Mapping[SessionType, int] = {
+    "build": 20, "insights": 5, "roadmap": 3, "terminal": 3, "changelog": 0, "spec": 3, "pr_review": 8,
+}  # fmt: skip
+"""The most that may be inferred in one session, by what the session is for."""
+RECORDED_PER_SESSION = 20
+"""The most that an agent may record itself in one session."""
+
+_LEAST_WORDS = 3
+_LONGEST_INFERRED = 1_500
+_ECHO_SHARE = 0.9
+_INSTRUCTION_NAMES = frozenset(
+    {
+        "claude.md", "claude.local.md", "agents.md", "agents.override.md", "gemini.md", "copilot-instructions.md",
+        ".cursorrules", ".windsurfrules", ".clinerules", ".roorules", ".goosehints", "memory.md", "conventions.md",
+        "skill.md",
+    }
+)  # fmt: skip
+_INSTRUCTION_FOLDERS = (
+    ".cursor/rules/", ".windsurf/rules/", ".clinerules/", ".roo/rules/", ".claude/", ".github/instructions/",
+    ".codex/", ".gemini/", ".kiro/steering/", ".amazonq/rules/",
+)  # fmt: skip
+_NAMES = "|".join(sorted(BLOCKS, key=len, reverse=True))
+_TAG = re.compile(rf"<(/?)({_NAMES})\b[^<>]{{0,200}}>", re.IGNORECASE)
+_CITATION = re.compile(r"\[\^? ?memory(?: #[\w-]+)?:", re.IGNORECASE)
+_JUNK: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (why, re.compile(pattern, re.IGNORECASE | re.DOTALL))
+    for why, pattern in (
+        (
+            "it is a system prompt, not something learned",
+            r"\s*you are (?:an? |the )?(?:\w+ ){0,3}(?:assistant|agent|ai\b)",
+        ),
+        ("it is a system prompt, not something learned", r".*\bas an ai (?:language )?model\b"),
+        (
+            "it is a plan for the next step, not something learned",
+            r"\s*(?:i(?:'ll| will| am going to|'m going to)|let me|let's|next,? i|now i|first,? i(?:'ll| will))\b",
+        ),
+        (
+            "it tells what is happening at the moment",
+            r"\s*(?:i am|i'm|we are|we're|the agent is|the assistant is|claude is) (?:now |currently )?\w+ing\b",
+        ),
+        (
+            "it only says that something was done",
+            r"\s*(?:done|ok(?:ay)?|sure|thanks?|thank you|great|yes|no|all (?:tests )?pass(?:ed)?"
+            r"|task (?:is )?completed?|success(?:fully)?(?: completed)?|fixed|works)[\s.!]*$",
+        ),
+        (
+            "it says that nothing was found",
+            r"\s*(?:(?:nothing|none|n/?a|unknown|not (?:applicable|available|specified))[\s.]*$"
+            r"|(?:nothing|no \w+(?: \w+)?) (?:was |were |has been |have been )?(?:found|identified|learned|extracted"
+            r"|new|noted|notable|relevant|to (?:report|remember|note|record|add|extract))\b[^.]{0,40}[\s.]*$)",
+        ),
+        (
+            "it tells of the user without saying what to do",
+            r"\s*(?:the )?user (?:asked|wants? to know|is asking|requested|said hello|greeted|thanked)\b",
+        ),
+    )
+)
+
+
+def is_instruction_file(path: str) -> bool:
+    """Whether a path is one of the files in which agents are told what to do.
+
+    >>> is_instruction_file("packages/app/CLAUDE.md"), is_instruction_file("src/claude.py")
+    (True, False)
+    """
+    name = path.replace("\\", "/").casefold()
+    if name.rpartition("/")[2] in _INSTRUCTION_NAMES:
+        return True
+    return any(f"/{folder}" in f"/{name}" for folder in _INSTRUCTION_FOLDERS)
+
+
+def without_injected(text: str) -> str:
+    """A text without the blocks that a memory put into it; what is learned from the rest was not recalled.
+
+    >>> without_injected("before <observations>* (09:00) used pnpm</observations> after")
+    'before  after'
+    """
+    kept: list[str] = []
+    at = 0
+    for start, end in _injected(text):
+        if start >= at:
+            kept.append(text[at:start])
+        at = max(at, end)
+    return "".join((*kept, text[at:]))
+
+
+def _injected(text: str) -> list[tuple[int, int]]:
+    """Where blocks of ours stand, from tag to tag; a tag without its other half stands for itself."""
+    tags = list(_TAG.finditer(text))
+    ends: dict[str, int] = {}
+    found = []
+    for tag in reversed(tags):
+        name = tag[2].lower()
+        if tag[1]:
+            ends[name] = tag.end()
+            found.append(tag.span())
+        else:
+            found.append((tag.start(), ends.get(name, tag.end())))
+    return found[::-1]
+
+
+def holds_injected(text: str) -> bool:
+    """Whether a text has blocks or citations of ours in it, and so repeats what it was given."""
+    return bool(_TAG.search(text) or _CITATION.search(text))
+
+
+def reasons_against(
+    content: str, source: MemorySource, evidence: Sequence[Evidence], files: Sequence[str],
+    already_told: Sequence[str] = (), has_session: bool = True, has_origins: bool = False,
+) -> tuple[str, ...]:  # fmt: skip
+    """Why a statement is not to be remembered; empty when nothing speaks against it.
+
+    ``has_origins`` says that it was derived from other memories, which is evidence too.
+    """
+    if source == "user_taught":
+        return ()
+    statement = read(content)
+    found = [*_form(statement, source), *_origin(content, source, evidence)]
+    if source != "imported" and is_echo(statement, already_told):
+        found.append("the agent was told this already, by a file or by a memory")
+    rests_on_something = bool(evidence) or has_origins
+    if source in INFERRED and not rests_on_something:
+        found.append("it has no evidence: name messages, lines of a file or a commit, or quote them")
+    if source == "agent_explicit" and not (rests_on_something or files or has_session):
+        found.append("it has no evidence: name a file, a message or the session")
+    return tuple(found)
+
+
+def is_echo(statement: Statement, already_told: Sequence[str]) -> bool:
+    """Whether nearly all words of a statement, and nearly all of its facts, stand together in one text told before."""
+    if len(statement.content_set) < _LEAST_WORDS:
+        return False
+    for text in already_told:
+        for part in _passages(text):
+            told = read(part)
+            words = len(statement.content_set & told.content_set) / len(statement.content_set)
+            has_same_sign = statement.negations % 2 == told.negations % 2
+            if words >= _ECHO_SHARE and has_same_sign and statement.protected <= told.stems:
+                return True
+    return False
+
+
+def limit_for(source: MemorySource, session_type: SessionType) -> int | None:
+    """How many memories of a source one session may bring; ``None`` for as many as a person likes."""
+    if source in INFERRED:
+        return LEARNED_PER_SESSION[session_type]
+    return RECORDED_PER_SESSION if source == "agent_explicit" else None
+
+
+def _form(statement: Statement, source: MemorySource) -> list[str]:
+    """What is no statement at all."""
+    text = statement.text
+    if source == "imported":
+        return [] if statement.content else ["it says nothing"]
+    found = [why for why, pattern in _JUNK if pattern.match(text)]
+    if len(statement.words) < _LEAST_WORDS and text.isascii():
+        found.append("it is too short to say anything")
+    if text.rstrip().endswith("?"):
+        found.append("it is a question")
+    if source in INFERRED and len(text) > _LONGEST_INFERRED:
+        found.append(f"it has {len(text)} characters: what was learned fits into a sentence or two")
+    if _is_repetitive(statement):
+        found.append("it repeats itself")
+    return found
+
+
+def _origin(content: str, source: MemorySource, evidence: Sequence[Evidence]) -> list[str]:
+    """What comes from where nothing is to be learned."""
+    found = []
+    if holds_injected(content) or any(each.quote and holds_injected(each.quote) for each in evidence):
+        found.append("it repeats what a memory had put into the conversation")
+    paths = [each.path for each in evidence if each.path]
+    is_only_instructions = bool(paths) and all(map(is_instruction_file, paths))
+    if source != "imported" and is_only_instructions and not any(each.message_id for each in evidence):
+        found.append(f"it comes from {paths[0]}, which agents read anyway; import the file instead")
+    return found
+
+
+def _is_repetitive(statement: Statement) -> bool:
+    words = [word.stem for word in statement.words]
+    return len(words) >= 24 and len(set(words)) / len(words) < 0.25
+
+
+def _passages(text: str) -> list[str]:
+    """The paragraphs and lines of a longer text."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    paragraphs = [block.strip() for block in re.split(r"\n\s*\n", text) if block.strip()]
+    return list(dict.fromkeys([*lines, *(block for block in paragraphs if len(block) <= 2_000)]))

@@ -1,0 +1,349 @@
+"""Memories as values: one statement each, of a type, with where it comes from and how far it is to be trusted.
+
+A memory is never trusted because it was shown. What it comes from decides its *tier*:
+``quarantined`` holds something from outside (the web, other servers, imported files, other
+people), ``observed`` something that tools on this machine printed, ``unconfirmed`` only
+what agents and people said here, and ``confirmed`` what a person taught or verified.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, get_args, overload
+
+MemoryType = Literal[
+    "gotcha", "decision", "preference", "pattern", "requirement", "error_pattern", "module_insight",
+    "prefetch_pattern", "work_state", "causal_dependency", "task_calibration",
+    "e2e_observation", "dead_end", "work_unit_outcome", "workflow_recipe", "context_cost",
+]  # fmt: skip
+MemorySource = Literal[
+    "agent_explicit", "observer_inferred", "qa_auto", "mcp_auto", "commit_auto", "user_taught", "imported"
+]
+MemoryScope = Literal["global", "module", "work_unit", "session"]
+Visibility = Literal["personal", "project", "team", "organization"]
+TrustTier = Literal["quarantined", "observed", "unconfirmed", "confirmed"]
+By = Literal["person", "agent", "system"]
+UseOutcome = Literal["helped", "confirmed", "wrong", "failed"]
+DeprecatedBecause = Literal["forgotten", "pruned", "superseded", "merged", "rejected"]
+RelationType = Literal["required_with", "conflicts_with", "validates", "supersedes", "derived_from"]
+ChunkType = Literal["function", "class", "module", "prose"]
+State = Literal["active", "deprecated", "all"]
+Order = Literal["newest", "confidence"]
+EventKind = Literal[
+    "created", "seen_again", "updated", "pinned", "unpinned", "verified", "used", "flagged", "accepted", "rejected",
+    "forgotten", "pruned", "restored", "superseded", "supersedes", "merged", "absorbed", "related", "unrelated",
+    "marked_stale", "marked_fresh", "undone",
+]  # fmt: skip
+
+TYPES: tuple[MemoryType, ...] = get_args(MemoryType)
+SOURCES: tuple[MemorySource, ...] = get_args(MemorySource)
+SCOPES: tuple[MemoryScope, ...] = get_args(MemoryScope)
+VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
+TIERS: tuple[TrustTier, ...] = get_args(TrustTier)
+"""From the least trusted to the most."""
+WHO: tuple[By, ...] = get_args(By)
+USE_OUTCOMES: tuple[UseOutcome, ...] = get_args(UseOutcome)
+RELATION_TYPES: tuple[RelationType, ...] = get_args(RelationType)
+CHUNK_TYPES: tuple[ChunkType, ...] = get_args(ChunkType)
+STATES: tuple[State, ...] = get_args(State)
+ORDERS: tuple[Order, ...] = get_args(Order)
+
+LOCAL_TAINT = frozenset({"tool", "file"})
+"""What tools on this machine and files of this repository said; every other taint is from outside."""
+MAX_CITATION_LENGTH = 40
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_NAMED = {"message": "message_id", "observation": "observation_id", "commit": "commit"}
+_PLACE = re.compile(r"(?P<path>.+?)(?:@(?P<commit>[0-9a-fA-F]{7,64}))?(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One thing a memory rests on: a message, an observation, lines of a file at a commit, or a quotation.
+
+    >>> str(Evidence.parse("src/auth.py@3f2a9c1:10-20"))
+    'src/auth.py@3f2a9c1:10-20'
+    """
+
+    message_id: str | None = None
+    observation_id: str | None = None
+    path: str | None = None
+    commit: str | None = None
+    first_line: int | None = None
+    last_line: int | None = None
+    quote: str | None = None
+
+    @classmethod
+    def parse(cls, text: str, quote: str | None = None) -> Evidence:
+        """From ``path@commit:first-last``, ``message:ID``, ``observation:ID`` or ``commit:ID``."""
+        kind, _, rest = text.partition(":")
+        if kind in _NAMED and rest:
+            return cls(**{_NAMED[kind]: rest}, quote=quote)  # type: ignore[arg-type]  # all of them take a text
+        match = _PLACE.fullmatch(text)
+        if match is None:
+            return cls(path=text, quote=quote)
+        first = int(match["first"]) if match["first"] else None
+        last = int(match["last"]) if match["last"] else first
+        return cls(path=match["path"], commit=match["commit"], first_line=first, last_line=last, quote=quote)
+
+    def __str__(self) -> str:
+        if self.message_id:
+            return f"message:{self.message_id}"
+        if self.observation_id:
+            return f"observation:{self.observation_id}"
+        if self.path:
+            lines = "" if self.first_line is None else f":{self.first_line}"
+            if self.last_line is not None and self.last_line != self.first_line:
+                lines += f"-{self.last_line}"
+            return f"{self.path}{f'@{self.commit}' if self.commit else ''}{lines}"
+        return f"commit:{self.commit}" if self.commit else "quotation"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkUnit:
+    """The piece of work a memory belongs to, by the methodology that divides the work."""
+
+    methodology: str
+    hierarchy: tuple[str, ...]
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The piece of code or prose that a memory stands for."""
+
+    type: ChunkType
+    first_line: int | None = None
+    last_line: int | None = None
+    context_prefix: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What a memory has to do with another one, or with a file."""
+
+    type: RelationType
+    memory_id: str | None = None
+    path: str | None = None
+    confidence: float = 1.0
+    is_auto: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewMemory:
+    """A memory on its way in. What is left out is taken from the table of types, see ``kinds``.
+
+    ``derived_from`` and ``supersedes`` name memories by any id. ``taint`` adds to the taint that
+    its evidence has; it is never less than that.
+    """
+
+    content: str
+    type: MemoryType
+    source: MemorySource = "agent_explicit"
+    confidence: float | None = None
+    tags: Sequence[str] = ()
+    files: Sequence[str] = ()
+    modules: Sequence[str] = ()
+    scope: MemoryScope | None = None
+    visibility: Visibility = "project"
+    session_id: str | None = None
+    commit: str | None = None
+    evidence: Sequence[Evidence | str] = ()
+    work_unit: WorkUnit | None = None
+    methodology: str | None = None
+    target_node_id: str | None = None
+    impacted_node_ids: Sequence[str] = ()
+    relations: Sequence[Relation] = ()
+    derived_from: Sequence[str] = ()
+    supersedes: Sequence[str] = ()
+    half_life_days: float | None = None
+    citation: str | None = None
+    chunk: Chunk | None = None
+    data: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    taint: Sequence[str] = ()
+    is_pinned: bool = False
+    is_verified: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TypedMemory:
+    """One memory as it is now.
+
+    ``confidence`` is what was given to it; what it is worth today, ``Memories.confidence`` says.
+    ``taint`` names what its sources hold besides the words of people and agents here; it stays
+    with the memory for ever, and counts for nothing while ``is_verified`` is true.
+    """
+
+    id: str
+    short_id: str
+    type: MemoryType
+    content: str
+    confidence: float
+    tags: tuple[str, ...]
+    files: tuple[str, ...]
+    modules: tuple[str, ...]
+    scope: MemoryScope
+    source: MemorySource
+    visibility: Visibility
+    created_at: int
+    created_by: str
+    updated_at: int
+    version: int
+    session_id: str | None = None
+    session_ids: tuple[str, ...] = ()
+    """Every session that came to know it."""
+    commit: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    work_unit: WorkUnit | None = None
+    methodology: str | None = None
+    target_node_id: str | None = None
+    impacted_node_ids: tuple[str, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    half_life_days: float | None = None
+    """Its own; ``None`` for the one of its type."""
+    citation: str | None = None
+    chunk: Chunk | None = None
+    data: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    taint: tuple[str, ...] = ()
+    is_pinned: bool = False
+    is_verified: bool = False
+    verified_at: int | None = None
+    verified_by: str | None = None
+    needs_review: bool = False
+    review_reasons: tuple[str, ...] = ()
+    verified_uses: int = 0
+    uses_since_wrong: int = 0
+    corrections: int = 0
+    last_verified_use_at: int | None = None
+    stale_at: int | None = None
+    stale_because: str | None = None
+    deprecated_at: int | None = None
+    deprecated_because: DeprecatedBecause | None = None
+    superseded_by: str | None = None
+    """The id of the memory that took its place, by superseding it or by merging."""
+    supersedes: tuple[str, ...] = ()
+
+    @property
+    def tier(self) -> TrustTier:
+        """How far it is to be trusted, by what it comes from."""
+        return "confirmed" if self.is_verified else tier_of_taint(self.taint)
+
+    @property
+    def is_tainted(self) -> bool:
+        """Whether it holds something besides the words of people and agents here, and nobody has cleared it."""
+        return bool(self.taint) and not self.is_verified
+
+    @property
+    def is_active(self) -> bool:
+        return self.deprecated_at is None
+
+    @property
+    def is_stale(self) -> bool:
+        return self.stale_at is not None
+
+    @property
+    def context_prefix(self) -> str | None:
+        """What stands before it when it is embedded, where it came with something."""
+        return self.chunk.context_prefix if self.chunk else None
+
+    @property
+    def label(self) -> str:
+        """A few words to name it by, at most 40 characters."""
+        if self.citation:
+            return self.citation
+        line = " ".join(self.content.split())
+        return line if len(line) <= MAX_CITATION_LENGTH else line[: MAX_CITATION_LENGTH - 1].rstrip() + "…"
+
+
+def tier_of_taint(taint: Sequence[str]) -> TrustTier:
+    """The tier of what nobody has verified: one thing from outside is enough for the lowest."""
+    if not taint:
+        return "unconfirmed"
+    return "observed" if LOCAL_TAINT.issuperset(taint) else "quarantined"
+
+
+def rank_of(tier: TrustTier) -> int:
+    """Tiers as numbers that can be compared, the least trusted being 0."""
+    return TIERS.index(tier)
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What came of adding a memory: it is new, it was known already, or it was refused, and why.
+
+    A *duplicate* gives the memory that was there; a refusal gives none.
+    """
+
+    outcome: Literal["added", "duplicate", "refused"]
+    memory: TypedMemory | None
+    why: tuple[str, ...] = ()
+    similar_to: str | None = None
+    """The short id of what was there already."""
+    superseded: tuple[str, ...] = ()
+    """The ids of memories that it contradicts and has taken the place of."""
+    disputes: tuple[str, ...] = ()
+    """The ids of memories that it contradicts and that are more trusted: a person decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Sequence[TypedMemory]):
+    """Some memories of a longer list; a sequence. ``next_offset`` is ``None`` on the last page."""
+
+    memories: tuple[TypedMemory, ...]
+    next_offset: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.memories)
+
+    @overload
+    def __getitem__(self, index: int) -> TypedMemory: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[TypedMemory]: ...
+    def __getitem__(self, index: int | slice) -> TypedMemory | Sequence[TypedMemory]:
+        return self.memories[index]
+
+    def __iter__(self) -> Iterator[TypedMemory]:
+        return iter(self.memories)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEvent:
+    """One change: who, as whom, when, and what the changed fields were before and after."""
+
+    id: str
+    memory_id: str
+    kind: EventKind
+    actor: str
+    by: By
+    session_id: str | None
+    at: int
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    is_undone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTotals:
+    """How many memories a project has."""
+
+    total: int = 0
+    active: int = 0
+    to_review: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedAll:
+    """What "accept all" did: those it accepted, and those it left, each with the reason."""
+
+    accepted: tuple[TypedMemory, ...] = ()
+    left: tuple[tuple[TypedMemory, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What pruning did, or would do: short ids of those put aside, and of those removed for good."""
+
+    deprecated: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()

@@ -1,0 +1,304 @@
+"""From what a caller gives to what is stored: checked, redacted, with errors that say what is allowed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from smara.core.scope import require_id
+from smara.errors import InvalidInputError
+from smara.knowledge.kinds import KINDS, checked_data
+from smara.knowledge.models import (
+    CHUNK_TYPES,
+    MAX_CITATION_LENGTH,
+    RELATION_TYPES,
+    SCOPES,
+    SOURCES,
+    TYPES,
+    VISIBILITIES,
+    WHO,
+    Chunk,
+    Evidence,
+    MemorySource,
+    MemoryType,
+    NewMemory,
+    Relation,
+    WorkUnit,
+)
+from smara.secrets import redact, redact_value
+
+MAX_CONTENT_LENGTH = 8_000
+MAX_QUOTE_LENGTH = 2_000
+MAX_EVIDENCE = 100
+MAX_ITEMS = 200
+MAX_PATH_LENGTH = 1_000
+_MAX_NAME_LENGTH = 200
+_COMMIT = re.compile(r"[0-9A-Za-z][0-9A-Za-z._/-]{3,127}")
+_TAINT = re.compile(r"[a-z][a-z_]{0,39}")
+
+CONFIDENCE: Mapping[MemorySource, float] = {
+    "user_taught": 0.95, "agent_explicit": 0.8, "imported": 0.8, "qa_auto": 0.8, "commit_auto": 0.75, "mcp_auto": 0.75,
+    "observer_inferred": 0.7,
+}  # fmt: skip
+"""What a memory is worth when nobody says: a person's word most, what was worked out from behavior least."""
+
+INFERRED: frozenset[MemorySource] = frozenset({"observer_inferred", "qa_auto", "mcp_auto", "commit_auto"})
+"""Sources that are no statement of anybody: they need evidence, and the whole shape of their type."""
+
+
+def invalid(brief: str, hint: str, field: str) -> InvalidInputError:
+    """A refusal that says what is wrong, and what is allowed instead."""
+    return InvalidInputError(f"{brief}. {hint}", field=field, brief=brief, hint=hint)
+
+
+def one_of(value: object, allowed: tuple[str, ...], what: str) -> str:
+    """A value out of a few."""
+    if not isinstance(value, str) or value not in allowed:
+        names = ", ".join(allowed)
+        raise invalid(f"{what} must be one of {names}; got {value!r}", f"Use one of {names}.", what)
+    return value
+
+
+def clean_type(value: object) -> MemoryType:
+    return one_of(value, TYPES, "type")  # type: ignore[return-value]  # one of TYPES
+
+
+def clean_by(value: object) -> str:
+    return one_of(value, WHO, "by")
+
+
+def clean_content(content: object) -> str:
+    """The statement itself: a text that is not blank."""
+    if not isinstance(content, str):
+        raise invalid(f"content must be a text, not {type(content).__name__}", "Give a sentence or two.", "content")
+    text = content.strip()
+    if not text:
+        raise invalid("A memory needs a content", "Say in a sentence what is to be remembered.", "content")
+    if len(text) > MAX_CONTENT_LENGTH:
+        brief = f"The content has {len(text):,} characters; at most {MAX_CONTENT_LENGTH:,} are stored"
+        raise invalid(brief, "Say it in a sentence or two, and give the rest as evidence.", "content")
+    return redact(text).text
+
+
+def clean_line(value: object, what: str, longest: int = _MAX_NAME_LENGTH) -> str:
+    """One line of text that is not blank."""
+    if not isinstance(value, str) or not value.strip():
+        raise invalid(f"{what} must be a text that is not blank; got {value!r}", "Give a few words.", what)
+    line = " ".join(value.split())
+    if len(line) > longest:
+        raise invalid(f"{what} has {len(line)} characters; at most {longest} are allowed", "Shorten it.", what)
+    return redact(line).text
+
+
+def clean_optional(value: object, what: str, longest: int = _MAX_NAME_LENGTH) -> str | None:
+    return None if value is None or value == "" else clean_line(value, what, longest)
+
+
+def clean_citation(value: object) -> str | None:
+    """A few words to show in the place of the whole, at most 40 characters."""
+    line = clean_optional(value, "citation", MAX_CITATION_LENGTH)
+    return None if line is None else line[:MAX_CITATION_LENGTH]
+
+
+def clean_name(value: object, what: str) -> str:
+    """The name of a person, a session or an actor."""
+    if not isinstance(value, str):
+        raise invalid(f"{what} must be a text, not {type(value).__name__}", "Give a name or an id.", what)
+    shown = redact(require_id(value, what)).text
+    if shown == value:
+        return value
+    # Two names that both look like secrets must not become one.
+    return f"{shown}#{hashlib.sha256(value.encode()).hexdigest()[:8]}"
+
+
+def clean_list(values: object, what: str, longest: int = _MAX_NAME_LENGTH) -> tuple[str, ...]:
+    """Texts of one line, each once, in the order given."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise invalid(f"{what} must be a list of texts, not {type(values).__name__}", "Give a list.", what)
+    found = dict.fromkeys(clean_line(value, what, longest) for value in values)
+    if len(found) > MAX_ITEMS:
+        raise invalid(f"{len(found)} {what} are too many", f"At most {MAX_ITEMS} are allowed.", what)
+    return tuple(found)
+
+
+def clean_tags(values: object) -> tuple[str, ...]:
+    return tuple(sorted(clean_list(values, "tags")))
+
+
+def plain_path(path: str) -> str:
+    r"""A path as it is compared: forward slashes, no ``./`` before and no ``/`` behind.
+
+    >>> plain_path("./src\\auth/"), plain_path("src/auth.py")
+    ('src/auth', 'src/auth.py')
+    """
+    line = path.strip().replace("\\", "/")
+    while line.startswith("./"):
+        line = line[2:]
+    return line.rstrip("/") or line
+
+
+def clean_path(value: object, what: str = "files") -> str:
+    """A path given by a caller, checked and redacted, as it is compared."""
+    return plain_path(clean_line(value, what, MAX_PATH_LENGTH))
+
+
+def clean_files(values: object) -> tuple[str, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise invalid(f"files must be a list of paths, not {type(values).__name__}", "Give a list.", "files")
+    found = tuple(dict.fromkeys(clean_path(value) for value in values))
+    if len(found) > MAX_ITEMS:
+        raise invalid(f"{len(found)} files are too many", f"At most {MAX_ITEMS} are allowed.", "files")
+    return found
+
+
+def clean_fraction(value: object, what: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+        raise invalid(f"{what} must be a number from 0 to 1; got {value!r}", "1 is certain.", what)
+    return float(value)
+
+
+def clean_half_life(value: object) -> float | None:
+    if value is None:
+        return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not is_number or not 0 < value <= 36_500:  # type: ignore[operator]  # checked before
+        hint = "Give days, or pin the memory so that it never fades."
+        raise invalid(f"half_life_days must be a number above 0; got {value!r}", hint, "half_life_days")
+    return float(value)  # type: ignore[arg-type]
+
+
+def clean_commit(value: object) -> str | None:
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str) or not _COMMIT.fullmatch(value):
+        raise invalid(f"commit must be the name of a commit; got {value!r}", "Give its hash.", "commit")
+    return value
+
+
+def clean_taint(values: object) -> tuple[str, ...]:
+    """Kinds of outside input, as words."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise invalid("taint must be a list of words", "Use web, mcp, imported, other, tool or file.", "taint")
+    found = set()
+    for value in values:
+        if not isinstance(value, str) or not _TAINT.fullmatch(value):
+            raise invalid(f"a taint must be one small word; got {value!r}", "Use web, mcp, tool or file.", "taint")
+        found.add(value)
+    return tuple(sorted(found))
+
+
+def clean_evidence(values: object) -> tuple[Evidence, ...]:
+    """What a memory rests on; a text is read as ``path@commit:first-last`` or ``message:ID``."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise invalid("evidence must be a list", "Give a list of messages, places in files or quotations.", "evidence")
+    found = dict.fromkeys(_one_evidence(value) for value in values)
+    if len(found) > MAX_EVIDENCE:
+        raise invalid(f"{len(found)} pieces of evidence are too many", f"Give at most {MAX_EVIDENCE}.", "evidence")
+    return tuple(found)
+
+
+def _one_evidence(value: Any) -> Evidence:
+    given = Evidence.parse(value.strip()) if isinstance(value, str) else value
+    if isinstance(given, Mapping):
+        unknown = sorted(set(given) - set(Evidence.__slots__))
+        if unknown:
+            raise invalid(f"evidence has no field {', '.join(map(str, unknown))}", "See Evidence.", "evidence")
+        given = Evidence(**given)
+    if not isinstance(given, Evidence) or not any(
+        (given.message_id, given.observation_id, given.path, given.commit, given.quote)
+    ):
+        hint = "Give a message id, path@commit:lines, a commit or a quotation."
+        raise invalid(f"a piece of evidence says nothing: {value!r}", hint, "evidence")
+    first, last = given.first_line, given.last_line if given.last_line is not None else given.first_line
+    for line in (first, last):
+        if line is not None and (not isinstance(line, int) or isinstance(line, bool) or not 0 <= line < 2**31):
+            raise invalid(f"lines are whole numbers; got {line!r}", "Give the first and the last line.", "evidence")
+    quote = None if given.quote is None else _quoted(given.quote)
+    return Evidence(
+        None if given.message_id is None else require_id(given.message_id, "message_id"),
+        None if given.observation_id is None else require_id(given.observation_id, "observation_id"),
+        None if given.path is None else clean_path(given.path, "evidence"), clean_commit(given.commit), first, last,
+        quote,
+    )  # fmt: skip
+
+
+def _quoted(quote: object) -> str:
+    if not isinstance(quote, str):
+        raise invalid("a quotation must be a text", "Give the words themselves.", "evidence")
+    text = redact(quote.strip()).text
+    return text if len(text) <= MAX_QUOTE_LENGTH else text[: MAX_QUOTE_LENGTH - 1] + "…"
+
+
+def clean_data(type_: MemoryType, data: object, is_strict: bool) -> dict[str, Any]:
+    """The extended shape of a type, redacted."""
+    checked = checked_data(type_, data if data is not None else {}, is_strict)  # type: ignore[arg-type]  # it checks
+    cleaned: dict[str, Any] = json.loads(json.dumps(redact_value(checked)[0]))
+    return cleaned
+
+
+def clean_work_unit(unit: WorkUnit | None) -> dict[str, Any] | None:
+    if unit is None:
+        return None
+    if not isinstance(unit, WorkUnit):
+        raise invalid("work_unit must be a WorkUnit", "Give its methodology and hierarchy.", "work_unit")
+    return {
+        "methodology": clean_line(unit.methodology, "methodology"),
+        "hierarchy": list(clean_list(unit.hierarchy, "hierarchy")),
+        "label": clean_optional(unit.label, "label") or "",
+    }
+
+
+def clean_chunk(chunk: Chunk | None) -> dict[str, Any]:
+    """The columns of a chunk, empty when there is none."""
+    if chunk is None:
+        return {"chunk_type": None, "chunk_start_line": None, "chunk_end_line": None, "context_prefix": None}
+    if not isinstance(chunk, Chunk):
+        raise invalid("chunk must be a Chunk", "Give its type and lines.", "chunk")
+    return {
+        "chunk_type": one_of(chunk.type, CHUNK_TYPES, "chunk type"), "chunk_start_line": chunk.first_line,
+        "chunk_end_line": chunk.last_line,
+        "context_prefix": clean_optional(chunk.context_prefix, "context_prefix", 500),
+    }  # fmt: skip
+
+
+def clean_relation(relation: object) -> Relation:
+    """A relation to one memory or one file."""
+    if not isinstance(relation, Relation):
+        raise invalid("a relation must be a Relation", "Give its type and a memory or a path.", "relations")
+    one_of(relation.type, RELATION_TYPES, "relation type")
+    if (relation.memory_id is None) == (relation.path is None):
+        raise invalid("a relation is to a memory or to a file", "Give one of memory_id and path.", "relations")
+    path = None if relation.path is None else clean_path(relation.path, "relation path")
+    confidence = clean_fraction(relation.confidence, "confidence of a relation")
+    return Relation(relation.type, relation.memory_id, path, confidence, bool(relation.is_auto))
+
+
+def fields_of(new: NewMemory) -> dict[str, Any]:
+    """A new memory as columns, before anything is known of its trust."""
+    kind = clean_type(new.type)
+    source: MemorySource = one_of(new.source, SOURCES, "source")  # type: ignore[assignment]  # one of SOURCES
+    confidence = CONFIDENCE[source] if new.confidence is None else clean_fraction(new.confidence, "confidence")
+    return {
+        "type": kind, "content": clean_content(new.content), "confidence": confidence,
+        "tags": list(clean_tags(new.tags)),
+        "files": list(clean_files(new.files)), "modules": list(clean_list(new.modules, "modules")),
+        "scope": one_of(new.scope or KINDS[kind].scope, SCOPES, "scope"), "source": source,
+        "visibility": one_of(new.visibility, VISIBILITIES, "visibility"), "commit_sha": clean_commit(new.commit),
+        "evidence": [plain_evidence(each) for each in clean_evidence(new.evidence)],
+        "work_unit": clean_work_unit(new.work_unit), "methodology": clean_optional(new.methodology, "methodology"),
+        "target_node_id": clean_optional(new.target_node_id, "target_node_id", 500),
+        "impacted_node_ids": list(clean_list(new.impacted_node_ids, "impacted_node_ids", 500)),
+        "half_life_days": clean_half_life(new.half_life_days), "citation": clean_citation(new.citation),
+        **clean_chunk(new.chunk), "data": clean_data(kind, new.data, source in INFERRED),
+        "is_pinned": bool(new.is_pinned),
+    }  # fmt: skip
+
+
+def plain_evidence(evidence: Evidence) -> dict[str, Any]:
+    """A piece of evidence as JSON holds it."""
+    return {name: value for name, value in asdict(evidence).items() if value is not None}

@@ -1,0 +1,191 @@
+"""Statements as words that can be compared: when two say the same, and which words must not be overlooked.
+
+Two sentences that share nearly all words may still mean the opposite ("use pnpm 8", "use
+pnpm 9"; "do", "do not"). So numbers, names and negations are *protected*: statements are
+the same only when each has those of the other. Everything here is arithmetic on words; the
+same two texts always compare alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from difflib import SequenceMatcher
+from functools import cached_property, lru_cache
+from typing import Any, Literal, NamedTuple
+
+from smara.core.terms import cjk_run, expand, fold
+from smara.core.text import iter_words
+
+WordKind = Literal["word", "small", "name", "number", "negation"]
+
+_SMALL_WORDS = (
+    "nor a an the this that these those it its they them their there here i me my we us our you your he she his her"
+    " is are was were be been being do does did doing have has had having will would shall should may might must can"
+    " could ought need needs of at by for with about into through during to from up down in out on off over under"
+    " upon per via within toward onto and or but so yet if because as until while than though although since whether"
+    " then also just very really quite rather only even still now currently already actually instead always ever"
+    " anymore again please when where which who what how why all any each some such both"
+)
+_DENYING_WORDS = (
+    "not no never none neither cannot without avoid don't dont doesn't doesnt didn't didnt isn't isnt aren't arent"
+    " wasn't wasnt weren't werent won't wont wouldn't wouldnt can't cant couldn't couldnt shouldn't shouldnt mustn't"
+    " mustnt hasn't hasnt haven't havent hadn't hadnt ain't aint nicht kein keine keinen nie niemals pas jamais nunca"
+    " non"
+)
+_SMALL = frozenset(_SMALL_WORDS.split())
+_NEGATIONS = frozenset(_DENYING_WORDS.split())
+_FOREIGN_NEGATION = re.compile("[不没沒别別勿禁无無未]")
+_NUMBER = re.compile(r"v?\d[\d.,_:]*(?:[a-z]{1,3})?", re.IGNORECASE)
+_SENTENCE_END = frozenset(".!?:;\n")
+_INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]")
+
+SAME_WORDS = 0.8
+"""Two statements are alike from this share of common words on, when neither has a word in the place of another."""
+
+
+class Word(NamedTuple):
+    """One word: as it was written, as it is compared, what it is, whether it looks like a proper name, and where."""
+
+    text: str
+    stem: str
+    kind: WordKind
+    is_proper: bool = False
+    at: int = 0
+
+
+class Statement:
+    """A text as its words."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.words = tuple(_words(text))
+
+    @cached_property
+    def content(self) -> tuple[str, ...]:
+        """The words that say something, in order."""
+        return tuple(word.stem for word in self.words if word.kind not in ("small", "negation"))
+
+    @cached_property
+    def content_set(self) -> frozenset[str]:
+        return frozenset(self.content)
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        return frozenset(word.stem for word in self.words)
+
+    @cached_property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        """Words that follow each other: they tell "A needs B" from "B needs A"."""
+        return frozenset(zip(self.content, self.content[1:], strict=False))
+
+    @cached_property
+    def protected(self) -> frozenset[str]:
+        """Numbers and names: what must be the same for two statements to be the same."""
+        return frozenset(word.stem for word in self.words if word.kind in ("number", "name") or word.is_proper)
+
+    @cached_property
+    def negations(self) -> int:
+        """How often something is denied."""
+        return sum(word.kind == "negation" for word in self.words) + len(_FOREIGN_NEGATION.findall(self.text))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The same for texts that differ in case, spacing and punctuation only."""
+        line = " ".join(word.text.casefold() for word in self.words) or " ".join(self.text.split())
+        return hashlib.sha256(line.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+@lru_cache(maxsize=4096)
+def read(text: str) -> Statement:
+    """The statement of a text; texts that are compared again and again are read once."""
+    return Statement(text)
+
+
+def overlap(one: frozenset[Any], other: frozenset[Any]) -> float:
+    """The share of what two sets have in common, from 0 to 1 (Jaccard).
+
+    >>> overlap(frozenset("ab"), frozenset("bc"))
+    0.3333333333333333
+    """
+    either = len(one | other)
+    return len(one & other) / either if either else 1.0
+
+
+def has_same_facts(one: Statement, other: Statement) -> bool:
+    """Whether each has the numbers, the names and the negations of the other."""
+    return (
+        one.negations % 2 == other.negations % 2
+        and one.protected <= other.stems | _parts(other)
+        and other.protected <= one.stems | _parts(one)
+    )
+
+
+def is_repeated_in(new: Statement, old: Statement) -> bool:
+    """Whether a new statement says nothing that an old one does not say, by words alone.
+
+    Every word of it that says something stands in the old one too, in much the same order; a
+    word in the place of another makes it another statement, however long both are.
+    """
+    if not new.content or not new.content_set <= old.content_set or not has_same_facts(new, old):
+        return False
+    if overlap(new.content_set, old.content_set) < SAME_WORDS:
+        return False
+    return len(new.content) < 2 or overlap(new.pairs, old.pairs) >= 0.5
+
+
+def is_same_in_meaning(new: Statement, old: Statement, cosine: float, least: float) -> bool:
+    """Whether two statements that lie close to each other in meaning are one: their facts must agree.
+
+    The same words in another order ("A needs B", "B needs A") lie closest of all and are not the
+    same; nor are those in which one word stands for another ("drops comments", "keeps comments").
+    """
+    if cosine <= least or not has_same_facts(new, old) or is_substituted(new, old):
+        return False
+    is_reordered = overlap(new.content_set, old.content_set) > 0.9 and overlap(new.pairs, old.pairs) < 0.5
+    return not (is_reordered and len(new.content) >= 2)
+
+
+def is_substituted(new: Statement, old: Statement) -> bool:
+    """Whether two statements are the same but for one word or two in the place of others."""
+    matcher = SequenceMatcher(None, old.content, new.content, autojunk=False)
+    edits = [edit for edit in matcher.get_opcodes() if edit[0] != "equal"]
+    if len(edits) != 1 or edits[0][0] != "replace":
+        return False
+    _, start, end, begin, stop = edits[0]
+    return end - start <= 2 and stop - begin <= 2
+
+
+def _parts(statement: Statement) -> frozenset[str]:
+    """The parts of names, so that ``Redis`` meets ``REDIS_URL`` and a path its file."""
+    return frozenset(term.text for word in statement.words if word.kind == "name" for term in expand(word.text).terms)
+
+
+def _words(text: str) -> list[Word]:
+    found: list[Word] = []
+    is_start = True
+    end = 0
+    for match in iter_words(text):
+        gap = text[end : match.start()]
+        is_start = is_start or not _SENTENCE_END.isdisjoint(gap)
+        found += [word._replace(at=match.start()) for word in _read_word(match[0], is_start, "`" in gap)]
+        is_start, end = False, match.end()
+    return found
+
+
+def _read_word(text: str, is_start: bool, is_quoted: bool) -> list[Word]:
+    folded = fold(text)
+    lower = folded.lower()
+    if not folded.isascii() and cjk_run().search(folded):
+        return [Word(text, term.text, "word") for term in expand(folded).terms]
+    if lower in _NEGATIONS:
+        return [Word(text, "not", "negation")]
+    if lower in _SMALL and not is_quoted:
+        return [Word(text, lower, "small")]
+    if _NUMBER.fullmatch(lower):
+        return [Word(text, lower.lstrip("v").rstrip(".,:_"), "number")]
+    if folded.isalpha() and not _INNER_CAPITAL.search(folded) and not is_quoted:
+        is_proper = folded[0].isupper() and not is_start
+        return [Word(text, expand(folded).terms[0].text if lower.isascii() else lower, "word", is_proper)]
+    is_compound = "-" in folded and folded == lower and all(part.isalpha() for part in folded.split("-"))
+    return [Word(text, lower, "word" if is_compound and not is_quoted else "name")]
