@@ -1,8 +1,9 @@
-"""``python -m bench [append|search|processes|tasks|calls|observe|steps] [--small]``"""
+"""``python -m bench [append|search|processes|tasks|calls|observe|steps|embed] [--small]``"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from bench import appending, calling, observing, processes, searching, stepping, tasking
 from bench.measure import Report
 
-_PARTS = ["append", "processes", "search", "tasks", "calls", "observe", "steps"]
+_PARTS = ["append", "processes", "search", "tasks", "calls", "observe", "steps", "embed"]
 
 
 def main() -> int:
@@ -20,6 +21,7 @@ def main() -> int:
     parser.add_argument("--small", action="store_true", help="stop at 100,000 messages")
     parser.add_argument("--out", type=Path, default=Path(".bench"))
     options = parser.parse_args()
+    os.environ.setdefault("SMARA_EMBED_IN_BACKGROUND", "false")  # only the part that measures it wants it
     report = Report()
     with tempfile.TemporaryDirectory(prefix="smara-bench-") as name:
         folder = Path(name)
@@ -39,6 +41,11 @@ def main() -> int:
                 observing.run(folder, report, observing.SIZES[:2] if options.small else observing.SIZES)
             elif part == "steps":
                 stepping.run(folder, report, stepping.SIZES[:2] if options.small else stepping.SIZES)
+            elif part == "embed":
+                os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads go on spinning, and slow down whoever comes next
+                from bench import embedding
+
+                embedding.run(folder, report, embedding.SIZES[:1] if options.small else embedding.SIZES)
             else:
                 parser.error(f"unknown part {part}; choose from {', '.join(_PARTS)}")
     report.write(options.out)

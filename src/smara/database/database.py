@@ -7,13 +7,14 @@ takes the write lock at once, so that a reader never has to be turned into a wri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from smara.database.fulltext import FullText
     from smara.database.records import RecordIndex
+    from smara.database.vectors import Vectors
     from smara.database.words import Words
 
 Row = tuple[Any, ...]
@@ -47,7 +48,10 @@ class Database(Protocol):
     fulltext: FullText
     words: Words
     records: RecordIndex
+    vectors: Vectors
     warnings: list[str]
+    on_write: Callable[[], object] | None
+    """Called after each committed write, but those of what can be made again. Must be quick and never raise."""
 
     def read(self, deadline_seconds: float | None = None) -> AbstractContextManager[Session]:
         """A connection for reading; sees everything committed.

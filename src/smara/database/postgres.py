@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Literal
@@ -20,6 +20,8 @@ from smara.database.fulltext import FullText
 from smara.database.fulltext_postgres import PostgresFullText
 from smara.database.records import RecordIndex
 from smara.database.records_postgres import PostgresRecordIndex
+from smara.database.vectors import Vectors
+from smara.database.vectors_postgres import PostgresVectors
 from smara.database.words import Words
 from smara.database.words_postgres import PostgresWords
 from smara.errors import (
@@ -83,7 +85,9 @@ class PostgresDatabase:
         self.fulltext: FullText = PostgresFullText()
         self.words: Words = PostgresWords()
         self.records: RecordIndex = PostgresRecordIndex()
+        self.vectors: Vectors = PostgresVectors()
         self.warnings: list[str] = []
+        self.on_write: Callable[[], object] | None = None
         self._busy_timeout_ms = int(busy_timeout_seconds * 1000)
         try:
             # Creating a schema twice at once fails for one of the two; asking first
@@ -146,6 +150,8 @@ class PostgresDatabase:
             if is_derived:
                 connection.execute("SET LOCAL synchronous_commit TO off")
             yield PostgresSession(connection)
+        if self.on_write is not None and not is_derived:
+            self.on_write()
 
     def integrity(self) -> list[str]:
         """PostgreSQL looks after its own files; nothing to report."""

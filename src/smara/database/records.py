@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple, Protocol
 
 from smara.database.database import Session
 
-RecordKind = Literal["task", "observation"]
-_CODES: dict[RecordKind, int] = {"task": 1, "observation": 2}
+RecordKind = Literal["task", "observation", "memory", "working"]
+_CODES: dict[RecordKind, int] = {"task": 1, "observation": 2, "memory": 3, "working": 4}
 _KINDS: dict[int, RecordKind] = {code: kind for kind, code in _CODES.items()}
 PIECE_BITS = 8
 KIND_BITS = 8

@@ -57,7 +57,14 @@ class PostgresRecordIndex:
             " WHERE NOT EXISTS (SELECT 1 FROM record_index i WHERE i.kind = 'task' AND i.no = t.no)"
         )
         missing = int(row[0]) if row else 0
-        return [f"The index of tasks lacks {missing} of them."] if missing else []
+        if missing:
+            return [f"The index of tasks lacks {missing} of them."]
+        row = session.one(
+            "SELECT count(*) FROM memories m WHERE (m.deprecated_at IS NULL OR m.deprecated_because = 'superseded')"
+            " AND NOT EXISTS (SELECT 1 FROM record_index i WHERE i.kind = 'memory' AND i.no = m.no)"
+        )
+        missing = int(row[0]) if row else 0
+        return [f"The index of memories lacks {missing} of them."] if missing else []
 
     def is_sound(self, session: Session) -> bool:
         return True

@@ -27,6 +27,8 @@ from smara.database.fulltext_sqlite import SqliteFullText
 from smara.database.records import RecordIndex
 from smara.database.records_sqlite import SqliteRecordIndex
 from smara.database.sqlite_errors import explain, translating
+from smara.database.vectors import Vectors
+from smara.database.vectors_sqlite import SqliteVectors
 from smara.database.words import Words
 from smara.database.words_sqlite import SqliteWords
 from smara.errors import BusyError, CannotOpenError, ReadOnlyError
@@ -101,7 +103,9 @@ class SqliteDatabase:
         self.fulltext: FullText = SqliteFullText()
         self.words: Words = SqliteWords()
         self.records: RecordIndex = SqliteRecordIndex()
+        self.vectors: Vectors = SqliteVectors()
         self.warnings: list[str] = []
+        self.on_write: Callable[[], object] | None = None
         self._busy_timeout_ms = int(busy_timeout_seconds * 1000)
         self._vfs = vfs
         self._idle: list[apsw.Connection] = []
@@ -294,6 +298,8 @@ class SqliteDatabase:
                 if is_relaxed:
                     connection.execute("PRAGMA synchronous = FULL")
                 self._give_back(connection)
+        if self.on_write is not None and not is_derived:
+            self.on_write()
 
     def _bound_wal(self, connection: apsw.Connection) -> None:
         self._writes += 1

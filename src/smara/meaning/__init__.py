@@ -1,0 +1,6 @@
+"""What things mean: vectors for everything that can be found, made in the background.
+
+A vector belongs to a row and a model. All vectors of one model are a *space*; two spaces are
+never compared. Writing never waits for a vector: what was written is found by its words at once,
+and by its meaning a moment later.
+"""

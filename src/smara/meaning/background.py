@@ -1,0 +1,105 @@
+"""Making vectors in a process that lives: one thread, woken by writes, gone when there is nothing to do.
+
+A short-lived process never comes so far: the thread first waits until the writing has paused for a moment. It is a
+daemon, and what it does may be cut off at any time.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from smara.core import log
+from smara.errors import SmaraError
+
+if TYPE_CHECKING:
+    from smara.meaning.models import Progress  # a process that only writes should not load the room
+
+QUIET_SECONDS = 1.0
+_IDLE_SECONDS = 10.0
+_AGAIN_SECONDS = {"busy": 5.0, "unavailable": 60.0, "lease_lost": 5.0, "failed": 60.0}
+_JOIN_SECONDS = 5.0
+
+
+class Filling:
+    """Runs the work of making vectors whenever something was written."""
+
+    def __init__(self, work: Callable[[threading.Event], Progress], quiet_seconds: float = QUIET_SECONDS) -> None:
+        self._work = work
+        self._quiet_seconds = quiet_seconds
+        self._woken = threading.Event()
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
+        _alive.add(self)
+
+    def wake(self) -> None:
+        """Something was written. Costs next to nothing, raises nothing, waits for nothing."""
+        if self._woken.is_set() and self._pid == os.getpid():
+            return
+        with self._lock:
+            if self._pid != os.getpid():  # the thread stayed with the parent
+                self._pid, self._thread = os.getpid(), None
+                self._woken, self._stop = threading.Event(), threading.Event()
+            if self._stop.is_set() or threading.current_thread() is self._thread:
+                return
+            self._woken.set()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="smara-vectors", daemon=True)
+                try:
+                    self._thread.start()
+                except RuntimeError:  # the interpreter is shutting down, or there are too many threads
+                    self._thread = None
+
+    def close(self) -> None:
+        """Stop after the batch at hand, and wait for that."""
+        self._stop.set()
+        self._woken.set()
+        thread = self._thread if self._pid == os.getpid() else None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_JOIN_SECONDS)
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._quiet_seconds):
+            self._woken.clear()
+            rest = self._rest(self._worked())
+            if rest:
+                self._stop.wait(rest)
+                self._woken.set()
+                continue
+            if self._woken.wait(_IDLE_SECONDS):
+                continue
+            with self._lock:
+                if not self._woken.is_set():
+                    self._thread = None
+                    return
+
+    def _worked(self) -> str:
+        try:
+            return self._work(self._stop).stopped
+        except SmaraError as error:
+            log.warning("vectors.failed", error=error.code)
+        except Exception as error:  # noqa: BLE001 - the edge of a thread: nobody else would hear of it
+            log.warning("vectors.failed", error=type(error).__name__)
+        return "failed"
+
+    @staticmethod
+    def _rest(stopped: str) -> float:
+        """How long to leave it alone before trying again what did not end by itself."""
+        return _AGAIN_SECONDS.get(stopped, 0.0)
+
+
+_alive: WeakSet[Filling] = WeakSet()
+
+
+def _close_at_exit() -> None:
+    for filling in list(_alive):
+        filling.close()
+
+
+atexit.register(_close_at_exit)

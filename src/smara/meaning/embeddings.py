@@ -1,0 +1,211 @@
+"""The embeddings of a project: how they stand, making them, changing the model, taking a model's away."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from smara.core import log
+from smara.core.clock import Clock
+from smara.database.database import Session
+from smara.database.leases import Leases
+from smara.database.vectors import VECTOR_KINDS
+from smara.database.vectors_tables import table_of
+from smara.errors import ConflictError, InvalidInputError, NotFoundError, SmaraError
+from smara.meaning.checking import Checking
+from smara.meaning.embedding import Embedding, Limits, lease_name
+from smara.meaning.models import Progress, Space, SpaceStatus, Status
+from smara.meaning.opening import Embedders
+from smara.meaning.reading import Meaning
+from smara.meaning.spaces import is_local
+from smara.meaning.store import VectorStore, Walk
+from smara.models.embedding import Embedder
+
+_DROPPED_AT_ONCE = 2_000
+
+
+class Embeddings:
+    """Makes the vectors of one project, and says how they stand."""
+
+    def __init__(
+        self, store: VectorStore, embedders: Embedders, embedding: Embedding, meaning: Meaning, leases: Leases,
+        clock: Clock,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._embedders = embedders
+        self._embedding = embedding
+        self._meaning = meaning
+        self._leases = leases
+        self._clock = clock
+        self._checking = Checking(store)
+
+    def embed_pending(
+        self, limit: int | None = None, deadline_seconds: float | None = None, *,
+        stop: threading.Event | None = None, tell: Callable[[Progress], object] | None = None,
+    ) -> Progress:  # fmt: skip
+        """Make the vectors of what waits, up to so many records or so long.
+
+        Safe to repeat, to kill and to call from any number of processes: what is done stays done, and nothing is
+        done twice. Trouble with the model is told in the answer and never raised. ``stop`` ends it after the
+        batch at hand; ``tell`` is called after each batch.
+        """
+        if limit is not None and limit < 1:
+            raise InvalidInputError(f"limit must be at least 1; got {limit}.")
+        try:
+            embedder, setting = self._own()
+        except SmaraError as error:
+            return Progress(stopped="unavailable", note=str(error))
+        if embedder is None:
+            return Progress(stopped="off", note="the embedder is off")
+        space = self._space_of(embedder, setting)
+        return self._embedding.run(space, embedder, Limits(limit, deadline_seconds, stop, tell))
+
+    def status(self) -> Status:
+        """How the embeddings of this project stand. Opens the embedder, to say which model it is."""
+        model_id, answering = None, None
+        with self._store.database.read() as session:
+            spaces = self._store.spaces(session)
+            stand = tuple(self._stand(session, space) for space in spaces)
+        setting = self._embedders.in_force(spaces)
+        try:
+            own = self._embedders.own(spaces)
+            model_id = own.model_id if own is not None else None
+            space, note = self._meaning.answering()
+            answering = space.model_id if space is not None else None
+        except SmaraError as error:
+            note = f"not used: {error}"
+        return Status(setting, model_id, answering, note, stand)
+
+    def switch(self, setting: str) -> Space:
+        """Fill the space of another embedder, named as in the setting ``embedder``; the old one answers until then.
+
+        Nothing is taken away, so switching back is as easy. A model on this machine is the project's choice
+        from now on, for every process that is not set to something else.
+        """
+        if setting in ("off", "auto", ""):
+            raise InvalidInputError(
+                f"Name the embedder to switch to, such as offline or ollama:qwen3-embedding:4b; {setting!r} names none."
+            )
+        embedder = self._embedders.get(setting)
+        if embedder is None:
+            raise NotFoundError(f"There is no embedder {setting!r}. See the guide of embeddings.")
+        space = self._space_of(embedder, setting)
+        with self._store.database.write() as session:
+            self._store.choose(session, space.no, self._clock.now_ms())
+        self._embedders.setting, self._embedders.is_given = setting, True
+        log.event("embeddings.switched", model=space.model_id)
+        return space
+
+    def is_kept(self, setting: str) -> bool:
+        """Whether switching to an embedder is remembered for other processes: only what keeps texts on this machine."""
+        return is_local(setting)
+
+    def drop(self, model_id: str) -> int:
+        """Take away all vectors of a model in this project; how many. They can be made again.
+
+        Done in small transactions: nobody waits long, and a dropping that was cut short is gone on with.
+        """
+        with self._store.database.read() as session:
+            space = self._store.find_space(session, model_id)
+            known = ", ".join(each.model_id for each in self._store.spaces(session)) or "none"
+        if space is None:
+            raise NotFoundError(f"There are no vectors of {model_id!r} in this project. There are those of: {known}.")
+        with self._embedding.held(space) as lease:
+            if lease is None:
+                raise ConflictError(f"Vectors of {model_id} are being made at this moment. Try again in a while.")
+            removed = 0
+            for kind in VECTOR_KINDS:
+                while True:
+                    with self._store.database.write(is_derived=True) as session:
+                        self._leases.guard(session, lease)
+                        shelf = self._store.shelf(session, space.no, kind)
+                        taken = self._store.database.vectors.clear(session, shelf, _DROPPED_AT_ONCE)
+                    removed += taken
+                    if taken < _DROPPED_AT_ONCE:
+                        break
+            with self._store.database.write() as session:
+                self._leases.guard(session, lease)
+                self._store.empty(session, space.no, "dropped")
+        self._meaning.forget(space.no)
+        log.event("embeddings.dropped", model=model_id, vectors=removed)
+        return removed
+
+    def retry(self) -> int:
+        """Let the records that a model refused wait for their vectors once more; how many."""
+        count = 0
+        with self._store.database.write() as session:
+            for space in self._store.spaces(session):
+                failures = self._store.failures(session, space.no, limit=100_000)
+                for kind in VECTOR_KINDS:
+                    numbers = [each.no for each in failures if each.kind == kind]
+                    self._store.enqueue(session, space.no, kind, numbers)
+                    self._store.recover(session, space.no, kind, numbers)
+                count += len(failures)
+        return count
+
+    def is_begun(self) -> bool:
+        """Whether there are any vectors in this project, or were meant to be."""
+        with self._store.database.read() as session:
+            return bool(self._store.spaces(session))
+
+    def problems(self) -> list[str]:
+        """What is wrong with the vectors: of records that are gone, missing ones, blocks that disagree. Reads all."""
+        with self._store.database.snapshot() as session:
+            return self._checking.problems(session)
+
+    def mend(self) -> int:
+        """Take away what belongs to nothing, and let what is missing be made; how many rows were concerned."""
+        with self._store.database.write() as session:
+            return self._checking.mend(session)
+
+    def _own(self) -> tuple[Embedder | None, str]:
+        with self._store.database.read() as session:
+            spaces = self._store.spaces(session)
+        return self._embedders.own(spaces), self._embedders.in_force(spaces)
+
+    def _space_of(self, embedder: Embedder, setting: str) -> Space:
+        with self._store.database.read() as session:
+            space = self._store.find_space(session, embedder.model_id)
+            has_shelves = space is not None and self._store.has_shelves(session, space.no)
+        if space is not None and not has_shelves:  # it is older than a kind of records
+            with self._store.database.write() as session:
+                self._store.make_shelves(session, space.no)
+        if space is None or space.state == "retired":
+            with self._store.database.write() as session:
+                space = self._begun(session, embedder, setting)
+        if space.dims != embedder.dims:
+            raise ConflictError(
+                f"The vectors of {embedder.model_id} here have {space.dims} dimensions, and this embedder makes "
+                f"{embedder.dims}. Drop the old ones: smara embeddings drop {embedder.model_id}"
+            )
+        return space
+
+    def _begun(self, session: Session, embedder: Embedder, setting: str) -> Space:
+        now = self._clock.now_ms()
+        no = self._store.add_space(session, embedder.model_id, embedder.dims, setting, now)
+        self._store.begin(session, no, now)
+        found = self._store.find_space(session, embedder.model_id)
+        if found is None:
+            raise NotFoundError(f"The space of {embedder.model_id} vanished while it was made. Try again.")
+        return found
+
+    def _stand(self, session: Session, space: Space) -> SpaceStatus:
+        vectors = self._store.database.vectors
+        counts = {kind: vectors.count(session, self._store.shelf(session, space.no, kind)) for kind in VECTOR_KINDS}
+        waiting = self._store.count_waiting(session, space.no)
+        for walk in self._store.walks(session, space.no) if space.state == "filling" else ():
+            if not walk.is_done:
+                waiting += self._below(session, walk)
+        held = self._leases.find(lease_name(self._store.scope.project_no, space.no))
+        is_held = held is not None and held.expires_at > self._clock.now_ms()
+        return SpaceStatus(
+            space, counts, 0 if space.state == "retired" else waiting,
+            tuple(self._store.failures(session, space.no)), held.owner if held is not None and is_held else None,
+        )  # fmt: skip
+
+    def _below(self, session: Session, walk: Walk) -> int:
+        """How many records the walk has still to pass."""
+        table = table_of(walk.kind)
+        statement = self._store.sql(f"SELECT count(*) FROM {table} WHERE project_no = :project AND no < ?")
+        row = session.one(statement, (walk.walked_no,))
+        return int(row[0]) if row else 0

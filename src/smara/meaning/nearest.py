@@ -1,0 +1,133 @@
+"""The rows nearest to a question, out of what a process keeps in memory of each shelf.
+
+How a shelf is searched follows from its size alone; see ``tables``. A server with an index of its own
+is asked instead. The last word is always an exact comparison of whole numbers, so that the same
+vectors come in the same order on every machine and database; of equals the newer first.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from smara.database.database import Database, Session
+from smara.database.vectors import Shelf, cosines, decode, signs_of
+from smara.meaning.tables import Table, best_by_codes, best_by_signs
+
+if TYPE_CHECKING:
+    from smara.database.vectors import Block, Floats, Rows
+    from smara.meaning.tables import Array
+
+EXACT_UP_TO = 4_194_304
+"""A shelf of so many numbers (16,384 vectors of 256) is kept whole and compared with everything: under 5 ms."""
+_SPARE = 32
+
+
+class Nearest:
+    """Finds the nearest rows of shelves; keeps a table for each that was asked for."""
+
+    def __init__(self, database: Database, exact_up_to: int = EXACT_UP_TO) -> None:
+        self._database = database
+        self._exact_up_to = exact_up_to
+        self._tables: dict[tuple[Shelf, bool], Table] = {}
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+
+    def find(
+        self, session: Session, shelf: Shelf, query: Floats, limit: int, among: Sequence[int] | None = None
+    ) -> list[tuple[int, float]]:
+        """(row, cosine) of the nearest rows, best first; ``among`` restricts them to some."""
+        if limit < 1:
+            return []
+        if among is not None:
+            return self._ranked(self.scores(session, shelf, among, query), limit)
+        return self._ranked(self._rescored(session, shelf, query, limit), limit)
+
+    def scores(self, session: Session, shelf: Shelf, rows: Sequence[int], query: Floats) -> dict[int, float]:
+        """The cosines of given rows, of those that have a vector."""
+        found = self._database.vectors.by_rows(session, shelf, rows) if rows else {}
+        found = {row: stored for row, stored in found.items() if len(stored) == len(query)}
+        if not found:
+            return {}
+        values = cosines(decode(list(found.values()), len(query)), query)
+        return dict(zip(found, values.tolist(), strict=True))
+
+    def bytes(self) -> int:
+        """How much memory the tables take."""
+        return sum(table.bytes for table in self._tables.values())
+
+    def forget(self, space_no: int | None = None) -> None:
+        """Drop the tables, of one space or of all."""
+        with self._lock:
+            self._tables = {
+                key: table for key, table in self._tables.items() if space_no not in (None, key[0].space_no)
+            }
+
+    def _rescored(self, session: Session, shelf: Shelf, query: Floats, limit: int) -> dict[int, float]:
+        size = self._database.vectors.count(session, shelf)
+        if not size:
+            return {}
+        if size * len(query) <= self._exact_up_to:
+            rows, codes = self._table(session, shelf, len(query), is_whole=True).snapshot()
+            found: Sequence[int] = best_by_codes(rows, codes, query, limit + _SPARE).tolist()
+        else:
+            asked = self._asked(session, shelf, query, limit)
+            found = self._by_signs(session, shelf, query, limit).tolist() if asked is None else asked
+        return self.scores(session, shelf, found, query)
+
+    def _asked(self, session: Session, shelf: Shelf, query: Floats, limit: int) -> Sequence[int] | None:
+        import numpy as np
+
+        signs = signs_of(np.where(query > 0, 1, -1).astype(np.int8)[None, :])[0].tobytes()
+        return self._database.vectors.nearest(session, shelf, signs, len(query), max(400, limit * 5))
+
+    def _by_signs(self, session: Session, shelf: Shelf, query: Floats, limit: int) -> Rows:
+        rows, signs = self._table(session, shelf, len(query), is_whole=False).snapshot()
+        return best_by_signs(rows, signs, query, limit)
+
+    def _table(self, session: Session, shelf: Shelf, dims: int, is_whole: bool) -> Table:
+        """The table of a shelf as the database has it now."""
+        import numpy as np
+
+        if self._pid != os.getpid():  # a lock that another thread held at the fork would never be given back
+            self._tables, self._pid, self._lock = {}, os.getpid(), threading.Lock()
+        with self._lock:
+            self._tables.pop((shelf, not is_whole), None)  # it has outgrown the one way, or shrunk back from the other
+            table = self._tables.get((shelf, is_whole))
+            if table is None:
+                table = Table(dims, np.int8, False) if is_whole else Table(-(-dims // 64), np.uint64, True)
+                self._tables[shelf, is_whole] = table
+        with table.lock:
+            blocks = self._database.vectors.blocks(session, shelf, table.stamp)
+            if not blocks:
+                return table
+            if table.size == 0:
+                table.fill([each.block for each in blocks], *self._read(session, shelf, blocks, dims, is_whole))
+            else:
+                for each in blocks:
+                    _, rows, values = self._read(session, shelf, [each], dims, is_whole)
+                    table.put(each.block, rows, values)
+            table.stamp = max(table.stamp, blocks[-1].stamp)
+        return table
+
+    def _read(
+        self, session: Session, shelf: Shelf, blocks: Sequence[Block], dims: int, is_whole: bool
+    ) -> tuple[Sequence[int], Rows, Array]:
+        """The sizes of blocks, their rows, and of each row its vector or its signs."""
+        import numpy as np
+
+        if not is_whole:
+            sizes = [len(each.offsets) // 4 for each in blocks]
+            firsts = np.repeat([shelf.rows_of_block(each.block)[0] for each in blocks], sizes)
+            offsets = np.frombuffer(b"".join(each.offsets for each in blocks), dtype=np.uint32)
+            signs = np.frombuffer(b"".join(each.signs for each in blocks), dtype=np.uint64)
+            return sizes, (firsts + offsets).astype(np.int64), signs.reshape(-1, -(-dims // 64))
+        found = [self._database.vectors.scan(session, shelf, *shelf.rows_of_block(each.block)) for each in blocks]
+        rows = np.concatenate([rows for rows, _ in found])
+        return [len(rows) for rows, _ in found], rows, np.concatenate([codes.reshape(-1, dims) for _, codes in found])
+
+    @staticmethod
+    def _ranked(scores: dict[int, float], limit: int) -> list[tuple[int, float]]:
+        return sorted(scores.items(), key=lambda each: (-each[1], -each[0]))[:limit]

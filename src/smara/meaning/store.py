@@ -1,0 +1,285 @@
+"""Spaces, walks, the queue, failures and the cache in the database: SQL and the mapping of rows, no decisions.
+
+Every statement names ``:project``, the wall; see ``core.scope``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from smara.core.scope import Scope, walled
+from smara.database.database import Database, Row, Session, marks
+from smara.database.vectors import VECTOR_KINDS, Shelf, VectorKind, vector_code, vector_kind
+from smara.meaning.models import Failure, Space
+
+_SPACES = (
+    "SELECT s.no, s.model_id, s.dims, s.embedder, f.state, f.created_at, f.ready_at, f.chosen_at,"
+    " f.used_at"
+    " FROM vector_fills f JOIN vector_spaces s ON s.no = f.space_no"
+    " WHERE f.project_no = :project AND f.state <> 'dropped'"
+)
+_NOT_BEGUN = 2**62
+EVERY_SPACE = 0
+"""The number that stands in the queue for all spaces."""
+
+
+class Entry(NamedTuple):
+    """A record that waits in the queue: for all spaces or for one, with the stamp of its last change."""
+
+    space_no: int
+    kind: VectorKind
+    no: int
+    stamp: int
+
+
+class Walk(NamedTuple):
+    """How far the walk over the records of one kind has come."""
+
+    kind: VectorKind
+    walked_no: int
+    is_done: bool
+
+
+class VectorStore:
+    """The tables of this room, in one project."""
+
+    def __init__(self, database: Database, scope: Scope) -> None:
+        self.database = database
+        self.scope = scope
+
+    def sql(self, text: str) -> str:
+        """A statement with the wall of this project put in."""
+        return walled(self.scope, text)
+
+    def shelf(self, session: Session, space_no: int, kind: VectorKind) -> Shelf:
+        """Where the vectors of a kind stand; an empty shelf when there is none yet."""
+        row = session.one(
+            self.sql("SELECT no FROM vector_shelves WHERE project_no = :project AND kind = ? AND space_no = ?"),
+            (vector_code(kind), space_no),
+        )
+        return Shelf(int(row[0]) if row else 0, space_no, self.scope.project_no, kind)
+
+    def make_shelves(self, session: Session, space_no: int) -> None:
+        """A shelf for each kind; those that are there stay."""
+        session.run_many(
+            self.sql(
+                "INSERT INTO vector_shelves (project_no, kind, space_no) VALUES (:project, ?, ?) ON CONFLICT DO NOTHING"
+            ),
+            [(vector_code(kind), space_no) for kind in VECTOR_KINDS],
+        )
+
+    def has_shelves(self, session: Session, space_no: int) -> bool:
+        return all(self.shelf(session, space_no, kind).no for kind in VECTOR_KINDS)
+
+    # spaces
+
+    def spaces(self, session: Session) -> list[Space]:
+        """The spaces of this project, newest first."""
+        return [_space(row) for row in session.all(self.sql(f"{_SPACES} ORDER BY f.created_at DESC, s.no DESC"))]
+
+    def find_space(self, session: Session, model_id: str) -> Space | None:
+        row = session.one(self.sql(f"{_SPACES} AND s.model_id = ?"), (model_id,))
+        return _space(row) if row else None
+
+    def add_space(self, session: Session, model_id: str, dims: int, embedder: str, now_ms: int) -> int:
+        """The number of a model's space, made on first use in the whole store."""
+        session.run(
+            "INSERT INTO vector_spaces (model_id, dims, embedder, created_at) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (model_id) DO UPDATE SET embedder = excluded.embedder",
+            (model_id, dims, embedder, now_ms),
+        )
+        row = session.one("SELECT no FROM vector_spaces WHERE model_id = ?", (model_id,))
+        return int(row[0]) if row else 0
+
+    def begin(self, session: Session, space_no: int, now_ms: int) -> None:
+        """Begin to fill a space in this project, or go on with one that was retired or dropped."""
+        session.run(
+            self.sql(
+                "INSERT INTO vector_fills (project_no, space_no, state, created_at, used_at)"
+                " VALUES (:project, ?, 'filling', ?, ?)"
+                " ON CONFLICT (project_no, space_no) DO UPDATE SET state = 'filling', created_at = excluded.created_at,"
+                " used_at = excluded.used_at, ready_at = NULL WHERE vector_fills.state IN ('retired', 'dropped')"
+            ),
+            (space_no, now_ms, now_ms),
+        )
+        self.make_shelves(session, space_no)
+        self._clear(session, "vector_walks", space_no)
+
+    def set_state(self, session: Session, space_no: int, state: str, ready_at: int | None) -> None:
+        session.run(
+            self.sql(
+                "UPDATE vector_fills SET state = ?, ready_at = coalesce(?, ready_at)"
+                " WHERE project_no = :project AND space_no = ?"
+            ),
+            (state, ready_at, space_no),
+        )
+
+    def use(self, session: Session, space_no: int, now_ms: int) -> None:
+        """Note that somebody makes vectors of a space."""
+        session.run(
+            self.sql("UPDATE vector_fills SET used_at = ? WHERE project_no = :project AND space_no = ?"),
+            (now_ms, space_no),
+        )
+
+    def choose(self, session: Session, space_no: int, now_ms: int) -> None:
+        """Note that somebody switched to a space by name, and to no other."""
+        session.run(
+            self.sql(
+                "UPDATE vector_fills SET chosen_at = CASE WHEN space_no = ? THEN ? END WHERE project_no = :project"
+            ),
+            (space_no, now_ms),
+        )
+
+    def empty(self, session: Session, space_no: int, state: str) -> None:
+        """Forget what waits for a space, and give it the state of one that is not renewed any more.
+
+        The row stays, and with it the stamp: a process that remembers the space must not take a new one for it.
+        """
+        for table in ("vector_walks", "embedding_queue", "embedding_failures", "embedding_cache"):
+            self._clear(session, table, space_no)
+        self.set_state(session, space_no, state, None)
+
+    def _clear(self, session: Session, table: str, space_no: int) -> None:
+        statement = self.sql(f"DELETE FROM {table} WHERE project_no = :project AND space_no = ?")
+        session.run(statement, (space_no,))
+
+    # walks
+
+    def walks(self, session: Session, space_no: int) -> list[Walk]:
+        """How far each kind was walked, in the order of the kinds; not begun ones included."""
+        rows = session.all(
+            self.sql("SELECT kind, walked_no, is_done FROM vector_walks WHERE project_no = :project AND space_no = ?"),
+            (space_no,),
+        )
+        known = {row[0]: row for row in rows}
+        found = []
+        for kind in VECTOR_KINDS:
+            _, walked, is_done = known.get(vector_code(kind), (0, _NOT_BEGUN, 0))
+            found.append(Walk(kind, int(walked), bool(is_done)))
+        return found
+
+    def put_walk(self, session: Session, space_no: int, walk: Walk) -> None:
+        session.run(
+            self.sql(
+                "INSERT INTO vector_walks (project_no, space_no, kind, walked_no, is_done)"
+                " VALUES (:project, ?, ?, ?, ?) ON CONFLICT (project_no, space_no, kind)"
+                " DO UPDATE SET walked_no = excluded.walked_no, is_done = excluded.is_done"
+            ),
+            (space_no, vector_code(walk.kind), walk.walked_no, int(walk.is_done)),
+        )
+
+    def restart_walks(self, session: Session, space_no: int) -> None:
+        """Walk over everything once more; records that have their vectors are passed over."""
+        self._clear(session, "vector_walks", space_no)
+
+    # the queue
+
+    def entries(self, session: Session, space_no: int, limit: int, own: bool = False) -> list[Entry]:
+        """The records that wait for a space, those written for all spaces first and the newest of them first.
+
+        With ``own`` only those that wait for this space alone.
+        """
+        found: list[Entry] = []
+        for waiting_for in (space_no,) if own else (EVERY_SPACE, space_no):
+            rows = session.all(
+                self.sql(
+                    "SELECT space_no, kind, no, stamp FROM embedding_queue"
+                    " WHERE project_no = :project AND space_no = ? ORDER BY kind DESC, no DESC LIMIT ?"
+                ),
+                (waiting_for, limit - len(found)),
+            )
+            found += [Entry(int(row[0]), vector_kind(row[1]), int(row[2]), int(row[3])) for row in rows]
+            if len(found) >= limit:
+                break
+        return found
+
+    def is_waiting(self, session: Session, space_no: int) -> bool:
+        row = session.one(
+            self.sql("SELECT 1 FROM embedding_queue WHERE project_no = :project AND space_no IN (0, ?) LIMIT 1"),
+            (space_no,),
+        )
+        return row is not None
+
+    def enqueue(self, session: Session, space_no: int, kind: VectorKind, numbers: Sequence[int]) -> None:
+        session.run_many(
+            self.sql(
+                "INSERT INTO embedding_queue (project_no, space_no, kind, no) VALUES (:project, ?, ?, ?)"
+                " ON CONFLICT (project_no, space_no, kind, no) DO UPDATE SET stamp = embedding_queue.stamp + 1"
+            ),
+            [(space_no, vector_code(kind), no) for no in sorted(numbers)],
+        )
+
+    def count_waiting(self, session: Session, space_no: int) -> int:
+        row = session.one(
+            self.sql("SELECT count(*) FROM embedding_queue WHERE project_no = :project AND space_no IN (0, ?)"),
+            (space_no,),
+        )
+        return int(row[0]) if row else 0
+
+    # failures
+
+    def fail(self, session: Session, space_no: int, failures: Sequence[Failure]) -> None:
+        session.run_many(
+            self.sql(
+                "INSERT INTO embedding_failures (project_no, space_no, kind, no, code, message, failed_at)"
+                " VALUES (:project, ?, ?, ?, ?, ?, ?) ON CONFLICT (project_no, space_no, kind, no)"
+                " DO UPDATE SET code = excluded.code, message = excluded.message, failed_at = excluded.failed_at"
+            ),
+            [(space_no, vector_code(each.kind), each.no, each.code, each.message, each.failed_at) for each in failures],
+        )
+
+    def recover(self, session: Session, space_no: int, kind: VectorKind, numbers: Sequence[int]) -> None:
+        """Forget the failures of records that have their vectors now."""
+        for start in range(0, len(numbers), 500):
+            part = numbers[start : start + 500]
+            session.run(
+                self.sql(
+                    "DELETE FROM embedding_failures WHERE project_no = :project AND space_no = ? AND kind = ?"
+                    f" AND no IN ({marks(len(part))})"
+                ),
+                (space_no, vector_code(kind), *part),
+            )
+
+    def failures(self, session: Session, space_no: int, limit: int = 100) -> list[Failure]:
+        rows = session.all(
+            self.sql(
+                "SELECT kind, no, code, message, failed_at FROM embedding_failures"
+                " WHERE project_no = :project AND space_no = ? ORDER BY failed_at DESC, kind, no LIMIT ?"
+            ),
+            (space_no, limit),
+        )
+        return [Failure(vector_kind(row[0]), int(row[1]), row[2], row[3], int(row[4])) for row in rows]
+
+    # the cache
+
+    def cached(self, session: Session, keys: Sequence[bytes], now_ms: int) -> dict[bytes, bytes]:
+        found: dict[bytes, bytes] = {}
+        for start in range(0, len(keys), 500):
+            part = keys[start : start + 500]
+            rows = session.all(
+                self.sql(
+                    "SELECT key, vector FROM embedding_cache"
+                    f" WHERE project_no = :project AND expires_at > ? AND key IN ({marks(len(part))})"
+                ),
+                (now_ms, *part),
+            )
+            found.update((bytes(row[0]), bytes(row[1])) for row in rows)
+        return found
+
+    def put_cached(
+        self, session: Session, space_no: int, vectors: Sequence[tuple[bytes, bytes]], now_ms: int, expires_at: int
+    ) -> None:
+        session.run_many(
+            self.sql(
+                "INSERT INTO embedding_cache (project_no, key, space_no, vector, expires_at)"
+                " VALUES (:project, ?, ?, ?, ?) ON CONFLICT (project_no, key)"
+                " DO UPDATE SET vector = excluded.vector, expires_at = excluded.expires_at"
+            ),
+            [(key, space_no, vector, expires_at) for key, vector in vectors],
+        )
+        session.run(self.sql("DELETE FROM embedding_cache WHERE project_no = :project AND expires_at <= ?"), (now_ms,))
+
+
+def _space(row: Row) -> Space:
+    return Space(int(row[0]), row[1], int(row[2]), row[3], row[4], row[5], row[6], row[7], row[8])

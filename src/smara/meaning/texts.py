@@ -1,0 +1,95 @@
+"""What is embedded of a record: its text with what it is about put before it.
+
+A text alone often does not say what it is about: a line of a file, an answer of one word. What is put
+before it comes from the record itself and from what was there before it, so that the same record
+has the same text whenever it is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from smara.core.pieces import pieces
+from smara.core.text import CHUNK_CHARACTERS
+from smara.database.database import Session, marks
+from smara.database.vectors import VectorKind
+from smara.knowledge.models import TypedMemory
+from smara.knowledge.store import KnowledgeStore
+from smara.meaning.store import VectorStore
+from smara.messages.models import Message
+from smara.messages.store import MessageStore
+from smara.observations.models import Observation
+from smara.observations.store import ObservationStore
+from smara.tasks.models import Task
+from smara.tasks.store import TaskStore
+from smara.working.models import WorkingMemory
+from smara.working.store import WorkingStore
+
+
+class Texts:
+    """Reads the texts of records, of every kind."""
+
+    def __init__(self, store: VectorStore) -> None:
+        database, scope = store.database, store.scope
+        self._messages = MessageStore(database, scope)
+        self._tasks = TaskStore(database, scope)
+        self._observations = ObservationStore(database, scope)
+        self._memories = KnowledgeStore(database, scope)
+        self._working = WorkingStore(database, scope)
+
+    def of(self, session: Session, kind: VectorKind, numbers: Sequence[int]) -> dict[int, list[str]]:
+        """The texts of records, one for each row they have; a record that is gone is left out."""
+        if not numbers:
+            return {}
+        if kind == "message":
+            return {no: of_message(each) for no, each in self._messages.by_numbers(session, numbers).items()}
+        if kind == "task":
+            return {no: [of_task(each)] for no, each in self._tasks.by_numbers(session, numbers).items()}
+        if kind == "observation":
+            found = self._observations.select(session, f" AND o.no IN ({marks(len(numbers))})", numbers)
+            return {no: [of_observation(each)] for no, each in found}
+        if kind == "memory":
+            return {no: [of_memory(each)] for no, each in self._memories.by_numbers(session, numbers).items()}
+        return {no: [of_page(each)] for no, each in self._working.by_numbers(session, numbers).items()}
+
+
+def of_message(message: Message) -> list[str]:
+    """A message in the same pieces as in the text index."""
+    return list(pieces(message.raw_content, CHUNK_CHARACTERS)) or [""]
+
+
+def of_task(task: Task) -> str:
+    """A task: what kind it is, its title, its labels, and everything that was written about it."""
+    head = _prefix((task.type, *task.labels))
+    return "\n".join(filter(None, (f"{head}{task.title}", task.full_description, task.summary)))
+
+
+def of_observation(observation: Observation) -> str:
+    """An observation with its category and its files before it."""
+    head = _prefix((*observation.files, observation.category))
+    return head + "\n".join((observation.text, *observation.details))
+
+
+def of_memory(memory: TypedMemory) -> str:
+    """A memory with its files, modules and type before it, or with the prefix that came with it."""
+    head = (
+        f"{memory.context_prefix}: "
+        if memory.context_prefix
+        else _prefix((*memory.files, *memory.modules, memory.type.replace("_", " ")))
+    )
+    return head + memory.content
+
+
+def of_page(page: WorkingMemory) -> str:
+    """A page of working memory as it stands."""
+    return page.content
+
+
+def _prefix(about: Sequence[str]) -> str:
+    """What a text is about, to be put before it.
+
+    >>> _prefix(("src/auth.ts", "gotcha")), _prefix(())
+    ('src/auth.ts | gotcha: ', '')
+    """
+    known = [each for each in about if each]
+    return " | ".join(known) + ": " if known else ""

@@ -1,0 +1,64 @@
+"""Putting the room together: the side that search asks, and the side that makes the vectors, each when first needed."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from smara.core.clock import Clock
+from smara.core.ids import IdMaker
+from smara.core.scope import Scope
+from smara.database.database import Database
+from smara.meaning.opening import Embedders, OpenEmbedder
+from smara.meaning.reading import Meaning
+from smara.meaning.store import VectorStore
+
+if TYPE_CHECKING:
+    from smara.database.leases import Leases
+    from smara.meaning.embeddings import Embeddings
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a memory hands to this room."""
+
+    database: Database
+    scope: Scope
+    leases: Callable[[], Leases]
+    clock: Clock
+    new_id: IdMaker
+    setting: str
+    open_embedder: OpenEmbedder
+    query_seconds: float = 0.5
+    is_given: bool = False
+    when_asked: Callable[[], object] | None = None
+
+
+class Room:
+    """Both sides over the same store and the same embedders."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._store = VectorStore(parts.database, parts.scope)
+        self._embedders = Embedders(parts.setting, parts.open_embedder, parts.is_given)
+
+    @cached_property
+    def meaning(self) -> Meaning:
+        """What search asks."""
+        parts = self._parts
+        return Meaning(self._store, self._embedders, parts.clock, parts.query_seconds, when_asked=parts.when_asked)
+
+    @cached_property
+    def embeddings(self) -> Embeddings:
+        """What makes the vectors. It knows every room that has something to embed, which a search need not load."""
+        from smara.meaning.embedding import Embedding
+        from smara.meaning.embeddings import Embeddings
+
+        parts, leases = self._parts, self._parts.leases()
+        owner = f"{socket.gethostname()}:{os.getpid()}:{parts.new_id()[-8:]}"
+        embedding = Embedding(self._store, leases, parts.clock, owner)
+        return Embeddings(self._store, self._embedders, embedding, self.meaning, leases, parts.clock)
