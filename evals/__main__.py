@@ -13,7 +13,7 @@ from pathlib import Path
 from evals import observed_recall, observing, stories
 from evals.data import DataMissing, Dataset, data_folder, load_all, load_longmemeval
 from evals.report import Result, render
-from evals.scoring import average, score
+from evals.scoring import score
 from evals.systems import System, systems_for
 
 RANKED = 10
@@ -22,15 +22,17 @@ RANKED = 10
 def measure(dataset: Dataset, system: System) -> Result:
     """One system on one set: each haystack is built once and asked all its questions."""
     figures: list[dict[str, float]] = []
+    kinds: list[str] = []
     seconds: list[float] = []
     for haystack, questions in dataset.by_haystack():
         with system.open(dataset.haystack(haystack)) as rank:
             for question in questions:
                 begin = time.perf_counter()
-                ranked = rank(question.text, RANKED)
+                ranked = rank(question, RANKED)
                 seconds.append(time.perf_counter() - begin)
                 figures.append(score(ranked, question.gold))
-    return Result(dataset.name, dataset.part, system.name, average(figures), 1000 * statistics.median(seconds))
+                kinds.append(question.kind)
+    return Result(dataset.name, dataset.part, system.name, figures, kinds, 1000 * statistics.median(seconds))
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import apsw
 
-from evals.data import Thread
+from evals.data import Question, Thread
 
 # The list of NLTK, without its contractions; the figures to compare with were made with it.
 STOP_WORDS = frozenset(
@@ -30,7 +30,7 @@ STOP_WORDS = frozenset(
 )
 
 Documents = list[tuple[str, str]]
-Ranker = Callable[[str, int], list[str]]
+Ranker = Callable[[Question, int], list[str]]
 
 
 def turns(threads: Sequence[Thread]) -> Documents:
@@ -59,6 +59,16 @@ def user_sessions(threads: Sequence[Thread]) -> Documents:
 
 def fts5(documents: Documents) -> Ranker:
     """A ranker over an in-memory FTS5 table of the documents."""
+    score = fts5_scores(documents)
+
+    def rank(question: Question, limit: int) -> list[str]:
+        return [documents[number][0] for number in score(question.text, limit)]
+
+    return rank
+
+
+def fts5_scores(documents: Documents) -> Callable[..., dict[int, float]]:
+    """Numbers of documents with their scores, best first, from an in-memory FTS5 table."""
     connection = apsw.Connection(":memory:")
     connection.execute("CREATE VIRTUAL TABLE documents USING fts5(text, tokenize = 'porter unicode61')")
     with connection:
@@ -66,18 +76,19 @@ def fts5(documents: Documents) -> Ranker:
             "INSERT INTO documents(rowid, text) VALUES (?, ?)", [(n, text) for n, (_, text) in enumerate(documents)]
         )
 
-    def rank(question: str, limit: int) -> list[str]:
+    def score(question: str, limit: int = -1) -> dict[int, float]:
         words = dict.fromkeys(re.findall(r"[^\W_]+", question.lower()))
         match = " OR ".join(f'"{word}"' for word in words if word not in STOP_WORDS)
         if not match:
-            return []
+            return {}
         rows = connection.execute(
-            "SELECT rowid FROM documents WHERE documents MATCH ? ORDER BY bm25(documents), rowid LIMIT ?",
+            "SELECT rowid, -bm25(documents) FROM documents WHERE documents MATCH ?"
+            " ORDER BY bm25(documents), rowid LIMIT ?",
             (match, limit),
         )
-        return [documents[rowid][0] for (rowid,) in rows]
+        return dict(rows)
 
-    return rank
+    return score
 
 
 BASELINES: dict[str, tuple[tuple[str, Callable[[Sequence[Thread]], Documents]], ...]] = {

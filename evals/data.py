@@ -26,6 +26,8 @@ HOW_TO_GET = f"""No evaluation data: set {VARIABLE} to a folder with these gzip-
                                        one question a line without its haystack_sessions
   longmemeval_s/sessions.jsonl.gz      the same file's sessions: {{"session_id": ..., "turns": [...]}}
   longmemeval_union/sessions.jsonl.gz  the sessions of longmemeval_oracle, each once, with its date
+  cosqa/queries.jsonl.gz               github.com/microsoft/CodeXGLUE, code search of web queries:
+  cosqa/functions.jsonl.gz             {{"id", "query", "code_id"}} and {{"id", "code"}}
 """
 
 Level = Literal["message", "thread"]
@@ -62,6 +64,8 @@ class Question:
     haystack: str
     gold: frozenset[str]
     kind: str
+    asked_at: int | None = None
+    """When it is asked, where the set says so: "last week" depends on it."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +94,9 @@ def data_folder() -> Path:
 
 
 def load_all() -> list[Dataset]:
-    """The three sets of conversations."""
+    """The three sets of conversations, and one of code."""
     folder = data_folder()
-    return [load_locomo(folder), load_longmemeval(folder), load_union(folder)]
+    return [load_locomo(folder), load_longmemeval(folder), load_union(folder), load_cosqa(folder)]
 
 
 def _read(path: Path) -> Iterator[Any]:
@@ -168,14 +172,35 @@ def load_union(folder: Path) -> Dataset:
     return Dataset("Union haystack", part, "thread", questions, lambda _: threads())
 
 
+def load_cosqa(folder: Path) -> Dataset:
+    """CoSQA: questions as people type them into a search engine, one thread a function, gold = the function."""
+
+    @cache
+    def functions() -> tuple[Thread, ...]:
+        lines = _read(folder / "cosqa" / "functions.jsonl.gz")
+        return tuple(Thread(f"f{r['id']}", 0, (Turn(str(r["id"]), "user", r["code"]),)) for r in lines)
+
+    questions = tuple(
+        Question(r["id"], r["query"], "cosqa", frozenset([str(r["code_id"])]), "code")
+        for r in _read(folder / "cosqa" / "queries.jsonl.gz")
+    )
+    part = f"development part: {len(questions)} questions"
+    return Dataset("CoSQA", part, "message", questions, lambda _: functions())
+
+
 def _longmemeval_question(record: dict[str, Any], haystack: str) -> Question:
     gold = frozenset(record["answer_session_ids"])
-    return Question(record["question_id"], record["question"], haystack, gold, record["question_type"])
+    asked_at = _dated(record["question_date"])
+    return Question(record["question_id"], record["question"], haystack, gold, record["question_type"], asked_at)
 
 
 def _longmemeval_thread(key: str, date: str, turns: list[dict[str, Any]]) -> Thread:
     kept = tuple(Turn(f"{key}/{n}", turn["role"], turn["content"]) for n, turn in enumerate(turns))
-    return Thread(key, _milliseconds(re.sub(r"\s*\(\w+\)", "", date), "%Y/%m/%d %H:%M"), kept)
+    return Thread(key, _dated(date), kept)
+
+
+def _dated(date: str) -> int:
+    return _milliseconds(re.sub(r"\s*\(\w+\)", "", date), "%Y/%m/%d %H:%M")
 
 
 def _milliseconds(date: str, form: str) -> int:

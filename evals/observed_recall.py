@@ -109,7 +109,7 @@ def _rankings(memory: smara.Memory, question: str, found: Recall) -> dict[str, l
     notes = memory.search_observations(question, HITS)
     found.milliseconds.append(1000 * (time.perf_counter() - begin))
     by_note = [(hit.observation.thread_id or "", hit.score) for hit in notes]
-    by_message = [(hit.thread_id, hit.score) for hit in memory.search(question, HITS)]
+    by_message = [(hit.thread_id or "", hit.score) for hit in memory.search(question, HITS, sources=("messages",))]
     rankings = [*_by_thread(by_note), *_by_thread(by_message)]
     rankings.append([hit.thread_id for hit in memory.search_threads(question, limit=RANKED)])
     return dict(zip(SYSTEMS, rankings, strict=True))

@@ -7,6 +7,7 @@ All figures are averages over questions, in percent. Two gold keys found at rank
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Collection, Mapping, Sequence
 
 
@@ -34,6 +35,14 @@ def score(ranked: Sequence[str], gold: Collection[str]) -> dict[str, float]:
         found = recall(ranked, gold, k)
         figures |= {f"R@{k}": found, f"any@{k}": float(found > 0), f"all@{k}": float(found == 1)}
     return figures
+
+
+def interval(values: Sequence[float], draws: int = 1_000) -> tuple[float, float]:
+    """The middle 95 % of the mean when the questions are drawn again and again, in percent."""
+    chosen = random.Random(0)
+    count = len(values)
+    means = sorted(sum(chosen.choices(values, k=count)) / count for _ in range(draws))
+    return 100 * means[int(0.025 * draws)], 100 * means[int(0.975 * draws) - 1]
 
 
 def average(figures: Sequence[Mapping[str, float]]) -> dict[str, float]:

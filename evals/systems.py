@@ -8,15 +8,19 @@ ranked keys. Smara is used as anybody would use it: ``smara.open``, ``add_many``
 from __future__ import annotations
 
 import tempfile
+import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import smara
 from evals.baselines import BASELINES, Documents, Ranker, fts5
-from evals.data import Level, Thread
+from evals.data import Level, Question, Thread
+from evals.hybrids import Combine, half_and_half, hybrid, meaning_alone, reciprocal_ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +34,18 @@ class System:
 def systems_for(level: Level, postgres_url: str | None = None) -> list[System]:
     """The baselines of a level, then Smara on SQLite and, where there is one, on PostgreSQL."""
     found = [System(name, _opener(make)) for name, make in BASELINES[level]]
+    found.append(System("meaning alone, best turn", lambda threads: _plain(threads, level, meaning_alone)))
+    found.append(System("plain hybrid, RRF 60", lambda threads: _plain(threads, level, reciprocal_ranks)))
+    found.append(System("plain hybrid, half and half", lambda threads: _plain(threads, level, half_and_half)))
+    found.append(System("Smara, words alone", lambda threads: smara_ranker(threads, level, embedder="off")))
     found.append(System("Smara", lambda threads: smara_ranker(threads, level)))
     if postgres_url is not None:
         found.append(System("Smara, PostgreSQL", lambda threads: smara_ranker(threads, level, postgres_url)))
     return found
+
+
+def _plain(threads: Sequence[Thread], level: Level, combine: Combine) -> AbstractContextManager[Ranker]:
+    return nullcontext(hybrid(threads, level, combine))
 
 
 def _opener(
@@ -46,20 +58,49 @@ def _opener(
     return opened
 
 
+class _AskedClock:
+    """The machine's clock, but for the day on which a question is asked."""
+
+    asked_at: int | None = None
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000 if self.asked_at is None else self.asked_at
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def wait(self, seconds: float, until: threading.Event | None = None) -> None:
+        (until or threading.Event()).wait(seconds)
+
+    def wait_for(self, event: threading.Event, seconds: float) -> bool:
+        return event.wait(seconds)
+
+
 @contextmanager
-def smara_ranker(threads: Sequence[Thread], level: Level, url: str | None = None) -> Iterator[Ranker]:
+def smara_ranker(
+    threads: Sequence[Thread], level: Level, url: str | None = None, embedder: str = "offline"
+) -> Iterator[Ranker]:
     """Smara over a fresh file, or in a project of its own in the PostgreSQL database at ``url``."""
+    clock = _AskedClock()
+    # No deadlines: a busy machine must not change the figures.
+    given: dict[str, Any] = {
+        "durability": "normal", "embedder": embedder, "embed_query_seconds": 30.0, "search_deadline_seconds": 30.0,
+        "embed_in_background": False,
+    }  # fmt: skip
     with (
         tempfile.TemporaryDirectory(prefix="smara-eval-") as folder,
-        smara.open(url or Path(folder) / "eval.db", project=uuid.uuid4().hex, durability="normal") as memory,
+        smara.open(url or Path(folder) / "eval.db", project=uuid.uuid4().hex, clock=clock, **given) as memory,
     ):
         for thread in threads:
             memory.messages.add_many(thread_id=thread.key, messages=_messages(thread))
+        if embedder != "off":
+            memory.embeddings.embed_pending()
 
-        def rank(question: str, limit: int) -> list[str]:
+        def rank(question: Question, limit: int) -> list[str]:
+            clock.asked_at = question.asked_at
             if level == "thread":
-                return [hit.thread_id for hit in memory.search_threads(question, limit=limit)]
-            return [hit.client_id or "" for hit in memory.search(question, limit=limit)]
+                return [hit.thread_id for hit in memory.search_threads(question.text, limit=limit)]
+            return [hit.client_id or "" for hit in memory.search(question.text, limit=limit)]
 
         yield rank
 

@@ -33,6 +33,7 @@ def _no_settings_from_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path_fact
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    monkeypatch.setenv("SMARA_EMBED_IN_BACKGROUND", "false")  # a test that wants it says so
 
 
 @pytest.fixture

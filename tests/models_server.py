@@ -12,7 +12,7 @@ import json
 import socket
 import struct
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -47,6 +47,7 @@ class Step:
     error: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes | None = None
+    reply: Callable[[Asked], Any] | None = None
     trouble: Literal["", "hang", "drip", "reset", "cut"] = ""
 
 
@@ -98,6 +99,11 @@ def quota() -> Step:
 def garbage(body: bytes = b'{"id": "x", "choices": [') -> Step:
     """A 200 whose body nobody can read."""
     return Step(body=body)
+
+
+def computed(reply: Callable[[Asked], Any]) -> Step:
+    """A reply in any format, as JSON, that follows from what was asked."""
+    return Step(reply=reply)
 
 
 def hang() -> Step:
@@ -218,6 +224,9 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Quiet."""
 
+    def do_GET(self) -> None:
+        self.do_POST()
+
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
         asked = Asked(_wire_of(self.path), self.path, {k.lower(): v for k, v in self.headers.items()}, body)
@@ -227,7 +236,7 @@ class _Handler(BaseHTTPRequestHandler):
             getattr(self, f"_{step.trouble}")()
             self.close_connection = True
             return
-        code, content = (step.status, step.body) if step.body is not None else _answer(step, asked)
+        code, content = _content(step, asked)
         self.send_response(code)
         for name, value in {"Content-Type": "application/json", **step.headers}.items():
             self.send_header(name, value)
@@ -275,6 +284,12 @@ def _wire_of(path: str) -> Wire:
     if path.endswith("/messages") or "/messages?" in path:
         return "anthropic"
     return "google" if ":generateContent" in path else "openai"
+
+
+def _content(step: Step, asked: Asked) -> tuple[int, bytes]:
+    if step.reply is not None:
+        return step.status, json.dumps(step.reply(asked)).encode()
+    return (step.status, step.body) if step.body is not None else _answer(step, asked)
 
 
 def _answer(step: Step, asked: Asked) -> tuple[int, bytes]:

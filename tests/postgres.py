@@ -192,7 +192,8 @@ def _wait_until_ready(
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and server.poll() is None:
         marker = data / "postmaster.pid"
-        if marker.exists() and marker.read_text().splitlines()[-1].strip() == "ready":
+        # While it is being written the file may be empty.
+        if marker.exists() and marker.read_text().rstrip().endswith("ready"):
             return
         time.sleep(0.02)
     sys.stderr.write((folder / "log").read_text(errors="replace"))

@@ -18,6 +18,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("memory", "aio", "doctor", "testing"),
     ("context", "privacy", "experiments", "links"),
     ("search",),
+    ("meaning",),
     ("observations", "behavior"),
     ("messages", "tasks", "working", "knowledge", "codegraph"),
     ("secrets", "models"),

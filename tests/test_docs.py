@@ -82,6 +82,8 @@ def test_command_that_a_reader_types_is_understood(line: str) -> None:
     context = command.make_context("smara", list(words))
     while isinstance(command, click.Group):
         rest = [*context._protected_args, *context.args]
+        if not rest and command.invoke_without_command:
+            return
         name, found, rest = command.resolve_command(context, rest)
         assert found is not None
         command = found
@@ -119,6 +121,7 @@ def snippets() -> Iterator[object]:
     guide = ROOT / "docs/guide"
     for page in (
         ROOT / "README.md", guide / "working.md", guide / "observations.md", guide / "providers.md",
+        guide / "memories.md", guide / "embeddings.md",
         ROOT / "docs/quickstart.md",
     ):  # fmt: skip
         for number, text in enumerate(blocks(page, "python"), 1):

@@ -72,6 +72,8 @@ class Settings:
     """Thresholds of single modes, where they should be others: ``explore=50000; testing=20000``."""
     reflect_after_tokens: int = 40_000
     """How many tokens of observations come together before the older ones are condensed."""
+    reflect_ahead_fraction: float = 0.8
+    """From so large a part of that on, a reflection is made in the background, ahead of need."""
     reflections_limit_tokens: int = 80_000
     """Reflections over this are condensed harder."""
     buffer_fraction: float = 0.2
@@ -102,8 +104,24 @@ class Settings:
     """After this many days a message has lost half of its small bonus for being new."""
     search_deadline_seconds: float = 2.0
     """A search answers with what it has when this has passed."""
+    reranker: str = "features"
+    """Who ranks the best hits once more: ``features`` (search itself), ``off``, or a model; see the guide of search."""
+    reranker_api_key: str | None = field(default=None, repr=False)
+    """Key of the reranker's server; Cohere's own may stand in CO_API_KEY."""
+    embedder: str = "offline"
+    """Who turns text into vectors: ``offline``, ``off``, ``auto``, or a model; see the guide of embeddings."""
+    embedder_dims: int = 0
+    """How many dimensions its vectors have; 0 for what is usual with the model."""
+    embedder_api_key: str | None = field(default=None, repr=False)
+    """Key of the embedder's server; OpenAI's own may stand in OPENAI_API_KEY."""
+    embed_query_seconds: float = 0.5
+    """How long a search waits for the vector of its question; after that words answer alone, and say so."""
+    embed_in_background: bool = True
+    """Whether a process that lives long makes vectors by itself; commands and hooks never do."""
     max_message_bytes: int = 64 * 1024 * 1024
     """A longer message is refused with a clear error; nothing is cut silently."""
+    tool_profile: Literal["default", "coding"] = "default"
+    """Which tools agents are given: three, or with ``coding`` one more to record what was learned."""
     mcp_token: str | None = None
     """What clients of the MCP server over HTTP must send; made up at each start when nobody says."""
     model: str | None = None
@@ -120,6 +138,10 @@ class Settings:
     """The most that models may cost in any 60 minutes; 0 allows only models that cost nothing."""
     model_dollars_per_day: float = 5.0
     """The most in any 24 hours."""
+    embedding_tokens_per_hour: int = 20_000_000
+    """The most tokens that embedders and rerankers on servers may read in any 60 minutes; their money counts as any."""
+    embedding_tokens_per_day: int = 100_000_000
+    """The most in any 24 hours."""
     model_prices: str | None = None
     """Dollars per million tokens read and written where we know better: ``ollama:qwen3=0/0; openai:x=0.5/2``."""
     models_enabled: bool = True
@@ -127,6 +149,7 @@ class Settings:
 
 
 _CHOICES: dict[str, tuple[str, ...]] = {
+    "tool_profile": ("default", "coding"),
     "observe_scope": ("thread", "resource"),
     "observe_flavor": ("coding", "general"),
     "durability": ("full", "normal"),
@@ -150,6 +173,11 @@ def load_settings(environment: Mapping[str, str] | None = None, **given: Any) ->
         raise ConfigError(f"Unknown setting {', '.join(sorted(unknown))}. See docs/reference/settings.md.")
     checked = {name: _check(name, value, name) for name, value in chosen.items()}
     return replace(settings, **{**from_environment, **checked})
+
+
+def vendor_key(*names: str) -> str | None:
+    """A vendor's key, from the first of its own variables that is set, such as ``CO_API_KEY``."""
+    return next((key for name in names if (key := os.environ.get(name, "").strip())), None)
 
 
 def default_actor() -> str:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from smara.config import Settings, default_store
 from smara.database.database import Database
@@ -21,6 +21,10 @@ from smara.database.filesystem import network_filesystem
 from smara.database.migrate import HEAD, schema_version
 from smara.errors import SmaraError
 from smara.memory import Memory, open_database, open_memory
+
+if TYPE_CHECKING:
+    from smara.knowledge.memories import Memories
+    from smara.tasks.tasks import Tasks
 
 Level = Literal["ok", "warning", "problem"]
 
@@ -167,8 +171,9 @@ def _inside(settings: Settings, fix: bool) -> list[Finding]:
     found = [schema]
     try:
         with open_memory(
-            settings.db, project=settings.project, busy_timeout_seconds=settings.busy_timeout_seconds, check_index=False
-        ) as memory:
+            settings.db, project=settings.project, busy_timeout_seconds=settings.busy_timeout_seconds,
+            check_index=False, embed_in_background=False,
+        ) as memory:  # fmt: skip
             found += [Finding("store", "warning", warning) for warning in memory.warnings]
             found += list(_content_findings(memory, fix))
     except SmaraError as error:
@@ -201,7 +206,9 @@ def _content_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
     checks: tuple[Callable[[], Iterator[Finding]], ...] = (
         lambda: _integrity_findings(memory, in_the_index),
         lambda: _index_findings(memory, in_the_index, fix),
-        lambda: _task_findings(memory, fix),
+        lambda: _totals_findings("tasks", memory.tasks, fix),
+        lambda: _totals_findings("memories", memory.memories, fix),
+        lambda: _vector_findings(memory, fix),
     )
     for check in checks:
         try:
@@ -247,12 +254,28 @@ def _index_findings(memory: Memory, damage: list[str], fix: bool) -> Iterator[Fi
         )  # fmt: skip
 
 
-def _task_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
-    problems = memory.tasks.problems()
+def _totals_findings(name: str, room: Tasks | Memories, fix: bool) -> Iterator[Finding]:
+    problems = room.problems()
     if not problems:
-        yield Finding("tasks", "ok", "Their totals agree with the tasks.")
+        yield Finding(name, "ok", f"Their totals agree with the {name}.")
     elif fix:
-        memory.tasks.recount()
-        yield Finding("tasks", "ok", f"{problems[0]} They were counted again.", is_fixed=True)
+        room.recount()
+        yield Finding(name, "ok", f"{problems[0]} They were counted again.", is_fixed=True)
     else:
-        yield Finding("tasks", "problem", problems[0], "Run `smara doctor --fix`: they are counted again.")
+        yield Finding(name, "problem", problems[0], "Run `smara doctor --fix`: they are counted again.")
+
+
+def _vector_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
+    if not memory.embeddings.is_begun():
+        return
+    problems = memory.embeddings.problems()
+    if not problems:
+        yield Finding("vectors", "ok", "They agree with what they were made of.")
+    elif fix:
+        memory.embeddings.mend()
+        yield Finding("vectors", "ok", f"{problems[0]} What is missing is made again.", is_fixed=True)
+    else:
+        yield Finding(
+            "vectors", "problem", problems[0],
+            "Run `smara doctor --fix`: what belongs to nothing goes, what is missing is made again.",
+        )  # fmt: skip

@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from smara.context.processors import Processors
     from smara.database.database import Session
     from smara.database.leases import Leases
+    from smara.knowledge.memories import Memories
     from smara.links.links import Links
+    from smara.meaning.background import Filling
+    from smara.meaning.embeddings import Embeddings
+    from smara.meaning.reading import Meaning
+    from smara.meaning.wiring import Room
     from smara.messages.compaction import Compactions
     from smara.messages.history import History
     from smara.messages.messages import Messages
@@ -34,13 +39,20 @@ if TYPE_CHECKING:
     from smara.messages.threads import Threads
     from smara.models.caller import Models
     from smara.models.chat import ChatModel
+    from smara.models.embedding import Embedder
+    from smara.models.rerank import Reranker
     from smara.observations.background import Background
+    from smara.observations.compacting import CompactedThread
+    from smara.observations.failing import OutageGate
     from smara.observations.models import Extractor
     from smara.observations.observations import Observations
+    from smara.observations.rounds import StoreWorker
     from smara.observations.worker import Worker
     from smara.search.index import Index
-    from smara.search.models import Answer, ObservationHit, TaskAnswer, ThreadHit
+    from smara.search.memories import MemorySearch
+    from smara.search.models import Answer, Hit, MemoryAnswer, ObservationHit, Packed, TaskAnswer, ThreadHit
     from smara.search.observations import ObservationSearch
+    from smara.search.patterns import PatternSearch
     from smara.search.search import Search
     from smara.search.tasks import TaskSearch
     from smara.tasks.tasks import Tasks
@@ -60,7 +72,8 @@ class Memory:
     def __init__(
         self, database: Database, scope: Scope, settings: Settings, clock: Clock, new_id: IdMaker,
         counter: TokenCounter, summarizer: Summarizer | None, chat_model: ChatModel | None = None,
-        extractors: Sequence[Extractor] = (),
+        extractors: Sequence[Extractor] = (), rerank_model: Reranker | None = None,
+        embedding_model: Embedder | None = None,
     ) -> None:  # fmt: skip
         self.database = database
         self.scope = scope
@@ -71,6 +84,8 @@ class Memory:
         self._summarizer = summarizer
         self._chat_model = chat_model
         self._extractors = extractors
+        self._rerank_model = rerank_model
+        self._embedding_model = embedding_model
         self._store = MessageStore(database, scope)
         self._closing = threading.Lock()
 
@@ -100,13 +115,14 @@ class Memory:
         """Summaries that are shown in the place of old messages."""
         from smara.messages.compaction import CompactionRules, Compactions
         from smara.messages.summarize import OfflineSummarizer
+        from smara.observations.summarizing import ObservedSummarizer
 
         settings = self.settings
         rules = CompactionRules(
             settings.compact_after_messages, settings.archive_after_messages, settings.compact_run_messages
         )
-        summarizer = self._summarizer or OfflineSummarizer()
-        return Compactions(self._store, summarizer, self._clock, self._new_id, rules)
+        observed = ObservedSummarizer(self.database, self.scope, OfflineSummarizer(), self._timezone)
+        return Compactions(self._store, self._summarizer or observed, self._clock, self._new_id, rules)
 
     @cached_property
     def history(self) -> History:
@@ -129,6 +145,14 @@ class Memory:
         return Tasks(self._turns, rules, partial(linked_message_ids, self._turns.store))
 
     @cached_property
+    def memories(self) -> Memories:
+        """What is known: typed statements with evidence and trust."""
+        from smara.links.provenance import make_memories
+
+        actor, session_id = self.settings.actor or default_actor(), self.settings.session
+        return make_memories(self._store, self._clock, self._new_id, actor, session_id, lambda: self._meaning)
+
+    @cached_property
     def observations(self) -> Observations:
         """What was noticed in conversations."""
         return self._observing[0]
@@ -139,13 +163,29 @@ class Memory:
         return self._observing[1]
 
     @cached_property
+    def workers(self) -> StoreWorker:
+        """Observes the threads of every project of this store that nobody is talking in."""
+        from smara.observations.rounds import StoreWorker
+        from smara.observations.wiring import due_rules
+
+        rules = due_rules(self.settings)
+        return StoreWorker(self.database, self._clock, rules, lambda project_id: self.in_project(project_id).worker)
+
+    @cached_property
+    def _outages(self) -> OutageGate:
+        from smara.observations.failing import OutageGate
+
+        return OutageGate()
+
+    @cached_property
     def _observing(self) -> tuple[Observations, Worker, Background]:
         from smara.observations.wiring import Parts, make_observations
 
         return make_observations(
             Parts(
                 self.database, self.scope, self._store, self.threads, self.leases, self.models, self._clock,
-                self._new_id, self._counter, self.settings, self._timezone, self._extractors,
+                self._new_id, self._counter, self.settings, self._timezone, self._extractors, self._embed_a_while,
+                self._outages,
             )
         )  # fmt: skip
 
@@ -221,7 +261,7 @@ class Memory:
         budget = Budget(store, self._clock, self._new_id, limits_of(settings), prices)
         return Models(
             store, budget, self._clock, settings, counter_for(), _redacted, settings.actor or default_actor(),
-            self._chat_model,
+            self._chat_model, self._rerank_model, self._embedding_model,
         )  # fmt: skip
 
     @cached_property
@@ -244,16 +284,100 @@ class Memory:
         return Projects(self.database, self._clock, self._new_id)
 
     @cached_property
-    def _search(self) -> Search:
-        from smara.search.search import Search
+    def embeddings(self) -> Embeddings:
+        """The vectors of what is remembered: how they stand, making them, changing the model."""
+        return self._vectors.embeddings
 
-        return Search(self._store, self._clock, self.settings)
+    @cached_property
+    def _meaning(self) -> Meaning | None:
+        return None if self.settings.embedder == "off" else self._vectors.meaning
+
+    @cached_property
+    def _vectors(self) -> Room:
+        from smara.meaning.wiring import Parts, Room
+
+        return Room(
+            Parts(
+                self.database, self.scope, lambda: self.leases, self._clock, self._new_id, self.settings.embedder,
+                self._open_embedder, self.settings.embed_query_seconds, self._embedding_model is not None,
+                (lambda: self._filling.wake()) if self._fills_itself else None,
+            )
+        )  # fmt: skip
+
+    def _embed_a_while(self) -> int:
+        """A worker's share of the vectors in one round; it should not keep threads waiting."""
+        return 0 if self.settings.embedder == "off" else self.embeddings.embed_pending(deadline_seconds=30.0).embedded
+
+    @property
+    def _fills_itself(self) -> bool:
+        return self.settings.embed_in_background and self.settings.embedder != "off"
+
+    @cached_property
+    def _filling(self) -> Filling:
+        from smara.meaning.background import Filling
+
+        filling = Filling(lambda stop: self.embeddings.embed_pending(stop=stop))
+        self._fillings.append(filling)
+        return filling
+
+    @cached_property
+    def _fillings(self) -> list[Filling]:
+        return []
+
+    def start(self) -> None:
+        """Make vectors of what is written from now on, in the background, where that is wanted."""
+        if self._fills_itself:
+            self.database.on_write = lambda: self._filling.wake()
+
+    def _open_embedder(self, setting: str) -> Embedder | None:
+        return self.models.open_embedder(setting)
+
+    @cached_property
+    def _search(self) -> Search:
+        from smara.search.search import Parts, Search
+        from smara.search.wiring import record_finders
+
+        meaning = self._meaning
+        finders = record_finders(self.database, self.scope, self._clock, meaning)
+        return Search(
+            Parts(
+                self._store, self._clock, self.settings, self._timezone, meaning, finders, self._reranker,
+                self._imagined_answer,
+            )
+        )  # fmt: skip
+
+    @cached_property
+    def _pattern_search(self) -> PatternSearch:
+        from smara.knowledge.store import KnowledgeStore
+        from smara.search.patterns import PatternSearch
+        from smara.search.record_sources import MemorySource
+
+        source = MemorySource(KnowledgeStore(self.database, self.scope), self._clock)
+        return PatternSearch(self._store, self.database.records, source, self.settings.search_deadline_seconds)
+
+    def _reranker(self) -> Reranker | None:
+        # Most stores rank by features alone: they should not load what talks to models.
+        is_plain = self.settings.reranker in ("features", "off") and self._rerank_model is None
+        return None if is_plain else self.models.reranker
+
+    def _imagined_answer(self, query: str, deadline_seconds: float) -> str | None:
+        from smara.search.hyde import hypothetical
+
+        return hypothetical(self.models, query, deadline_seconds)
 
     @cached_property
     def _task_search(self) -> TaskSearch:
         from smara.search.tasks import TaskSearch
 
         return TaskSearch(self._turns.store, self._store, self._search, self.settings.search_deadline_seconds)
+
+    @cached_property
+    def _memory_search(self) -> MemorySearch:
+        from smara.knowledge.store import KnowledgeStore
+        from smara.search.memories import MemorySearch
+
+        store = KnowledgeStore(self.database, self.scope)
+        return MemorySearch(store, self._store, self._clock, self.settings.search_deadline_seconds)
 
     @cached_property
     def _observation_search(self) -> ObservationSearch:
@@ -274,8 +398,20 @@ class Memory:
         return self.database.warnings
 
     def search(self, query: str, limit: int = 10, **filters: Any) -> Answer:
-        """Find messages by words, names, paths and phrases; see :meth:`smara.search.search.Search.search`."""
+        """Find anything that is remembered, by words and meaning; see :meth:`smara.search.search.Search.search`."""
         return self._search.search(query, limit, **filters)
+
+    def pack(
+        self, answer: Answer, budget_tokens: int | None = None, *, phase: str | None = None, is_unasked: bool = False
+    ) -> Packed:
+        """An answer as one text within a budget of tokens, without repetition, each entry cited."""
+        from smara.search.pack import pack
+
+        return pack(answer.hits, self._counter, budget_tokens, phase, is_unasked)
+
+    def search_pattern(self, pattern: str) -> Hit | None:
+        """What is known about something one is about to search for; see :mod:`smara.search.patterns`."""
+        return self._pattern_search.find(pattern)
 
     def search_threads(self, query: str, limit: int = 10, **filters: Any) -> list[ThreadHit]:
         """Find conversations: threads ranked by everything in them that answers the query."""
@@ -284,6 +420,10 @@ class Memory:
     def search_tasks(self, query: str, limit: int = 3, **filters: Any) -> TaskAnswer:
         """Find tasks by words of their titles and descriptions; see :meth:`smara.search.tasks.TaskSearch.search`."""
         return self._task_search.search(query, limit, **filters)
+
+    def search_memories(self, query: str, limit: int = 10, **filters: Any) -> MemoryAnswer:
+        """Find memories by their words; see :meth:`smara.search.memories.MemorySearch.search`."""
+        return self._memory_search.search(query, limit, **filters)
 
     def search_observations(self, query: str, limit: int = 10, *, thread_id: str | None = None) -> list[ObservationHit]:
         """Find observations and reflections by their words, also those that were condensed since."""
@@ -302,16 +442,34 @@ class Memory:
         }  # fmt: skip
         return {
             "project": self.project, **self.threads.totals(), "tasks": tasks,
-            "observations": self._observation_totals(), "models": self.models.status(),
-            "store": self.database.facts(),
+            "observations": self._observation_totals(), "memories": self._memory_totals(),
+            "models": self.models.status(), "store": self.database.facts(),
         }  # fmt: skip
 
     def _observation_totals(self) -> dict[str, int]:
         from smara.observations.store import ObservationStore  # the room itself would load all that observes
 
         with self.database.read() as session:
-            total, active, generations = ObservationStore(self.database, self.scope).totals(session)
-        return {"total": total, "active": active, "generations": generations}
+            store = ObservationStore(self.database, self.scope)
+            total, active, generations = store.totals(session)
+            waiting, given_up = store.troubles(session)
+        return {
+            "total": total, "active": active, "generations": generations, "threadsWaiting": waiting,
+            "givenUp": given_up,
+        }  # fmt: skip
+
+    def _memory_totals(self) -> dict[str, int]:
+        from smara.knowledge.store import KnowledgeStore  # the room itself would load all that learns
+
+        with self.database.read() as session:
+            totals = KnowledgeStore(self.database, self.scope).totals(session)
+        return {"total": totals.total, "active": totals.active, "toReview": totals.to_review}
+
+    def compact(self, thread_id: str, keep: int = 0, *, is_when_due: bool = False) -> CompactedThread:
+        """Show a thread's old messages as what was observed of them; see :mod:`smara.observations.compacting`."""
+        from smara.observations.compacting import compact_thread
+
+        return compact_thread(self.compactions, self.observations, self.messages, thread_id, keep, is_when_due)
 
     def integrity(self) -> list[str]:
         """What is wrong with the store's file; empty when nothing is. Reads all of it."""
@@ -323,16 +481,28 @@ class Memory:
 
     def with_settings(self, **changes: Any) -> Memory:
         """The same store under other settings; closing either of the two closes both."""
-        return Memory(
-            self.database, self.scope, replace(self.settings, **changes), self._clock, self._new_id, self._counter,
-            self._summarizer, self._chat_model, self._extractors,
+        return self._again(self.scope, replace(self.settings, **changes))
+
+    def in_project(self, project_id: str) -> Memory:
+        """Another project of the same store; closing either of the two closes both."""
+        return self._again(self.projects.named(project_id), self.settings)
+
+    def _again(self, scope: Scope, settings: Settings) -> Memory:
+        other = Memory(
+            self.database, scope, settings, self._clock, self._new_id, self._counter, self._summarizer,
+            self._chat_model, self._extractors, self._rerank_model, self._embedding_model,
         )  # fmt: skip
+        other.__dict__["_outages"] = self._outages  # the model is the same one
+        other.__dict__["_fillings"] = self._fillings  # whichever is closed, nothing goes on in the background
+        return other
 
     def close(self) -> None:
         """Close the database; safe to call twice."""
         with self._closing:
             if "_observing" in self.__dict__:
                 self._observing[2].close()
+            for filling in self._fillings:
+                filling.close()
             self.database.close()
 
     def __enter__(self) -> Memory:
@@ -353,6 +523,8 @@ def open_memory(
     summarizer: Summarizer | None = None,
     chat_model: ChatModel | None = None,
     extractors: Sequence[Extractor] = (),
+    rerank_model: Reranker | None = None,
+    embedding_model: Embedder | None = None,
     vfs: str | None = None,
     check_index: bool = True,
     **settings: Any,
@@ -364,8 +536,9 @@ def open_memory(
     behind: a store that is named starts in ``default``, the per-user store in the git
     repository around the current folder; ``"auto"`` asks for the latter anywhere. ``chat_model``
     thinks in the place of the one that the setting ``model`` names; ``extractors`` are values of your
-    own that it takes out of the messages. ``check_index`` looks at the
-    search index and mends it where that is quick.
+    own that it takes out of the messages; ``rerank_model`` judges hits in the place of the one that the setting
+    ``reranker`` names, ``embedding_model`` turns text into vectors in the place of ``embedder``.
+    ``check_index`` looks at the search index and mends it where that is quick.
     """
     given = os.fspath(path_or_url) if path_or_url is not None else None
     chosen = load_settings(db=given, project=project, **settings)
@@ -377,10 +550,11 @@ def open_memory(
         migrate(database, clock)
         memory = Memory(
             database, _scope(Projects(database, clock, new_id), chosen), chosen, clock, new_id,
-            counter_for(chosen.token_model), summarizer, chat_model, extractors,
+            counter_for(chosen.token_model), summarizer, chat_model, extractors, rerank_model, embedding_model,
         )  # fmt: skip
         if check_index:
             memory.index.check_at_open()
+        memory.start()
     except BaseException:
         database.close()
         raise

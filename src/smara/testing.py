@@ -5,6 +5,8 @@ A clock that stands still, ids that count, a model with a script, a store that v
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shutil
 import tempfile
 import threading
@@ -12,20 +14,34 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smara.errors import ModelAbortedError
 from smara.memory import Memory, open_memory
 from smara.models.chat import Abort, ChatReply, ChatRequest, Usage
+from smara.models.embedding import Kind, unit_rows
 from smara.models.failures import timed_out
+
+if TYPE_CHECKING:
+    from smara.models.embedding import Vectors
+
+_LOOK_SECONDS = 0.001
+"""How often somebody who waits for an event looks whether the clock was advanced."""
 
 
 class FakeClock:
-    """A clock that moves only when told to."""
+    """A clock that moves only when told to.
+
+    Who waits for time to pass (``wait``) makes it pass at once. Who waits for an event (``wait_for``) really
+    waits: until it comes, or until somebody has advanced the clock far enough. A test of a deadline lets
+    a thread wait, asks :meth:`awaited` whether it does, and advances the clock up to the deadline.
+    """
 
     def __init__(self, now_ms: int = 1_760_000_000_000) -> None:
         self._now_ms = now_ms
         self._monotonic = 0.0
+        self._waiting = 0
+        self._changed = threading.Condition()
 
     def now_ms(self) -> int:
         return self._now_ms
@@ -35,13 +51,35 @@ class FakeClock:
 
     def advance(self, seconds: float) -> None:
         """Let time pass."""
-        self._now_ms += int(seconds * 1000)
-        self._monotonic += seconds
+        with self._changed:
+            self._now_ms += int(seconds * 1000)
+            self._monotonic += seconds
 
     def wait(self, seconds: float, until: threading.Event | None = None) -> None:
         """Nobody waits for real: the clock is advanced at once."""
         if until is None or not until.is_set():
             self.advance(seconds)
+
+    def wait_for(self, event: threading.Event, seconds: float) -> bool:
+        """Wait until the event comes, or the clock was advanced by so much."""
+        ends_at = self._monotonic + seconds
+        self._count(+1)
+        try:
+            while self._monotonic < ends_at and not event.wait(_LOOK_SECONDS):
+                pass
+        finally:
+            self._count(-1)
+        return event.is_set()
+
+    def awaited(self, threads: int = 1, timeout_seconds: float = 30.0) -> bool:
+        """Whether so many threads wait for an event by this clock, giving them a moment to come."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._waiting >= threads, timeout_seconds)
+
+    def _count(self, change: int) -> None:
+        with self._changed:
+            self._waiting += change
+            self._changed.notify_all()
 
     def set(self, now_ms: int) -> None:
         """Set the time of day, also backwards, as a user or a time server may."""
@@ -112,6 +150,66 @@ class ScriptedModel:
         deadline = request.deadline_seconds if request.deadline_seconds is not None else step.seconds
         self._clock.advance(min(step.seconds, deadline))
         return step.then if step.seconds <= deadline else timed_out(self.name, deadline, may_be_billed=True)
+
+
+class HashEmbedder:
+    """An embedder that knows words by their hashes: the same on every machine, with nothing to load.
+
+    Texts that share words are close, in the share of them that they have in common; no word is close to another.
+    ``HashEmbedder(dims=64, model_id="other")`` is another space. ``asked`` remembers the texts, ``error`` is raised
+    in the place of an answer while it is set.
+    """
+
+    def __init__(self, dims: int = 64, model_id: str | None = None, first_dims: int | None = None) -> None:
+        self.dims = dims
+        self.model_id = model_id or f"hash-{dims}"
+        self.first_dims = first_dims or dims
+        self.asked: list[tuple[str, str]] = []
+        self.error: BaseException | None = None
+
+    def embed(self, texts: Sequence[str], kind: Kind = "document", *, deadline_seconds: float | None = None) -> Vectors:
+        import numpy as np
+
+        self.asked += [(kind, text) for text in texts]
+        if self.error is not None:
+            raise self.error
+        rows = np.zeros((len(texts), self.dims), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for word in re.findall(r"\w+", text.lower()):
+                row += self._of_word(word)
+        return unit_rows(rows)
+
+    def _of_word(self, word: str) -> Vectors:
+        import numpy as np
+
+        # A shake of the word is a stream of bytes as long as is wanted; centered, they make a random direction.
+        stream = hashlib.shake_128(f"{self.model_id}\0{word}".encode("utf-8", "replace")).digest(self.dims)
+        return np.frombuffer(stream, dtype=np.uint8).astype(np.float32) - np.float32(127.5)
+
+
+class WordReranker:
+    """A reranker that knows words alone: a text scores the share of the query's words that it has.
+
+    ``asked`` remembers the queries with their texts; ``error`` is raised in the place of an answer while it is set, and
+    ``scores``, when they are set, are given back whatever was asked.
+    """
+
+    name = "words"
+    is_local = True
+
+    def __init__(self, scores: Sequence[float] | None = None) -> None:
+        self.scores = scores
+        self.asked: list[tuple[str, list[str]]] = []
+        self.error: BaseException | None = None
+
+    def rerank(self, query: str, texts: Sequence[str], *, deadline_seconds: float) -> list[float]:
+        self.asked.append((query, list(texts)))
+        if self.error is not None:
+            raise self.error
+        if self.scores is not None:
+            return list(self.scores)
+        wanted = set(re.findall(r"\w+", query.lower()))
+        return [len(wanted & set(re.findall(r"\w+", text.lower()))) / max(1, len(wanted)) for text in texts]
 
 
 @contextmanager

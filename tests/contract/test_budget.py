@@ -325,8 +325,42 @@ def test_remaining_tells_what_is_left_of_each_limit(place):
     left = {each.limit.setting: each.left for each in memory.models.remaining()}
     assert left == {
         "model_tokens_per_hour": 4_000, "model_tokens_per_day": 4_999_000, "model_dollars_per_hour": 1_999_000,
-        "model_dollars_per_day": 4_999_000,
+        "model_dollars_per_day": 4_999_000, "embedding_tokens_per_hour": 20_000_000,
+        "embedding_tokens_per_day": 100_000_000,
     }  # fmt: skip
+
+
+# embedding: tokens of its own, the same money
+
+
+def embed(budget, read, model=MODEL):
+    reservation = budget.reserve(model, "embed", Usage(read), 60)
+    budget.settle(reservation, "done", Usage(read))
+
+
+def test_embedding_uses_none_of_the_tokens_of_chat_models(budget):
+    spending = budget(model_tokens_per_hour=1_000, embedding_tokens_per_hour=50_000)
+    embed(spending, 40_000)
+    use(spending, 1_000)
+    assert (spending.spent(HOUR_MS).tokens, spending.spent(HOUR_MS).embedding_tokens) == (1_000, 40_000)
+
+
+def test_embedding_has_a_limit_of_its_own_and_says_when_it_opens(budget, clock):
+    spending = budget(embedding_tokens_per_hour=50_000)
+    embed(spending, 30_000)
+    clock.advance(600)
+    use(spending, 10_000)
+    with pytest.raises(BudgetSpentError) as caught:
+        embed(spending, 20_001)
+    assert (caught.value.limit, caught.value.spent) == ("embedding_tokens_per_hour", 30_000)
+    assert caught.value.opens_at == clock.now_ms() + HOUR_MS - 600_000
+    assert "30,000 embedding tokens" in caught.value.message
+
+
+def test_embedding_and_thinking_share_the_money(budget):
+    spending = budget(model_dollars_per_hour=1.0, model_prices=f"{MODEL}=10/10")
+    embed(spending, 60_000)
+    assert refused(spending, 50_000).limit == "model_dollars_per_hour"
 
 
 def test_every_call_is_listed_newest_first(place, clock):
@@ -345,4 +379,5 @@ def test_every_call_is_listed_newest_first(place, clock):
 
 def test_the_defaults_are_safe(place):
     limits = limits_of(place.open().settings)
-    assert all(0 < limit.most < 10**7 for limit in limits)
+    assert all(0 < limit.most < 10**7 for limit in limits if limit.unit != "embedding tokens")
+    assert all(0 < limit.most < 10**9 for limit in limits)

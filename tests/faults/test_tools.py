@@ -11,7 +11,7 @@ import pytest
 
 import smara
 from smara.tools import Toolbox, ToolContext, task_query
-from smara.tools.catalogue import TOOLS
+from smara.tools.catalogue import EVERY_TOOL
 from tests.faults.sizes import SEED, count
 
 STRANGE: list[Any] = [
@@ -29,7 +29,7 @@ NAMES = [
 
 def valid_calls(rng: random.Random, known: list[str], messages: list[str]) -> tuple[str, dict[str, Any]]:
     """A call that is right, with ids that exist: where mutations start from."""
-    tool = rng.choice(list(TOOLS.values()))
+    tool = rng.choice(list(EVERY_TOOL.values()))
     action = rng.choice(list(tool.actions.values()))
     call: dict[str, Any] = dict(action.example)
     for name in (*action.required, *rng.sample(action.optional, rng.randint(0, len(action.optional)))):
@@ -38,7 +38,26 @@ def valid_calls(rng: random.Random, known: list[str], messages: list[str]) -> tu
         )
     if "messageId" in call:
         call["messageId"] = rng.choice(messages)
+    if tool.name == "memory-record":
+        call |= _noted(rng, action.name, call, messages)
     return tool.name, call
+
+
+def _noted(rng: random.Random, action: str, call: dict[str, Any], messages: list[str]) -> dict[str, Any]:
+    """What fits the arguments of an agent's note: statements, places, and memories that exist."""
+    if action == "used":
+        return {"id": rng.choice(MEMORIES)}
+    if action == "context":
+        return {}
+    number = rng.randrange(10**6)
+    places = ["src/a.py:3", "src/a.py@3f2a9c1:10-20", "words that were said", f"message:{rng.choice(messages)}"]
+    fitting = {"content": f"Component {number} belongs to the team that owns the parser number {number % 97}"}
+    fitting["evidence"] = rng.sample(places, rng.randint(1, 3))
+    return fitting | ({"supersedes": rng.choice(MEMORIES)} if "supersedes" in call else {})
+
+
+MEMORIES = ["m-one", "m-two", "m-three"]
+"""Taught, recorded and put aside; :func:`prepared` makes them by these names."""
 
 
 def _fitting(rng: random.Random, schema: dict[str, Any], name: str, tasks: list[str], ids: list[str]) -> Any:
@@ -83,7 +102,7 @@ def _add(rng: random.Random, call: dict[str, Any]) -> Any:
 
 
 def _swap_action(rng: random.Random, call: dict[str, Any]) -> Any:
-    actions = [name for tool in TOOLS.values() for name in tool.actions]
+    actions = [name for tool in EVERY_TOOL.values() for name in tool.actions]
     return {**call, "action": rng.choice([*actions, "", "READY", "cl0se", "claim ", "update-context"])}
 
 
@@ -119,10 +138,10 @@ MUTATIONS: list[Callable[[random.Random, dict[str, Any]], Any]] = [
 ]  # fmt: skip
 
 
-def complaint(box: Toolbox, tool: str, arguments: Any) -> str | None:
+def complaint(box: Toolbox, tool: str, arguments: Any, context: ToolContext | None = None) -> str | None:
     """What is wrong with the answer to a call; ``None`` when nothing is."""
     try:
-        outcome = box.call(tool, arguments)
+        outcome = box.call(tool, arguments, context)
     except Exception as error:
         return f"raised {type(error).__name__}: {error}"
     answer = outcome.structured
@@ -157,17 +176,31 @@ def prepared(memory: smara.Memory) -> tuple[list[str], list[str]]:
     said = memory.messages.add_many(
         thread_id="talk", messages=[{"role": "user", "content": f"word {number} " * 500} for number in range(5)]
     )
+    taught = memory.memories.remember("Use uv, never pip").memory
+    noted = memory.memories.add(
+        "Redis must run before the auth tests", type="gotcha", evidence=["tests/auth.py:3"], session_id="before"
+    ).memory
+    gone = memory.memories.add(
+        "The parser reads tabs in all of its files", type="pattern", evidence=["src/parser.py:3"], session_id="before"
+    ).memory
+    assert taught is not None
+    assert noted is not None
+    assert gone is not None
+    memory.memories.forget(gone.id, by="person")
+    MEMORIES[:] = [taught.short_id, noted.id, gone.short_id]
     return tasks, [message.id for message in said]
 
 
 def complaints(memory: smara.Memory, rng: random.Random, calls: int) -> Iterator[tuple[str, str, str]]:
-    box = Toolbox(memory, ToolContext(session_id="agent", thread_id="talk", actor="agent"))
+    box = Toolbox(memory, ToolContext(session_id="agent", thread_id="talk", actor="agent"), "coding")
     tasks, messages = prepared(memory)
     for _ in range(calls):
         tool, call = valid_calls(rng, tasks, messages)
         wrong = call if rng.random() < 0.1 else mutated(rng, call)
         name = tool if rng.random() < 0.98 else rng.choice(NAMES)
-        found = complaint(box, name, wrong)
+        # A session records only so much: notes come from many, so that most of them are kept.
+        by = ToolContext(session_id=f"agent-{rng.randrange(400)}") if tool == "memory-record" else None
+        found = complaint(box, name, wrong, by)
         if found:
             yield name, ascii(wrong)[:300], found
 
@@ -193,7 +226,7 @@ def test_mutated_calls_are_all_answered_on_postgres(postgres_url: str, rng: rand
 def test_unmutated_calls_mostly_succeed(store: str, rng: random.Random) -> None:
     """Otherwise the mutations would start from calls that are wrong already."""
     with smara.open(store, durability="normal") as memory:
-        box = Toolbox(memory, ToolContext(session_id="agent", thread_id="talk"))
+        box = Toolbox(memory, ToolContext(session_id="agent", thread_id="talk"), "coding")
         known = prepared(memory)
         outcomes = [box.call(*valid_calls(rng, *known)) for _ in range(200)]
         wrong = [outcome.structured["code"] for outcome in outcomes if outcome.is_error]
@@ -213,9 +246,9 @@ def test_fuzz_sees_a_refusal_that_says_nothing(store: str, rng: random.Random, m
     from smara.errors import InvalidInputError
     from smara.tools import toolbox, validate
 
-    def curt(tool: Any, given: object) -> Any:
+    def curt(tool: Any, given: object, tools: Any) -> Any:
         try:
-            return validate.read_call(tool, given)
+            return validate.read_call(tool, given, tools)
         except InvalidInputError:
             raise InvalidInputError("No.") from None
 

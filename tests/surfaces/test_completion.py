@@ -53,6 +53,14 @@ def test_thread_ids_are_completed(store):
     assert completed("threads", "show", current="lo") == ["login"]
 
 
+def test_memory_ids_and_types_are_completed(store):
+    name = smara("remember", "Use uv, never pip", "--json").data["memory"]["id"]
+    for words in (("memories", "show"), ("memories", "pin"), ("memories", "review", "accept")):
+        assert completed(*words, current="") == [name]
+    assert completed("memories", "show", current="M-") == [name]
+    assert completed("remember", "x", "--type", current="work_") == ["work_state", "work_unit_outcome"]
+
+
 def test_task_ids_are_completed_unfinished_ones_first(store):
     assert completed("tasks", "show", current="") == ["t-sign", "t-docs", "t-hooks", "t-old"]
     assert completed("tasks", "dep", "add", "t-sign", current="T-D") == ["t-docs"]

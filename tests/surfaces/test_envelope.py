@@ -42,6 +42,25 @@ CALLS = {
     "tasks restore": ["t-old"],
     "tasks import": ["TRACKER"],
     "tasks export": [],
+    "remember": ["Use uv, never pip"],
+    "memories list": [],
+    "memories search": ["parser"],
+    "memories show": ["MEMORY"],
+    "memories why": ["MEMORY"],
+    "memories add": ["Deploys need two approvals here", "--type", "requirement", "-e", "docs/deploy.md:3"],
+    "memories edit": ["MEMORY", "--add-tag", "parsing"],
+    "memories review accept": ["MEMORY"],
+    "memories review edit": ["MEMORY", "--text", "The parser takes tabs in all of its files"],
+    "memories review reject": ["MEMORY"],
+    "memories review undo": ["MEMORY"],
+    "memories pin": ["MEMORY"],
+    "memories unpin": ["MEMORY"],
+    "memories verify": ["MEMORY"],
+    "memories forget": ["MEMORY"],
+    "memories restore": ["MEMORY"],
+    "memories import": ["RULES", "--dry-run"],
+    "memories audit": [],
+    "memories trust": [],
     "working show": [],
     "working put": ["FILE"],
     "working edit": ["--section", "Notes/Queue", "--content", "Redis"],
@@ -77,11 +96,19 @@ def file(tmp_path):
     path = tmp_path / "notes.jsonl"
     path.write_text('{"role": "user", "content": "hello"}\n')
     path.with_name("issues.jsonl").write_text('{"id": "bd-1", "title": "Retry"}\n')
+    path.with_name("rules.md").write_text("- Never edit generated files\n")
     return str(path)
 
 
 def words_of(call: str, file: str) -> list[str]:
-    files = {"FILE": file, "TRACKER": str(Path(file).with_name("issues.jsonl"))}
+    files = {"FILE": file} | {
+        name: str(Path(file).with_name(path)) for name, path in (("TRACKER", "issues.jsonl"), ("RULES", "rules.md"))
+    }
+    if "MEMORY" in CALLS[call]:
+        noted = ("The parser reads tabs in all of its files", "--type", "gotcha", "-e", "src/parse.py:3")
+        files["MEMORY"] = smara("memories", "add", *noted, "--json").data["memory"]["id"]
+        if call.endswith(("undo", "restore")):
+            smara("memories", "forget", files["MEMORY"])
     if "OBSERVATION" in CALLS[call]:
         smara("observe", "login")
         files["OBSERVATION"] = smara("observations", "list", "--json").data["observations"][0]["id"]

@@ -11,7 +11,7 @@ import smara
 from smara.core.tokens import counter_for
 from smara.testing import CountingIds, FakeClock
 from smara.tools import instructions, schemas
-from smara.tools.catalogue import TOOLS
+from smara.tools.catalogue import EVERY_TOOL, TOOLS
 from tests.surfaces.mcp_server import NEW, over_stdio
 
 MODES = pytest.mark.parametrize("mode", ["auto", "legacy", NEW])
@@ -45,6 +45,80 @@ def test_whole_list_with_instructions_stays_within_the_budget(db):
     listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in over_stdio(ask).tools]
     count = counter_for("o200k_base").count
     assert count(json.dumps(listed)).tokens + count(instructions()).tokens < 2_500
+
+
+def test_coding_profile_lists_one_more_tool_and_its_whole_list_stays_within_the_budget(db):
+    async def ask(client):
+        return client.instructions, await client.list_tools()
+
+    told, found = over_stdio(ask, "--profile", "coding")
+    assert [tool.name for tool in found.tools] == list(EVERY_TOOL)
+    assert told == instructions("coding")
+    assert not found.tools[-1].annotations.read_only_hint
+    listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in found.tools]
+    count = counter_for("o200k_base").count
+    assert count(json.dumps(listed)).tokens < 2_500
+    on_the_wire = json.dumps(listed, separators=(",", ":"))
+    assert count(on_the_wire).tokens + count(instructions("coding")).tokens < 2_500
+
+
+def test_profile_may_come_from_the_settings(db):
+    async def ask(client):
+        return await client.list_tools()
+
+    listed = over_stdio(ask, env={"SMARA_TOOL_PROFILE": "coding"})
+    assert [tool.name for tool in listed.tools] == list(EVERY_TOOL)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_agent_records_what_it_learned_and_a_person_reviews_it(db, mode):
+    """It notes, sees its note in its context, says that one helped; nothing of that confirms anything."""
+
+    async def ask(client):
+        async def call(**arguments):
+            result = await client.call_tool("memory-record", arguments)
+            assert not result.is_error, result.content[0].text
+            assert result.structured_content["success"] is True
+            return result.structured_content
+
+        noted = await call(
+            action="record", type="gotcha", content="The auth tests hang unless Redis runs", evidence=["tests/a.py:3"]
+        )
+        name = noted["memory"]["id"]
+        await call(action="used", id=name, outcome="helped")
+        context = await call(action="context")
+        assert [each["id"] for each in context["memories"]] == [name]
+        assert context["sessionId"] == "agent-1"
+        refused = await client.call_tool("memory-record", {"action": "record", "type": "gotcha", "content": "Done!"})
+        assert refused.is_error
+        return name
+
+    name = over_stdio(ask, "--profile", "coding", "--session", "agent-1", mode=mode)
+    with smara.open(db) as memory:
+        (waiting,) = memory.memories.to_review()
+        assert (waiting.short_id, waiting.source, waiting.tier) == (name, "agent_explicit", "unconfirmed")
+        assert waiting.verified_uses == 1
+        assert memory.memories.accept(waiting.id).is_verified
+
+
+@pytest.mark.postgres
+def test_agent_records_into_postgresql_too(postgres_url):
+    async def ask(client):
+        note = {"type": "decision", "content": "Events are append-only here", "evidence": ["a/b.md"]}
+        return (await client.call_tool("memory-record", {"action": "record", **note})).structured_content
+
+    answer = over_stdio(ask, "--profile", "coding", "--db", postgres_url)
+    assert answer["outcome"] == "added", answer
+    with smara.open(postgres_url) as memory:
+        assert [each.content for each in memory.memories.list()] == ["Events are append-only here"]
+
+
+def test_tool_of_another_profile_is_not_served(db):
+    async def ask(client):
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await client.call_tool("memory-record", {"action": "context"})
+
+    over_stdio(ask)
 
 
 def test_tools_say_what_they_do_to_the_world_and_lists_may_be_kept(db):

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 import smara as library
 from smara.errors import BusyError, ModelUnavailableError
-from smara.observations.models import CATEGORIES, PRIORITIES, STATES, Outcome
+from smara.observations.models import CATEGORIES, PRIORITIES, STATES, Extractor, Outcome
 from smara.providers.models import Turn
 from smara.providers.registry import create_provider
+from smara.surfaces.cli.holding import held
 from smara.surfaces.cli.observation_lines import require_success
 from smara.testing import ScriptedModel
 from tests.surfaces.shell import DEADLINE_SECONDS, command, environment, on_terminal, plain, smara
@@ -91,6 +95,24 @@ def test_forced_reflection_is_a_generation_or_says_that_it_would_be_no_shorter(d
     assert data["success"] or data["code"] == "no_progress"
 
 
+def test_reflection_made_ahead_waits_until_it_is_asked_for(db):
+    with library.open(db) as memory:
+        said = [f"Please look at part {n} of the shop, and then tell me about it." for n in range(60)]
+        memory.messages.add_many(thread_id="long", messages=[{"role": "user", "content": each} for each in said])
+    smara("observe", "long")
+    made = smara("reflect", "long", "--force", "--buffer")
+    assert made.out.endswith("They are buffered: shown once they are activated.\n")
+    waiting = smara("observations", "status", "long", "--json").data
+    assert (waiting["generation"], waiting["bufferedReflectionTokens"] > 0) == (0, True)
+    assert (
+        smara("reflect", "long").out
+        == made.out.removesuffix(" They are buffered: shown once they are activated.\n") + "\n"
+    )
+    after = smara("observations", "status", "long", "--json").data
+    assert (after["generation"], after["bufferedReflectionTokens"]) == (1, 0)
+    assert after["observationTokens"] == waiting["bufferedReflectionTokens"]
+
+
 # looking
 
 
@@ -131,7 +153,7 @@ def test_show_tells_all_that_is_known(observed):
     assert set(data) == {
         "id", "kind", "state", "generation", "threadId", "mode", "priority", "category", "text", "details", "files",
         "lines", "modeSpecific", "taint", "saidAt", "refersTo", "tokens", "firstSeq", "lastSeq", "method", "createdAt",
-        "reflectedInto",
+        "reflectedInto", "warnings",
     }  # fmt: skip
     lines = dict(line.split("\t")[:2] for line in smara("observations", "show", identifier).out.splitlines())
     assert (lines["observation"], lines["category"], lines["thread"]) == (identifier, "request", "login")
@@ -172,17 +194,39 @@ def test_failure_is_told_with_when_it_is_tried_again(store):
     model = ScriptedModel([ModelUnavailableError("The model is overloaded. Try again later.")])
     with library.open(store, chat_model=model) as memory:
         assert not memory.observations.observe("login").success
-    (failure,) = smara("observations", "failures", "--json").data
+    data = smara("observations", "failures", "--json").data
+    (failure,) = data["failures"]
     assert (failure["threadId"], failure["attempts"], failure["code"]) == ("login", 1, "model_unavailable")
-    assert failure["isDead"] is False
+    assert (failure["isDead"], failure["operation"], data["warned"]) == (False, "outage", [])
     (row,) = smara("observations", "failures").rows
-    assert row[1:6] == ["observe", "login", "1", "1", "model_unavailable"]
+    assert row[1:6] == ["outage", "login", "0", "1", "model_unavailable"]
     assert "model_unavailable: " in plain(on_terminal("observations", "failures").out)
+    waiting = smara("observations", "status", "login", "--json").data["waiting"]
+    assert (waiting["code"], waiting["attempts"]) == ("model_unavailable", 1)
+    assert "The model is overloaded." in plain(on_terminal("observations", "status", "login").out)
+    assert smara("status", "--json").data["observations"]["threadsWaiting"] == 1
+    assert "1 threads wait for the model" in plain(on_terminal("status").out)
+
+
+def test_what_was_left_out_is_told_where_it_was_and_in_the_list_of_failures(store):
+    mood = Extractor("mood", "How it goes.", {"type": "object"})
+    with library.open(store, extractors=[mood]) as memory:
+        assert memory.observations.observe("login").success
+    told = "extractor mood: mood cannot be found without a model; it was left out."
+    assert smara("observations", "show", an_id(), "--json").data["warnings"] == [told]
+    assert told in " ".join(plain(on_terminal("observations", "show", an_id()).out).split())
+    (warned,) = smara("observations", "failures", "--json").data["warned"]
+    assert (warned["threadId"], warned["firstSeq"], warned["lastSeq"], warned["warnings"]) == ("login", 1, 3, [told])
+    (row,) = smara("observations", "failures").rows
+    assert (row[1], row[2], row[-1]) == ("left out", "login", told)
+    assert told in " ".join(plain(on_terminal("observations", "failures").out).split())
 
 
 def test_totals_stand_in_the_status_of_the_project(observed):
     totals = smara("status", "--json").data["observations"]
-    assert totals == {"total": len(listed()), "active": len(listed()), "generations": 0}
+    assert totals == {
+        "total": len(listed()), "active": len(listed()), "generations": 0, "threadsWaiting": 0, "givenUp": 0
+    }  # fmt: skip
     assert f"observations\t{len(listed())} ({len(listed())} active), condensed 0 times\n" in smara("status").out
 
 
@@ -350,14 +394,44 @@ def test_compact_where_nothing_may_be_observed_compacts_all_the_same(store, monk
 
 def test_one_round_observes_what_has_been_silent_for_long(store):
     data = smara("worker", "--once", "--json").data
-    assert data == {"rounds": 1, "lookedAt": 2, "observed": 2, "reflected": 0, "failed": 0}
-    assert smara("worker", "--once").out == "0 threads due: 0 observed, 0 reflected.\n"
+    assert {name: data[name] for name in ("rounds", "lookedAt", "observed", "reflected", "failed", "projects")} == {
+        "rounds": 1, "lookedAt": 2, "observed": 2, "reflected": 0, "failed": 0, "projects": 1
+    }  # fmt: skip
+    assert smara("worker", "--once").out.startswith("0 threads due: 0 observed, 0 reflected")
+
+
+def test_worker_serves_every_project_of_the_store_and_with_a_name_that_one_alone(store, monkeypatch):
+    for project in ("shop", "blog"):
+        smara("messages", "add", "--thread", "t", "--role", "user", "--content", "Fix src/a.py.", "--project", project)
+    monkeypatch.setenv("SMARA_OBSERVE_STALE_MINUTES", "0")
+    assert smara("worker", "--once", "--project", "blog", "--json").data["observed"] == 1
+    monkeypatch.setenv("SMARA_PROJECT", "blog")
+    assert smara("worker", "--once", "--json").data["observed"] == 0
+    data = smara("worker", "--once", "--all-projects", "--json").data
+    assert (data["lookedAt"], data["observed"], data["projects"]) == (3, 3, 2), "two threads of the store, one of shop"
+    assert smara("worker", "--all-projects", "--project", "shop").code == 2
+
+
+def test_worker_of_one_project_and_one_of_all_may_run_beside_each_other(store):
+    with held_worker(store, None), held_worker(store, "shop"):
+        assert smara("worker").code == 7
+        assert "all projects of this store" in smara("worker").err
+        second = smara("worker", "--project", "shop")
+        assert (second.code, "the project 'shop'" in second.err) == (7, True)
+        assert smara("worker", "--project", "blog", "--poll", "0.1", "--leave-after", "0.001").code == 0
+
+
+@contextmanager
+def held_worker(store: str, project: str | None) -> Iterator[None]:
+    """The place of a worker, held by this process."""
+    with library.open(store, project=project) as memory, held(memory, "worker", threading.Event(), project):
+        yield
 
 
 def test_worker_leaves_by_itself_when_there_is_nothing_to_do(store):
     said = smara("worker", "--poll", "0.1", "--leave-after", "0.001")
     assert said.code == 0
-    assert said.out.splitlines()[0] == "2 threads due: 2 observed, 0 reflected."
+    assert said.out.startswith("2 threads due: 2 observed, 0 reflected")
     assert said.out.splitlines()[-1].startswith("Left after ")
     assert smara("worker", "--poll", "0.1", "--leave-after", "0.001", "--json").data["observed"] == 0
 
@@ -370,7 +444,7 @@ def test_signal_stops_the_worker_and_its_place_is_free_again(store, how):
     )
     try:
         assert process.stdout is not None
-        assert process.stdout.readline() == b"2 threads due: 2 observed, 0 reflected.\n"
+        assert process.stdout.readline().startswith(b"2 threads due: 2 observed, 0 reflected")
         second = smara("worker")
         assert second.code == 7
         assert f":{process.pid}" in second.err
@@ -386,4 +460,4 @@ def test_signal_stops_the_worker_and_its_place_is_free_again(store, how):
 
 def test_worker_on_a_terminal_says_what_a_round_did(store):
     seen = plain(on_terminal("worker", "--once").out)
-    assert seen == "2 threads due: 2 observed, 0 reflected.\n"
+    assert seen.startswith("2 threads due: 2 observed, 0 reflected")

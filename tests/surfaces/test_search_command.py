@@ -93,7 +93,9 @@ def test_explained_answer_says_why_and_what_it_cost(store):
     assert "why: matches" in said.out
     assert "postings" in said.out
     trace = smara("search", "LoginSchema", "--explain", "--json").data["trace"]
-    assert set(trace) == {"terms", "postings", "candidates", "isComplete", "notes"}
+    assert set(trace) == {
+        "terms", "postings", "candidates", "isComplete", "notes", "queryType", "usedMeaning", "stages",
+    }  # fmt: skip
 
 
 def test_full_answer_keeps_the_lines_of_the_message(store):

@@ -76,7 +76,7 @@ def test_healthy_store_has_nothing_to_complain_about(path):
     assert {finding.level for finding in found.values()} == {"ok"}
     assert list(found) == [
         "sqlite", "permissions", "file system", "disk", "write-ahead log", "schema", "integrity", "search index",
-        "tasks",
+        "tasks", "memories",
     ]  # fmt: skip
 
 
@@ -258,7 +258,7 @@ def test_postgres_is_looked_into_too(postgres_url):
         memory.messages.add(thread_id="t", role="user", content="hello")
     found = look(postgres_url)
     assert {finding.level for finding in found.values()} == {"ok"}
-    assert list(found) == ["schema", "integrity", "search index", "tasks"]
+    assert list(found) == ["schema", "integrity", "search index", "tasks", "memories"]
 
 
 def test_unreachable_server_is_a_problem_that_keeps_the_password():

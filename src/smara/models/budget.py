@@ -23,7 +23,7 @@ from smara.core.ids import IdMaker
 from smara.database.database import Session
 from smara.errors import BudgetSpentError, DatabaseError, ModelRefusedError
 from smara.models.chat import Usage
-from smara.models.models import DAY_MS, HOUR_MS, Limit, Pause, Remaining, Reservation, Spent
+from smara.models.models import DAY_MS, HOUR_MS, READING, Limit, Pause, Remaining, Reservation, Spent
 from smara.models.prices import MICRO, Prices
 from smara.models.store import CallStore
 
@@ -32,12 +32,15 @@ _GRACE_MS = 60_000
 
 
 def limits_of(settings: Settings) -> tuple[Limit, ...]:
-    """The four limits that the settings name; 0 is nothing, never everything."""
+    """The limits that the settings name; 0 is nothing, never everything."""
+    per_hour, per_day = settings.embedding_tokens_per_hour, settings.embedding_tokens_per_day
     return (
         Limit("model_tokens_per_hour", "tokens", HOUR_MS, settings.model_tokens_per_hour),
         Limit("model_tokens_per_day", "tokens", DAY_MS, settings.model_tokens_per_day),
         Limit("model_dollars_per_hour", "dollars", HOUR_MS, round(settings.model_dollars_per_hour * MICRO)),
         Limit("model_dollars_per_day", "dollars", DAY_MS, round(settings.model_dollars_per_day * MICRO)),
+        Limit("embedding_tokens_per_hour", "embedding tokens", HOUR_MS, per_hour),
+        Limit("embedding_tokens_per_day", "embedding tokens", DAY_MS, per_day),
     )
 
 
@@ -60,7 +63,7 @@ class Budget:
         paused. Nothing is stored then.
         """
         cost = self._prices.cost(model, most)
-        reservation = Reservation(self._new_id(), model, most.tokens, cost)
+        reservation = Reservation(self._new_id(), model, most.tokens, cost, purpose)
         with self._store.database.write() as session:
             pause = self._store.hold_switch(session)
             if pause is not None:
@@ -115,19 +118,19 @@ class Budget:
         if needed is None or needed > limit.most:
             return None
         uses = self._store.uses(session, now - limit.window_ms)
-        place = 1 if limit.unit == "tokens" else 2
-        excess = sum(use[place] for use in uses) + needed - limit.most
-        for use in uses:
-            excess -= use[place]
+        excess = sum(used.of(limit.unit) for _, used in uses) + needed - limit.most
+        for at, used in uses:
+            excess -= used.of(limit.unit)
             if excess <= 0:
-                return use[0] + limit.window_ms
+                return at + limit.window_ms
         return now
 
 
 def _needed(limit: Limit, wanted: Reservation) -> int | None:
     """How much of a limit a call can use; ``None`` when that cannot be known and nothing may be spent."""
-    if limit.unit == "tokens":
-        return wanted.tokens
+    if limit.unit != "dollars":
+        is_counted_here = (wanted.purpose in READING) == (limit.unit == "embedding tokens")
+        return wanted.tokens if is_counted_here else 0
     if wanted.microdollars is None:
         return None if limit.most == 0 else 0
     return wanted.microdollars

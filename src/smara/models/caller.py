@@ -17,18 +17,15 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.core.scope import require_id
 from smara.core.tokens import TokenCounter, estimate_o200k
-from smara.errors import (
-    BadReplyError,
-    InvalidInputError,
-    MissingSettingError,
-    ModelError,
-    ModelRefusedError,
-)
+from smara.errors import BadReplyError, InvalidInputError, MissingSettingError, SmaraError
 from smara.models import failures
 from smara.models.budget import Budget
 from smara.models.chat import Abort, ChatModel, ChatReply, ChatRequest, Usage
+from smara.models.embedding import Embedder, EmbeddingServer
+from smara.models.metering import Meter
 from smara.models.models import DAY_MS, HOUR_MS, ModelCall, Pause, Remaining, Spent
 from smara.models.registry import Tier, Tiers, is_offline, load_tiers, parse_tiers
+from smara.models.rerank import Reranker
 from smara.models.retry import with_retries
 from smara.models.size import Size, size_of
 from smara.models.store import CallStore
@@ -47,9 +44,11 @@ class Models:
 
     def __init__(
         self, store: CallStore, budget: Budget, clock: Clock, settings: Settings, counter: TokenCounter,
-        redact: Callable[[str], str], actor: str, model: ChatModel | None = None,
+        redact: Callable[[str], str], actor: str, model: ChatModel | None = None, reranker: Reranker | None = None,
+        embedder: Embedder | None = None,
     ) -> None:  # fmt: skip
         self.budget = budget
+        self.meter = Meter(budget, clock, settings.models_enabled)
         self._store = store
         self._clock = clock
         self._settings = settings
@@ -57,6 +56,8 @@ class Models:
         self._redact = redact
         self._actor = actor
         self._given = model
+        self._given_reranker = reranker
+        self._given_embedder = embedder
 
     @property
     def is_offline(self) -> bool:
@@ -86,6 +87,60 @@ class Models:
         return with_retries(
             lambda: self._attempt(model, asked, size, purpose, ends_at, abort), ends_at, self._clock, abort
         )
+
+    @cached_property
+    def reranker(self) -> Reranker | None:
+        """Who ranks the best hits of a search once more; ``None`` where no model does.
+
+        What is sent to it passes the switch, the redaction and the budget, and its calls are noted with the
+        purpose ``rerank``. ``ConfigError`` when the setting ``reranker`` cannot be used.
+        """
+        from smara.models.rerankers.guarded import GuardedReranker
+        from smara.models.rerankers.ladder import open_reranker
+
+        if self._settings.reranker.strip() == "off":
+            return None
+        found = self._given_reranker or open_reranker(self._settings)
+        return GuardedReranker(found, self.meter, self._redact, self._clock) if found is not None else None
+
+    @cached_property
+    def embedder(self) -> Embedder | None:
+        """Who turns text into vectors; see :meth:`open_embedder`."""
+        return self.open_embedder()
+
+    def open_embedder(self, setting: str | None = None) -> Embedder | None:
+        """The embedder that the setting ``embedder``, or one in its place, names; ``None`` for ``off``.
+
+        Nothing is loaded yet. What is sent to a server passes the switch, the redaction and the budget, and its calls
+        are noted with the purpose ``embed``. ``ConfigError`` when the setting cannot be used, ``ModelError`` when
+        Ollama has to be asked for its models and does not answer.
+        """
+        from smara.models.embedders.guarded import GivenEmbedder, GuardedEmbedder
+        from smara.models.embedders.ladder import choose
+
+        settings = self._settings if setting is None else replace(self._settings, embedder=setting)
+        if self._given_embedder is not None and settings.embedder == self._settings.embedder != "off":
+            return GivenEmbedder(self._given_embedder, self._redact)
+        found = choose(settings).embedder
+        if isinstance(found, EmbeddingServer):
+            return GuardedEmbedder(found, self.meter, self._redact, self._clock, settings.model_deadline_seconds)
+        return found
+
+    def embedder_status(self) -> dict[str, Any]:
+        """Which embedder is in force and why, for ``smara models show``; a failure is told, not raised."""
+        from smara.models.embedders.ladder import choose
+
+        setting = self._settings.embedder
+        try:
+            given = self._given_embedder
+            found, why = (given, "it was given by the program") if given is not None else choose(self._settings).pair
+            if found is None:
+                return {"setting": setting, "modelId": None, "why": why}
+            is_local = bool(getattr(found, "is_local", False))
+            names = {"modelId": found.model_id, "dims": found.dims, "firstDims": found.first_dims}
+            return {"setting": setting, **names, "isLocal": is_local, "why": why}
+        except SmaraError as error:
+            return {"setting": setting, "modelId": None, "why": error.message, "error": error.code}
 
     def pause(self, reason: str = "No reason was given.") -> Pause:
         """Stop every call from now on, in all processes, until ``resume``; safe to repeat."""
@@ -155,11 +210,7 @@ class Models:
         return load_tiers(self._settings.model or "", self._settings.model_api_key)
 
     def _require_on(self) -> None:
-        if not self._settings.models_enabled:
-            raise ModelRefusedError(
-                "Models are turned off. Set models_enabled (SMARA_MODELS_ENABLED=1) to use them.",
-                reason="disabled", may_be_billed=False,
-            )  # fmt: skip
+        self.meter.require_on()
         if self.is_offline:
             raise MissingSettingError(
                 "No model is configured. Set model (SMARA_MODEL), for example to anthropic:claude-haiku-4-5.",
@@ -174,27 +225,11 @@ class Models:
         self, model: ChatModel, asked: ChatRequest, size: Size, purpose: str, ends_at: float, abort: Abort | None
     ) -> ChatReply:
         most = Usage(size.bound_tokens, asked.max_output_tokens, cache_write_tokens=_cached(asked, size))
-        reservation = self.budget.reserve(model.name, purpose, most, max(0.0, ends_at - self._clock.monotonic()))
-        began = self._clock.monotonic()
-        outcome, reason = "failed", None
-        usage: Usage | None = None
-        try:
-            if began >= ends_at:  # the store was busy for so long
-                raise failures.timed_out(model.name, 0, may_be_billed=False)
-            reply = model.complete(replace(asked, deadline_seconds=ends_at - began), abort)
-            outcome, usage = "done", reply.usage
-            return _usable(reply, asked, model.name)
-        except ModelError as error:
-            outcome, reason = error.code, error.facts.get("reason")
-            usage = Usage() if not error.facts.get("may_be_billed", True) else error.facts.get("usage", usage)
-            raise
-        finally:
-            self.budget.settle(reservation, outcome, usage, reason)
-            seconds = round(self._clock.monotonic() - began, 3)
-            log.event(
-                "model.called", call=reservation.id, model=model.name, purpose=purpose, outcome=outcome, reason=reason,
-                tokens=usage.tokens if usage else None, seconds=seconds,
-            )  # fmt: skip
+        with self.meter.call(model.name, purpose, most, ends_at) as call:
+            reply = model.complete(replace(asked, deadline_seconds=call.seconds_left), abort)
+            call.usage = reply.usage
+            _require_usable(reply, asked, model.name)
+        return reply
 
 
 def _cached(request: ChatRequest, size: Size) -> int:
@@ -202,8 +237,8 @@ def _cached(request: ChatRequest, size: Size) -> int:
     return size.bound_tokens if any("cache" in name for name in request.settings) else 0
 
 
-def _usable(reply: ChatReply, asked: ChatRequest, model: str) -> ChatReply:
-    """The reply, when it can be used at all."""
+def _require_usable(reply: ChatReply, asked: ChatRequest, model: str) -> None:
+    """Refuse a reply that cannot be used at all."""
     if reply.finish == "refusal":
         raise failures.failure(model, "content", may_be_billed=True)
     written = max(reply.usage.output_tokens, round(estimate_o200k(reply.text)))
@@ -214,5 +249,5 @@ def _usable(reply: ChatReply, asked: ChatRequest, model: str) -> ChatReply:
     elif written > _MOST_OVER * asked.max_output_tokens:
         reason, told = "too_long", f"wrote about {written:,} tokens where {asked.max_output_tokens:,} were allowed"
     else:
-        return reply
+        return
     raise BadReplyError(f"{model} {told}. {_ADVICE[reason]}", model=model, reason=reason)

@@ -7,6 +7,7 @@ never left the machine, was not; one that was sent and never answered may have b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from smara.core import log
@@ -35,20 +36,24 @@ _ADVICE = {
 _TRY_AGAIN = frozenset({"timeout", "connection", "rate_limit", "overloaded", "server"})
 
 
-def failure(model: str, reason: str, detail: str = "", *, may_be_billed: bool, **facts: Any) -> ModelError:
-    """The error for a reason of the table above."""
+def failure(
+    model: str, reason: str, detail: str = "", *, may_be_billed: bool, advice: Mapping[str, str] | None = None,
+    **facts: Any,
+) -> ModelError:  # fmt: skip
+    """The error for a reason of the table above; ``advice`` has other last sentences for some reasons."""
     kind = ModelUnavailableError if reason in _TRY_AGAIN else ModelRefusedError
     told = f", {log.redacted(detail)[:_MOST_CHARACTERS]}" if detail else ""
     what = "did not answer" if kind is ModelUnavailableError else "will not answer"
     return kind(
-        f"{model} {what}: {reason.replace('_', ' ')}{told}. {_ADVICE[reason]}",
+        f"{model} {what}: {reason.replace('_', ' ')}{told}. {(advice or {}).get(reason, _ADVICE[reason])}",
         model=model, reason=reason, may_be_billed=may_be_billed, **facts,
     )  # fmt: skip
 
 
-def timed_out(model: str, seconds: float, may_be_billed: bool) -> ModelError:
+def timed_out(model: str, seconds: float, may_be_billed: bool, advice: Mapping[str, str] | None = None) -> ModelError:
     """The deadline has passed."""
-    return failure(model, "timeout", f"nothing within {seconds:.1f} seconds", may_be_billed=may_be_billed)
+    told = f"nothing within {seconds:.1f} seconds"
+    return failure(model, "timeout", told, may_be_billed=may_be_billed, advice=advice)
 
 
 def unreadable(model: str, detail: str) -> BadReplyError:
@@ -80,25 +85,35 @@ def translate(model: str, error: Exception, was_sent: bool) -> ModelError | None
     return None
 
 
+def from_status(
+    model: str, status: int, body: object, *, reason: str | None = None, retry_after_seconds: float | None = None,
+    advice: Mapping[str, str] | None = None,
+) -> ModelError:  # fmt: skip
+    """The error for a status of HTTP and what the body says of it; a call that was turned away so cost nothing."""
+    known = reason or _REASON_OF_STATUS.get(status, "server" if status >= 500 else "request")
+    if status == 429 and "insufficient_quota" in str(body):
+        known = "quota"
+    return failure(
+        model, known, f"status {status}: {_message(body)}", may_be_billed=False, advice=advice, status=status,
+        retry_after_seconds=retry_after_seconds,
+    )  # fmt: skip
+
+
 def _of_status(model: str, error: Any) -> ModelError:
     from pydantic_ai import exceptions as theirs
 
-    status = int(error.status_code)
-    reason = _REASON_OF_STATUS.get(status, "server" if status >= 500 else "request")
+    reason = None
     if isinstance(error, theirs.ModelQuotaExceededError):  # OpenAI says it with a 429, Anthropic with a 400
         reason = "quota"
     elif isinstance(error, theirs.ModelContextWindowExceededError):
         reason = "too_long"
     elif isinstance(error, theirs.ModelAuthenticationError):
         reason = "key"
-    return failure(
-        model, reason, f"status {status}: {_message(error.body)}", may_be_billed=False, status=status,
-        retry_after_seconds=error.retry_after,
-    )  # fmt: skip
+    return from_status(model, int(error.status_code), error.body, reason=reason, retry_after_seconds=error.retry_after)
 
 
 def _message(body: object) -> str:
     """What a vendor says in words; bodies wrap it in one or two layers."""
     while isinstance(body, dict):
-        body = body.get("message") or body.get("error") or body.get("code") or ""
+        body = body.get("message") or body.get("error") or body.get("detail") or body.get("code") or ""
     return str(body)

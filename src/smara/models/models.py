@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
-Unit = Literal["tokens", "dollars"]
+Unit = Literal["tokens", "dollars", "embedding tokens"]
+EMBED, RERANK = "embed", "rerank"
+READING = (EMBED, RERANK)
+"""The purposes of calls that only read. Their tokens cost a hundredth of a chat model's, and are counted apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class Spent:
     calls: int = 0
     unpriced_calls: int = 0
     running_calls: int = 0
+    embedding_tokens: int = 0
 
     @property
     def dollars(self) -> float:
@@ -48,7 +52,7 @@ class Spent:
 
     def of(self, unit: Unit) -> int:
         """The tokens, or the millionths of a dollar."""
-        return self.tokens if unit == "tokens" else self.microdollars
+        return {"tokens": self.tokens, "dollars": self.microdollars, "embedding tokens": self.embedding_tokens}[unit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class Limit:
 
     def told(self, amount: int) -> str:
         """An amount of this limit's unit, in words."""
-        return f"{amount:,} tokens" if self.unit == "tokens" else f"${amount / 1_000_000:,.2f}"
+        return f"${amount / 1_000_000:,.2f}" if self.unit == "dollars" else f"{amount:,} {self.unit}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,7 @@ class Reservation:
     model: str
     tokens: int
     microdollars: int | None
+    purpose: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 The prices are those of the package genai-prices, which comes with pydantic-ai: a table of the
 vendors' list prices, looked after by others, of the day its version was published, and read without
-asking the network. The setting ``model_prices`` wins over it. What runs under Ollama costs nothing.
+asking the network. The setting ``model_prices`` wins over it. What runs under Ollama costs nothing. Cohere's
+rerankers, which that table does not know, are paid for by the search.
 A model that neither knows has no price: its tokens count against the budget, its money cannot.
 """
 
@@ -21,6 +22,9 @@ MICRO = 1_000_000
 """Millionths of a dollar in a dollar; also the tokens that a price is given for."""
 
 _LISTED = ("anthropic", "openai", "google")
+# Cohere's list price is 2 dollars for 1,000 searches, each of up to 100 pieces of 500 tokens.
+_SEARCH_MICRODOLLARS = 2_000
+_SEARCH_TOKENS = 50_000
 _OWN = re.compile(r"(?P<model>\S+?)\s*=\s*(?P<read>\d+(?:\.\d+)?)\s*/\s*(?P<written>\d+(?:\.\d+)?)")
 
 
@@ -55,6 +59,8 @@ class Prices:
         vendor, _, name = model.partition(":")
         if vendor == "ollama":
             return 0
+        if vendor == "cohere":
+            return _SEARCH_MICRODOLLARS * math.ceil(usage.input_tokens / _SEARCH_TOKENS)
         # A compatible server may serve anybody's model, at a price of its own: nothing is guessed there.
         return _listed(vendor, name, usage) if vendor in _LISTED else None
 

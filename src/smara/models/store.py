@@ -10,7 +10,7 @@ from smara.core.scope import Scope, walled
 from smara.core.storable import from_storable, to_storable
 from smara.database.database import Database, Row, Session
 from smara.models.chat import Usage
-from smara.models.models import ModelCall, Pause, Reservation, Spent
+from smara.models.models import READING, ModelCall, Pause, Reservation, Spent
 
 
 class CallStore:
@@ -39,22 +39,24 @@ class CallStore:
     def spent(self, session: Session, since_ms: int) -> Spent:
         """What was used after a moment; a call that has not ended counts with the most it can use."""
         row = session.one(
-            "SELECT coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(cost_microdollars), 0), count(*),"
+            "SELECT coalesce(sum(CASE WHEN purpose IN (?, ?) THEN 0 ELSE input_tokens + output_tokens END), 0),"
+            " coalesce(sum(cost_microdollars), 0), count(*),"
             " coalesce(sum(CASE WHEN cost_microdollars IS NULL THEN 1 ELSE 0 END), 0),"
-            " coalesce(sum(CASE WHEN outcome IS NULL THEN 1 ELSE 0 END), 0)"
+            " coalesce(sum(CASE WHEN outcome IS NULL THEN 1 ELSE 0 END), 0),"
+            " coalesce(sum(CASE WHEN purpose IN (?, ?) THEN input_tokens + output_tokens ELSE 0 END), 0)"
             " FROM model_calls WHERE started_at > ?",
-            (since_ms,),
+            (*READING, *READING, since_ms),
         )
         return Spent(*(int(value) for value in row)) if row else Spent()
 
-    def uses(self, session: Session, since_ms: int) -> list[tuple[int, int, int]]:
-        """Time, tokens and millionths of a dollar of every call after a moment, oldest first."""
+    def uses(self, session: Session, since_ms: int) -> list[tuple[int, Spent]]:
+        """When and what every call after a moment used, oldest first."""
         rows = session.all(
-            "SELECT started_at, input_tokens + output_tokens, coalesce(cost_microdollars, 0) FROM model_calls"
+            "SELECT started_at, input_tokens + output_tokens, coalesce(cost_microdollars, 0), purpose FROM model_calls"
             " WHERE started_at > ? ORDER BY started_at",
             (since_ms,),
         )
-        return [(int(at), int(tokens), int(cost)) for at, tokens, cost in rows]
+        return [(int(at), _spent(int(tokens), int(cost), purpose)) for at, tokens, cost, purpose in rows]
 
     def insert(
         self, session: Session, reservation: Reservation, purpose: str, most: Usage, now_ms: int, expires_at: int
@@ -115,6 +117,11 @@ def _pause(row: Row | None) -> Pause | None:
     if row is None or row[0] is None:
         return None
     return Pause(int(row[0]), from_storable(row[1]), from_storable(row[2]))
+
+
+def _spent(tokens: int, microdollars: int, purpose: str) -> Spent:
+    is_reading = purpose in READING
+    return Spent(0 if is_reading else tokens, microdollars, embedding_tokens=tokens if is_reading else 0)
 
 
 def _call(row: Row, now_ms: int) -> ModelCall:

@@ -11,8 +11,11 @@ from smara.messages.models import NewThread
 from smara.providers.models import ChatMessage, Turn
 from smara.providers.turns import as_messages
 from smara.providers.window import WindowProvider
+from smara.search.models import Hit, Neighbor
 
 _HINT_HITS = 5
+_BEFORE, _AFTER = 2, 1
+_LAST_MESSAGES = 40
 
 
 class ObservationalProvider(WindowProvider):
@@ -20,9 +23,11 @@ class ObservationalProvider(WindowProvider):
 
     name = "observational"
 
-    def __init__(self, memory: Memory, resource_id: str | None = None) -> None:
+    def __init__(self, memory: Memory, resource_id: str | None = None, *, by_meaning: bool = True) -> None:
+        """Without ``by_meaning`` a hint is looked up by its words alone, and no embedder is loaded."""
         # Each waking is a thread of its own; what was observed in one is for all.
-        super().__init__(memory.with_settings(observe_scope="resource"), resource_id)
+        chosen = {"observe_scope": "resource", "last_messages": _LAST_MESSAGES}
+        super().__init__(memory.with_settings(**chosen, **({} if by_meaning else {"embedder": "off"})), resource_id)
 
     def save_turn(self, turn: Turn) -> None:
         batch = as_messages(turn)
@@ -34,14 +39,24 @@ class ObservationalProvider(WindowProvider):
         """What is remembered, the newest messages, and with a hint what was said about it before."""
         context = self.memory.context.process_input(self.thread_id)
         found: list[ChatMessage] = context.as_messages()
-        if hint:
-            hits = self.memory.search(hint, _HINT_HITS, resource_id=self._resource_id, neighbors=1)
-            shown = {message.message_id for message in context.messages}
-            told = [neutralized(f"[{hit.role}] {hit.content}") for hit in hits if hit.id not in shown]
-            if told:
-                words = "\n".join(["Said earlier, and perhaps of use now:", *told])
-                found.insert(1 if found and found[0]["role"] == "system" else 0, {"role": "system", "content": words})
+        if hint and (told := self._said_about(hint, {message.message_id for message in context.messages})):
+            words = "\n".join(["Said earlier, and perhaps of use now:", *told])
+            found.insert(1 if found and found[0]["role"] == "system" else 0, {"role": "system", "content": words})
         return found
+
+    def _said_about(self, hint: str, shown: set[str | None]) -> list[str]:
+        """The best of what was said before, each with two messages before it and one after, none of them twice."""
+        hits = self.memory.search(
+            hint, _HINT_HITS, resource_id=self._resource_id, neighbors=_BEFORE, sources=("messages",)
+        )
+        told: list[str] = []
+        for hit in hits:
+            around: list[Hit | Neighbor] = [*hit.before[-_BEFORE:], hit, *hit.after[:_AFTER]]
+            for each in around:
+                if each.id not in shown:
+                    shown.add(each.id)
+                    told.append(neutralized(f"[{each.role}] {each.content}"))
+        return told
 
     def on_wake(self, identity: Mapping[str, Any]) -> None:
         super().on_wake(identity)

@@ -34,6 +34,16 @@ class Pool:
         self._numbers = numbers or {}
         self._places: dict[int, tuple[int, int]] = {}
 
+    def joined(self, other: Pool) -> Pool:
+        """This pool and another in one."""
+        return Pool(self.candidates + other.candidates, self.lengths | other.lengths, self._numbers | other._numbers)
+
+    def of_role(self, role: str | None) -> Pool:
+        """The same pool with the messages of one role alone."""
+        if role is None:
+            return self
+        return Pool([each for each in self.candidates if each.role == role], self.lengths, self._numbers)
+
     def beside(self, no: int, count: int) -> tuple[list[int], list[int]]:
         """The messages before and after one, in order."""
         if not self._places:

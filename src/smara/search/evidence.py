@@ -42,6 +42,17 @@ class Stats:
     frequencies: Mapping[str, int]
 
 
+_FIRST_PROSE, _FIRST_CODE = 12, 6
+"""So many terms of a row of code are what stands first."""
+_FIRST_COUNT = 2.0
+"""A term there counts as if it stood there so many times more. 0: C -2.1."""
+
+
+def is_code(row: Candidate) -> bool:
+    """Whether a tenth or more of a row's terms are names, paths and the like."""
+    return bool(row.code) and 10 * (row.code.count(" ") + 1) >= max(1, row.length)
+
+
 class Evidence:
     """One row, how much it says of each term (by the term's number), and which terms it has in code."""
 
@@ -93,7 +104,20 @@ class WeighedTerms:
             if code and bare in code and (count := f" {code} ".count(needle)):
                 counts[number] = counts.get(number, 0.0) + count * code_weight
                 in_code.append(number)
+        if counts and code and is_code(row):
+            self._add_first(counts, row, role_weight, code_weight)
         return Evidence(row, counts, tuple(in_code))
+
+    def _add_first(self, counts: dict[int, float], row: Candidate, role_weight: float, code_weight: float) -> None:
+        """What stands first in code, the signature and what is said about it, tells more than what comes after."""
+        prose = f" {' '.join(row.prose.split(' ', _FIRST_PROSE)[:_FIRST_PROSE])} "
+        code = f" {' '.join(row.code.split(' ', _FIRST_CODE)[:_FIRST_CODE])} "
+        for number, _, needle in self.needles:
+            if number in counts:
+                if needle in prose:
+                    counts[number] += _FIRST_COUNT * role_weight
+                if needle in code:
+                    counts[number] += _FIRST_COUNT * code_weight
 
     def thread_worths(self, found: list[Evidence], stats: Stats) -> list[float]:
         """How much each term tells about a thread, its rarity among threads being estimated from the candidates.

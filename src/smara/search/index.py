@@ -130,16 +130,23 @@ class Index:
         )
 
     def _index_records(self, session: Session) -> None:
-        """Put every task and every observation of every project back into the index of records."""
+        """Put every task, observation, memory and page of every project back into the index of records."""
+        from smara.knowledge.store import indexed_memories
+        from smara.knowledge.text import memory_terms
         from smara.observations.store import indexed_observations, observation_terms
         from smara.tasks.store import indexed_tasks
         from smara.tasks.turn import task_terms
+        from smara.working.store import indexed_pages
 
         records = self._database.records
         for no, project_no, task in indexed_tasks(session):
             records.put(session, "task", no, project_no, task_terms(task))
         for no, project_no, observation in indexed_observations(session):
             records.put(session, "observation", no, project_no, observation_terms(observation))
+        for no, project_no, memory in indexed_memories(session):
+            records.put(session, "memory", no, project_no, memory_terms(memory))
+        for no, project_no, terms in indexed_pages(session):
+            records.put(session, "working", no, project_no, terms)
 
     def optimize(self) -> None:
         """Merge the index into its most compact form; worth it after a large import."""

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 if TYPE_CHECKING:
+    from smara.knowledge.models import TypedMemory
     from smara.messages.models import Message
     from smara.observations.models import Observation
     from smara.tasks.models import Task  # not loaded by a search of messages
 
-Source = Literal["raw", "compacted"]
-SOURCES: tuple[str, ...] = ("messages", "raw", "compacted")
+Source = Literal["raw", "compacted", "observation", "reflection", "memory", "task", "working"]
+KINDS: dict[str, tuple[str, ...]] = {
+    "messages": ("raw", "compacted"),
+    "observations": ("observation", "reflection"),
+    "memories": ("memory",),
+    "tasks": ("task",),
+    "working": ("working",),
+}
+"""What may be searched, and the sources that the hits of each say they come from."""
+SOURCES: tuple[str, ...] = tuple(dict.fromkeys([*KINDS, *[each for found in KINDS.values() for each in found]]))
 SNIPPET_WIDTH = 240
+Phase = Literal["define", "implement", "validate", "refine", "explore", "reflect"]
+PHASES: tuple[str, ...] = get_args(Phase)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +44,28 @@ class Neighbor:
 
 
 @dataclass(frozen=True, slots=True)
+class Stages:
+    """How a hit came to its score: what its words and its meaning said, and what was made of it after.
+
+    ``words`` is 1 for a text of usual length that holds every word once; ``meaning`` is a
+    cosine, ``None`` where nothing is known of it. ``factors`` name what raised or lowered the
+    score, in the order in which it was done.
+    """
+
+    words: float
+    meaning: float | None = None
+    fused: float = 0.0
+    factors: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One thing that was found.
 
     ``rank`` is its position, 1 being best. ``score`` lies between 0 and 1 and can be
     compared within one answer. ``why`` says in a few words what made it rank there.
+    A message has a role and its place in a thread; an observation has a thread; a memory has a
+    ``type``; what is claimed without being confirmed has ``is_confirmed`` false.
     """
 
     id: str
@@ -46,10 +74,10 @@ class Hit:
     rank: int
     score: float
     why: tuple[str, ...]
-    thread_id: str
-    resource_id: str
-    role: str
-    seq: int
+    thread_id: str | None
+    resource_id: str | None
+    role: str | None
+    seq: int | None
     created_at: int
     task_id: str | None = None
     client_id: str | None = None
@@ -57,6 +85,13 @@ class Hit:
     before: tuple[Neighbor, ...] = ()
     after: tuple[Neighbor, ...] = ()
     terms: tuple[str, ...] = ()
+    type: str | None = None
+    title: str | None = None
+    files: tuple[str, ...] = ()
+    is_confirmed: bool = True
+    is_trusted: bool = True
+    """Whether it may be told to an agent unasked: nothing from outside, nothing below the project's level of trust."""
+    stages: Stages | None = None
 
     @property
     def snippet(self) -> str:
@@ -94,6 +129,10 @@ class Trace:
     candidates: int
     is_complete: bool = True
     notes: tuple[str, ...] = ()
+    query_type: str = "semantic"
+    used_meaning: bool = False
+    stages: tuple[str, ...] = ()
+    """What was done, in order, one line each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +163,20 @@ class Answer(Sequence[Hit]):
 
 
 @dataclass(frozen=True, slots=True)
+class Packed:
+    """A text for an agent, what it was made of, and what did not fit."""
+
+    text: str
+    tokens: int
+    hits: tuple[Hit, ...]
+    left_out: tuple[Hit, ...]
+    repeated: tuple[Hit, ...]
+    budget_tokens: int
+    withheld: tuple[Hit, ...] = ()
+    """What may not be told unasked, when only that was wanted."""
+
+
+@dataclass(frozen=True, slots=True)
 class ObservationHit:
     """An observation or a reflection that was found, and why."""
 
@@ -132,6 +185,40 @@ class ObservationHit:
     score: float
     why: tuple[str, ...]
     snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHit:
+    """A memory that was found, why, and what it is worth today."""
+
+    memory: TypedMemory
+    rank: int
+    score: float
+    why: tuple[str, ...]
+    snippet: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryAnswer(Sequence[MemoryHit]):
+    """The memories of a search, best first; a sequence."""
+
+    hits: tuple[MemoryHit, ...]
+    total_hits: int
+    warnings: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    @overload
+    def __getitem__(self, index: int) -> MemoryHit: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[MemoryHit]: ...
+    def __getitem__(self, index: int | slice) -> MemoryHit | Sequence[MemoryHit]:
+        return self.hits[index]
+
+    def __iter__(self) -> Iterator[MemoryHit]:
+        return iter(self.hits)
 
 
 @dataclass(frozen=True, slots=True)

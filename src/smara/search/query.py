@@ -14,7 +14,7 @@ from typing import NamedTuple
 from smara.core.dates import Period, find_period
 from smara.core.terms import Kind, Term, expand, fold
 from smara.core.text import find_words
-from smara.search.stopwords import STOP_WORDS, TIME_WORDS
+from smara.search.stopwords import ANSWER_WORDS, LANGUAGES, STOP_WORDS, TIME_WORDS
 
 MOST_TERMS = 32
 MOST_PHRASES = 8
@@ -22,6 +22,8 @@ LONGEST_QUERY = 1_000
 _LONGEST_SCANNED = 200_000
 _LONGEST_SHOWN = 80
 _QUOTED = re.compile(r'"([^"]{1,400})"')
+_WEAK = TIME_WORDS | LANGUAGES
+_ASKS_WHICH = re.compile(r"\b(?:what|which|how (?:many|much))\b", re.IGNORECASE)
 _TELLS = {"identifier": 4, "path": 4, "cjk": 3, "number": 2, "word": 1, "part": 0}
 
 
@@ -30,7 +32,7 @@ class QueryTerm(NamedTuple):
 
     ``group`` numbers the word of the query it came from: a whole identifier and its parts
     share one. ``word`` is that word as written, for reasons a person reads. A weak term
-    (*days*, *ago*) counts for little. A single CJK character is a prefix: it stands at the
+    (*days*, *python*) counts for little. A single CJK character is a prefix: it stands at the
     beginning of the bigrams it occurs in. ``closeness`` is less than 1 for a guess: a name that
     contains a fragment somebody asked for.
     """
@@ -78,9 +80,10 @@ def analyze_query(text: str) -> Query:
 
 
 def _terms(text: str) -> Iterable[QueryTerm]:
+    weak = _WEAK | ANSWER_WORDS if _ASKS_WHICH.search(text[:LONGEST_QUERY]) else _WEAK
     for group, word in enumerate(find_words(text)):
         lower = fold(word).lower().replace("'", "")
-        is_stop, is_weak, shown = _is_stop(word, lower), lower in TIME_WORDS, word[:_LONGEST_SHOWN]
+        is_stop, is_weak, shown = _is_stop(word, lower), lower in weak, word[:_LONGEST_SHOWN]
         terms = expand(word).terms
         for position, (term, kind) in enumerate(terms):
             if kind == "cjk" and len(term) == 1:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from smara.search.evidence import Candidate, Evidence, Stats, WeighedTerms, by_place
 from smara.search.query import Query
 from smara.search.reasons import reasons
 from smara.search.weights import DEFAULT, RankSettings
 
-__all__ = ["DEFAULT", "Candidate", "RankSettings", "Scored", "Stats", "rank_messages", "rank_threads"]
+__all__ = ["DEFAULT", "Candidate", "RankSettings", "Ranking", "Scored", "Stats", "rank_messages", "rank_threads"]
 
 _DAY_MS = 86_400_000
 
@@ -27,11 +28,16 @@ Lengths = Mapping[tuple[int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One row of the answer; the best has score 1. ``no`` is a row number, or that of a thread."""
+    """One row of the answer; the best has score 1. ``no`` is a row number, or that of a thread.
+
+    ``words`` does not depend on the other rows: it is 1 for a message of usual length that
+    holds every word of the query once.
+    """
 
     no: int
     score: float
     why: tuple[str, ...]
+    words: float = 0.0
 
 
 def rank_messages(
@@ -48,9 +54,8 @@ def rank_messages(
     Candidates lend their words to each other. ``lengths`` are those of the messages around
     them that hold no word of the query: short answers around a match keep it close to its context.
     """
-    ranking = _Ranking(query, candidates, lengths, stats, now_ms, settings)
-    rated = [(score, each) for each in ranking.found if (score := ranking.rate(each)) > 0]
-    return [Scored(each.row.no, score, why) for score, each, why in ranking.answer(rated, limit)]
+    ranking = Ranking(query, candidates, lengths, stats, now_ms, settings)
+    return ranking.scored(ranking.rated, limit)
 
 
 def rank_threads(
@@ -63,30 +68,21 @@ def rank_threads(
     limit: int | None = None,
 ) -> list[Scored]:
     """The threads of the candidates in order, best first; the reasons are those of their best messages."""
-    ranking = _Ranking(query, candidates, lengths, stats, now_ms, settings)
-    threads: dict[int, list[_Rated]] = {}
-    for each in ranking.found:
-        score = ranking.rate(each)
-        if score > 0:
-            threads.setdefault(each.row.thread_no, []).append((score, each))
-    worths = ranking.terms.thread_worths(ranking.found, stats)
-    rated: list[_Rated] = []
-    for members in threads.values():
-        members.sort(key=_order)
-        rated.append((ranking.rate_thread(members, worths), members[0][1]))
+    ranking = Ranking(query, candidates, lengths, stats, now_ms, settings)
+    rated = list(ranking.rated_threads(stats).values())
     return [Scored(each.row.thread_no, score, why) for score, each, why in ranking.answer(rated, limit)]
 
 
-_Rated = tuple[float, Evidence]
+Rated = tuple[float, Evidence]
 
 
-def _order(rated: _Rated) -> tuple[float, int, int]:
+def _order(rated: Rated) -> tuple[float, int, int]:
     """Best first; of equals the newer, then the later row, so that the order is always the same."""
     score, each = rated
     return (-score, -each.row.created_at, -each.row.no)
 
 
-class _Ranking:
+class Ranking:
     """One query over one set of rows."""
 
     def __init__(
@@ -108,6 +104,40 @@ class _Ranking:
         near, far = settings.near_weight, settings.far_weight
         self.places = ((near, -1), (near, 1), (far, -2), (far, 2))
         self.usual_length = max(stats.average_length, 1.0)
+
+    @property
+    def ideal(self) -> float:
+        """The score of a message of usual length that holds every word of the query once."""
+        return sum(self.terms.worths) or 1.0
+
+    @cached_property
+    def rated(self) -> list[Rated]:
+        """What the words of each row say of the query; rows without any are left out."""
+        return [(score, each) for each in self.found if (score := self.rate(each)) > 0]
+
+    def scored(self, rated: list[Rated], limit: int | None) -> list[Scored]:
+        """The best of the rated in order, with reasons."""
+        best = max((score for score, _ in rated), default=1.0)
+        return [
+            Scored(each.row.no, score, why, score * best / self.ideal) for score, each, why in self.answer(rated, limit)
+        ]
+
+    def rated_threads(self, stats: Stats) -> dict[int, Rated]:
+        """What the words of each thread say, and its best message."""
+        threads: dict[int, list[Rated]] = {}
+        for score, each in self.rated:
+            threads.setdefault(each.row.thread_no, []).append((score, each))
+        worths = self.terms.thread_worths(self.found, stats)
+        rated: dict[int, Rated] = {}
+        for thread_no, members in threads.items():
+            members.sort(key=_order)
+            rated[thread_no] = (self.rate_thread(members, worths), members[0][1])
+        return rated
+
+    def why(self, each: Evidence) -> tuple[str, ...]:
+        """Why a row is in the answer."""
+        recent_after = self.now_ms - self.settings.half_life_days * _DAY_MS / 4
+        return reasons(self.terms, each, self.context, self.period, each.row.created_at > recent_after)
 
     def rate(self, each: Evidence) -> float:
         """BM25 over a message and its surroundings; nothing for one that has no term of its own."""
@@ -160,7 +190,7 @@ class _Ranking:
             if first in counts and first + 1 in counts and each.row.holds(needle)
         ]
 
-    def rate_thread(self, members: list[_Rated], worths: list[float]) -> float:
+    def rate_thread(self, members: list[Rated], worths: list[float]) -> float:
         """What the messages of a thread say together, and a share of what the best of them says."""
         settings = self.settings
         totals: dict[int, float] = {}
@@ -190,16 +220,8 @@ class _Ranking:
             factor *= 1 + self.settings.period_weight
         return factor
 
-    def answer(self, rated: list[_Rated], limit: int | None) -> list[tuple[float, Evidence, tuple[str, ...]]]:
+    def answer(self, rated: list[Rated], limit: int | None) -> list[tuple[float, Evidence, tuple[str, ...]]]:
         """The best of the rated in order, scores between 0 and 1, with reasons."""
         rated = sorted(rated, key=_order)[:limit]
         best = rated[0][0] if rated else 1.0
-        recent_after = self.now_ms - self.settings.half_life_days * _DAY_MS / 4
-        return [
-            (
-                score / best,
-                each,
-                reasons(self.terms, each, self.context, self.period, each.row.created_at > recent_after),
-            )
-            for score, each in rated
-        ]
+        return [(score / best, each, self.why(each)) for score, each in rated]

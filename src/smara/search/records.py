@@ -52,6 +52,11 @@ class GatheredRecords:
         for row in rows:
             known[row] = known.get(row, 0.0) + weight
 
+    @property
+    def ideal(self) -> float:
+        """The score of a record of usual length that holds every term once in its body."""
+        return sum(self._weights.values())
+
     def scored(self) -> Scores:
         """The best candidates; of a long record, its best piece."""
         best = sorted(zip(self._rows.values(), self._rows, strict=True), reverse=True)[:CANDIDATES]

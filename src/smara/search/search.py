@@ -1,46 +1,85 @@
-"""One ranked answer: gather, fetch, rank, present."""
+"""One ranked answer over everything that is remembered.
+
+Understand the question, find what may answer by words and by meaning in every source, put
+it on one scale, judge it by phase, trust and age, and give back the best, each with why
+it is there. Whatever is missing, an embedder, a model, an index, the answer is made
+without it and says so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
 
 from smara.config import Settings
 from smara.core import log
 from smara.core.clock import Clock
+from smara.core.days import moment_in, zone_of
 from smara.core.scope import is_id
 from smara.core.terms import fold
 from smara.database.database import Session
-from smara.database.fulltext import Within, no_of
-from smara.errors import CorruptError, DeadlineError, InvalidInputError
-from smara.messages.models import ROLES, Message
+from smara.database.fulltext import Within
+from smara.errors import DeadlineError, InvalidInputError, SmaraError
+from smara.messages.models import ROLES
 from smara.messages.store import MessageStore
-from smara.search.candidates import Pool, fetch_pool, scan_pool
-from smara.search.gather import CANDIDATES, THREAD_CANDIDATES, Gather, Gathered
-from smara.search.models import SOURCES, Answer, Hit, Neighbor, ThreadHit, Trace
-from smara.search.names import FILL_UP_ROWS, as_candidates, find_name, whole_name
-from smara.search.query import Query, analyze_query
-from smara.search.rank import RankSettings, Scored, rank_messages, rank_threads
-from smara.search.statistics import Statistics
+from smara.search.boost import Boost
+from smara.search.found import Found, Wanted, expand_sources
+from smara.search.fuse import Fusion
+from smara.search.messages import OUT_OF_TIME, Haul, MessageSearch
+from smara.search.models import SOURCES, Answer, Hit, Stages, ThreadHit, Trace
+from smara.search.names import whole_name
+from smara.search.rerank import rerank
+from smara.search.understanding import Hints, Understanding, understand
+
+if TYPE_CHECKING:
+    from smara.meaning.models import Vector
+    from smara.meaning.reading import Meaning
+    from smara.models.rerank import Reranker
+    from smara.search.record_sources import RecordFinder
 
 MOST_HITS = 1_000
-_PIECES = 4
-"""Several pieces of one long message may rank side by side; so many times more rows than hits are ordered."""
-_OUT_OF_TIME = "The search ran out of time. Ask for something more specific."
-_DAMAGED = "The search index is damaged; only the newest messages were searched. Run `smara doctor --fix`."
+IMAGINE_SECONDS = 10.0
+"""How long a model may take to write what an answer might say."""
+_NO_TROUBLE = ("embedder is off", "query is one name", "query is empty", "nothing has a vector", "knows no word")
+"""Why meaning was not asked without anything being wrong; everything else is told."""
+_ENOUGH_GOOD = 3
+_GOOD = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a search is put together from."""
+
+    store: MessageStore
+    clock: Clock
+    settings: Settings
+    timezone: str = "UTC"
+    meaning: Meaning | None = None
+    finders: Sequence[tuple[tuple[str, ...], RecordFinder]] = ()
+    """For every kind of record: the sources its hits say they are, and what finds it."""
+    reranker: Callable[[], Reranker | None] = lambda: None
+    """Who ranks the best once more; asked for when there is something to rank."""
+    imagine: Callable[[str, float], str | None] = lambda query, seconds: None
+    """Writes what an answer might say, within a number of seconds."""
 
 
 class Search:
-    """Searches the messages of one project."""
+    """Searches all that one project remembers."""
 
-    def __init__(self, store: MessageStore, clock: Clock, settings: Settings) -> None:
-        self._store = store
-        self._database = store.database
-        self._clock = clock
-        self._deadline_seconds = settings.search_deadline_seconds
-        self._rank_settings = RankSettings(half_life_days=settings.recency_half_life_days)
-        self._statistics = Statistics(store, clock)
+    def __init__(self, parts: Parts) -> None:
+        self._store = parts.store
+        self._database = parts.store.database
+        self._clock = parts.clock
+        self._meaning = parts.meaning
+        self._finders = parts.finders
+        self._timezone = parts.timezone
+        self._reranker = parts.reranker
+        self._imagine = parts.imagine
+        self._settings = parts.settings
+        self._deadline_seconds = parts.settings.search_deadline_seconds
+        self._messages = MessageSearch(parts.store, parts.clock, parts.settings, parts.meaning)
 
     def search(
         self,
@@ -55,77 +94,49 @@ class Search:
         until: int | str | datetime | None = None,
         task_id: str | None = None,
         neighbors: int = 0,
+        phase: str | None = None,
+        recent_tools: Sequence[str] = (),
+        files: Sequence[str] = (),
+        deep: bool = False,
+        may_imagine: bool = False,
     ) -> Answer:
-        """The messages that answer a query best.
+        """What answers a query best, of everything that is remembered.
 
         Any text is a query: words, questions, names, paths, parts of names; ``"words in
         quotes"`` stand together. Nothing a caller writes can raise or hang: it is bounded
-        in terms, rows and time, and an answer that was cut short says so. ``since`` and
+        in terms, rows and time, and an answer that was cut short says so. ``sources`` narrows it,
+        to ``messages``, ``observations``, ``memories``, ``tasks``, ``working``. ``since`` and
         ``until`` take milliseconds, ISO 8601 texts or datetimes. ``neighbors`` asks for so many
-        messages before and after each hit, at most two.
+        messages before and after each message, at most two. ``phase``, ``recent_tools`` and ``files``
+        say what is going on. ``deep`` waits for an embedder that is not loaded yet. ``may_imagine`` lets a
+        model, where there is one, write what an answer might say when little was found by itself.
         """
         _check(query, limit, sources)
-        filters = (thread_id, resource_id, role, since, until, task_id)
+        asked = understand(query, Hints(phase, tuple(recent_tools), tuple(files)), self._today())
+        wanted = _wanted(sources, thread_id, resource_id, role, since, until, task_id)
+        stop_at = self._clock.monotonic() + self._deadline_seconds
+        vector, note = self._vector(query, deep)
         try:
             with self._database.read(self._deadline_seconds) as session:
-                within = self._within(session, *filters)
+                within = self._within(session, wanted)
                 if within is None:
-                    return Answer((), 0, Trace(0, 0, 0))
-                if sources is None and neighbors == 0 and not within.is_filtered:
-                    answer = self._by_name(session, query, within, limit)
-                    if answer is not None:
-                        return answer
-                return self._by_words(session, analyze_query(query), within, limit, sources, neighbors)
+                    return Answer((), 0, Trace(0, 0, 0, query_type=asked.type))
+                haul, found = self._find(session, asked, vector, within, wanted, limit, neighbors)
         except DeadlineError:
-            return Answer((), 0, Trace(0, 0, 0, False, ("stopped at the deadline",)), (_OUT_OF_TIME,))
-
-    def _by_words(
-        self,
-        session: Session,
-        query: Query,
-        within: Within,
-        limit: int,
-        sources: Collection[str] | None,
-        neighbors: int,
-    ) -> Answer:
-        """The general way: gather, fetch, rank, present."""
-        if not query.terms:
-            return Answer((), 0, Trace(0, 0, 0))
-        query, gathered, pool, warnings = self._pool(session, query, within, limit, CANDIDATES)
-        stats = self._statistics.of(session, gathered.frequencies)
-        most = None if sources else limit * _PIECES
-        scored = rank_messages(
-            query, pool.candidates, pool.lengths, stats, self._clock.now_ms(), self._rank_settings, most
+            return Answer((), 0, Trace(0, 0, 0, False, ("stopped at the deadline",)), (OUT_OF_TIME,))
+        if may_imagine and sum(_is_good(each) for each in found) < _ENOUGH_GOOD:
+            found, told = self._imagined(asked, found, within, wanted, limit, neighbors)
+            note += told
+        fusion = _fusion(haul, found)
+        left = stop_at - self._clock.monotonic()
+        best, judged = rerank(query, self._ranked(asked, found, fusion), self._judge(), left)
+        hits = _hits(best[:limit])
+        trace = self._trace(asked, haul, found, vector, (note, fusion.render(), judged))
+        if vector is None and not any(reason in note for reason in _NO_TROUBLE):
+            haul.warnings.append(f"Answered by words alone; meaning was {note}.")
+        return Answer(
+            hits, max(haul.message_count + len(found) - len(haul.found), len(hits)), trace, tuple(haul.warnings)
         )
-        best = self._best(session, scored, limit, sources)
-        hits = self._hits(session, best, pool, query, neighbors)
-        trace = Trace(
-            len(query.terms), gathered.postings, len(pool.candidates), gathered.is_complete, tuple(gathered.notes)
-        )
-        return Answer(hits, max(gathered.message_count, len(hits)), trace, tuple(warnings))
-
-    def _by_name(self, session: Session, query: str, within: Within, limit: int) -> Answer | None:
-        """The answer to a query that is one rare name; ``None`` for any other."""
-        terms = whole_name(query)
-        if terms is None or self._statistics.rows(session) < FILL_UP_ROWS:
-            return None
-        try:
-            found = find_name(session, self._store, terms[0], within)
-        except CorruptError:
-            return None  # the general way knows what to do about a damaged index
-        if found is None:
-            return None
-        now = self._clock.now_ms()
-        if len(found) == 1:
-            hits = [_hit(found[0][1], 1, 1.0, (f"matches {query} (name)", "the only message with it"), terms)]
-        else:
-            stats = self._statistics.of(session, {terms[0]: len(found)})
-            scored = rank_messages(analyze_query(query), as_candidates(found), {}, stats, now, self._rank_settings)
-            messages = {no_of(row[0]): message for row, message in found}
-            best = enumerate(_one_per_message(scored, limit), 1)
-            hits = [_hit(messages[no], rank, each.score, each.why, terms) for rank, (no, each) in best]
-        trace = Trace(len(terms), len(found), len(found), True, ("looked up as one name",))
-        return Answer(tuple(hits), len({message.id for _, message in found}), trace)
 
     def search_threads(
         self,
@@ -136,28 +147,21 @@ class Search:
         role: str | Collection[str] | None = None,
         since: int | str | datetime | None = None,
         until: int | str | datetime | None = None,
+        deep: bool = False,
     ) -> list[ThreadHit]:
         """The conversations that answer a query best, each judged by all that was said in it."""
         _check(query, limit, None)
-        analyzed = analyze_query(query)
+        asked = understand(query, None, self._today())
+        wanted = _wanted(("messages",), None, resource_id, role, since, until, None)
+        vector, _ = self._vector(query, deep)
         try:
             with self._database.read(self._deadline_seconds) as session:
-                within = self._within(session, None, resource_id, role, since, until, None)
-                if within is None or not analyzed.terms:
+                within = self._within(session, wanted)
+                if within is None or (not asked.query.terms and vector is None):
                     return []
-                analyzed, gathered, pool, _ = self._pool(session, analyzed, within, limit, THREAD_CANDIDATES)
-                stats = self._statistics.of(session, gathered.frequencies)
-                scored = rank_threads(
-                    analyzed, pool.candidates, pool.lengths, stats, self._clock.now_ms(), self._rank_settings, limit
-                )
-                threads = self._store.threads_by_numbers(session, [each.no for each in scored])
+                return self._messages.search_threads(session, asked, vector, within, limit)
         except DeadlineError:
             return []
-        return [
-            ThreadHit(thread.id, thread.resource_id, thread.title, rank, each.score, each.why)
-            for rank, each in enumerate(scored, 1)
-            if (thread := threads.get(each.no)) is not None
-        ]
 
     def complete(self, prefix: str, limit: int = 10) -> list[str]:
         """Words and names of this project that begin with ``prefix``, shortest first."""
@@ -167,132 +171,146 @@ class Search:
         with self._database.read(self._deadline_seconds) as session:
             return self._database.words.starting(session, self._store.scope.project_no, wanted, min(limit, MOST_HITS))
 
-    def _within(
-        self, session: Session, thread_id: str | None, resource_id: str | None, role: str | Collection[str] | None,
-        since: int | str | datetime | None, until: int | str | datetime | None, task_id: str | None,
-    ) -> Within | None:  # fmt: skip
-        """The scope of a search, or ``None`` when nothing can lie in it."""
-        if any(each is not None and not is_id(each) for each in (thread_id, resource_id, task_id)):
+    def _today(self) -> date:
+        return moment_in(zone_of(self._timezone), self._clock.now_ms()).date()
+
+    def _vector(self, query: str, deep: bool) -> tuple[Vector | None, str]:
+        """The query as a vector, and what to say when there is none."""
+        if self._meaning is None:
+            return None, "not used: the embedder is off"
+        if whole_name(query.strip()) is not None:
+            return None, "not used: the query is one name"
+        if not query.strip():
+            return None, "not used: the query is empty"
+        return self._meaning.query_vector(query, deep=deep)
+
+    def _find(
+        self, session: Session, asked: Understanding, vector: Vector | None, within: Within, wanted: Wanted, limit: int,
+        neighbors: int,
+    ) -> tuple[Haul, list[Found]]:  # fmt: skip
+        haul = Haul()
+        if wanted.sources & {"raw", "compacted"}:
+            haul = self._messages.find(session, asked, vector, within, limit, wanted, neighbors)
+        found = list(haul.found)
+        if wanted.is_about_messages or not (asked.query.terms or vector is not None):
+            return haul, found
+        wall = None if self._store.is_alone(session) else self._store.scope.project_no
+        for sources, finder in self._finders:
+            if wanted.sources.intersection(sources):
+                found += finder.find(session, asked, vector, wall, wanted)
+        return haul, found
+
+    def _imagined(
+        self, asked: Understanding, found: list[Found], within: Within, wanted: Wanted, limit: int, neighbors: int
+    ) -> tuple[list[Found], str]:
+        """What was found, and what is near to an answer that a model made up; the latter is shown to nobody."""
+        if self._meaning is None:
+            return found, ""
+        imagined = self._imagine(asked.query.text, IMAGINE_SECONDS)
+        vector, _ = self._meaning.query_vector(imagined, deep=True) if imagined else (None, "")
+        if vector is None:
+            return found, ""
+        known = {(each.kind, each.no): each for each in found}
+        try:
+            with self._database.read(self._deadline_seconds) as session:
+                for each in self._find(session, asked, vector, within, wanted, limit, neighbors)[1]:
+                    there = known.setdefault((each.kind, each.no), each)
+                    there.meaning = max(there.meaning or 0.0, each.meaning or 0.0)
+        except DeadlineError:
+            return found, ""
+        return list(known.values()), "; also by an imagined answer"
+
+    def _judge(self) -> Reranker | None:
+        try:
+            return self._reranker()
+        except SmaraError as error:
+            log.warning("rerank.unusable", error=error.code)
+            return None
+
+    def _ranked(self, asked: Understanding, found: list[Found], fusion: Fusion) -> list[Found]:
+        """Everything that answers at all, best first; of equals the newer, so that the order is always the same."""
+        boost = Boost(asked, self._clock.now_ms())
+        for each in found:
+            each.fused = fusion.rate(each)
+            boost.apply(each)
+        rated = [each for each in found if each.score > 0]
+        return sorted(rated, key=lambda each: (-each.score, -each.hit.created_at, each.kind, -each.no))
+
+    def _within(self, session: Session, wanted: Wanted) -> Within | None:
+        """The scope of a search among messages, or ``None`` when nothing can lie in it."""
+        if any(each is not None and not is_id(each) for each in (wanted.thread_id, wanted.resource_id, wanted.task_id)):
             return None
         thread_no = None
-        if thread_id is not None:
-            thread_no = self._store.thread_no(session, thread_id)
+        if wanted.thread_id is not None:
+            thread_no = self._store.thread_no(session, wanted.thread_id)
             if thread_no is None:
                 return None
-        roles = (role,) if isinstance(role, str) else tuple(role or ())
-        for each in roles:
-            if each not in ROLES:
-                raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {each!r}.")
         return Within(
-            self._store.scope.project_no, thread_no, resource_id, roles, _as_ms(since, "since"), _as_ms(until, "until"),
-            task_id,
+            self._store.scope.project_no, thread_no, wanted.resource_id, wanted.roles, wanted.since_ms,
+            wanted.until_ms, wanted.task_id,
         )  # fmt: skip
 
-    def _pool(
-        self, session: Session, query: Query, within: Within, limit: int, most: int
-    ) -> tuple[Query, Gathered, Pool, list[str]]:
-        """Candidates from the index; from a scan of the newest messages when the index is damaged."""
-        stop_at = self._clock.monotonic() + self._deadline_seconds
-        warnings: list[str] = []
-        gathered = Gathered()
-        within = replace(within, is_only_project=self._store.is_alone(session))
-        try:
-            gather = Gather(
-                session, self._database.fulltext, self._database.words, within, self._statistics.rows(session),
-                self._clock, stop_at,
-            )  # fmt: skip
-            gathered = gather.run(query, limit)
-            if "stopped at the deadline" in gathered.notes:
-                warnings.append(_OUT_OF_TIME)
-            pool = fetch_pool(session, self._store, gathered.best(max(most, limit)), within)
-        except CorruptError as error:
-            log.warning("index.damaged", error=error.facts.get("reason"))
-            warnings.append(_DAMAGED)
-            pool = scan_pool(session, self._store, within)
-            gathered.is_complete = False
-        except DeadlineError:
-            warnings.append(_OUT_OF_TIME)
-            pool = Pool([])
-            gathered.is_complete = False
-        if gathered.added_terms:
-            query = replace(query, terms=(*query.terms, *gathered.added_terms))
-        return query, gathered, pool, warnings
-
-    def _best(
-        self, session: Session, scored: Sequence[Scored], limit: int, sources: Collection[str] | None
-    ) -> list[tuple[int, Scored]]:
-        """The best messages that belong to the sources asked for."""
-        wanted = set(sources or ("messages",))
-        if "messages" in wanted or {"raw", "compacted"} <= wanted:
-            return _one_per_message(scored, limit)
-        everything = _one_per_message(scored, len(scored))
-        messages = self._store.by_numbers(session, [no for no, _ in everything])
-        is_wanted = "compacted" in wanted
-        return [
-            (no, each)
-            for no, each in everything
-            if no in messages and (messages[no].compaction is not None) == is_wanted
-        ][:limit]
-
-    def _hits(
-        self, session: Session, best: Sequence[tuple[int, Scored]], pool: Pool, query: Query, neighbors: int
-    ) -> tuple[Hit, ...]:
-        beside = {no: pool.beside(no, neighbors) for no, _ in best} if neighbors else {}
-        numbers = dict.fromkeys([no for no, _ in best])
-        numbers.update(dict.fromkeys(no for before, after in beside.values() for no in (*before, *after)))
-        messages = self._store.by_numbers(session, list(numbers))
-        found: list[Hit] = []
-        terms = query.texts
-        for no, scored in best:
-            message = messages.get(no)
-            if message is None:
-                continue
-            before, after = beside.get(no, ((), ()))
-            found.append(
-                _hit(
-                    message,
-                    len(found) + 1,
-                    scored.score,
-                    scored.why,
-                    terms,
-                    _neighbors(before, messages),
-                    _neighbors(after, messages),
-                )
-            )
-        return tuple(found)
+    def _trace(
+        self,
+        asked: Understanding,
+        haul: Haul,
+        found: Sequence[Found],
+        vector: Vector | None,
+        told: tuple[str, str, str],
+    ) -> Trace:
+        terms = len(asked.query.terms)
+        others = len(found) - len(haul.found)
+        stages = (
+            f"understood: {asked.render()}",
+            f"words: {terms} terms, {haul.postings:,} postings, {haul.candidates:,} rows of messages,"
+            f" {others:,} other records",
+            f"meaning: {told[0]}",
+            f"scores: {told[1]}",
+            f"reranked: {told[2]}",
+        )
+        return Trace(
+            terms, haul.postings, haul.candidates + others, haul.is_complete, tuple(haul.notes), asked.type,
+            vector is not None, stages,
+        )  # fmt: skip
 
 
-def _hit(
-    message: Message,
-    rank: int,
-    score: float,
-    why: tuple[str, ...],
-    terms: tuple[str, ...],
-    before: tuple[Neighbor, ...] = (),
-    after: tuple[Neighbor, ...] = (),
-) -> Hit:
-    return Hit(
-        message.id, "compacted" if message.compaction else "raw", message.raw_content, rank, score, why,
-        message.thread_id, message.resource_id, message.role, message.seq, message.created_at, message.task_id,
-        message.client_id, message.metadata, before, after, terms,
-    )  # fmt: skip
+def _fusion(haul: Haul, found: Sequence[Found]) -> Fusion:
+    """One scale for all sources: the cosines of every candidate among the messages, and of every other record."""
+    others = [each.meaning for each in found if each.kind != "message" and each.meaning is not None]
+    return Fusion(found, [*haul.cosines, *others], haul.code_share)
 
 
-def _neighbors(numbers: Sequence[int], messages: dict[int, Message]) -> tuple[Neighbor, ...]:
-    found = [messages[no] for no in numbers if no in messages]
-    return tuple(Neighbor(message.id, message.role, message.seq, message.raw_content) for message in found)
+def _is_good(found: Found) -> bool:
+    """Whether it answers by itself, whatever else was found: half of the words, or much of the meaning."""
+    return found.words > _GOOD or (found.meaning or 0.0) > _GOOD
 
 
-def _one_per_message(scored: Sequence[Scored], limit: int) -> list[tuple[int, Scored]]:
-    """The best piece of each message; a long message is several rows of the index."""
-    found: dict[int, Scored] = {}
-    for each in scored:
-        no = no_of(each.no)
-        if no not in found:
-            found[no] = each
-            if len(found) == limit:
-                break
-    return list(found.items())
+def _hits(best: Sequence[Found]) -> tuple[Hit, ...]:
+    top = best[0].score if best else 1.0
+    return tuple(
+        replace(
+            each.hit,
+            rank=rank,
+            score=each.score / top,
+            why=each.hit.why if each.words or each.meaning is None else ("close in meaning", *each.hit.why),
+            stages=Stages(each.words, each.meaning, each.fused, tuple(each.factors)),
+        )
+        for rank, each in enumerate(best, 1)
+    )
+
+
+def _wanted(
+    sources: Collection[str] | None, thread_id: str | None, resource_id: str | None,
+    role: str | Collection[str] | None, since: int | str | datetime | None, until: int | str | datetime | None,
+    task_id: str | None,
+) -> Wanted:  # fmt: skip
+    roles = (role,) if isinstance(role, str) else tuple(role or ())
+    for each in roles:
+        if each not in ROLES:
+            raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {each!r}.")
+    return Wanted(
+        expand_sources(sources), thread_id, resource_id, roles, _as_ms(since, "since"), _as_ms(until, "until"), task_id
+    )
 
 
 def _check(query: str, limit: int, sources: Collection[str] | None) -> None:

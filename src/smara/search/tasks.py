@@ -41,7 +41,9 @@ class TaskSearch:
         about it anywhere.
         """
         _check(query, limit, offset, status)
-        messages = self._said.search(query, limit) if include_messages and query.strip() else None
+        messages = (
+            self._said.search(query, limit, sources=("messages",)) if include_messages and query.strip() else None
+        )
         try:
             with self._store.database.read(self._deadline_seconds) as session:
                 hits, total = self._find(session, analyze_query(query), limit, offset, status)

@@ -1,4 +1,4 @@
-"""The three agent tools as plain functions: ``task-query``, ``task-mutate`` and ``memory-search``.
+"""The agent tools as plain functions: ``task-query``, ``task-mutate``, ``memory-search``; ``memory-record`` for coding.
 
 A :class:`Toolbox` answers calls as a model makes them, and never raises: what went wrong is
 part of the answer, with what would be right. The schemas come in Anthropic's and OpenAI's
@@ -7,18 +7,21 @@ shape; `smara mcp` serves the same tools to any host that speaks MCP.
 
 from __future__ import annotations
 
+from smara.tools.catalogue import Profile
 from smara.tools.models import Outcome, Tool, ToolContext
 from smara.tools.schemas import anthropic_tools, description, instructions, openai_tools, schemas, system_prompt
-from smara.tools.toolbox import Toolbox, memory_search, task_mutate, task_query
+from smara.tools.toolbox import Toolbox, memory_record, memory_search, task_mutate, task_query
 
 __all__ = [
     "Outcome",
+    "Profile",
     "Tool",
     "ToolContext",
     "Toolbox",
     "anthropic_tools",
     "description",
     "instructions",
+    "memory_record",
     "memory_search",
     "openai_tools",
     "schemas",

@@ -1,13 +1,15 @@
-"""The three tools as a table: their actions, arguments and defaults. Everything else is derived from it.
+"""The tools as a table: their actions, arguments and defaults. Everything else is derived from it.
 
 An argument has one schema within a tool, whichever action takes it. Names and defaults are
-fixed, since agents learn them; what came later is optional.
+fixed, since agents learn them; what came later is optional. Which tools an agent is given, its
+*profile* says: three by default, and one more for coding.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
+from smara.errors import InvalidInputError
 from smara.tasks.models import (
     CLOSE_REASONS,
     DEFAULT_PRIORITY,
@@ -28,6 +30,8 @@ MAX_QUERY_LENGTH = 10_000
 MAX_TEXT_LENGTH = 100_000
 MAX_SUMMARY_LENGTH = 20_000
 MAX_LABEL_LENGTH = 200
+MAX_STATEMENT_LENGTH = 2_000
+MAX_PLACE_LENGTH = 2_000
 MOST_LABELS = 100
 NEXT = "next"
 """What to claim when any ready task will do."""
@@ -55,8 +59,8 @@ def _flag(says: str) -> Json:
     return {"type": "boolean", "description": says}
 
 
-def _labels(says: str) -> Json:
-    item = {"type": "string", "minLength": 1, "maxLength": MAX_LABEL_LENGTH}
+def _labels(says: str, longest: int = MAX_LABEL_LENGTH) -> Json:
+    item = {"type": "string", "minLength": 1, "maxLength": longest}
     return {"type": "array", "items": item, "maxItems": MOST_LABELS, "description": says}
 
 
@@ -66,7 +70,7 @@ def _tool(
     return Tool(name, title, is_read_only, arguments, {action.name: action for action in actions}, **more)
 
 
-_PAGE = _whole("which page, from 1", 1, MOST_PAGES)
+_PAGE = _whole("", 1, MOST_PAGES)
 
 TASK_QUERY = _tool(
     "task-query",
@@ -108,8 +112,8 @@ TASK_MUTATE = _tool(
         "type": _choice("", *TYPES),
         "labels": _labels(""),
         "assignee": _id("", at_least=0),
-        "parent": _id("id of the task it is a part of"),
-        "dependsOn": _text("id of the task that must be closed first; in create, several ids with commas", 2_000),
+        "parent": _id("task it is a part of"),
+        "dependsOn": _text("task that must be closed first; in create, several ids with commas", 2_000),
         "reason": _choice("", *CLOSE_REASONS),
         "summary": _text("what was done, where, and how it was checked", MAX_SUMMARY_LENGTH),
         "taskId": _id("task id"),
@@ -123,8 +127,8 @@ TASK_MUTATE = _tool(
         "expectedVersion": _whole("refuse if it changed since", 0, 2**53 - 1),
         "to": _id("session to hand it over to"),
         "force": _flag("although another session holds it; only if the user says so"),
-        "sessionId": _id("your session, where the server does not know it"),
-        "threadId": _id("your conversation, where the server does not know it"),
+        "sessionId": _id("yours, if the server does not know it"),
+        "threadId": _id("your conversation, likewise"),
     },
     Action(
         "create", ("title",),
@@ -171,8 +175,8 @@ MEMORY_SEARCH = _tool(
         "page": _PAGE,
         "threadId": _id("only this conversation"),
         "taskId": _id("only messages of this task"),
-        "since": _text("only from this date on, such as 2026-03-01", 40),
-        "until": _text("only before this date", 40),
+        "since": _text("date, such as 2026-03-01", 40),
+        "until": _text("date, exclusive", 40),
     },
     Action(
         "search", ("query",), ("limit", "page", "threadId", "taskId", "since", "until"), {"limit": 1, "page": 1},
@@ -185,5 +189,46 @@ MEMORY_SEARCH = _tool(
     default_action="search",
 )  # fmt: skip
 
+RECORDED_TYPES = (
+    "gotcha", "error_pattern", "decision", "preference", "requirement", "pattern", "workflow_recipe", "module_insight",
+    "dead_end",
+)  # fmt: skip
+"""What an agent can know by itself; the other types are counted or observed from what it does."""
+
+MEMORY_RECORD = _tool(
+    "memory-record",
+    "Record what was learned",
+    {
+        "type": _choice("", *RECORDED_TYPES),
+        "content": _text("one statement that can be read alone", MAX_STATEMENT_LENGTH),
+        "evidence": _labels("files with lines (src/auth.py:10-20), message:ID, or a quotation", MAX_PLACE_LENGTH),
+        "supersedes": _id("memory that it replaces"),
+        "id": _id("memory id"),
+        "outcome": _choice("", "helped", "wrong"),
+    },
+    Action(
+        "record", ("type", "content"), ("evidence", "supersedes"), {},
+        {"action": "record", "type": "gotcha", "content": "Redis must run before the auth tests, or they hang",
+         "evidence": ["tests/auth/conftest.py:12"]},
+    ),
+    Action("used", ("id", "outcome"), (), {}, {"action": "used", "id": "m-k3f9", "outcome": "helped"}),
+    Action("context", (), (), {}, {"action": "context"}),
+    is_read_only=False,
+    aliases={
+        "content": ("text", "memory", "statement"), "evidence": ("files", "file", "relatedFiles", "source", "sources"),
+        "id": ("memoryId",), "supersedes": ("replaces",), "type": ("kind",), "outcome": ("result",),
+    },
+)  # fmt: skip
+
+Profile = Literal["default", "coding"]
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in (TASK_QUERY, TASK_MUTATE, MEMORY_SEARCH)}
-"""In the order in which they are listed everywhere."""
+"""What every agent is given, in the order in which they are listed everywhere."""
+EVERY_TOOL: dict[str, Tool] = {**TOOLS, MEMORY_RECORD.name: MEMORY_RECORD}
+PROFILES: dict[Profile, dict[str, Tool]] = {"default": TOOLS, "coding": EVERY_TOOL}
+
+
+def tools_of(profile: Profile) -> dict[str, Tool]:
+    """The tools of a profile by their names."""
+    if profile not in get_args(Profile):
+        raise InvalidInputError(f"profile must be one of {', '.join(PROFILES)}; got {profile!r}.")
+    return PROFILES[profile]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from smara.errors import NotFoundError
 from smara.memory import Memory
 from smara.tools.catalogue import MOST_DEEP
 from smara.tools.models import Json, ToolContext
-from smara.tools.shapes import Names, filled, hits_json, message_json
+from smara.tools.shapes import Names, filled, hits_json, memory_json, message_json, record_json
 from smara.tools.task_query import require_query
+
+MOST_BEHIND = 10
+"""So many of the messages behind an observation are named."""
 
 
 def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
@@ -20,7 +24,7 @@ def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
         task_id = task.id if task is not None else task_id
     answer = memory.search(
         arguments["query"], min(first + limit, MOST_DEEP), thread_id=arguments.get("threadId"), task_id=task_id,
-        since=arguments.get("since"), until=arguments.get("until"),
+        since=arguments.get("since"), until=arguments.get("until"), may_imagine=page == 1,
     )  # fmt: skip
     hits = answer.hits[first : first + limit]
     has_more = len(hits) == limit and first + limit < min(answer.total_hits, MOST_DEEP)
@@ -35,6 +39,32 @@ def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 
 def read(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """One message, page by page."""
-    message = memory.messages.get(arguments["id"])
-    return message_json(message, Names(memory.tasks.find), arguments["page"])
+    """One hit, page by page: a message, or what the id names among memories, observations and tasks."""
+    wanted, page = arguments["id"], arguments["page"]
+    try:
+        return message_json(memory.messages.get(wanted), Names(memory.tasks.find), page)
+    except NotFoundError:
+        found = _record(memory, wanted)
+        if found is None:
+            raise
+    return record_json(*found, page)
+
+
+def _record(memory: Memory, wanted: str) -> tuple[Json, str] | None:
+    """What an id names that is no message, and its text."""
+    known = memory.memories.find(wanted)
+    if known is not None:
+        return {"source": "memory", **memory_json(known)}, known.content
+    task = memory.tasks.find(wanted)
+    if task is not None:
+        text = "\n".join(filter(None, (task.title, task.full_description, task.summary)))
+        return {"source": "task", "id": task.short_id, "status": task.status, "createdAt": task.created_at}, text
+    try:
+        noted = memory.observations.get(wanted)
+    except NotFoundError:
+        return None
+    behind = [message.id for message in memory.observations.why(noted.id, limit=MOST_BEHIND)]
+    facts = filled(
+        id=noted.id, threadId=noted.thread_id, type=noted.category, createdAt=noted.said_at, messageIds=behind
+    )
+    return {"source": noted.kind, **facts}, "\n".join((noted.text, *noted.details))

@@ -21,10 +21,16 @@ def render(answer: Json) -> str:
         return _refusal(answer)
     if "workingMemory" in answer:
         return _working(answer["workingMemory"])
+    if "mayRecord" in answer:
+        return _session(answer)
+    if "memory" in answer:
+        return _recorded(answer)
     if "results" in answer:
         return _hits(answer)
     if "message" in answer:
         return _message(answer)
+    if "record" in answer:
+        return _record(answer)
     if "tasks" in answer:
         return _tasks(answer)
     return _card(answer)
@@ -111,7 +117,7 @@ def _hits(answer: Json) -> str:
         head = "Nothing found. Try one rarer word: a name, a path, a part of an error text."
         return "\n".join([head, *answer.get("warnings", ())])
     total = answer["totalHits"]
-    head = f"{total} message{' matches' if total == 1 else 's match'}, {len(results)} shown."
+    head = f"{total} {'thing matches' if total == 1 else 'things match'}, {len(results)} shown."
     return "\n".join([head, *_hit_lines(results), *answer.get("warnings", ()), *_more(answer)])
 
 
@@ -120,12 +126,22 @@ def _hit_lines(hits: Iterable[Json]) -> Iterable[str]:
         task = f" · task {hit['taskId']}" if "taskId" in hit else ""
         yield from (
             "",
-            f"[{hit['rank']}] {hit['role']} · {moment(hit['createdAt'])} · thread {one_line(hit['threadId'])}{task}"
+            f"[{hit['rank']}] {_what(hit)} · {moment(hit['createdAt'])}{_where(hit)}{task}"
             f" · {hit['source']} · id {hit['id']}",
             f"why: {'; '.join(hit.get('why', ()))}",
             hit.get("content", ""),
             *_cut(hit.get("contentRange"), "; memory-search read with its id shows all of it"),
         )
+
+
+def _what(hit: Json) -> str:
+    """Who said it, or what it is."""
+    what = hit.get("role") or hit.get("type") or hit["source"]
+    return f"{what} (unconfirmed)" if hit.get("confirmed") is False else str(what)
+
+
+def _where(hit: Json) -> str:
+    return f" · thread {one_line(hit['threadId'])}" if "threadId" in hit else ""
 
 
 def _message(answer: Json) -> str:
@@ -138,10 +154,47 @@ def _message(answer: Json) -> str:
     return "\n".join([head, message["content"], *_cut(message.get("contentRange")), *_more(answer)])
 
 
+def _record(answer: Json) -> str:
+    record = answer["record"]
+    facts = [record["source"], *(str(record[name]) for name in ("type", "status", "trust") if name in record)]
+    head = " · ".join([*facts, moment(record["createdAt"]), f"id {record['id']}"])
+    behind = [f"from messages {', '.join(record['messageIds'])}"] if record.get("messageIds") else []
+    return "\n".join([head, record["content"], *_cut(record.get("contentRange")), *behind, *_more(answer)])
+
+
 def _working(page: Json) -> str:
     whose = page.get("threadId") if page["scope"] == "thread" else page.get("resourceId")
     head = f"Working memory of {page['scope']} {one_line(whose or '')}, version {page['version']}:"
     return f"{head}\n{page['content']}"
+
+
+def _recorded(answer: Json) -> str:
+    told = {
+        "added": "Recorded",
+        "duplicate": "Known already",
+        "helped": "Noted: it helped",
+        "wrong": "Noted: it is wrong",
+    }
+    lines = [f"{told[answer['outcome']]}: {memory_line(answer['memory'])}"]
+    if answer.get("supersedes"):
+        lines.append(f"It takes the place of {', '.join(answer['supersedes'])}.")
+    if answer.get("contradicts"):
+        lines.append(f"It contradicts {', '.join(answer['contradicts'])}, which is more trusted; a person decides.")
+    return "\n".join(lines)
+
+
+def _session(answer: Json) -> str:
+    tasks = ["Working on:", *(_INDENT + task_line(each) for each in answer["tasks"])] if answer["tasks"] else []
+    memories = [_INDENT + memory_line(each) for each in answer["memories"]]
+    head = f"Session {one_line(answer['sessionId'])}: {len(memories)} recorded, {answer['mayRecord']} more possible."
+    return "\n".join([head, *tasks, *(["Recorded:", *memories] if memories else [])])
+
+
+def memory_line(memory: Json) -> str:
+    """A memory in one line, such as ``m-k3f9 gotcha (unconfirmed)  Redis must run first``."""
+    notes = [memory["trust"], *(["needs review"] if memory.get("needsReview") else ())]
+    notes += [memory["putAside"]] if "putAside" in memory else []
+    return f"{memory['id']} {memory['type']} ({', '.join(notes)})  {one_line(memory['content'])}"
 
 
 def _paragraph(name: str, text: str | None) -> list[str]:

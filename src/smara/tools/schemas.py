@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from smara.core.prompts import load_prompt
 from smara.errors import InvalidInputError
-from smara.tools.catalogue import TOOLS
+from smara.tools.catalogue import Profile, tools_of
 from smara.tools.models import Action, Json, Tool
 
 Form = Literal["flat", "union"]
@@ -24,14 +24,16 @@ _PROMPTS = Path(__file__).parent / "prompts"
 _NO_DEFAULT = object()
 _NOT_STRICT = ("default", "minimum", "maximum")
 _LENGTHS = ("minLength", "maxLength", "maxItems")
+_BOUNDS = ("minimum", "maximum")
+_MOST_TOLD = 10
 
 
-def schemas(form: Form = "flat") -> dict[str, Json]:
-    """The input schema of each tool by its name."""
+def schemas(form: Form = "flat", profile: Profile = "default") -> dict[str, Json]:
+    """The input schema of each tool of a profile by its name."""
     if form not in ("flat", "union"):
         raise InvalidInputError(f"form must be flat or union; got {form!r}.")
     make = flat_schema if form == "flat" else union_schema
-    return {name: make(tool) for name, tool in TOOLS.items()}
+    return {name: make(tool) for name, tool in tools_of(profile).items()}
 
 
 def union_schema(tool: Tool) -> Json:
@@ -66,25 +68,30 @@ def variant(tool: Tool, action: Action) -> Json:
 def flat_schema(tool: Tool) -> Json:
     """Every argument of every action in one object; the descriptions say which action takes it.
 
-    How long a text may be is left out: no model counts, and it would cost a tenth of the budget.
+    How long a text may be and how much an amount is left out: no model counts, calls are checked
+    anyway, and it would cost a tenth of the budget.
     """
     properties: Json = {"action": {"type": "string", "enum": list(tool.actions)}}
     for name in tool.arguments:
-        properties[name] = _without(_argument(tool, name), _LENGTHS) | _told(tool, name)
+        argument = _argument(tool, name)
+        left_out = (*_LENGTHS, *(_BOUNDS if argument.get("maximum", 0) > _MOST_TOLD else ()))
+        properties[name] = _without(argument, left_out) | _told(tool, name)
         if not properties[name]["description"]:
             del properties[name]["description"]
     return {"type": "object", "properties": properties, "required": ["action"], "additionalProperties": False}
 
 
-def anthropic_tools() -> list[Json]:
+def anthropic_tools(profile: Profile = "default") -> list[Json]:
     """The tools as Anthropic's Messages API takes them."""
     return [
         {"name": name, "description": description(name), "input_schema": flat_schema(tool)}
-        for name, tool in TOOLS.items()
+        for name, tool in tools_of(profile).items()
     ]
 
 
-def openai_tools(strict: bool = False, api: Literal["chat", "responses"] = "chat") -> list[Json]:
+def openai_tools(
+    strict: bool = False, api: Literal["chat", "responses"] = "chat", profile: Profile = "default"
+) -> list[Json]:
     """The tools as OpenAI's Chat Completions (or Responses) API takes them.
 
     With ``strict`` every argument must be given and may be null, as that mode wants it.
@@ -98,7 +105,7 @@ def openai_tools(strict: bool = False, api: Literal["chat", "responses"] = "chat
             "parameters": _strict(flat_schema(tool)) if strict else flat_schema(tool),
             "strict": strict,
         }
-        for name, tool in TOOLS.items()
+        for name, tool in tools_of(profile).items()
     ]
     if api == "responses":
         return [{"type": "function", **function} for function in functions]
@@ -110,20 +117,29 @@ def description(name: str) -> str:
     return prompt(name)
 
 
-def instructions() -> str:
+def instructions(profile: Profile = "default") -> str:
     """What a host should know about the tools before it has loaded any of them."""
-    return prompt("instructions")
+    return _prompt_of("instructions", profile)
 
 
-def system_prompt() -> str:
+def system_prompt(profile: Profile = "default") -> str:
     """A text for an agent's system prompt: what memory there is, and what to use when."""
-    return prompt("system-prompt")
+    return _prompt_of("system-prompt", profile)
+
+
+def _prompt_of(name: str, profile: Profile) -> str:
+    """A prompt with what a profile adds to it: the files ``NAME-recording.md`` speak of recording."""
+    has_recording = "memory-record" in tools_of(profile)
+    return prompt(name, prompt(f"{name}-recording") if has_recording else "")
 
 
 @lru_cache(maxsize=16)
-def prompt(name: str) -> str:
-    """A prompt of this room without inputs."""
-    return load_prompt(_PROMPTS, name).render()
+def prompt(name: str, recording: str | None = None) -> str:
+    """A prompt of this room; ``recording`` is put where it speaks of that, on lines of its own."""
+    found = load_prompt(_PROMPTS, name)
+    if recording is None:
+        return found.render()
+    return found.render({"recording": f"\n{recording}" if recording else ""})
 
 
 def _argument(tool: Tool, name: str) -> Json:

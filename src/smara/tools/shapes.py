@@ -7,6 +7,7 @@ from typing import Any
 
 from smara.core.text import best_window
 from smara.errors import InvalidInputError
+from smara.knowledge.models import TypedMemory
 from smara.messages.models import Message
 from smara.search.models import Hit
 from smara.tasks.models import Task, TaskDetails
@@ -152,6 +153,10 @@ def hit_json(hit: Hit, names: Names, width: int) -> Json:
         createdAt=hit.created_at,
         threadId=hit.thread_id,
         role=hit.role,
+        type=hit.type,
+        title=hit.title,
+        files=list(hit.files),
+        confirmed=None if hit.is_confirmed else False,
         score=round(hit.score, 4),
         why=list(hit.why),
         snippet=hit.snippet,
@@ -171,6 +176,33 @@ def message_json(message: Message, names: Names, page: int) -> Json:
     )
     cut = {"contentRange": paging["range"]} if page > 1 or "nextPage" in paging else {}
     return {"message": {**shown, "content": content, **cut}, **filled(nextPage=paging.get("nextPage"))}
+
+
+def memory_json(memory: TypedMemory) -> Json:
+    """A memory; ``trust`` says whether a person confirmed it, and what it may hold otherwise."""
+    return filled(
+        id=memory.short_id,
+        uuid=memory.id,
+        type=memory.type,
+        content=memory.content,
+        trust=memory.tier,
+        taint=list(memory.taint) if memory.is_tainted else None,
+        confidence=memory.confidence,
+        needsReview=memory.needs_review or None,
+        files=list(memory.files[:MOST_AROUND]),
+        evidence=[str(each) for each in memory.evidence[:MOST_AROUND]],
+        stale=memory.stale_because,
+        putAside=memory.deprecated_because,
+        sessionId=memory.session_id,
+        createdAt=memory.created_at,
+    )
+
+
+def record_json(shown: Json, text: str, page: int) -> Json:
+    """Something remembered that is no message, page by page."""
+    content, paging = page_of(text, page)
+    cut = {"contentRange": paging["range"]} if page > 1 or "nextPage" in paging else {}
+    return {"record": {**shown, "content": content, **cut}, **filled(nextPage=paging.get("nextPage"))}
 
 
 def working_json(page: WorkingMemory) -> Json:

@@ -13,10 +13,11 @@ from typing import Any
 from smara.core import log
 from smara.errors import DatabaseError, SmaraError
 from smara.memory import Memory
+from smara.tools import memory_record as recording
 from smara.tools import memory_search as searching
 from smara.tools import task_mutate as changing
 from smara.tools import task_query as asking
-from smara.tools.catalogue import TOOLS
+from smara.tools.catalogue import Profile, tools_of
 from smara.tools.models import Json, Outcome, ToolContext
 from smara.tools.render import render
 from smara.tools.shapes import encodable
@@ -34,17 +35,24 @@ _PERFORM: dict[str, dict[str, Perform]] = {
         "update_context": changing.update_context,
     },
     "memory-search": {"search": searching.search, "read": searching.read},
+    "memory-record": {"record": recording.record, "used": recording.used, "context": recording.context},
 }  # fmt: skip
 _LONGEST_TEXT = 800
 _WITHOUT_MEMORY = "Go on without memory, and tell the user."
 
 
 class Toolbox:
-    """The three tools over one memory. Safe to use from several threads."""
+    """The tools over one memory. Safe to use from several threads.
 
-    def __init__(self, memory: Memory, context: ToolContext | None = None) -> None:
+    ``profile`` says which tools there are; without it, the setting ``tool_profile`` does.
+    """
+
+    def __init__(
+        self, memory: Memory, context: ToolContext | None = None, profile: Profile | None = None
+    ) -> None:  # fmt: skip
         self._memory = memory
         self._context = context or ToolContext()
+        self._tools = tools_of(profile or memory.settings.tool_profile)
 
     def call(self, name: str, arguments: object, context: ToolContext | None = None) -> Outcome:
         """Answer one call. ``arguments`` is an object, or the text of one; ``context`` wins over the toolbox's own.
@@ -53,10 +61,10 @@ class Toolbox:
         """
         action = action_of(arguments)
         try:
-            tool = TOOLS.get(str(name).replace("_", "-"))
+            tool = self._tools.get(str(name).replace("_", "-"))
             if tool is None:
-                raise unknown_tool(name)
-            called, complete = read_call(tool, arguments)
+                raise unknown_tool(name, self._tools)
+            called, complete = read_call(tool, arguments, self._tools)
             action = called.name
             caller = _named_in(complete).over(context or ToolContext()).over(self._context)
             caller = replace(caller, session_id=caller.session_id or self._memory.settings.session)
@@ -92,6 +100,11 @@ def task_mutate(memory: Memory, **arguments: Any) -> Json:
 def memory_search(memory: Memory, **arguments: Any) -> Json:
     """Search past conversations: ``memory_search(memory, action="search", query="LoginSchema")``."""
     return Toolbox(memory).call("memory-search", arguments).structured
+
+
+def memory_record(memory: Memory, **arguments: Any) -> Json:
+    """Record what was learned: ``memory_record(memory, action="record", type="gotcha", content="…")``."""
+    return Toolbox(memory, profile="coding").call("memory-record", arguments).structured
 
 
 def refusal(action: str, error: SmaraError) -> Outcome:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from smara.errors import InvalidInputError
-from smara.tools.catalogue import TOOLS
+from smara.tools.catalogue import EVERY_TOOL, TOOLS
 from smara.tools.models import Action, Json, Tool
 from smara.tools.schemas import variant
 from smara.tools.shapes import encodable
@@ -28,13 +28,13 @@ _MOST_FAULTS = 3
 _SHOWN = 60
 
 
-def read_call(tool: Tool, given: object) -> tuple[Action, Json]:
-    """The action that is meant, and its arguments, complete with defaults.
+def read_call(tool: Tool, given: object, tools: Mapping[str, Tool] = TOOLS) -> tuple[Action, Json]:
+    """The action that is meant, and its arguments, complete with defaults; ``tools`` are those the caller has.
 
     Raises ``InvalidInputError`` with the facts ``brief`` and ``hint``.
     """
     named = _as_object(tool, given)
-    action = _action(tool, named)
+    action = _action(tool, named, tools)
     arguments = _named(tool, action, named)
     faults = _faults(tool, action, arguments)
     if faults:
@@ -49,9 +49,9 @@ def action_of(given: object) -> str:
     return ""
 
 
-def unknown_tool(name: object) -> InvalidInputError:
-    """The refusal of a tool that does not exist."""
-    return InvalidInputError(f"Unknown tool {_shown(name)}.", hint=f"The tools are {', '.join(TOOLS)}.")
+def unknown_tool(name: object, tools: Iterable[str] = TOOLS) -> InvalidInputError:
+    """The refusal of a tool that does not exist, or that the caller was not given."""
+    return InvalidInputError(f"Unknown tool {_shown(name)}.", hint=f"The tools are {', '.join(tools)}.")
 
 
 def _as_object(tool: Tool, given: object) -> Json:
@@ -70,7 +70,7 @@ def _as_object(tool: Tool, given: object) -> Json:
     return {str(name): value for name, value in given.items() if value is not None}
 
 
-def _action(tool: Tool, named: Mapping[str, Any]) -> Action:
+def _action(tool: Tool, named: Mapping[str, Any], tools: Mapping[str, Tool]) -> Action:
     given = named.get("action", tool.default_action)
     takes = f"{tool.name} takes one of {', '.join(tool.actions)}."
     if given is None:
@@ -79,7 +79,7 @@ def _action(tool: Tool, named: Mapping[str, Any]) -> Action:
         name = given.strip().lower().replace("-", "_")
         if name in tool.actions:
             return tool.actions[name]
-        owners = [other.name for other in TOOLS.values() if name in other.actions]
+        owners = [other.name for other in tools.values() if name in other.actions]
         if owners:
             raise InvalidInputError(f"{name} is an action of {' and '.join(owners)}. {takes}")
         takes = f"{takes}{_meant(name, tool.actions)}"
@@ -185,7 +185,7 @@ def _faults(tool: Tool, action: Action, arguments: Mapping[str, Any]) -> dict[st
 def _checker(tool: str, action: str) -> Any:
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(variant(TOOLS[tool], TOOLS[tool].actions[action]))
+    return Draft202012Validator(variant(EVERY_TOOL[tool], EVERY_TOOL[tool].actions[action]))
 
 
 def _refuse(action: Action, faults: Mapping[str, str], is_query: bool) -> None:

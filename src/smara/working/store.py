@@ -6,12 +6,13 @@ Every statement names ``:project``, the wall; see ``core.scope``.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from smara.core.scope import Scope, walled
 from smara.core.storable import from_storable, to_storable
-from smara.database.database import Database, Row, Session
+from smara.database.database import Database, Row, Session, marks
+from smara.database.records import RecordTerms, terms_of
 from smara.working.models import Draft, Place, WorkingMemory, WorkingVersion
 
 _MEMORIES = (
@@ -87,6 +88,23 @@ class WorkingStore:
             ),
             (no, version, *values, to_storable(actor), _text(reason), now_ms),
         )
+        self.index(session, no, draft.content)
+
+    def index(self, session: Session, no: int, content: str) -> None:
+        """Make a page findable by the words it now holds."""
+        self.database.records.put(session, "working", no, self.scope.project_no, terms_of("", content))
+
+    def count(self, session: Session) -> int:
+        """How many pages this project has."""
+        row = session.one(self.sql("SELECT count(*) FROM working_memory WHERE project_no = :project"))
+        return int(row[0]) if row else 0
+
+    def by_numbers(self, session: Session, numbers: Sequence[int]) -> dict[int, WorkingMemory]:
+        """Pages by number."""
+        if not numbers:
+            return {}
+        rows = session.all(self.sql(f"{_MEMORIES} AND w.no IN ({marks(len(numbers))})"), numbers)
+        return {int(row[0]): _memory(row) for row in rows}
 
     def versions(self, session: Session, place: Place, before: int, limit: int) -> list[WorkingVersion]:
         """Versions below ``before``, newest first."""
@@ -96,6 +114,12 @@ class WorkingStore:
             (place.key, before, limit),
         )
         return [_version(row) for row in rows]
+
+
+def indexed_pages(session: Session) -> Iterator[tuple[int, int, RecordTerms]]:
+    """Every page of every project, with its number, its project's number and its terms; for making the index again."""
+    for no, project_no, content in session.all("SELECT no, project_no, content FROM working_memory ORDER BY no"):
+        yield no, project_no, terms_of("", from_storable(content))
 
 
 def _memory(row: Row) -> WorkingMemory:

@@ -10,12 +10,13 @@ from jsonschema import Draft202012Validator
 from smara.core.tokens import counter_for
 from smara.errors import InvalidInputError
 from smara.tools import anthropic_tools, description, instructions, openai_tools, schemas, system_prompt
-from smara.tools.catalogue import TOOLS
+from smara.tools.catalogue import EVERY_TOOL, PROFILES, TOOLS
 
 COMBINATORS = {"oneOf", "anyOf", "allOf", "not", "if", "$ref", "$defs"}
 MOST_TOKENS = 2_500
 MOST_BYTES = 2_048
-ACTIONS = [(tool, action) for tool in TOOLS.values() for action in tool.actions.values()]
+ACTIONS = [(tool, action) for tool in EVERY_TOOL.values() for action in tool.actions.values()]
+EACH_PROFILE = pytest.mark.parametrize("profile", PROFILES)
 EXAMPLES = pytest.mark.parametrize(("tool", "action"), ACTIONS, ids=lambda each: each.name)
 
 
@@ -24,9 +25,9 @@ def accepted(schema, call) -> bool:
 
 
 @pytest.mark.parametrize("form", ["flat", "union"])
-@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize("name", EVERY_TOOL)
 def test_schema_is_a_valid_object_schema(form, name):
-    schema = schemas(form)[name]
+    schema = schemas(form, "coding")[name]
     Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object"
 
@@ -36,27 +37,27 @@ def test_unknown_form_is_refused_by_name():
         schemas("round")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize("name", EVERY_TOOL)
 def test_flat_form_has_no_combinator_at_its_root_and_one_type_per_argument(name):
     """Anthropic's API rejects a root combinator, Claude Code drops the tool; some hosts know no lists of types."""
-    schema = schemas("flat")[name]
+    schema = schemas("flat", "coding")[name]
     assert COMBINATORS & set(schema) == set()
     assert all(isinstance(each["type"], str) for each in schema["properties"].values())
     assert schema["required"] == ["action"]
 
 
-@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize("name", EVERY_TOOL)
 def test_both_forms_have_the_same_actions_and_arguments(name):
-    flat, union = schemas("flat")[name], schemas("union")[name]
+    flat, union = schemas("flat", "coding")[name], schemas("union", "coding")[name]
     variants = {each["properties"]["action"]["const"]: each["properties"] for each in union["oneOf"]}
     assert flat["properties"]["action"]["enum"] == list(variants)
     assert set(flat["properties"]) == {argument for each in variants.values() for argument in each}
 
 
-@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize("name", EVERY_TOOL)
 def test_both_forms_say_the_same_of_an_argument(name):
-    told = ("description", "default", "minLength", "maxLength", "maxItems")
-    flat, union = schemas("flat")[name], schemas("union")[name]
+    told = ("description", "default", "minLength", "maxLength", "maxItems", "minimum", "maximum")
+    flat, union = schemas("flat", "coding")[name], schemas("union", "coding")[name]
     for each in union["oneOf"]:
         for argument, schema in each["properties"].items():
             if argument != "action":
@@ -69,15 +70,15 @@ def test_both_forms_say_the_same_of_an_argument(name):
 @EXAMPLES
 def test_example_of_an_action_is_accepted_by_both_forms_and_names_what_is_needed(tool, action):
     call = dict(action.example)
-    assert accepted(schemas("union")[tool.name], call)
-    assert accepted(schemas("flat")[tool.name], call)
+    assert accepted(schemas("union", "coding")[tool.name], call)
+    assert accepted(schemas("flat", "coding")[tool.name], call)
     assert set(action.required) <= set(call)
 
 
 @EXAMPLES
 def test_union_refuses_what_another_action_takes(tool, action):
     foreign = next(each for each in ("summary", "since", "includeMessages") if each not in action.arguments)
-    assert not accepted(schemas("union")[tool.name], {**action.example, foreign: "x"})
+    assert not accepted(schemas("union", "coding")[tool.name], {**action.example, foreign: "x"})
 
 
 @EXAMPLES
@@ -88,9 +89,8 @@ def test_description_tells_each_action_with_what_it_needs(tool, action):
 
 @EXAMPLES
 def test_defaults_of_the_union_are_what_a_call_gets(tool, action):
-    variant = next(
-        each for each in schemas("union")[tool.name]["oneOf"] if each["properties"]["action"]["const"] == action.name
-    )
+    variants = schemas("union", "coding")[tool.name]["oneOf"]
+    variant = next(each for each in variants if each["properties"]["action"]["const"] == action.name)
     told = {name: each["default"] for name, each in variant["properties"].items() if "default" in each}
     assert told == dict(action.defaults)
 
@@ -145,21 +145,41 @@ def tokens(text: str) -> int:
     return counter_for("o200k_base").count(text).tokens
 
 
+@EACH_PROFILE
 @pytest.mark.parametrize("listed", [anthropic_tools, openai_tools])
-def test_tools_and_instructions_stay_within_the_budget(listed):
-    assert tokens(json.dumps(listed())) + tokens(instructions()) < MOST_TOKENS
+def test_tools_and_instructions_stay_within_the_budget(listed, profile):
+    assert tokens(json.dumps(listed(profile=profile))) + tokens(instructions(profile)) < MOST_TOKENS
 
 
-@pytest.mark.parametrize("name", [*TOOLS, "instructions"])
+@pytest.mark.parametrize("name", [*EVERY_TOOL, "instructions"])
 def test_no_text_is_longer_than_hosts_show(name):
     """Claude Code cuts descriptions and instructions at 2 KB."""
-    text = instructions() if name == "instructions" else description(name)
+    text = instructions("coding") if name == "instructions" else description(name)
     assert len(text.encode()) < MOST_BYTES
 
 
-def test_system_prompt_speaks_of_every_tool_and_the_actions_an_agent_needs():
-    text = system_prompt()
-    assert all(f"`{name}`" in text for name in TOOLS)
+def test_default_profile_has_the_three_tools_and_coding_one_more():
+    assert list(PROFILES["default"]) == ["task-query", "task-mutate", "memory-search"]
+    assert list(PROFILES["coding"]) == [*PROFILES["default"], "memory-record"]
+
+
+def test_amounts_have_no_bounds_in_the_flat_form_and_choices_of_numbers_do():
+    served = schemas()
+    assert not {"minimum", "maximum"} & set(served["task-query"]["properties"]["limit"])
+    assert served["task-mutate"]["properties"]["priority"]["maximum"] == 4
+
+
+@EACH_PROFILE
+def test_texts_of_a_profile_speak_of_its_tools_alone(profile):
+    for text in (instructions(profile), system_prompt(profile)):
+        assert {name for name in EVERY_TOOL if name in text} == set(PROFILES[profile])
+        assert "{{" not in text
+
+
+@EACH_PROFILE
+def test_system_prompt_speaks_of_every_tool_and_the_actions_an_agent_needs(profile):
+    text = system_prompt(profile)
+    assert all(f"`{name}`" in text for name in PROFILES[profile])
     assert all(
         f"`{name}`" in text for name in ("ready", "claim", "close", "release", "create", "update_context", "read")
     )

@@ -7,14 +7,14 @@ import logging
 
 import pytest
 
-from smara.errors import BusyError, CorruptError
-from smara.tools import Toolbox, ToolContext, memory_search, task_mutate, task_query
-from smara.tools.catalogue import TOOLS
+from smara.errors import BusyError, CorruptError, InvalidInputError
+from smara.tools import Toolbox, ToolContext, memory_record, memory_search, task_mutate, task_query
+from smara.tools.catalogue import EVERY_TOOL, TOOLS
 from smara.tools.toolbox import _PERFORM
 
 
 def test_every_action_of_the_catalogue_is_performed():
-    assert {name: list(tool.actions) for name, tool in TOOLS.items()} == {
+    assert {name: list(tool.actions) for name, tool in EVERY_TOOL.items()} == {
         name: list(actions) for name, actions in _PERFORM.items()
     }
 
@@ -25,6 +25,8 @@ def test_plain_functions_give_the_structured_answer(memory):
     memory.messages.add(thread_id="t", role="user", content="the walrus")
     assert memory_search(memory, query="walrus")["results"][0]["content"] == "the walrus"
     assert task_query(memory, action="show", id="nope")["success"] is False
+    noted = memory_record(memory, action="record", type="gotcha", content="The walrus sinks", evidence=["a/b.py:1"])
+    assert noted["memory"]["content"] == "The walrus sinks"
 
 
 def test_tool_name_may_be_written_with_an_underscore(box):
@@ -62,12 +64,27 @@ def test_call_is_a_sign_of_life_of_its_session(memory, box, clock):
     assert taken.structured["error"] == "Already claimed by session abc-123"
 
 
+def test_tool_of_another_profile_is_unknown(memory):
+    call = {"action": "context"}
+    refused = Toolbox(memory, ToolContext(session_id="a")).call("memory-record", call)
+    assert refused.is_error
+    assert "memory-record" not in refused.structured["hint"]
+    assert not Toolbox(memory, ToolContext(session_id="a"), "coding").call("memory-record", call).is_error
+    assert (
+        not Toolbox(memory.with_settings(tool_profile="coding"), ToolContext(session_id="a"))
+        .call("memory-record", call)
+        .is_error
+    )
+    with pytest.raises(InvalidInputError, match="default, coding"):
+        Toolbox(memory, profile="cooking")  # type: ignore[arg-type]
+
+
 class Broken:
     """A memory whose rooms fail in a given way."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
-        self.settings = type("Settings", (), {"session": None})()
+        self.settings = type("Settings", (), {"session": None, "tool_profile": "default"})()
 
     def __getattr__(self, name: str) -> object:
         raise self._error

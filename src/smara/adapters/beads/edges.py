@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from smara.tasks.keys import key_of
+from smara.core.shortids import key_of
 from smara.tasks.models import DependencyType
 
 

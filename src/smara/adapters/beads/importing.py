@@ -23,9 +23,9 @@ from smara.adapters.beads.reading import Issue, Tracker, read_tracker
 from smara.adapters.beads.settling import Settled, settle
 from smara.adapters.beads.writing import Written, edges_of, implied_by, render, told_by, write_issues
 from smara.adapters.decoding import mapping_in
+from smara.core.shortids import key_of
 from smara.errors import ConflictError
 from smara.memory import Memory
-from smara.tasks.keys import key_of
 from smara.tasks.models import NewTask, Refused
 
 Progress = Callable[[int, int], None]

@@ -10,9 +10,9 @@ from smara.adapters.beads.models import BeadsImported
 from smara.adapters.decoding import Entry, decode, milliseconds
 from smara.adapters.reading import read_lines
 from smara.core.scope import is_id
+from smara.core.shortids import key_of
 from smara.errors import InvalidInputError
 from smara.secrets import redact_value
-from smara.tasks.keys import key_of
 
 
 @dataclass(slots=True)

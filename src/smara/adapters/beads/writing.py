@@ -12,8 +12,8 @@ from smara.adapters.beads.mapping import issue_of, rfc3339
 from smara.adapters.beads.models import KEY, Record, in_order
 from smara.adapters.beads.others import other_records
 from smara.adapters.decoding import list_in, mapping_in, without_surrogates
+from smara.core.shortids import key_of
 from smara.memory import Memory
-from smara.tasks.keys import key_of
 from smara.tasks.models import Dependency, Task
 
 # As Go writes JSON, which beads does: a tracker then differs only where something was changed.

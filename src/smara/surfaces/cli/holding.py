@@ -18,19 +18,20 @@ LEASE_SECONDS = 60.0
 
 
 @contextmanager
-def held(memory: Memory, kind: str, stop: threading.Event) -> Iterator[None]:
-    """Hold the place of this kind for this machine and project; ``BusyError`` says who has it.
+def held(memory: Memory, kind: str, stop: threading.Event, project: str | None) -> Iterator[None]:
+    """Hold the place of this kind for this machine and project, ``None`` for all; ``BusyError`` says who has it.
 
     ``stop`` is set when the place went to somebody else, as it may when a machine has slept.
     """
-    name = f"{kind}:{socket.gethostname()}:{memory.project}"
+    name = f"{kind}:{socket.gethostname()}" if project is None else f"{kind}:{socket.gethostname()}:{project}"
     owner = f"{socket.gethostname()}:{os.getpid()}"
     lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
     if lease is None:
         holder = memory.leases.find(name)
         until = f", and is known to live until {output.moment(holder.expires_at)}" if holder else ""
+        whose = "all projects of this store" if project is None else f"the project {project!r}"
         raise BusyError(
-            f"A {kind} for the project {memory.project!r} runs on this machine already"
+            f"A {kind} for {whose} runs on this machine already"
             f" ({holder.owner if holder else 'just started'}{until}). One is enough; a second would only wait for it."
         )
     left = threading.Event()

@@ -7,7 +7,7 @@ from typing import Any
 
 from smara.errors import BusyError, ConfigError, SmaraError
 from smara.memory import Memory
-from smara.observations.models import Failure, Observation, Outcome
+from smara.observations.models import Failure, Observation, Outcome, Warned
 
 _TAKEN = ("in_progress", "lease_lost")
 
@@ -82,6 +82,14 @@ def failure_json(failure: Failure) -> dict[str, Any]:
         "operation": failure.operation, "threadId": failure.thread_id, "firstSeq": failure.first_seq,
         "attempts": failure.attempts, "code": failure.code, "message": failure.message, "isDead": failure.is_dead,
         "failedAt": failure.failed_at, "retryAt": failure.retry_at,
+    }  # fmt: skip
+
+
+def warned_json(warned: Warned) -> dict[str, Any]:
+    """What was left out somewhere, as JSON."""
+    return {
+        "threadId": warned.thread_id, "firstSeq": warned.first_seq, "lastSeq": warned.last_seq,
+        "warnings": list(warned.warnings), "createdAt": warned.created_at,
     }  # fmt: skip
 
 

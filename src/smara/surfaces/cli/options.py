@@ -29,8 +29,11 @@ class Call:
 
     @contextmanager
     def memory(self, **settings: Any) -> Iterator[Memory]:
-        """The memory this call is about, with settings of its own where needed; closed at the end."""
-        with open_memory(self.db, project=self.project, **settings) as memory:
+        """The memory this call is about, with settings of its own where needed; closed at the end.
+
+        A command does what it was asked to and leaves: it begins nothing in the background.
+        """
+        with open_memory(self.db, project=self.project, **{"embed_in_background": False, **settings}) as memory:
             yield memory
 
 
@@ -89,13 +92,26 @@ def complete_task(ctx: click.Context, param: click.Parameter, incomplete: str) -
     )
 
 
+def complete_memory(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Memory ids for the shell, the newest first; nothing when the store cannot be opened."""
+    wanted = incomplete.casefold()
+    return _completed(
+        ctx,
+        lambda memory: [
+            CompletionItem(each.short_id, help=each.label)
+            for each in memory.memories.list(state="all", limit=1000)
+            if each.short_id.casefold().startswith(wanted)
+        ],
+    )
+
+
 def _completed(ctx: click.Context, find: Callable[[Memory], list[CompletionItem]]) -> list[CompletionItem]:
     above = ctx.find_root().params
     try:
         db, project = (_first(ctx.params.get(name), above.get(name)) for name in ("db", "project"))
         if not store_exists(load_settings(db=db)):
             return []
-        with open_memory(db, project=project) as memory:
+        with open_memory(db, project=project, embed_in_background=False) as memory:
             return find(memory)
     except Exception:
         return []

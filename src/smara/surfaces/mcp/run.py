@@ -19,7 +19,7 @@ from smara.surfaces.mcp.http import PATH, is_loopback, listen, parse_address, se
 from smara.surfaces.mcp.server import build_server
 from smara.surfaces.mcp.stdio import standard_streams
 from smara.surfaces.mcp.store import Store
-from smara.tools import ToolContext
+from smara.tools import Profile, ToolContext
 from smara.tools.schemas import Form
 
 
@@ -32,6 +32,7 @@ class ServerOptions:
     address: str | None = None
     """``HOST:PORT`` for HTTP; ``None`` for standard input and output."""
     token: str | None = None
+    profile: Profile = "default"
 
 
 def run_server(open_memory: Callable[[], Memory], options: ServerOptions) -> None:
@@ -45,7 +46,7 @@ def run_server(open_memory: Callable[[], Memory], options: ServerOptions) -> Non
     if sys.stdin.isatty():
         _say("Smara speaks MCP here, a message to a line; agents start this command by themselves. Ctrl-D ends it.")
     try:
-        anyio.run(_serve_stdio, build_server(store, context, options.form))
+        anyio.run(_serve_stdio, build_server(store, context, options.form, options.profile))
     finally:
         # Nobody can come back as a session that was made up for this process: its claims end with it.
         store.close(own_session)
@@ -67,7 +68,8 @@ def _run_http(store: Store, options: ServerOptions, address: str) -> None:
     try:
         # Several agents may use it, so nobody's session can be assumed.
         context = replace(options.context, is_shared=options.context.session_id is None)
-        anyio.run(_serve_http, build_server(store, context, options.form), bound, host, token)
+        server = build_server(store, context, options.form, options.profile)
+        anyio.run(_serve_http, server, bound, host, token)
     finally:
         store.close()
 

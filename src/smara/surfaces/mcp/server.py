@@ -23,7 +23,7 @@ from smara.memory import Memory
 from smara.surfaces.mcp import prompts, resources
 from smara.surfaces.mcp.store import Store
 from smara.tools import ToolContext, description, instructions, schemas
-from smara.tools.catalogue import TOOLS
+from smara.tools.catalogue import Profile, tools_of
 from smara.tools.schemas import Form
 from smara.tools.shapes import encodable
 
@@ -36,9 +36,9 @@ _HEADERS = {
 }  # fmt: skip
 
 
-def tool_list(form: Form = "flat") -> list[types.Tool]:
+def tool_list(form: Form = "flat", profile: Profile = "default") -> list[types.Tool]:
     """The tools as they are listed, in a fixed order so that prompts stay cached."""
-    found = schemas(form)
+    found = schemas(form, profile)
     return [
         types.Tool(
             name=name,
@@ -52,30 +52,34 @@ def tool_list(form: Form = "flat") -> list[types.Tool]:
                 open_world_hint=False,
             ),
         )
-        for name, tool in TOOLS.items()
+        for name, tool in tools_of(profile).items()
     ]
 
 
 class Door:
     """Answers the requests of the protocol from one store."""
 
-    def __init__(self, store: Store, context: ToolContext, form: Form = "flat") -> None:
+    def __init__(
+        self, store: Store, context: ToolContext, form: Form = "flat", profile: Profile = "default"
+    ) -> None:  # fmt: skip
         self._store = store
         self._context = context
-        self._tools = tool_list(form)
+        self._profile: Profile = profile
+        self._names = tools_of(profile)
+        self._tools = tool_list(form, profile)
         self._limiter = anyio.CapacityLimiter(_MOST_AT_ONCE)
 
     async def list_tools(self, ctx: Context, params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=self._tools)
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if params.name not in TOOLS:
+        if params.name not in self._names:
             raise MCPError(
-                types.INVALID_PARAMS, f"Unknown tool {params.name[:60]!r}. The tools are {', '.join(TOOLS)}."
+                types.INVALID_PARAMS, f"Unknown tool {params.name[:60]!r}. The tools are {', '.join(self._names)}."
             )
         caller = context_of(ctx.request).over(self._context)
         outcome = await anyio.to_thread.run_sync(
-            self._store.call, params.name, params.arguments, caller, limiter=self._limiter
+            self._store.call, params.name, params.arguments, caller, self._profile, limiter=self._limiter
         )
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=outcome.text)],
@@ -163,15 +167,17 @@ def context_of(request: Any) -> ToolContext:
     return ToolContext(**found)
 
 
-def build_server(store: Store, context: ToolContext, form: Form = "flat") -> Server[Any]:
+def build_server(
+    store: Store, context: ToolContext, form: Form = "flat", profile: Profile = "default"
+) -> Server[Any]:  # fmt: skip
     """The server over one store."""
-    door = Door(store, context, form)
+    door = Door(store, context, form, profile)
     always = CacheHint(ttl_ms=_HOUR_MS, scope="public")
     server: Server[Any] = Server(
         "smara",
         version=__version__,
         title="Smara",
-        instructions=instructions(),
+        instructions=instructions(profile),
         cache_hints={
             "tools/list": always, "prompts/list": always, "resources/list": always,
             "resources/templates/list": always, "server/discover": always,
@@ -183,7 +189,7 @@ def build_server(store: Store, context: ToolContext, form: Form = "flat") -> Ser
         on_read_resource=door.read_resource,
         on_list_prompts=door.list_prompts,
         on_get_prompt=door.get_prompt,
-        get_tool_input_schema=schemas(form).get,
+        get_tool_input_schema=schemas(form, profile).get,
     )  # fmt: skip
     server.middleware.clear()  # no spans: nobody collects them here, and every call would pay
     return server

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from smara.errors import DatabaseError, SmaraError
 from smara.memory import Memory
-from smara.tools import Outcome, Toolbox, ToolContext
+from smara.tools import Outcome, Profile, Toolbox, ToolContext
 from smara.tools.toolbox import refusal, trouble
 from smara.tools.validate import action_of
 
@@ -53,11 +53,13 @@ class Store:
         with self._borrowed() as opened:
             yield opened.memory
 
-    def call(self, name: str, arguments: object, context: ToolContext) -> Outcome:
+    def call(
+        self, name: str, arguments: object, context: ToolContext, profile: Profile = "default"
+    ) -> Outcome:  # fmt: skip
         """Answer a tool call, whatever state the store is in."""
         try:
             with self._borrowed() as opened:
-                outcome = Toolbox(opened.memory).call(name, arguments, context)
+                outcome = Toolbox(opened.memory, profile=profile).call(name, arguments, context)
                 if outcome.structured.get("code") in _BROKEN:
                     self._leave(opened)
                 return outcome

@@ -5,8 +5,6 @@ from __future__ import annotations
 import click
 
 from smara.errors import InvalidInputError
-from smara.memory import Memory
-from smara.observations.models import Outcome
 from smara.surfaces.cli import output
 from smara.surfaces.cli.observation_lines import outcome_json
 from smara.surfaces.cli.options import Call, common, complete_thread
@@ -23,9 +21,9 @@ _OFF = "read_only"
 @click.option("--undo", metavar="COMPACTION", help="Show the messages of a compaction whole again.")
 @common
 def command(call: Call, thread_id: str | None, keep: int, when_due: bool, undo: str | None) -> None:
-    """Summarize messages for showing, and observe them. Every word stays stored and can be found.
+    """Show old messages as what was observed of them. Every word stays stored and can be found.
 
-    --undo takes a summary back; observations stay.
+    They are observed first. --undo takes a summary back; observations stay.
     """
     if (thread_id is None) == (undo is None):
         raise InvalidInputError("Give either --thread ID to compact, or --undo COMPACTION.")
@@ -37,15 +35,14 @@ def command(call: Call, thread_id: str | None, keep: int, when_due: bool, undo: 
             else:
                 output.say(f"Messages {undone.start_seq} to {undone.end_seq} are shown as before.")
             return
-        thread = thread_id or ""
-        done = memory.compactions.compact_when_due(thread) if when_due else memory.compactions.compact(thread, keep)
-        observed = _observe(memory, thread, done.messages_whole)
+        both = memory.compact(thread_id or "", keep, is_when_due=when_due)
+    done, observed = both.compacted, both.observed
     warnings = [] if observed.success or observed.code == _OFF else [f"The thread was not observed: {observed.error}"]
     if call.as_json:
         data = {
             "messagesCompacted": done.messages_compacted, "messagesWhole": done.messages_whole,
             "compactions": [output.compaction_json(each) for each in done.compactions],
-            "observations": outcome_json(observed),
+            "observations": outcome_json(observed), "renewed": both.renewed,
         }  # fmt: skip
         output.envelope(data, warnings)
         return
@@ -57,13 +54,7 @@ def command(call: Call, thread_id: str | None, keep: int, when_due: bool, undo: 
     ]
     if rows:
         output.table(("compaction", "level", "messages", "summary"), rows, folding=("summary",))
+    if both.renewed:
+        output.say(f"{both.renewed:,} older summaries were made anew from observations.")
     if observed.notes:
         output.say(f"{observed.notes:,} new observations of {observed.messages:,} messages.")
-
-
-def _observe(memory: Memory, thread_id: str, messages_whole: int) -> Outcome:
-    """Observe the thread but for the newest messages, those that were left whole."""
-    if not memory.settings.observe_enabled or memory.settings.observe_read_only:
-        return Outcome("observe", False, error="Observing is off or read-only here.", code=_OFF)
-    whole = memory.messages.list(thread_id=thread_id, limit=messages_whole) if messages_whole else []
-    return memory.observations.observe(thread_id, retain_tokens=sum(message.token_count for message in whole))

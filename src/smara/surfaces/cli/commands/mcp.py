@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import click
 
@@ -20,17 +21,20 @@ from smara.tools import ToolContext
 @click.option("--thread", "thread_id", metavar="ID", help="The conversation the agent is in.")
 @click.option("--resource", "resource_id", metavar="ID", help="Whose working memory; also SMARA_RESOURCE.")
 @click.option("--actor", metavar="NAME", help="Who stands in the history of tasks; also SMARA_ACTOR.")
+@click.option("--profile", type=click.Choice(["default", "coding"]),
+              help="Which tools: three, or one more to record what was learned; also SMARA_TOOL_PROFILE.")  # fmt: skip
 @click.option("--schemas", "form", type=click.Choice(["flat", "union"]), default="flat", show_default=True,
               help="How tools are described; union is exact, but some hosts reject it.")  # fmt: skip
 @common
 def command(
     call: Call, address: str | None, token: str | None, session_id: str | None, thread_id: str | None,
-    resource_id: str | None, actor: str | None, form: str,
+    resource_id: str | None, actor: str | None, profile: Any, form: str,
 ) -> None:  # fmt: skip
     """Serve the memory to agents by the Model Context Protocol."""
     settings = load_settings(
-        db=call.db, project=call.project, session=session_id, actor=actor, resource=resource_id, mcp_token=token
-    )
+        db=call.db, project=call.project, session=session_id, actor=actor, resource=resource_id, mcp_token=token,
+        tool_profile=profile,
+    )  # fmt: skip
     try:
         from smara.surfaces.mcp.run import ServerOptions, run_server
     except ModuleNotFoundError as error:
@@ -43,4 +47,5 @@ def command(
     opened = partial(
         open_memory, call.db, project=call.project, session=session_id, actor=actor, resource=resource_id
     )  # fmt: skip
-    run_server(opened, ServerOptions(context, form, address, settings.mcp_token))  # type: ignore[arg-type]  # click checked it
+    options = ServerOptions(context, form, address, settings.mcp_token, settings.tool_profile)  # type: ignore[arg-type]
+    run_server(opened, options)

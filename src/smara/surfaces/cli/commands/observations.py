@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from smara.messages.models import Message
-from smara.observations.models import CATEGORIES, PRIORITIES, STATES, Failure, Observation
+from smara.observations.models import CATEGORIES, PRIORITIES, STATES, Failure, Observation, Warned
 from smara.surfaces.cli import output
-from smara.surfaces.cli.observation_lines import failure_json, observation_json, source
+from smara.surfaces.cli.observation_lines import failure_json, observation_json, source, warned_json
 from smara.surfaces.cli.options import Call, common, complete_thread
 
 _OFFSET = click.option("--offset", type=click.IntRange(0), metavar="N", default=0, help="Leave out so many first.")
@@ -83,9 +83,10 @@ def show(call: Call, observation_id: str) -> None:
     """One observation with all that is known of it."""
     with call.memory() as memory:
         found = memory.observations.get(observation_id)
+        left_out = memory.observations.warnings(observation_id)
         warnings = memory.warnings
     if call.as_json:
-        output.envelope(observation_json(found), warnings)
+        output.envelope({**observation_json(found), "warnings": list(left_out)}, warnings)
         return
     output.warn(warnings)
     into = "" if found.reflected_into is None else f"generation {found.reflected_into}"
@@ -98,7 +99,7 @@ def show(call: Call, observation_id: str) -> None:
         ("lines", ", ".join(map(str, found.lines))),
         *((name, _value(value)) for name, value in found.mode_specific.items()),
         ("taint", ", ".join(found.taint)), ("tokens", f"{found.tokens:,}"), ("made by", found.method),
-        ("made", output.moment(found.created_at)),
+        ("made", output.moment(found.created_at)), *(("left out", each) for each in left_out),
     ])  # fmt: skip
 
 
@@ -167,9 +168,17 @@ def status(call: Call, thread_id: str) -> None:
         ("scope", found["scope"]), ("pending tokens", f"{found['pendingTokens']:,}"),
         ("buffered tokens", f"{found['bufferedTokens']:,}"),
         ("observation tokens", f"{found['observationTokens']:,}"),
+        ("buffered reflection", f"{found['bufferedReflectionTokens']:,}"),
         ("observed tokens", f"{found['observedTokens']:,}"), ("generation", str(found["generation"])),
         ("last observed", _moment(found["lastObservedAt"])), ("last reflected", _moment(found["lastReflectedAt"])),
+        ("waiting", _waiting(found["waiting"])),
     ])  # fmt: skip
+
+
+def _waiting(waiting: dict[str, Any] | None) -> str:
+    if waiting is None:
+        return ""
+    return f"{waiting['message']} Tried {waiting['attempts']:,} times, again {output.moment(waiting['retryAt'])}."
 
 
 def _moment(milliseconds: int | None) -> str:
@@ -180,31 +189,42 @@ def _moment(milliseconds: int | None) -> str:
 @click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=50, show_default=True)
 @common
 def failures(call: Call, limit: int) -> None:
-    """What could not be observed: what is tried again, and what was given up and observed without a model."""
+    """What could not be observed: what is tried again, what was given up, and what was left out."""
     with call.memory() as memory:
         found = memory.observations.failures(limit=limit)
+        warned = memory.observations.warned(limit=limit)
         warnings = memory.warnings
     if call.as_json:
-        output.envelope([failure_json(each) for each in found], warnings)
+        data = {"failures": [failure_json(each) for each in found], "warned": [warned_json(each) for each in warned]}
+        output.envelope(data, warnings)
         return
     output.warn(warnings)
-    if not found and output.is_terminal():
+    if output.is_terminal():
+        _show_failures(found, warned)
+        return
+    output.table(("failed", "operation", "thread", "first", "attempts", "code", "next", "message"), [
+        *((output.moment(each.failed_at), each.operation, each.thread_id, each.first_seq, each.attempts, each.code,
+           _next(each), each.message) for each in found),
+        *((output.moment(each.created_at), "left out", each.thread_id, each.first_seq, "", "", "", line)
+          for each in warned for line in each.warnings),
+    ])  # fmt: skip
+
+
+def _show_failures(found: list[Failure], warned: list[Warned]) -> None:
+    if not found and not warned:
         output.say("No failures.")
-        return
-    if not output.is_terminal():
-        output.table(("failed", "operation", "thread", "first", "attempts", "code", "next", "message"), [
-            (output.moment(each.failed_at), each.operation, each.thread_id, each.first_seq, each.attempts, each.code,
-             _next(each), each.message)
-            for each in found
-        ])  # fmt: skip
-        return
     for each in found:
-        where = f"{each.thread_id or 'several threads'}:{each.first_seq}"
+        where = f"{each.thread_id or 'several threads'}:{each.first_seq}" if each.first_seq else each.thread_id
         head = (
             f"{output.moment(each.failed_at)} · {each.operation} · {where} · {each.attempts} attempts · {_next(each)}"
         )
         output.say(head, bold=True)
         output.say(output.paragraph(f"{each.code}: {each.message}", "   ", "   "))
+    for batch in warned:
+        where = f"{batch.thread_id}:{batch.first_seq}–{batch.last_seq}"
+        output.say(f"{output.moment(batch.created_at)} · left out · {where}", bold=True)
+        for line in batch.warnings:
+            output.say(output.paragraph(line, "   ", "   "))
 
 
 def _next(failure: Failure) -> str:

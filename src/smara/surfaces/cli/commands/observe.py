@@ -20,12 +20,15 @@ from smara.surfaces.cli.options import Call, common, complete_thread
 )
 @common
 def command(call: Call, thread_id: str, mode: AgentMode, is_buffered: bool) -> None:
-    """Observe what was said in a thread since the last time. Safe to repeat: no message is observed twice."""
+    """Observe what was said in a thread since the last time. Safe to repeat: no message is observed twice.
+
+    What failed before is tried again at once.
+    """
     with call.memory() as memory:
         memory.threads.get(thread_id)
         require_writing(memory)
         look = memory.observations.buffer if is_buffered else memory.observations.observe
-        outcome = look(thread_id, mode=mode)
+        outcome = look(thread_id, mode=mode, is_now=True)
         warnings = [*memory.warnings, *recovery(outcome)]
     require_success(outcome)
     if call.as_json:

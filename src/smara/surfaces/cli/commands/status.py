@@ -41,7 +41,10 @@ def command(call: Call) -> None:
 
 
 def _observations(totals: dict[str, int]) -> str:
-    return f"{totals['total']:,} ({totals['active']:,} active), condensed {totals['generations']:,} times"
+    told = f"{totals['total']:,} ({totals['active']:,} active), condensed {totals['generations']:,} times"
+    if totals["threadsWaiting"]:
+        told += f"; {totals['threadsWaiting']:,} threads wait for the model (`smara observations failures` says why)"
+    return told
 
 
 def _tasks(totals: dict[str, int]) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import click
 
+from smara.errors import InvalidInputError
 from smara.surfaces.cli import output
 from smara.surfaces.cli.holding import held
 from smara.surfaces.cli.observation_lines import require_writing
@@ -30,6 +31,10 @@ class _Round(Protocol):
     def reflected(self) -> int: ...
     @property
     def failed(self) -> int: ...
+    @property
+    def embedded(self) -> int: ...
+    @property
+    def projects(self) -> int: ...
 
 
 @click.command("worker")
@@ -42,13 +47,17 @@ class _Round(Protocol):
     "--leave-after", "leave_after_minutes", type=click.FloatRange(0), metavar="MINUTES", default=10.0,
     show_default=True, help="Leave when there was nothing to do for so long; 0 stays.",
 )  # fmt: skip
+@click.option("--all-projects", is_flag=True, help="Serve all projects, also where SMARA_PROJECT names one.")
 @common
-def command(call: Call, once: bool, poll_seconds: float, leave_after_minutes: float) -> None:
-    """Observe the threads of a project that nobody is talking in, and those that have grown.
+def command(call: Call, once: bool, poll_seconds: float, leave_after_minutes: float, all_projects: bool) -> None:
+    """Observe the threads that nobody is talking in, and those that have grown; make missing vectors.
 
-    One per machine and project; any number of machines. Ctrl-C and SIGTERM stop it when the
-    round it is in has ended, a second Ctrl-C at once. Nothing is lost either way.
+    It serves every project of the store, in turn; with --project (or SMARA_PROJECT) that one alone.
+    One per machine; any number of machines. Ctrl-C and SIGTERM stop it when the round it is in
+    has ended, a second Ctrl-C at once. Nothing is lost either way.
     """
+    if all_projects and call.project is not None:
+        raise InvalidInputError("Give either --all-projects or --project NAME.")
     stop = threading.Event()
     rounds: list[_Round] = []
 
@@ -60,14 +69,16 @@ def command(call: Call, once: bool, poll_seconds: float, leave_after_minutes: fl
 
     with call.memory() as memory:
         require_writing(memory)
+        project = None if all_projects or memory.settings.project is None else memory.project
+        worker = memory.workers if project is None else memory.worker
         if once:
-            done = memory.worker.run_once()
+            done = worker.run_once()
             tell(done)
             turned = 1
         else:
             leave = leave_after_minutes * 60 if leave_after_minutes else None
-            with held(memory, "worker", stop):
-                turned = _until_told(stop, lambda: memory.worker.run(stop, poll_seconds, leave, tell))
+            with held(memory, "worker", stop, project):
+                turned = _until_told(stop, lambda: worker.run(stop, poll_seconds, leave, tell))
         warnings = memory.warnings
     if call.as_json:
         output.envelope({"rounds": turned, **_sums(rounds)}, warnings)
@@ -131,9 +142,14 @@ def _sums(rounds: list[_Round]) -> dict[str, int]:
     return {
         "lookedAt": sum(each.looked_at for each in rounds), "observed": sum(each.observed for each in rounds),
         "reflected": sum(each.reflected for each in rounds), "failed": sum(each.failed for each in rounds),
+        "embedded": sum(each.embedded for each in rounds),
+        "projects": max((each.projects for each in rounds), default=0),
     }  # fmt: skip
 
 
 def _line(done: _Round) -> str:
     failed = f", {done.failed:,} failed (`smara observations failures` says why)" if done.failed else ""
-    return f"{done.looked_at:,} threads due: {done.observed:,} observed, {done.reflected:,} reflected{failed}."
+    embedded = f", {done.embedded:,} records embedded" if done.embedded else ""
+    where = f" in {done.projects:,} projects" if done.projects > 1 else ""
+    told = f"{done.looked_at:,} threads due{where}: {done.observed:,} observed, {done.reflected:,} reflected"
+    return f"{told}{failed}{embedded}."

@@ -230,7 +230,7 @@ def search(call: Call, query: str, limit: int, status: Any, with_messages: bool)
     else:
         rows = [(hit.rank, f"{hit.score:.2f}", *_found(hit.task), hit.snippet) for hit in answer]
         rows += [
-            (hit.rank, f"{hit.score:.2f}", f"{hit.thread_id}:{hit.seq}", hit.role, "", hit.snippet)
+            (hit.rank, f"{hit.score:.2f}", f"{hit.thread_id}:{hit.seq}", hit.role or "", "", hit.snippet)
             for hit in answer.messages or ()
         ]
         output.table(("rank", "score", "task", "status", "title", "snippet"), rows)

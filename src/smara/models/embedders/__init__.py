@@ -1,0 +1,1 @@
+"""Embedders: the offline one that comes with every installation, a local ONNX model, and servers."""

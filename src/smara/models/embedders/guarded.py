@@ -1,0 +1,180 @@
+"""What stands around every embedder that is asked over a wire: the switch, redaction, batches, the budget, retries.
+
+Nobody but :class:`smara.models.caller.Models` opens such an embedder, and it gives out guarded ones alone. What works
+inside of this process needs none of it: nothing leaves, and nothing is paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from smara.core import log
+from smara.core.clock import Clock
+from smara.core.tokens import TokenCounter, counter_for
+from smara.errors import DatabaseError, ModelRefusedError, ModelUnavailableError
+from smara.models import failures
+from smara.models.beside import wait_for
+from smara.models.chat import Usage
+from smara.models.embedding import ADVICE, Embedder, EmbeddingServer, Kind, checked_rows
+from smara.models.metering import Meter
+from smara.models.models import EMBED
+from smara.models.retry import with_retries
+from smara.models.size import bound
+
+if TYPE_CHECKING:
+    from smara.models.embedding import Embedded, Vectors
+
+
+_TOKENS_OF_A_REQUEST = 100_000
+# How often a text is halved for a server whose window is smaller than we know.
+_HALVINGS = 4
+_TO_CLOSE_SECONDS = 0.5
+
+
+class GuardedEmbedder:
+    """An embedder that may be asked. Safe to use from several threads and processes."""
+
+    is_local = False
+
+    def __init__(
+        self, server: EmbeddingServer, meter: Meter, redact: Callable[[str], str], clock: Clock, deadline_seconds: float
+    ) -> None:
+        self._server = server
+        self._meter = meter
+        self._redact = redact
+        self._clock = clock
+        self._deadline_seconds = deadline_seconds
+
+    @property
+    def model_id(self) -> str:
+        return self._server.model_id
+
+    @property
+    def dims(self) -> int:
+        return self._server.dims
+
+    @property
+    def first_dims(self) -> int:
+        return self._server.first_dims
+
+    def embed(self, texts: Sequence[str], kind: Kind = "document", *, deadline_seconds: float | None = None) -> Vectors:
+        """One row for each text, asked for in as many requests as it takes; a blank text is zeros and is not sent.
+
+        A request that fails in a way that can pass is made again within the deadline, after which, and half a
+        second for closing connections, nobody waits. ``BudgetSpentError``, ``ModelRefusedError`` as for a chat model.
+        """
+        self._meter.require_on()
+        seconds = self._deadline_seconds if deadline_seconds is None else deadline_seconds
+        ends_at = self._clock.monotonic() + seconds
+        try:
+            return wait_for(
+                lambda: self._embedded(texts, kind, ends_at), seconds + _TO_CLOSE_SECONDS, self._clock, "smara-embed"
+            )
+        except TimeoutError:
+            log.warning("embedder.left", model=self._server.name)
+            raise failures.timed_out(self._server.name, seconds, may_be_billed=True, advice=ADVICE) from None
+
+    def _embedded(self, texts: Sequence[str], kind: Kind, ends_at: float) -> Vectors:
+        import numpy as np
+
+        rows = np.zeros((len(texts), self.dims), dtype=np.float32)
+        sendable = [self._sendable(text) for text in texts]
+        for places in self._batches(sendable):
+            rows[places] = self._asked([sendable[place] for place in places], kind, ends_at)
+        return rows
+
+    def _sendable(self, text: str) -> str:
+        """A text as it may leave the house: without secrets, in letters that can be sent, no longer than is read."""
+        clean = self._redact(text).encode("utf-8", "replace").decode("utf-8").strip()
+        return self._shortened(clean, self._server.most_tokens)
+
+    def _shortened(self, text: str, most_tokens: int) -> str:
+        # No tokenizer makes more tokens than there are bytes, so a short text need not be counted.
+        while len(text.encode()) > most_tokens and (tokens := self._counter.count(text).tokens) > most_tokens:
+            text = text[: int(len(text) * most_tokens / tokens * 0.95)]
+        return text
+
+    @cached_property
+    def _counter(self) -> TokenCounter:
+        return counter_for(self._server.name.partition(":")[2])
+
+    def _batches(self, texts: list[str]) -> Iterator[list[int]]:
+        """The places of the texts that go into one request each."""
+        batch: list[int] = []
+        tokens = 0
+        for place, text in enumerate(texts):
+            if not text:
+                continue
+            size = min(self._server.most_tokens, len(text.encode()))
+            if batch and (len(batch) >= self._server.most_texts or tokens + size > _TOKENS_OF_A_REQUEST):
+                yield batch
+                batch, tokens = [], 0
+            batch.append(place)
+            tokens += size
+        if batch:
+            yield batch
+
+    def _asked(self, texts: list[str], kind: Kind, ends_at: float) -> Vectors:
+        for halving in range(_HALVINGS + 1):
+            try:
+                return self._with_retries(texts, kind, ends_at)
+            except ModelRefusedError as error:
+                if not _is_too_long(error) or halving == _HALVINGS:
+                    raise
+            longest = max(self._counter.count(text).tokens for text in texts)
+            texts = [self._shortened(text, max(1, longest // 2)) for text in texts]
+        raise AssertionError("the last halving returns or raises")
+
+    def _with_retries(self, texts: list[str], kind: Kind, ends_at: float) -> Vectors:
+        try:
+            return with_retries(lambda: self._attempt(texts, kind, ends_at), ends_at, self._clock).vectors
+        except DatabaseError as error:  # a call that cannot be counted is not made
+            raise ModelUnavailableError(
+                f"{self._server.name} was not asked: the call could not be noted in the store. {error.message}",
+                model=self._server.name, reason="store", may_be_billed=False,
+            ) from error  # fmt: skip
+
+    def _attempt(self, texts: list[str], kind: Kind, ends_at: float) -> Embedded:
+        counts = [self._counter.count(text).tokens for text in texts]
+        most = Usage(sum(bound(text, count) for text, count in zip(texts, counts, strict=True)))
+        with self._meter.call(self._server.name, EMBED, most, ends_at) as call:
+            found = self._server.ask(texts, kind, call.seconds_left)
+            call.usage = Usage(found.tokens) if found.tokens else Usage(sum(counts), is_estimated=True)
+        return found
+
+
+class GivenEmbedder:
+    """An embedder of the caller's own: its vectors are looked at, and it sees no secret."""
+
+    def __init__(self, embedder: Embedder, redact: Callable[[str], str]) -> None:
+        self._embedder = embedder
+        self._redact = redact
+
+    @property
+    def model_id(self) -> str:
+        return self._embedder.model_id
+
+    @property
+    def dims(self) -> int:
+        return self._embedder.dims
+
+    @property
+    def first_dims(self) -> int:
+        return self._embedder.first_dims
+
+    @property
+    def is_local(self) -> bool:
+        return bool(getattr(self._embedder, "is_local", False))
+
+    def embed(self, texts: Sequence[str], kind: Kind = "document", *, deadline_seconds: float | None = None) -> Vectors:
+        shown = [self._redact(text) for text in texts]
+        found = self._embedder.embed(shown, kind, deadline_seconds=deadline_seconds)
+        return checked_rows(found, len(texts), self.dims, self.model_id, may_be_zero=True)
+
+
+def _is_too_long(error: ModelRefusedError) -> bool:
+    """Whether a server says that a text is longer than its window; most say it with a plain 400."""
+    said = error.message.lower()
+    return error.facts.get("reason") == "too_long" or "context length" in said or "maximum context" in said

@@ -1,0 +1,105 @@
+"""The offline embedder: a vector for every piece of a word, added up over the text. No server, no key, no torch.
+
+The vectors are those of the package wordllama, whose code is never imported: two of its files are read. A piece that
+comes ``n`` times counts ``1 + ln n`` times, so that what a text repeats does not drown what it says once.
+Why this model, and what else was tried, is in ``docs/decisions/0010-embeddings.md``.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from smara.errors import ConfigError, MissingExtraError
+from smara.models.embedders.subwords import Subwords
+from smara.models.embedding import Kind, unit_rows
+
+if TYPE_CHECKING:
+    from smara.models.embedding import Vectors
+
+MODEL_ID = "wordllama-l2-256"
+_PACKAGE = "wordllama"
+_WEIGHTS = "weights/l2_supercat_256.safetensors"
+# The folder is called tokenizers in the wheel, and tokenizer in the code that comes with it.
+_VOCABULARY = "tokenizer*/l2_supercat_tokenizer_config.json"
+_DIMS, _FIRST_DIMS = 256, 128
+
+
+class OfflineEmbedder:
+    """The default embedder. Maps its 16 MB when it is first asked; safe to use from several threads."""
+
+    model_id = MODEL_ID
+    dims = _DIMS
+    first_dims = _FIRST_DIMS
+    is_local = True
+
+    def __init__(self) -> None:
+        self._loading = threading.Lock()
+
+    def embed(self, texts: Sequence[str], kind: Kind = "document", *, deadline_seconds: float | None = None) -> Vectors:
+        """One row for each text, a query or not: a fraction of a millisecond each, so no deadline is looked at."""
+        import numpy as np
+
+        table, subwords = self._loaded
+        rows = np.zeros((len(texts), _DIMS), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            counts = Counter(subwords.pieces(text))
+            if counts:
+                weights = 1 + np.log(np.fromiter(counts.values(), dtype=np.float32))
+                row[:] = weights @ table[list(counts)].astype(np.float32)
+        return unit_rows(rows)
+
+    @property
+    def _loaded(self) -> tuple[Any, Subwords]:
+        with self._loading:  # two threads that come first must not read it twice
+            return self._table, self._subwords
+
+    @cached_property
+    def _table(self) -> Any:
+        """The vectors of all pieces, as they lie in the file: only what is looked up is read."""
+        import numpy as np
+
+        path = _file(_WEIGHTS)
+        try:
+            with path.open("rb") as file:
+                header = int.from_bytes(file.read(8), "little")
+                place = json.loads(file.read(header))["embedding.weight"]
+            if place["dtype"] != "F16" or place["shape"][1:] != [_DIMS]:
+                raise ValueError(f"it holds {place['shape']} of {place['dtype']}")
+            start = 8 + header + place["data_offsets"][0]
+            return np.memmap(path, np.float16, "r", start, tuple(place["shape"]))
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
+            raise _damaged(path, error) from error
+
+    @cached_property
+    def _subwords(self) -> Subwords:
+        path = _file(_VOCABULARY)
+        try:
+            return Subwords(json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise _damaged(path, error) from error
+
+
+def _file(name: str) -> Path:
+    """A file of the package that has the model, found without importing it."""
+    spec = find_spec(_PACKAGE)
+    found = sorted(Path(spec.origin).parent.glob(name)) if spec and spec.origin else []
+    if not found:
+        raise MissingExtraError(
+            f"The offline embedder needs the package {_PACKAGE} with its model. "
+            f"Install it with `pip install --force-reinstall {_PACKAGE}`, or set embedder to another, or to off.",
+            package=_PACKAGE,
+        )
+    return found[0]
+
+
+def _damaged(path: Path, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"{path} cannot be read: {error}. Install it again with `pip install --force-reinstall {_PACKAGE}`."
+    )

@@ -1,0 +1,266 @@
+"""JSON over HTTP, for the servers that no package of a vendor is needed for: embedders and rerankers.
+
+It is the standard library alone, so that a plain installation can ask Ollama. An exchange has a thread of its
+own, and whoever asks is back at the deadline, whatever the other side does: a name server that is silent, headers
+or a body that come byte by byte. Then the socket is shut, and the thread ends. Redirects are not followed: they
+would carry a key to another address.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from smara.errors import BadReplyError, ConfigError, ModelError
+from smara.models import failures
+
+THREAD_NAME = "smara-http"
+MOST_BYTES = 64_000_000
+_PIECE_BYTES = 65_536
+_MOST_ERROR_BYTES = 65_536
+_WHO = "smara"
+
+
+def post_json(
+    url: str, body: Mapping[str, Any], *, model: str, deadline_seconds: float, headers: Mapping[str, str] | None = None,
+    most_bytes: int = MOST_BYTES, advice: Mapping[str, str] | None = None,
+) -> Any:  # fmt: skip
+    """What a server answers to ``body``, both as JSON, or a ``ModelError`` within the deadline.
+
+    ``model`` is who the errors speak of; ``advice`` has other last sentences for some of their reasons. An error whose
+    fact ``may_be_billed`` is ``False`` cost nothing. ``ConfigError`` for an address that is none.
+    """
+    content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+    exchange = _Exchange("POST", url, content, headers or {}, deadline_seconds, most_bytes)
+    return exchange.ask(model, advice or {})
+
+
+def get_json(
+    url: str, *, model: str, deadline_seconds: float, headers: Mapping[str, str] | None = None,
+    most_bytes: int = MOST_BYTES, advice: Mapping[str, str] | None = None,
+) -> Any:  # fmt: skip
+    """What a server answers to a plain question; as :func:`post_json`."""
+    return _Exchange("GET", url, None, headers or {}, deadline_seconds, most_bytes).ask(model, advice or {})
+
+
+def bearer(key: str | None) -> dict[str, str]:
+    """The header that shows a key; none without a key."""
+    if not key:
+        return {}
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ConfigError("A key has characters that no key has, such as a space or a line end. Copy it again.")
+    return {"Authorization": f"Bearer {key}"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    content: bytes
+    retry_after: str | None
+
+
+class _Exchange(threading.Thread):
+    """One request and its answer."""
+
+    def __init__(
+        self, method: str, url: str, content: bytes | None, headers: Mapping[str, str], seconds: float, most_bytes: int
+    ) -> None:
+        super().__init__(name=THREAD_NAME, daemon=True)
+        self._method = method
+        self._address = parse_address(url)
+        self._content = content
+        self._headers = {"Accept": "application/json", "User-Agent": _WHO, **_login(self._address), **headers}
+        self._seconds = seconds
+        self._most_bytes = most_bytes
+        self._ended = threading.Event()
+        self._guard = threading.Lock()
+        self._connection: HTTPConnection | None = None
+        self._is_over = False
+        self._was_sent = False
+        self._answer: _Answer | None = None
+        self._error: BaseException | None = None
+
+    def ask(self, model: str, advice: Mapping[str, str]) -> Any:
+        if self._seconds <= 0:
+            raise failures.timed_out(model, 0, may_be_billed=False, advice=advice)
+        self.start()
+        try:
+            is_in_time = self._ended.wait(self._seconds)
+        finally:
+            self._hang_up()  # also for a KeyboardInterrupt: nobody waits for this answer any more
+        if not is_in_time:
+            raise failures.timed_out(model, self._seconds, self._was_sent, advice)
+        if self._error is not None:
+            raise self._translated(self._error, model, advice) from self._error
+        return _read(self._answer, model, self._most_bytes, advice)
+
+    def run(self) -> None:
+        try:
+            self._answer = self._exchanged()
+        except BaseException as error:  # noqa: BLE001 - the edge of a thread: whatever it is, the caller is told
+            self._error = error
+        finally:
+            if self._connection is not None:
+                self._connection.close()  # here alone: closing what another thread still reads would wait for it
+            self._ended.set()
+
+    def _exchanged(self) -> _Answer:
+        connection, target, headers = _connection(self._address, self._seconds)
+        with self._guard:
+            self._connection = connection
+        connection.connect()
+        if self._is_over:
+            raise TimeoutError
+        self._was_sent = True
+        if self._content is not None:
+            headers = {"Content-Type": "application/json", **headers}
+        connection.request(self._method, target, self._content, {**self._headers, **headers})
+        response = connection.getresponse()
+        most = self._most_bytes if response.status < 300 else _MOST_ERROR_BYTES
+        content = bytearray()
+        while len(content) <= most and (piece := response.read(_PIECE_BYTES)):
+            content += piece
+        if response.length and len(content) <= most:  # what was announced and did not come
+            raise IncompleteRead(bytes(content[:0]), response.length)
+        return _Answer(response.status, bytes(content), response.headers.get("Retry-After"))
+
+    def _hang_up(self) -> None:
+        """Shut the socket, which wakes a thread that waits on it."""
+        with self._guard:
+            self._is_over = True
+            if self._connection is not None:
+                _shut(self._connection)
+
+    def _translated(self, error: BaseException, model: str, advice: Mapping[str, str]) -> BaseException:
+        told = f"{type(error).__name__}: {error}"
+        if isinstance(error, TimeoutError):
+            return failures.timed_out(model, self._seconds, self._was_sent, advice)
+        if isinstance(error, OSError | IncompleteRead):
+            return failures.failure(model, "connection", told, may_be_billed=self._was_sent, advice=advice)
+        if isinstance(error, HTTPException):
+            return failures.unreadable(model, told)
+        return error
+
+
+def _shut(connection: HTTPConnection) -> None:
+    try:
+        if connection.sock is not None:
+            connection.sock.shutdown(socket.SHUT_RDWR)
+    except OSError:  # the other side was first, or the socket is being wrapped
+        pass
+
+
+def _read(answer: _Answer | None, model: str, most_bytes: int, advice: Mapping[str, str]) -> Any:
+    if answer is None:
+        raise AssertionError("an exchange ends with an answer or with an error")
+    if answer.status >= 300:
+        raise _refused(answer, model, advice)
+    if len(answer.content) > most_bytes:
+        raise BadReplyError(
+            f"{model} sent more than {most_bytes:,} bytes; the rest was not read. Check the server.",
+            model=model, reason="too_long", may_be_billed=True,
+        )  # fmt: skip
+    try:
+        return json.loads(answer.content, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise failures.unreadable(model, f"{type(error).__name__}: {error}") from None
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _refused(answer: _Answer, model: str, advice: Mapping[str, str]) -> ModelError:
+    try:
+        said = json.loads(answer.content)
+    except (ValueError, RecursionError):
+        said = answer.content[:200].decode("utf-8", "replace")
+    return failures.from_status(
+        model, answer.status, said, retry_after_seconds=_seconds(answer.retry_after), advice=advice
+    )
+
+
+def _seconds(header: str | None) -> float | None:
+    """How long a server asks us to wait: a number of seconds, or a time of day."""
+    from datetime import UTC, datetime
+    from email.utils import parsedate_to_datetime
+
+    if header is None:
+        return None
+    try:
+        found = float(header)
+    except ValueError:
+        try:
+            at = parsedate_to_datetime(header)
+        except ValueError:
+            return None
+        found = (at - datetime.now(at.tzinfo or UTC)).total_seconds() if at.tzinfo else 0.0
+    return found if 0 <= found < float("inf") else None
+
+
+def parse_address(url: str) -> SplitResult:
+    """The parts of an address that can be asked; ``ConfigError`` for any other."""
+    try:
+        parts = urlsplit(url)
+        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_good = False
+    if not is_good or not url.isascii() or not url.isprintable() or " " in url:
+        raise ConfigError(f"{without_login(url)!r} is no address. Write it as http://HOST:PORT/PATH or https://….")
+    return parts
+
+
+def without_login(url: str) -> str:
+    """An address as it may be shown: without a user and a password."""
+    scheme, separator, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
+
+
+def _login(parts: SplitResult, header: str = "Authorization") -> dict[str, str]:
+    if parts.username is None:
+        return {}
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {header: f"Basic {b64encode(pair.encode()).decode()}"}
+
+
+def _connection(parts: SplitResult, seconds: float) -> tuple[HTTPConnection, str, dict[str, str]]:
+    """The connection for an address, what to ask it for, and headers for the proxy on the way."""
+    host = parts.hostname or ""
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    proxy = _proxy(parts.scheme, host)
+    if proxy is None:
+        return kind(host, parts.port, timeout=seconds), target, {}
+    connection = kind(proxy.hostname or "", proxy.port or 80, timeout=seconds)
+    login = _login(proxy, "Proxy-Authorization")
+    if parts.scheme == "https":
+        connection.set_tunnel(host, parts.port or 443, login)
+        return connection, target, {}
+    place = f"[{host}]" if ":" in host else host
+    return connection, f"http://{place}:{parts.port or 80}{target}", login
+
+
+def _proxy(scheme: str, host: str) -> SplitResult | None:
+    """The proxy that the system names for a host; none for this machine, which no proxy reaches."""
+    from urllib.request import getproxies, proxy_bypass
+
+    if _is_this_machine(host) or proxy_bypass(host):
+        return None
+    found = getproxies().get(scheme)
+    return parse_address(found if "://" in found else f"http://{found}") if found else None
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

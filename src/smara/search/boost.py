@@ -1,0 +1,111 @@
+"""What raises or lowers a score once words and meaning have spoken: the phase of the work, where a
+statement comes from, how much it is still trusted, the files in play, age.
+
+Every factor is bounded and named in the answer's explanation. Trust only ever decides
+between things that answer about as well; it makes no poor answer a good one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from smara.search.found import Found
+from smara.search.understanding import Understanding
+
+PHASE_WEIGHTS: dict[str, dict[str, float]] = {
+    "define": {
+        "workflow_recipe": 1.4, "dead_end": 1.2, "requirement": 1.2, "decision": 1.1, "task_calibration": 1.1,
+        "gotcha": 0.8, "error_pattern": 0.8,
+    },
+    "implement": {
+        "gotcha": 1.4, "error_pattern": 1.3, "causal_dependency": 1.2, "pattern": 1.1, "dead_end": 1.2,
+        "prefetch_pattern": 1.1,
+    },
+    "validate": {"error_pattern": 1.4, "e2e_observation": 1.4, "requirement": 1.2, "work_unit_outcome": 1.1},
+    "refine": {"error_pattern": 1.3, "gotcha": 1.2, "dead_end": 1.2},
+    "explore": {"module_insight": 1.4, "decision": 1.2, "pattern": 1.1},
+    "reflect": {"work_unit_outcome": 1.4, "task_calibration": 1.3, "dead_end": 1.1},
+}  # fmt: skip
+"""How much each type of memory helps in a phase of the work; 1 where nothing is said."""
+
+SOURCE_TRUST: dict[str, float] = {
+    "user_taught": 1.4, "agent_explicit": 1.2, "qa_auto": 1.1, "mcp_auto": 1.0, "commit_auto": 1.0,
+    "observer_inferred": 0.85,
+}  # fmt: skip
+"""How much a memory counts by where it comes from."""
+
+_UNCONFIRMED = 0.85
+_TAINTED = 0.7
+_IN_PLAY = 1.2
+_NEWEST = 0.03
+_HALF_LIFE_DAYS = 30.0
+_SHORTEST_HALF_LIFE_DAYS = 3.0
+_LEAST_CONFIDENT = 0.3
+_DAY_MS = 86_400_000
+
+Volatility = Callable[[Sequence[str]], float]
+"""How often files changed lately, as changes a month; 0 for what is not known."""
+
+
+def still(files: Sequence[str]) -> float:
+    """A volatility for those who know nothing of the files."""
+    return 0.0
+
+
+class Boost:
+    """Applies every factor to what was found."""
+
+    def __init__(self, asked: Understanding, now_ms: int, volatility: Volatility = still) -> None:
+        self._weights = PHASE_WEIGHTS.get(asked.hints.phase or "", {})
+        self._phase = asked.hints.phase
+        self._files = asked.hints.files
+        self._now_ms = now_ms
+        self._volatility = volatility
+
+    def apply(self, found: Found) -> None:
+        """Set the score of one thing from its fused score."""
+        found.score, hit = found.fused, found.hit
+        if hit.source == "memory":
+            self._judge_memory(found)
+        if hit.files and self._files and _touches(hit.files, self._files):
+            found.multiply("about a file in play", _IN_PLAY)
+        if found.kind != "message":  # messages are ranked with their age already
+            found.multiply("recent", self._freshness(hit.created_at, hit.files))
+
+    def _judge_memory(self, found: Found) -> None:
+        hit = found.hit
+        if self._phase:
+            found.multiply(f"{hit.type} while {self._phase}", self._weights.get(hit.type or "", 1.0))
+        source = str(hit.metadata.get("source", ""))
+        found.multiply(f"source {source}", SOURCE_TRUST.get(source, 1.0))
+        confidence = hit.metadata.get("confidence")
+        if isinstance(confidence, int | float):
+            found.multiply("confidence", max(_LEAST_CONFIDENT, float(confidence)))
+        if hit.metadata.get("isTainted"):
+            found.multiply("from outside, not confirmed by a person", _TAINTED)
+        elif not hit.is_confirmed:
+            found.multiply("unconfirmed", _UNCONFIRMED)
+
+    def _freshness(self, created_at: int, files: Sequence[str]) -> float:
+        """1.03 for what is new, 1.015 after a half-life; what is about files that change often ages sooner.
+
+        Eight changes a month bring a half-life of 30 days down to about 7.
+        """
+        half_life = max(_SHORTEST_HALF_LIFE_DAYS, _HALF_LIFE_DAYS / (1 + 0.4 * self._volatility(files) if files else 1))
+        age_days = max(0, self._now_ms - created_at) / _DAY_MS
+        return 1 + _NEWEST * math.exp2(-age_days / half_life)
+
+
+def _touches(files: Sequence[str], in_play: Sequence[str]) -> bool:
+    """Whether two lists of paths name a file in common, one of them perhaps in a longer form.
+
+    >>> _touches(["src/auth.py"], ["/home/me/app/src/auth.py"]), _touches(["h.py"], ["src/auth.py"])
+    (True, False)
+    """
+    return any(_is_same(one, other) for one in files for other in in_play)
+
+
+def _is_same(one: str, other: str) -> bool:
+    shorter, longer = sorted((one.replace("\\", "/").strip("/"), other.replace("\\", "/").strip("/")), key=len)
+    return longer == shorter or longer.endswith(f"/{shorter}")

@@ -1,0 +1,74 @@
+"""What a search has in its hands between finding and answering."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from smara.search.models import KINDS, Hit
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a caller wants to see: which sources, of whom, of which time."""
+
+    sources: frozenset[str]
+    thread_id: str | None = None
+    resource_id: str | None = None
+    roles: tuple[str, ...] = ()
+    since_ms: int | None = None
+    until_ms: int | None = None
+    task_id: str | None = None
+
+    @property
+    def is_about_messages(self) -> bool:
+        """Whether a filter was given that only messages can meet."""
+        return bool(self.roles) or self.task_id is not None
+
+    def includes(self, hit: Hit) -> bool:
+        """Whether a hit that is no message meets the filters."""
+        return (
+            hit.source in self.sources
+            and self.thread_id in (None, hit.thread_id)
+            and self.resource_id in (None, hit.resource_id)
+            and (self.since_ms is None or hit.created_at >= self.since_ms)
+            and (self.until_ms is None or hit.created_at < self.until_ms)
+        )
+
+
+def expand_sources(sources: Collection[str] | None) -> frozenset[str]:
+    """The sources that names stand for: ``messages`` means ``raw`` and ``compacted``; nothing means all.
+
+    >>> sorted(expand_sources(["observations", "raw"]))
+    ['observation', 'raw', 'reflection']
+    """
+    names = KINDS if sources is None else sources
+    return frozenset([each for name in names for each in KINDS.get(name, (name,))])
+
+
+@dataclass(slots=True)
+class Found:
+    """One thing that may answer, with what is known of how well.
+
+    ``words`` is comparable between sources: 1 for a text of usual length that holds every
+    word of the query once. ``meaning`` is a cosine, ``None`` while nothing is known of it.
+    """
+
+    kind: str
+    no: int
+    hit: Hit
+    words: float = 0.0
+    meaning: float | None = None
+    near: float | None = None
+    """The cosine of the closer of its neighbors."""
+    is_in_days: bool = False
+    """Whether it is of the days that the query means."""
+    fused: float = 0.0
+    score: float = 0.0
+    factors: list[tuple[str, float]] = field(default_factory=list)
+
+    def multiply(self, reason: str, factor: float) -> None:
+        """Raise or lower the score, and remember why."""
+        if factor != 1.0:
+            self.score *= factor
+            self.factors.append((reason, factor))

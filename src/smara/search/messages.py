@@ -1,0 +1,213 @@
+"""Finding messages: gather by words and by meaning, fetch, rank, load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from smara.config import Settings
+from smara.core import log
+from smara.core.clock import Clock
+from smara.database.database import Session
+from smara.database.fulltext import Within, no_of
+from smara.errors import CorruptError, DeadlineError
+from smara.messages.models import Message
+from smara.messages.store import MessageStore
+from smara.search.candidates import Pool, fetch_pool, scan_pool
+from smara.search.found import Found, Wanted
+from smara.search.gather import CANDIDATES, THREAD_CANDIDATES, Gather, Gathered
+from smara.search.models import Hit, Neighbor, ThreadHit
+from smara.search.names import FILL_UP_ROWS, as_candidates, find_name, whole_name
+from smara.search.near import THREAD_NEAREST, Closeness, MessageFusion, Near, ThreadFusion
+from smara.search.query import Query, analyze_query
+from smara.search.rank import Ranking, RankSettings, rank_messages
+from smara.search.statistics import Statistics
+from smara.search.understanding import Understanding
+
+if TYPE_CHECKING:
+    from smara.meaning.models import Vector
+    from smara.meaning.reading import Meaning
+
+SPARE = 20
+"""How many more messages than are asked for are loaded, for what ranks them anew."""
+OUT_OF_TIME = "The search ran out of time. Ask for something more specific."
+_DAMAGED = "The search index is damaged; only the newest messages were searched. Run `smara doctor --fix`."
+
+
+@dataclass(slots=True)
+class Haul:
+    """What a look at the messages brought, and what it cost."""
+
+    found: list[Found] = field(default_factory=list)
+    cosines: list[float] = field(default_factory=list)
+    """The cosines of all candidates, also of those that were not loaded."""
+    code_share: float = 0.0
+    """How much of what its words found is code."""
+    postings: int = 0
+    candidates: int = 0
+    message_count: int = 0
+    is_complete: bool = True
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+class MessageSearch:
+    """Searches the messages of one project."""
+
+    def __init__(self, store: MessageStore, clock: Clock, settings: Settings, meaning: Meaning | None = None) -> None:
+        self._store = store
+        self._database = store.database
+        self._clock = clock
+        self._meaning = meaning
+        self._deadline_seconds = settings.search_deadline_seconds
+        self._rank_settings = RankSettings(half_life_days=settings.recency_half_life_days)
+        self._statistics = Statistics(store, clock)
+
+    def find(
+        self, session: Session, asked: Understanding, vector: Vector | None, within: Within, limit: int,
+        wanted: Wanted, neighbors: int,
+    ) -> Haul:  # fmt: skip
+        """The messages that may answer best, not yet in their final order."""
+        if neighbors == 0 and not within.is_filtered and {"raw", "compacted"} <= wanted.sources:
+            haul = self._by_name(session, asked.query.text, within, limit)
+            if haul is not None:
+                return haul
+        if not asked.query.terms and vector is None:
+            return Haul()
+        query, gathered, pool, warnings = self._pool(session, asked.query, within, limit, CANDIDATES)
+        close = Closeness(session, self._meaning, vector, within)
+        pool = self._with_nearest(session, pool, close, within)
+        ranking = self._ranking(session, query, gathered, pool)
+        found = MessageFusion(ranking, pool, close, asked.days)
+        found.ask_again()
+        is_all = {"raw", "compacted"} <= wanted.sources
+        best = found.best(limit + SPARE if is_all else None)
+        return Haul(
+            self._load(session, best, pool, query, neighbors, wanted), list(close.cosines.values()), found.code_share,
+            gathered.postings, len(pool.candidates), gathered.message_count, gathered.is_complete, gathered.notes,
+            warnings,
+        )  # fmt: skip
+
+    def _ranking(self, session: Session, query: Query, gathered: Gathered, pool: Pool) -> Ranking:
+        stats = self._statistics.of(session, gathered.frequencies)
+        return Ranking(query, pool.candidates, pool.lengths, stats, self._clock.now_ms(), self._rank_settings)
+
+    def _with_nearest(
+        self, session: Session, pool: Pool, close: Closeness, within: Within, role: str | None = None
+    ) -> Pool:
+        """The pool, and the rows that only their meaning brought; the cosines of all of them are looked up."""
+        added = close.nearest_besides([candidate.no for candidate in pool.candidates])
+        if added:
+            pool = pool.joined(fetch_pool(session, self._store, added, within).of_role(role))
+        close.look_up([candidate.no for candidate in pool.candidates])
+        return pool
+
+    def _by_name(self, session: Session, query: str, within: Within, limit: int) -> Haul | None:
+        """What holds a query that is one rare name; ``None`` for any other."""
+        terms = whole_name(query)
+        if terms is None or self._statistics.rows(session) < FILL_UP_ROWS:
+            return None
+        try:
+            rows = find_name(session, self._store, terms[0], within)
+        except CorruptError:
+            return None  # the general way knows what to do about a damaged index
+        if rows is None:
+            return None
+        if len(rows) == 1:
+            why = (f"matches {query} (name)", "the only message with it")
+            found = [Found("message", no_of(rows[0][0][0]), _hit(rows[0][1], why, terms), 1.0)]
+        else:
+            stats = self._statistics.of(session, {terms[0]: len(rows)})
+            now = self._clock.now_ms()
+            scored = rank_messages(analyze_query(query), as_candidates(rows), {}, stats, now, self._rank_settings)
+            messages = {no_of(row[0]): message for row, message in rows}
+            best = {no_of(each.no): each for each in reversed(scored)}  # of a message in several pieces, the best
+            found = [Found("message", no, _hit(messages[no], best[no].why, terms), best[no].words) for no in best]
+        count = len({message.id for _, message in rows})
+        notes = ["looked up as one name"]
+        return Haul(found, [], 0.0, len(rows), len(rows), count, True, notes)
+
+    def search_threads(
+        self, session: Session, asked: Understanding, vector: Vector | None, within: Within, limit: int
+    ) -> list[ThreadHit]:
+        """The conversations that answer best, each judged by all that was said in it."""
+        query, gathered, pool, _ = self._pool(session, asked.query, within, limit, THREAD_CANDIDATES)
+        close = Closeness(session, self._meaning, vector, within, THREAD_NEAREST)
+        pool = self._with_nearest(session, pool, close, within, "user")
+        ranking = self._ranking(session, query, gathered, pool)
+        scored = ThreadFusion(ranking, close, asked.days, self._statistics.of(session, gathered.frequencies)).best(
+            limit
+        )
+        threads = self._store.threads_by_numbers(session, [each.no for each in scored])
+        return [
+            ThreadHit(thread.id, thread.resource_id, thread.title, rank, each.score, each.why)
+            for rank, each in enumerate(scored, 1)
+            if (thread := threads.get(each.no)) is not None
+        ]
+
+    def _pool(
+        self, session: Session, query: Query, within: Within, limit: int, most: int
+    ) -> tuple[Query, Gathered, Pool, list[str]]:
+        """Candidates from the index; from a scan of the newest messages when the index is damaged."""
+        stop_at = self._clock.monotonic() + self._deadline_seconds
+        warnings: list[str] = []
+        gathered = Gathered()
+        within = replace(within, is_only_project=self._store.is_alone(session))
+        try:
+            gather = Gather(
+                session, self._database.fulltext, self._database.words, within, self._statistics.rows(session),
+                self._clock, stop_at,
+            )  # fmt: skip
+            gathered = gather.run(query, limit)
+            if "stopped at the deadline" in gathered.notes:
+                warnings.append(OUT_OF_TIME)
+            pool = fetch_pool(session, self._store, gathered.best(max(most, limit)), within)
+        except CorruptError as error:
+            log.warning("index.damaged", error=error.facts.get("reason"))
+            warnings.append(_DAMAGED)
+            pool = scan_pool(session, self._store, within)
+            gathered.is_complete = False
+        except DeadlineError:
+            warnings.append(OUT_OF_TIME)
+            pool = Pool([])
+            gathered.is_complete = False
+        if gathered.added_terms:
+            query = replace(query, terms=(*query.terms, *gathered.added_terms))
+        return query, gathered, pool, warnings
+
+    def _load(
+        self, session: Session, best: Sequence[Near], pool: Pool, query: Query, neighbors: int, wanted: Wanted
+    ) -> list[Found]:
+        beside = {near.message_no: pool.beside(near.message_no, neighbors) for near in best} if neighbors else {}
+        numbers = dict.fromkeys([near.message_no for near in best])
+        numbers.update(dict.fromkeys(no for before, after in beside.values() for no in (*before, *after)))
+        messages = self._store.by_numbers(session, list(numbers))
+        found: list[Found] = []
+        for near in best:
+            message = messages.get(near.message_no)
+            if message is None or ("compacted" if message.compaction else "raw") not in wanted.sources:
+                continue
+            before, after = beside.get(near.message_no, ((), ()))
+            hit = _hit(message, near.why, query.texts, _neighbors(before, messages), _neighbors(after, messages))
+            found.append(Found("message", near.message_no, hit, near.words, near.cosine, near.beside, near.is_in_days))
+        return found
+
+
+def _hit(
+    message: Message,
+    why: tuple[str, ...],
+    terms: tuple[str, ...],
+    before: tuple[Neighbor, ...] = (),
+    after: tuple[Neighbor, ...] = (),
+) -> Hit:
+    return Hit(
+        message.id, "compacted" if message.compaction else "raw", message.raw_content, 0, 0.0, why,
+        message.thread_id, message.resource_id, message.role, message.seq, message.created_at, message.task_id,
+        message.client_id, message.metadata, before, after, terms, is_trusted=message.role == "user",
+    )  # fmt: skip
+
+
+def _neighbors(numbers: Sequence[int], messages: dict[int, Message]) -> tuple[Neighbor, ...]:
+    found = [messages[no] for no in numbers if no in messages]
+    return tuple(Neighbor(message.id, message.role, message.seq, message.raw_content) for message in found)

@@ -1,0 +1,220 @@
+"""Words and meaning of messages, put together: row by row, and thread by thread.
+
+The question is asked twice. The best messages of the first round go into its vector, which
+moves it from how people ask to how they tell; the second round has the last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from smara.core.days import Days
+from smara.database.database import Session
+from smara.database.fulltext import Within, no_of
+from smara.search.candidates import Pool
+from smara.search.evidence import Candidate, Evidence, Stats, is_code
+from smara.search.fuse import DEFAULT, FuseSettings, Spread, fuse_threads, root_share
+from smara.search.rank import Ranking, Scored
+
+if TYPE_CHECKING:
+    from smara.meaning.loaded import Loaded
+    from smara.meaning.models import Vector
+    from smara.meaning.reading import Meaning
+
+NEAREST = 200
+"""How many rows are looked at because of their meaning."""
+THREAD_NEAREST = 800
+"""The same when threads are ranked, where of these only what users said is kept."""
+_CODE_ROWS = 20
+
+
+class Closeness:
+    """The cosines of rows with a question, for as long as one search takes."""
+
+    def __init__(
+        self, session: Session, meaning: Meaning | None, vector: Vector | None, within: Within, nearest: int = NEAREST
+    ) -> None:
+        self._session = session
+        self._meaning = meaning
+        self._vector = vector if meaning is not None else None
+        self._within = within
+        self._nearest = nearest
+        self._loaded: Loaded | None = None
+        self.cosines: dict[int, float] = {}
+
+    def nearest_besides(self, known: Iterable[int]) -> list[int]:
+        """The rows nearest to the question that are not known yet."""
+        if self._vector is None or self._meaning is None:
+            return []
+        there = set(known)
+        found = self._meaning.nearest(self._session, "message", self._vector, self._nearest, self._within)
+        return [row for row, _ in found if row not in there]
+
+    def look_up(self, rows: Sequence[int]) -> None:
+        """Learn the cosines of these rows."""
+        if self._vector is not None and self._meaning is not None:
+            self._loaded = self._meaning.load(self._session, "message", rows, self._vector)
+            self.cosines = self._loaded.scores(self._vector)
+
+    def ask_again(self, best: Sequence[int], share: float) -> None:
+        """Move the question towards the best rows, and learn all cosines anew."""
+        if self._loaded is not None and self._vector is not None:
+            moved = self._loaded.moved(self._vector, best, share)
+            if moved is not None:
+                self._vector = moved
+                self.cosines = self._loaded.scores(moved)
+
+
+class Near(NamedTuple):
+    """One message on its way into the answer: of its pieces the best."""
+
+    message_no: int
+    score: float
+    words: float
+    cosine: float | None
+    beside: float | None
+    is_in_days: bool
+    why: tuple[str, ...]
+
+
+class MessageFusion:
+    """The candidates of one search, each with its words, its cosine and that of its neighbors."""
+
+    def __init__(
+        self, ranking: Ranking, pool: Pool, close: Closeness, days: Days | None, settings: FuseSettings = DEFAULT
+    ) -> None:
+        self._ranking = ranking
+        self._rows: dict[int, Candidate] = {each.no: each for each in pool.candidates}
+        self._words: dict[int, tuple[float, Evidence]] = {each.row.no: (score, each) for score, each in ranking.rated}
+        self._best = max((score for score, _ in self._words.values()), default=0.0)
+        self._close = close
+        self._days = days
+        self._settings = settings
+        self.code_share = self._code_share()
+
+    def ask_again(self) -> None:
+        """A second round with the best messages of the first."""
+        if self._close.cosines:
+            settings = self._settings
+            self._close.ask_again([row for row, _ in self._order()[: settings.feedback_rows]], settings.feedback)
+
+    def best(self, limit: int | None) -> list[Near]:
+        """The best messages, each once, with reasons."""
+        found: dict[int, Near] = {}
+        beside = self._beside()
+        for row, score in self._order():
+            message_no = no_of(row)
+            if message_no in found:
+                continue
+            words, evidence = self._words.get(row, (0.0, None))
+            candidate = self._rows[row]
+            why = self._ranking.why(evidence) if evidence is not None else ()
+            is_in_days = self._is_in_days(candidate)
+            if is_in_days and self._days is not None:
+                why = (*why, f"from {self._days.render()}")
+            found[message_no] = Near(
+                message_no, score, words / self._ranking.ideal, self._close.cosines.get(row),
+                beside.get((candidate.thread_no, candidate.seq)), is_in_days, why,
+            )  # fmt: skip
+            if len(found) == limit:
+                break
+        return list(found.values())
+
+    def _order(self) -> list[tuple[int, float]]:
+        """Every row with its score, best first; of equals the newer, then the later row."""
+        settings, cosines = self._settings, self._close.cosines
+        spread, beside = Spread.of(cosines.values()), self._beside()
+        weight = settings.message_meaning + self.code_share * (settings.code_meaning - settings.message_meaning)
+        scores: dict[int, float] = {}
+        for row, candidate in self._rows.items():
+            words = self._words.get(row)
+            if words is None and cosines.get(row, 0.0) <= settings.floor:
+                continue
+            score = root_share(words[0], self._best) if words is not None else 0.0
+            score += weight * spread.standard(cosines.get(row))
+            score += settings.neighbor_meaning * spread.standard(beside.get((candidate.thread_no, candidate.seq)))
+            scores[row] = score + (settings.days_bonus if self._is_in_days(candidate) else 0.0)
+        return sorted(scores.items(), key=lambda each: (-each[1], -self._rows[each[0]].created_at, -each[0]))
+
+    def _beside(self) -> dict[tuple[int, int], float]:
+        """For each place, the cosine of the closer of the messages before and after it, where one is known."""
+        places: dict[tuple[int, int], float] = {}
+        for row, cosine in self._close.cosines.items():
+            candidate = self._rows.get(row)
+            if candidate is not None:
+                place = (candidate.thread_no, candidate.seq)
+                places[place] = max(cosine, places.get(place, -1.0))
+        found: dict[tuple[int, int], float] = {}
+        for (thread_no, seq), cosine in places.items():
+            for place in ((thread_no, seq - 1), (thread_no, seq + 1)):
+                found[place] = max(cosine, found.get(place, -1.0))
+        return found
+
+    def _is_in_days(self, candidate: Candidate) -> bool:
+        return self._days is not None and self._days.contains(candidate.created_at)
+
+    def _code_share(self) -> float:
+        """How many of the best rows by words are code: a tenth or more of their terms."""
+        best = sorted(self._words.values(), key=lambda each: -each[0])[:_CODE_ROWS]
+        rows = [each.row for _, each in best]
+        if not rows:
+            return 0.0
+        return sum(map(is_code, rows)) / len(rows)
+
+
+class ThreadFusion:
+    """The threads of one search, each with its words and the closest message of a user in it."""
+
+    def __init__(
+        self, ranking: Ranking, close: Closeness, days: Days | None, stats: Stats, settings: FuseSettings = DEFAULT
+    ) -> None:
+        self._ranking = ranking
+        self._close = close
+        self._settings = settings
+        self._rated = ranking.rated_threads(stats)
+        self._rows = {each.row.no: each for each in ranking.found}
+        self._in_days = {
+            each.row.thread_no for each in ranking.found if days is not None and days.contains(each.row.created_at)
+        }
+
+    def best(self, limit: int) -> list[Scored]:
+        """The best threads, with the reasons of their best messages."""
+        if self._close.cosines:
+            self._close.ask_again(self._best_rows(), self._settings.feedback)
+        words = {thread: score for thread, (score, _) in self._rated.items()}
+        closest = self._closest()
+        cosines = {thread: cosine for thread, (cosine, _) in closest.items()}
+        scores = fuse_threads(words, cosines, self._in_days, self._settings)
+        newest = {thread: self._evidence(thread, closest).row.created_at for thread in scores}
+        order = sorted(scores, key=lambda thread: (-scores[thread], -newest[thread], -thread))[:limit]
+        top = scores[order[0]] if order else 1.0
+        return [Scored(thread, scores[thread] / top, self._why(thread, closest)) for thread in order]
+
+    def _best_rows(self) -> list[int]:
+        """The best messages of users in the first round."""
+        rated = {each.row.no: score for score, each in self._ranking.rated if each.row.role == "user"}
+        best, spread = max(rated.values(), default=0.0), Spread.of(self._close.cosines.values())
+        rows = [row for row in self._close.cosines if row in self._rows and self._rows[row].row.role == "user"]
+
+        def merit(row: int) -> tuple[float, int]:
+            standard = spread.standard(self._close.cosines[row])
+            return root_share(rated.get(row, 0.0), best) + self._settings.thread_meaning * standard, row
+
+        return sorted(rows, key=merit, reverse=True)[: self._settings.feedback_rows]
+
+    def _closest(self) -> dict[int, tuple[float, Evidence]]:
+        found: dict[int, tuple[float, Evidence]] = {}
+        for row, cosine in self._close.cosines.items():
+            each = self._rows.get(row)
+            if each is not None and each.row.role == "user" and cosine > found.get(each.row.thread_no, (-2.0, each))[0]:
+                found[each.row.thread_no] = (cosine, each)
+        return found
+
+    def _evidence(self, thread: int, closest: dict[int, tuple[float, Evidence]]) -> Evidence:
+        return self._rated[thread][1] if thread in self._rated else closest[thread][1]
+
+    def _why(self, thread: int, closest: dict[int, tuple[float, Evidence]]) -> tuple[str, ...]:
+        if thread not in self._rated:
+            return ("close in meaning",)
+        return self._ranking.why(self._rated[thread][1])

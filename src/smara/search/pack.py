@@ -1,0 +1,174 @@
+"""An answer as the few hundred tokens an agent reads: within a budget, without repetition, cited.
+
+Each phase of the work has a budget, and within it a share for every type of memory that
+helps there most. A share is a promise and no limit: what one type does not use goes to
+the best of the rest. What is about the same file stands together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from smara.core.delimiters import neutralized
+from smara.core.tokens import TokenCounter
+from smara.errors import InvalidInputError
+from smara.search.models import PHASES, Hit, Packed
+
+BUDGETS: dict[str, int] = {
+    "define": 2_500, "implement": 3_000, "validate": 2_500, "refine": 2_000, "explore": 2_000, "reflect": 1_500,
+}  # fmt: skip
+ALLOCATIONS: dict[str, dict[str, float]] = {
+    "define": {
+        "workflow_recipe": 0.30, "requirement": 0.20, "decision": 0.20, "dead_end": 0.15, "task_calibration": 0.10,
+    },
+    "implement": {
+        "gotcha": 0.30, "error_pattern": 0.25, "causal_dependency": 0.15, "pattern": 0.15, "dead_end": 0.10,
+    },
+    "validate": {"error_pattern": 0.30, "requirement": 0.25, "e2e_observation": 0.25, "work_unit_outcome": 0.15},
+    "refine": {"error_pattern": 0.35, "gotcha": 0.25, "dead_end": 0.20, "pattern": 0.15},
+    "explore": {"module_insight": 0.40, "decision": 0.25, "pattern": 0.20, "causal_dependency": 0.15},
+    "reflect": {"work_unit_outcome": 0.40, "task_calibration": 0.35, "dead_end": 0.15},
+}  # fmt: skip
+"""The share of a phase's budget for each type; what is not given away is for everything else."""
+
+DEFAULT_BUDGET_TOKENS = 2_000
+SMALLEST_BUDGET_TOKENS = 100
+_LONGEST_ENTRY_SHARE = 0.5
+_SAME = 0.85
+_BRIEF = 40
+
+
+def pack(
+    hits: Sequence[Hit],
+    counter: TokenCounter,
+    budget_tokens: int | None = None,
+    phase: str | None = None,
+    is_unasked: bool = False,
+) -> Packed:
+    """The best of an answer within a budget; the budget of the phase, or 2,000 tokens, when none is given.
+
+    What is told unasked leaves out what is not trusted, however well it answers.
+    """
+    if phase is not None and phase not in PHASES:
+        raise InvalidInputError(f"phase must be one of {', '.join(PHASES)}; got {phase!r}.")
+    budget = budget_tokens if budget_tokens is not None else BUDGETS.get(phase or "", DEFAULT_BUDGET_TOKENS)
+    if not isinstance(budget, int) or isinstance(budget, bool) or budget < SMALLEST_BUDGET_TOKENS:
+        raise InvalidInputError(f"budget_tokens must be a whole number from {SMALLEST_BUDGET_TOKENS}; got {budget!r}.")
+    withheld = tuple(hit for hit in hits if is_unasked and not hit.is_trusted)
+    distinct, repeated = _distinct(hit for hit in hits if not is_unasked or hit.is_trusted)
+    entries = [(hit, entry := _entry(hit, counter, int(budget * _LONGEST_ENTRY_SHARE)), counter.count(entry).tokens + 1)
+               for hit in distinct]  # fmt: skip
+    chosen = _choose(entries, budget, ALLOCATIONS.get(phase or "", {}))
+    kept = _by_file([(hit, entry) for number, (hit, entry, _) in enumerate(entries) if number in chosen])
+    text = "\n".join(entry for _, entry in kept)
+    return Packed(
+        text, counter.count(text).tokens, tuple(hit for hit, _ in kept),
+        tuple(hit for number, (hit, _, _) in enumerate(entries) if number not in chosen), tuple(repeated), budget,
+        withheld,
+    )  # fmt: skip
+
+
+def citation(hit: Hit) -> str:
+    """What names a hit in a text, so that it can be looked up again.
+
+    >>> citation(Hit("0199-7", "memory", "Redis must run", 1, 1.0, (), None, None, None, None, 0, type="gotcha"))
+    '[Memory #0199-7: Redis must run]'
+    """
+    if hit.source == "memory":
+        named = _brief(str(hit.metadata.get("citation") or hit.content))
+        return f"[Memory #{hit.metadata.get('shortId', hit.id)}: {named}]"
+    if hit.source == "task":
+        return f"[Task {hit.metadata.get('shortId', hit.id)}]"
+    kind = {"raw": "Message", "compacted": "Message", "working": "Working memory"}.get(hit.source, hit.source.title())
+    return f"[{kind} {hit.id}]"
+
+
+def _brief(text: str) -> str:
+    line = _line(text)
+    return line if len(line) <= _BRIEF else line[: _BRIEF - 1].rstrip() + "…"
+
+
+def _entry(hit: Hit, counter: TokenCounter, most_tokens: int) -> str:
+    """One hit as a line with its citation; a long one is cut around what answers best."""
+    from smara.core.text import snippet
+
+    files = [_line(path) for path in hit.files[:3]]
+    head = ", ".join(filter(None, (hit.type or hit.role or hit.source, _day(hit.created_at), *files)))
+    mark = "" if hit.is_confirmed else " (unconfirmed)"
+    room = max(most_tokens - counter.count(head).tokens - 30, 40)
+    content = hit.content.strip()
+    if counter.count(content).tokens > room:
+        content = snippet(content, hit.terms, room * 3)
+    return f"- ({head}){mark} {_quoted(content)} {citation(hit)}"
+
+
+def _line(text: str) -> str:
+    """Stored text as a few words inside a line of ours."""
+    return " ".join(neutralized(text).split()).replace("[", "(").replace("]", ")")
+
+
+def _quoted(text: str) -> str:
+    """Stored text that can neither end its entry, nor begin another, nor cite what was not found."""
+    return neutralized(text).replace("\n", "\n  ").replace("[Memory #", "(Memory #")
+
+
+def _day(milliseconds: int) -> str:
+    from datetime import UTC, datetime
+
+    try:
+        return datetime.fromtimestamp(milliseconds / 1_000, UTC).strftime("%Y-%m-%d")
+    except (OverflowError, OSError, ValueError):
+        return ""
+
+
+def _choose(entries: Sequence[tuple[Hit, str, int]], budget: int, shares: Mapping[str, float]) -> set[int]:
+    """Which entries go in: first each type's share, by rank, then the best of what is left."""
+    chosen: set[int] = set()
+    left = budget
+    for kind, share in shares.items():
+        room = min(int(budget * share), left)
+        for number, (hit, _, tokens) in enumerate(entries):
+            if hit.type == kind and hit.source == "memory" and number not in chosen and tokens <= room:
+                chosen.add(number)
+                room -= tokens
+                left -= tokens
+    for number, (_, _, tokens) in enumerate(entries):
+        if number not in chosen and tokens <= left:
+            chosen.add(number)
+            left -= tokens
+    return chosen
+
+
+def _by_file(entries: Sequence[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
+    """Entries in their order, those about the same file after the first of them."""
+    places: dict[str, int] = {}
+    for number, (hit, _) in enumerate(entries):
+        if hit.files:
+            places.setdefault(hit.files[0], number)
+
+    def place(number: int) -> tuple[int, int]:
+        files = entries[number][0].files
+        return (places[files[0]] if files else number, number)
+
+    return [entries[number] for number in sorted(range(len(entries)), key=place)]
+
+
+def _distinct(hits: Iterable[Hit]) -> tuple[list[Hit], list[Hit]]:
+    """The hits without those that say again what a better one says, and the latter."""
+    kept: list[tuple[Hit, frozenset[str]]] = []
+    repeated: list[Hit] = []
+    for hit in hits:
+        words = frozenset(hit.content.casefold().split())
+        if any(_overlap(words, other) >= _SAME for _, other in kept):
+            repeated.append(hit)
+        else:
+            kept.append((hit, words))
+    return [hit for hit, _ in kept], repeated
+
+
+def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
+    """How much of the smaller of two sets is in the other, when they are of about the same size."""
+    if not one or not other:
+        return 1.0 if one == other else 0.0
+    smaller, larger = sorted((len(one), len(other)))
+    return len(one & other) / larger if smaller else 0.0

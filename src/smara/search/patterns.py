@@ -1,0 +1,76 @@
+"""What is known about something an agent is about to search for: a look-up by words alone, for hot paths.
+
+An agent greps for ``refresh_?tokens?``; a memory that holds all its words may spare it the
+search. No ranking, no meaning, no model: a few index look-ups, and the best memory or none.
+"""
+
+from __future__ import annotations
+
+import re
+
+from smara.database.database import Session
+from smara.database.records import RecordIndex, RecordKind, record_no
+from smara.errors import DeadlineError
+from smara.messages.store import MessageStore
+from smara.search.models import Hit
+from smara.search.query import Query, analyze_query
+from smara.search.record_sources import RecordSource
+
+LONGEST_PATTERN = 500
+_MOST_ROWS = 200
+_MOST_TERMS = 24
+_ESCAPED_CLASS = re.compile(r"\\[bBdDsSwWAZz]")
+_REGEX = re.compile(r"\(\?[:=!<iLmsux]*|\[[^\]]*\]|\{[\d,]*\}|[\^$*+?|()\\]")
+
+
+def words_of(pattern: str) -> str:
+    r"""The words of a regular expression or a glob, without its signs.
+
+    >>> words_of(r"\bdef\s+refresh_?tokens?\("), words_of("src/**/auth*.ts")
+    ('def refresh_tokens', 'src/ /auth .ts')
+    """
+    plain = _ESCAPED_CLASS.sub(" ", pattern[:LONGEST_PATTERN])
+    plain = re.sub(r"([\w])\?", r"\1", plain)
+    return " ".join(_REGEX.sub(" ", plain).split())
+
+
+class PatternSearch:
+    """Finds the memory that already answers a search."""
+
+    def __init__(
+        self, messages: MessageStore, records: RecordIndex, source: RecordSource, deadline_seconds: float
+    ) -> None:
+        self._messages = messages
+        self._records = records
+        self._source = source
+        self._kind: RecordKind = source.kind
+        self._deadline_seconds = deadline_seconds
+
+    def find(self, pattern: str) -> Hit | None:
+        """The newest trusted record that holds every word of the pattern; ``None`` when none does or time runs out."""
+        query = analyze_query(words_of(str(pattern)))
+        if all(term.is_stop for term in query.wanted):
+            return None
+        try:
+            with self._messages.database.read(self._deadline_seconds) as session:
+                if not self._source.total(session):
+                    return None
+                return self._best(session, query)
+        except DeadlineError:
+            return None
+
+    def _best(self, session: Session, query: Query) -> Hit | None:
+        wall = None if self._messages.is_alone(session) else self._messages.scope.project_no
+        wholes: dict[int, set[int]] = {}
+        parts: dict[int, set[int]] = {}
+        for term in query.wanted[:_MOST_TERMS]:
+            rows = self._records.match(session, term.text, wall, self._kind, _MOST_ROWS, term.is_prefix)
+            found = {record_no(row) for row in rows}
+            if term.kind == "part":
+                parts[term.group] = parts[term.group] & found if term.group in parts else found
+            else:
+                wholes[term.group] = wholes.get(term.group, set()) | found
+        # Of a name, the whole or all of its parts may be what the memory says.
+        groups = [wholes.get(group, set()) | parts.get(group, set()) for group in {*wholes, *parts}]
+        hits = self._source.load(session, sorted(set.intersection(*groups), reverse=True)[:10])
+        return next((hit for hit in hits.values() if hit.is_trusted), None)

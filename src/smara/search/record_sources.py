@@ -1,0 +1,207 @@
+"""The sources of a search that are no messages: tasks, observations, memories, working memory.
+
+Each knows how many there are and how to load some by number. What they have in common,
+finding them by words and by meaning, is :class:`RecordFinder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from smara.core.clock import Clock
+from smara.database.database import Database, Session, marks
+from smara.database.records import RecordKind
+from smara.search.found import Found, Wanted
+from smara.search.models import Hit
+from smara.search.records import GatheredRecords
+from smara.search.understanding import Understanding
+
+if TYPE_CHECKING:
+    from smara.knowledge.store import KnowledgeStore
+    from smara.meaning.models import Vector
+    from smara.meaning.reading import Meaning
+    from smara.observations.store import ObservationStore
+    from smara.tasks.store import TaskStore
+    from smara.working.store import WorkingStore
+
+NEAREST = 40
+"""How many records of a kind are looked at because of their meaning."""
+LOADED = 40
+"""How many records of a kind are loaded to be ranked among everything."""
+_OUTSIDE = frozenset({"web", "mcp", "imported", "other"})
+"""Where an observation may come from that makes it no base for what is told unasked."""
+
+
+class RecordSource(Protocol):
+    """One kind of record, as a search needs it."""
+
+    kind: RecordKind
+    sources: tuple[str, ...]
+
+    def total(self, session: Session) -> int:
+        """How many this project has."""
+        ...
+
+    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+        """Records by number, as hits without rank and score; what is retired or gone is left out."""
+        ...
+
+
+class RecordFinder:
+    """Finds the records of one kind by words and by meaning."""
+
+    def __init__(self, database: Database, source: RecordSource, meaning: Meaning | None) -> None:
+        self._database = database
+        self._source = source
+        self._meaning = meaning
+
+    def find(
+        self, session: Session, asked: Understanding, vector: Vector | None, wall: int | None, wanted: Wanted
+    ) -> list[Found]:
+        """The best of them, not yet in order."""
+        total = self._source.total(session)
+        if not total:
+            return []
+        gathered = GatheredRecords(session, self._database.records, self._source.kind, wall, total, asked.query)
+        scores, ideal = gathered.scored(), gathered.ideal or 1.0
+        close: dict[int, float] = {}
+        if vector is not None and self._meaning is not None:
+            kind = self._source.kind
+            close = dict(self._meaning.nearest(session, kind, vector, NEAREST))
+            close |= self._meaning.scores(session, kind, [no for no in scores if no not in close], vector)
+        words = {no: score / ideal for no, (score, _) in scores.items()}
+        best = sorted({*words, *close}, key=lambda no: (words.get(no, 0.0) + close.get(no, 0.0), no), reverse=True)
+        found = []
+        for no, hit in self._source.load(session, best[:LOADED]).items():
+            if wanted.includes(hit):
+                why = scores[no][1] if no in scores else ()
+                hit = replace(hit, why=why, terms=asked.query.texts)
+                found.append(Found(self._source.kind, no, hit, words.get(no, 0.0), close.get(no)))
+        return found
+
+
+class TaskSource:
+    """Tasks, as a search sees them."""
+
+    kind: RecordKind = "task"
+    sources: tuple[str, ...] = ("task",)
+
+    def __init__(self, store: TaskStore) -> None:
+        self._store = store
+
+    def total(self, session: Session) -> int:
+        return self._store.totals(session).all
+
+    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+        found = {}
+        for no, task in self._store.by_numbers(session, numbers).items():
+            content = "\n".join(filter(None, (task.title, task.full_description, task.summary)))
+            found[no] = Hit(
+                task.id, "task", content, 0, 0.0, (), None, None, None, None, task.created_at, task.id,
+                metadata={"status": task.status, "priority": task.priority, "shortId": task.short_id},
+                type=task.type, title=task.title,
+            )  # fmt: skip
+        return found
+
+
+class ObservationSource:
+    """Observations and reflections, whatever their state."""
+
+    kind: RecordKind = "observation"
+    sources: tuple[str, ...] = ("observation", "reflection")
+
+    def __init__(self, store: ObservationStore) -> None:
+        self._store = store
+
+    def total(self, session: Session) -> int:
+        return self._store.totals(session)[0]
+
+    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+        if not numbers:
+            return {}
+        rows = dict(self._store.select(session, f" AND o.no IN ({marks(len(numbers))})", numbers))
+        resources = self._resources(session, {each.thread_id for each in rows.values() if each.thread_id})
+        return {
+            no: Hit(
+                each.id, each.kind, "\n".join((each.text, *each.details)), 0, 0.0, (), each.thread_id,
+                resources.get(each.thread_id or ""), None, None, each.said_at,
+                metadata={"priority": each.priority, "state": each.state, "firstSeq": each.first_seq,
+                          "lastSeq": each.last_seq, "taint": list(each.taint)},
+                type=each.category, files=each.files, is_trusted=not _OUTSIDE.intersection(each.taint),
+            )
+            for no in numbers
+            if (each := rows.get(no)) is not None
+        }  # fmt: skip
+
+    def _resources(self, session: Session, threads: Iterable[str]) -> dict[str, str]:
+        wanted = sorted(threads)
+        if not wanted:
+            return {}
+        rows = session.all(
+            self._store.sql(
+                f"SELECT id, resource_id FROM threads WHERE project_no = :project AND id IN ({marks(len(wanted))})"
+            ),
+            wanted,
+        )
+        return {row[0]: row[1] for row in rows}
+
+
+class MemorySource:
+    """Memories that are in force. What replaced another is found in its place."""
+
+    kind: RecordKind = "memory"
+    sources: tuple[str, ...] = ("memory",)
+
+    def __init__(self, store: KnowledgeStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def total(self, session: Session) -> int:
+        return self._store.totals(session).active
+
+    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+        from smara.knowledge.decay import confidence_now
+        from smara.knowledge.trust import may_inject
+
+        level, now = self._store.state(session).trust_level, self._clock.now_ms()
+        found = {}
+        for no, each in self._store.by_numbers(session, numbers).items():
+            if not each.is_active:
+                continue
+            confidence = confidence_now(each, now).value
+            found[no] = Hit(
+                each.id, "memory", each.content, 0, 0.0, (), None, None, None, None, each.created_at,
+                metadata={
+                    "shortId": each.short_id, "source": each.source, "confidence": round(confidence, 4),
+                    "tier": each.tier, "isTainted": each.is_tainted, "isStale": each.is_stale, "citation": each.label,
+                },
+                type=each.type, files=each.files, is_confirmed=each.is_verified,
+                is_trusted=may_inject(each, confidence, level).allowed,
+            )  # fmt: skip
+        return found
+
+
+class WorkingSource:
+    """The pages of working memory."""
+
+    kind: RecordKind = "working"
+    sources: tuple[str, ...] = ("working",)
+
+    def __init__(self, store: WorkingStore) -> None:
+        self._store = store
+
+    def total(self, session: Session) -> int:
+        return self._store.count(session)
+
+    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+        pages = self._store.by_numbers(session, numbers)
+        return {
+            no: Hit(
+                page.id, "working", page.content, 0, 0.0, (), page.thread_id, page.resource_id, None, None,
+                page.updated_at, metadata={"scope": page.scope, "version": page.version},
+            )
+            for no in numbers
+            if (page := pages.get(no)) is not None and page.id is not None and page.updated_at is not None
+        }  # fmt: skip

@@ -1,0 +1,64 @@
+"""The best few once more, by a model that reads question and text together; where there is one.
+
+Without one, what search itself weighed stands: its features are a reranker that costs
+nothing. A model that fails or is late changes nothing but a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from smara.core import log
+from smara.errors import SmaraError
+from smara.search.found import Found
+
+if TYPE_CHECKING:
+    from smara.models.rerank import Reranker
+
+RERANKED = 20
+"""So many of the best are read again."""
+SHARE = 0.8
+"""How much of the score is the reranker's; the rest is what words and meaning had said."""
+_LONGEST = 4_000
+
+
+def rerank(
+    query: str, best: Sequence[Found], reranker: Reranker | None, deadline_seconds: float
+) -> tuple[list[Found], str]:
+    """The same things, the best of them perhaps in another order, and one line about it."""
+    if reranker is None:
+        return list(best), "by search's own features"
+    head, rest = list(best[:RERANKED]), list(best[RERANKED:])
+    if not head or deadline_seconds <= 0:
+        return list(best), f"not by {reranker.name}: no time was left" if head else "nothing to rank"
+    try:
+        judged = reranker.rerank(query, [_text(each) for each in head], deadline_seconds=deadline_seconds)
+    except SmaraError as error:
+        log.warning("rerank.failed", error=error.code, reranker=reranker.name)
+        return list(best), f"not by {reranker.name}: {error}"
+    for each, relevance in zip(head, judged, strict=True):
+        _apply(each, relevance)
+    # What was not read again cannot rank above what was.
+    head.sort(key=lambda each: (-each.score, -each.hit.created_at, each.kind, -each.no))
+    lowest = head[-1].score
+    for each in rest:
+        each.score = min(each.score, lowest)
+    return [*head, *rest], f"the best {len(head)} by {reranker.name}"
+
+
+def _apply(found: Found, relevance: float) -> None:
+    """Put the reranker's judgement in the place of most of the fused score; trust and phase still count."""
+    trust = found.score / found.fused if found.fused else 1.0
+    found.factors.append(("reranker", relevance))
+    found.score = (SHARE * relevance + (1 - SHARE) * found.fused) * trust
+
+
+def _text(found: Found) -> str:
+    from smara.core.text import best_window
+
+    content = found.hit.content
+    if len(content) <= _LONGEST:
+        return content
+    start = best_window(content, found.hit.terms, _LONGEST)
+    return content[start : start + _LONGEST]
