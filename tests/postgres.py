@@ -110,6 +110,49 @@ def fresh_schema() -> Iterator[str]:
             connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
 
 
+@contextmanager
+def fresh_store() -> Iterator[str]:
+    """The URL of a store that is up to date and empty, dropped at the end.
+
+    It is a copy of one that was made at the beginning of the run: a third of what all the migrations take.
+    """
+    import psycopg
+
+    url, name = _template_url(), f"s_{secrets.token_hex(6)}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE}")
+    try:
+        yield _at(url, name)
+    finally:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("SET client_min_messages TO warning")
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+_TEMPLATE = "smara_template"
+
+
+def _at(url: str, database: str) -> str:
+    return url.replace("/postgres?", f"/{database}?", 1) + "&schema=smara"
+
+
+def _template_url() -> str:
+    """The URL of the server, which has the template by then."""
+    import psycopg
+
+    import smara
+
+    url, folder = server_url(), Path(os.environ[RUN_FOLDER])
+    with open(folder / "template", "w") as making:
+        lock(making)
+        if not (folder / "template-is-made").exists():
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(f"CREATE DATABASE {_TEMPLATE}")
+            smara.open(_at(url, _TEMPLATE), embedder="off").close()
+            (folder / "template-is-made").touch()
+    return url
+
+
 # What follows runs in the keeper.
 
 

@@ -330,6 +330,11 @@ class Memory:
             self.database.on_write = lambda: self._filling.wake()
 
     def _open_embedder(self, setting: str) -> Embedder | None:
+        # Most stores use the one that needs no server: they should not load what talks to models.
+        if setting == "offline" and self._embedding_model is None:
+            from smara.models.embedders.offline import OfflineEmbedder
+
+            return OfflineEmbedder()
         return self.models.open_embedder(setting)
 
     @cached_property

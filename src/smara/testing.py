@@ -164,6 +164,7 @@ class HashEmbedder:
         self.dims = dims
         self.model_id = model_id or f"hash-{dims}"
         self.first_dims = first_dims or dims
+        self.is_local = True
         self.asked: list[tuple[str, str]] = []
         self.error: BaseException | None = None
 

@@ -55,7 +55,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> I
         reason = postgres.missing()
         if reason:
             pytest.skip(reason)
-        with postgres.fresh_schema() as url:
+        with postgres.fresh_store() as url:
             yield from _closing(Place(kind, url, clock))
     else:
         yield from _closing(Place(kind, address_of(kind, tmp_path), clock))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 
@@ -119,7 +120,7 @@ def test_the_index_of_the_server_finds_what_the_comparison_with_everything_finds
         assert memory.database.vectors._has_index(session, shelf_of(memory))
         shelf = shelf_of(memory)
         assert memory.database.vectors.make_index(session, shelf, 64) is False
-        assert memory.database.vectors.nearest(session, shelf, bytes(8), 64, 5) is not None
+        assert memory.database.vectors.nearest(session, shelf, np.ones(64, dtype=np.float32), 5) is not None
     memory._meaning._nearest = Nearest(memory.database, exact_up_to=0)
     assert {question: near(memory, question, 10) for question in questions} == exact
     assert memory._meaning._nearest.bytes() == 0
@@ -127,6 +128,25 @@ def test_the_index_of_the_server_finds_what_the_comparison_with_everything_finds
     memory.embeddings.embed_pending()
     assert len(near(memory, "cat river", 1)) == 1
     assert near(memory, "cat river", 1)[0] == max(vectors(memory))
+
+
+@pytest.mark.usefixtures("pgvector")
+def test_an_index_whose_making_was_interrupted_is_made_again(memory: Any) -> None:
+    memory.database.vectors = PostgresVectors(indexed_from=100)
+    fill(memory, sentences(120))
+    shelf = shelf_of(memory)
+    with memory.database.write() as session:
+        session.run(
+            "UPDATE pg_index SET indisvalid = false"
+            f" WHERE indexrelid = (current_schema() || '.vectors_near_{shelf.no}')::regclass"
+        )
+    assert memory._meaning is not None
+    say(memory, "cat", "other")
+    memory.embeddings.embed_pending()
+    with memory.database.read() as session:
+        assert memory.database.vectors._has_index(session, shelf)
+        near_all = memory.database.vectors.nearest(session, shelf, np.ones(64, dtype=np.float32), 200)
+    assert len(near_all) == 121
 
 
 @pytest.mark.usefixtures("pgvector")

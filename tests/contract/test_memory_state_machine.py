@@ -61,7 +61,7 @@ class Comparison(RuleBasedStateMachine):
             folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="smara-"))
             self.address: Any = Path(folder) / "smara.db"
         else:
-            self.address = self.stack.enter_context(postgres.fresh_schema())
+            self.address = self.stack.enter_context(postgres.fresh_store())
         self.clock, self.model = FakeClock(), self.model_class()
         self.ids: list[str] = []
 

@@ -28,7 +28,7 @@ def two(clock: Any) -> Iterator[tuple[Any, Any]]:
     reason = postgres.missing()
     if reason:
         pytest.skip(reason)
-    with postgres.fresh_schema() as url:
+    with postgres.fresh_store() as url:
         place = Place("postgres", url, clock)
         place.new_id = Uuid7(clock)
         try:

@@ -54,7 +54,7 @@ class Observing(RuleBasedStateMachine):
         self.stack = ExitStack()
         self.clock = FakeClock()
         if self.kind == "postgres":
-            address = self.stack.enter_context(postgres.fresh_schema())
+            address = self.stack.enter_context(postgres.fresh_store())
         else:
             address = str(Path(self.stack.enter_context(tempfile.TemporaryDirectory())) / "s.db")
         self.memory = self.stack.enter_context(

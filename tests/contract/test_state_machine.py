@@ -69,7 +69,7 @@ class Comparison(RuleBasedStateMachine):
             folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="smara-"))
             self.address: Any = Path(folder) / "smara.db"
         else:
-            self.address = self.stack.enter_context(postgres.fresh_schema())
+            self.address = self.stack.enter_context(postgres.fresh_store())
         self.store, self.clock = Store(), FakeClock()
         self.ids, self.model_ids = CountingIds(), CountingIds()
         self.project = "default"

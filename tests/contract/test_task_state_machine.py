@@ -62,7 +62,7 @@ class Comparison(RuleBasedStateMachine):
             folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="smara-"))
             self.address: Any = Path(folder) / "smara.db"
         else:
-            self.address = self.stack.enter_context(postgres.fresh_schema())
+            self.address = self.stack.enter_context(postgres.fresh_store())
         self.clock, self.model = FakeClock(), self.model_class()
         self.ids: list[str] = []
 
@@ -372,4 +372,4 @@ MUTANTS = [
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_the_comparison_sees_a_broken_rule(mutant: type[TaskModel]) -> None:
     with pytest.raises(AssertionError):
-        compare("sqlite", 100, 40, mutant, repeatable=True)
+        compare("sqlite", 250, 40, mutant, repeatable=True)

@@ -40,7 +40,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     reason = postgres.missing()
     if reason:
         pytest.skip(reason)
-    with postgres.fresh_schema() as url:
+    with postgres.fresh_store() as url:
         yield url
 
 

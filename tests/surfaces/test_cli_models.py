@@ -54,6 +54,24 @@ def test_show_tells_what_is_left(called):
     assert "left this day\t4,989,350 tokens, $5.00" in said.out
 
 
+def test_show_tells_the_embedder_and_why_it_is_this_one(store, monkeypatch):
+    assert "embedder\twordllama-l2-256, 256 dimensions, on this machine: it is the default" in smara("models", "show").out
+    monkeypatch.setenv("SMARA_EMBEDDER", "ollama:qwen3-embedding:4b@http://box:11434")
+    said = smara("models", "show").out
+    assert "embedder\tollama/qwen3-embedding:4b@1024, 1,024 dimensions, on a server: the setting" in said
+    assert "20,000,000 embedding tokens" in said
+    monkeypatch.setenv("SMARA_EMBEDDER", "off")
+    assert "embedder\toff: the setting embedder is off" in smara("models", "show").out
+
+
+def test_show_tells_an_embedder_that_cannot_be_used(store, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("SMARA_EMBEDDER", "openai")
+    said = smara("models", "show")
+    assert said.code == 0
+    assert "embedder\tnone: OpenAI needs a key. Set OPENAI_API_KEY" in said.out
+
+
 def test_calls_are_listed_newest_first(called):
     rows = smara("models", "calls").rows
     assert [row[1:] for row in rows] == [

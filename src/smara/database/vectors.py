@@ -130,8 +130,8 @@ class Vectors(Protocol):
         """Take away up to ``limit`` vectors, and the blocks with the last; how many were taken."""
         ...
 
-    def nearest(self, session: Session, shelf: Shelf, signs: bytes, dims: int, limit: int) -> list[int] | None:
-        """Rows whose signs are most like these, from an index of the server; ``None`` where it has none."""
+    def nearest(self, session: Session, shelf: Shelf, query: Floats, limit: int) -> list[int] | None:
+        """Rows near a vector, some more than asked for, from an index of the server; ``None`` where it has none."""
         ...
 
     def make_index(self, session: Session, shelf: Shelf, dims: int) -> bool:
@@ -193,15 +193,6 @@ def signs_of(codes: Codes) -> NDArray[Any]:
     packed = np.packbits(codes > 0, axis=1)
     width = -(-codes.shape[1] // 64) * 8
     return np.pad(packed, ((0, 0), (0, width - packed.shape[1])))
-
-
-def sign_bits(signs: bytes, dims: int) -> str:
-    """Packed signs as a text of zeros and ones.
-
-    >>> sign_bits(bytes([160, 0]), 4)
-    '1010'
-    """
-    return "".join(f"{byte:08b}" for byte in signs)[:dims]
 
 
 def as_block(shelf: Shelf, block: int, stamp: int, rows: Rows, codes: Codes) -> Block:

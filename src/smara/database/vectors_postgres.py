@@ -6,15 +6,21 @@ is also what keeps the two from waiting for each other for ever.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from smara.database.database import Session
-from smara.database.vectors import BLOCK_BITS, LAST_ROW, Shelf, blocks_of, sign_bits, vector_code
+from smara.database.vectors import BLOCK_BITS, LAST_ROW, Shelf, blocks_of, vector_code
 from smara.database.vectors_tables import TableVectors, table_of
 
-INDEXED_FROM = 50_000
-"""A shelf of so many vectors gets an index of the server; a smaller one is as quickly compared with everything."""
-_CANDIDATES = 1_000
+if TYPE_CHECKING:
+    from smara.database.vectors import Floats
+
+INDEXED_FROM = 200_000
+"""A shelf of so many vectors gets an index of the server; by signs a smaller one is searched as fast, missing less."""
+_LOOKED_AT = 400
+"""How many vectors the index looks at closely: of 100,000 real sentences it then finds 99.3 of the 100 x 10 nearest."""
+_CANDIDATES = 200
 
 
 class PostgresVectors(TableVectors):
@@ -62,27 +68,37 @@ class PostgresVectors(TableVectors):
         )
         return {no - shelf.base: bytes(stored) for no, stored in found if stored}
 
-    def nearest(self, session: Session, shelf: Shelf, signs: bytes, dims: int, limit: int) -> list[int] | None:
+    def nearest(self, session: Session, shelf: Shelf, query: Floats, limit: int) -> list[int] | None:
         where = self._extension(session)
         if where is None or not self._has_index(session, shelf):
             return None
-        wanted = max(_CANDIDATES, limit)
-        session.all("SELECT set_config('hnsw.ef_search', ?, false)", (str(min(1_000, wanted)),))
+        session.all("SELECT set_config('hnsw.ef_search', ?, false)", (str(min(1_000, max(_LOOKED_AT, 2 * limit))),))
+        form = f"{where}.halfvec({len(query)})"
         statement = (
-            f"SELECT no FROM vectors WHERE {_on_shelf(shelf)} AND signs IS NOT NULL"
-            f" ORDER BY (signs::bit({int(dims)})) OPERATOR({where}.<~>) ?::bit({int(dims)}) LIMIT ?"
+            f"SELECT no FROM vectors WHERE {_on_shelf(shelf)}"
+            f" ORDER BY (vector_of(vector)::{form}) OPERATOR({where}.<=>) ?::{form} LIMIT ?"
         )
-        return [row[0] - shelf.base for row in session.all(statement, (sign_bits(signs, dims), wanted))]
+        asked = "[" + ",".join(f"{number:.6g}" for number in query.tolist()) + "]"
+        return [row[0] - shelf.base for row in session.all(statement, (asked, max(_CANDIDATES, 2 * limit)))]
 
     def make_index(self, session: Session, shelf: Shelf, dims: int) -> bool:
         where = self._extension(session)
         if where is None or self.count(session, shelf) < self._indexed_from or self._has_index(session, shelf):
             return False
+        # The index keeps its own copy of the vectors in the form it needs; the table has no column of it, so that it
+        # is the same with and without the extension.
+        function = (
+            f"CREATE OR REPLACE FUNCTION vector_of(stored BYTEA) RETURNS {where}.halfvec"
+            " LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$"
+            f" SELECT array_agg(((get_byte(stored, i) + 128) % 256 - 128)::real ORDER BY i)::{where}.halfvec"
+            " FROM generate_series(0, length(stored) - 1) AS i $$"
+        )
+        session.run(function)
         name = _index_name(shelf)
         session.run(f"DROP INDEX IF EXISTS {name}")  # what an interrupted attempt left behind
         statement = (
             f"CREATE INDEX CONCURRENTLY {name} ON vectors USING hnsw"
-            f" ((signs::bit({int(dims)})) {where}.bit_hamming_ops) WHERE {_on_shelf(shelf)} AND signs IS NOT NULL"
+            f" ((vector_of(vector)::{where}.halfvec({int(dims)})) {where}.halfvec_cosine_ops) WHERE {_on_shelf(shelf)}"
         )
         session.run(statement)
         return True
@@ -93,16 +109,6 @@ class PostgresVectors(TableVectors):
             name = _index_name(shelf)
             session.run(f"DROP INDEX IF EXISTS {name}")
         return taken
-
-    def _insert(self, session: Session, shelf: Shelf, rows: Iterator[tuple[int, bytes]]) -> None:
-        is_indexed = self._extension(session) is not None
-        session.run_many(
-            "INSERT INTO vectors (no, vector, signs) VALUES (?, ?, ?::varbit)",
-            [
-                (shelf.base + row, stored, sign_bits_of(stored) if is_indexed and stored else None)
-                for row, stored in rows
-            ],
-        )
 
     def _extension(self, session: Session) -> str | None:
         """The schema in which the extension is installed, quoted; ``None`` where it is not."""
@@ -128,12 +134,3 @@ def _index_name(shelf: Shelf) -> str:
 def _on_shelf(shelf: Shelf) -> str:
     """The shelf as a condition without values, which is what an index can be made and found for."""
     return f"no BETWEEN {shelf.base} AND {shelf.base + LAST_ROW}"
-
-
-def sign_bits_of(stored: bytes) -> str:
-    """The signs of a stored vector as PostgreSQL reads bits.
-
-    >>> sign_bits_of(bytes([1, 255, 0, 127]))
-    '1001'
-    """
-    return "".join(["1" if 0 < byte < 128 else "0" for byte in stored])

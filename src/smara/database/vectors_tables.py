@@ -9,7 +9,7 @@ from smara.database.database import Session
 from smara.database.vectors import LAST_ROW, Block, Shelf, as_block, blocks_of, decode
 
 if TYPE_CHECKING:
-    from smara.database.vectors import Codes, Rows, VectorKind
+    from smara.database.vectors import Codes, Floats, Rows, VectorKind
 
 _TABLES: dict[str, str] = {
     "message": "messages", "task": "tasks", "observation": "observations", "memory": "memories",
@@ -63,7 +63,7 @@ class TableVectors:
             session.run("DELETE FROM vector_blocks WHERE shelf_no = ?", (shelf.no,))
         return taken
 
-    def nearest(self, session: Session, shelf: Shelf, signs: bytes, dims: int, limit: int) -> list[int] | None:
+    def nearest(self, session: Session, shelf: Shelf, query: Floats, limit: int) -> list[int] | None:
         return None
 
     def make_index(self, session: Session, shelf: Shelf, dims: int) -> bool:

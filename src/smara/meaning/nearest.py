@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from smara.database.database import Database, Session
-from smara.database.vectors import Shelf, cosines, decode, signs_of
+from smara.database.vectors import Shelf, cosines, decode
 from smara.meaning.tables import Table, best_by_codes, best_by_signs
 
 if TYPE_CHECKING:
@@ -73,15 +73,9 @@ class Nearest:
             rows, codes = self._table(session, shelf, len(query), is_whole=True).snapshot()
             found: Sequence[int] = best_by_codes(rows, codes, query, limit + _SPARE).tolist()
         else:
-            asked = self._asked(session, shelf, query, limit)
+            asked = self._database.vectors.nearest(session, shelf, query, limit)
             found = self._by_signs(session, shelf, query, limit).tolist() if asked is None else asked
         return self.scores(session, shelf, found, query)
-
-    def _asked(self, session: Session, shelf: Shelf, query: Floats, limit: int) -> Sequence[int] | None:
-        import numpy as np
-
-        signs = signs_of(np.where(query > 0, 1, -1).astype(np.int8)[None, :])[0].tobytes()
-        return self._database.vectors.nearest(session, shelf, signs, len(query), max(400, limit * 5))
 
     def _by_signs(self, session: Session, shelf: Shelf, query: Floats, limit: int) -> Rows:
         rows, signs = self._table(session, shelf, len(query), is_whole=False).snapshot()

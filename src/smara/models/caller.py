@@ -198,6 +198,8 @@ class Models:
             "calls": spent.calls,
             "tokens": spent.tokens,
             "tokensLimit": settings.model_tokens_per_hour if hour else settings.model_tokens_per_day,
+            "embeddingTokens": spent.embedding_tokens,
+            "embeddingTokensLimit": settings.embedding_tokens_per_hour if hour else settings.embedding_tokens_per_day,
             "dollars": round(spent.dollars, 6),
             "dollarsLimit": settings.model_dollars_per_hour if hour else settings.model_dollars_per_day,
             "unpricedCalls": spent.unpriced_calls,

@@ -44,6 +44,13 @@ class Price:
         return math.ceil(self.read * usage.input_tokens + self.written * usage.output_tokens)
 
 
+# OpenAI's embedders are asked without the extra that brings the table, so what they cost must be known without it.
+_EMBEDDERS = {
+    f"openai:text-embedding-{name}": Price(Decimal(dollars), Decimal(0))
+    for name, dollars in (("3-small", "0.02"), ("3-large", "0.13"), ("ada-002", "0.10"))
+}
+
+
 class Prices:
     """Knows the price of models by their names, such as ``openai:gpt-5-mini``."""
 
@@ -62,7 +69,8 @@ class Prices:
         if vendor == "cohere":
             return _SEARCH_MICRODOLLARS * math.ceil(usage.input_tokens / _SEARCH_TOKENS)
         # A compatible server may serve anybody's model, at a price of its own: nothing is guessed there.
-        return _listed(vendor, name, usage) if vendor in _LISTED else None
+        found = _listed(vendor, name, usage) if vendor in _LISTED else None
+        return _EMBEDDERS[model].cost(usage) if found is None and model in _EMBEDDERS else found
 
 
 def parse_prices(setting: str | None) -> dict[str, Price]:

@@ -35,6 +35,8 @@ SOURCE_TRUST: dict[str, float] = {
 }  # fmt: skip
 """How much a memory counts by where it comes from."""
 
+_DERIVED = {"observation": 0.6, "reflection": 0.55}
+"""Where what was said answers about as well as what was noted of it, the words themselves come first."""
 _UNCONFIRMED = 0.85
 _TAINTED = 0.7
 _IN_PLAY = 1.2
@@ -68,6 +70,8 @@ class Boost:
         found.score, hit = found.fused, found.hit
         if hit.source == "memory":
             self._judge_memory(found)
+        elif hit.source in _DERIVED:
+            found.multiply("a note of what was said", _DERIVED[hit.source])
         if hit.files and self._files and _touches(hit.files, self._files):
             found.multiply("about a file in play", _IN_PLAY)
         if found.kind != "message":  # messages are ranked with their age already

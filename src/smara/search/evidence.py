@@ -44,6 +44,8 @@ class Stats:
 
 _FIRST_PROSE, _FIRST_CODE = 12, 6
 """So many terms of a row of code are what stands first."""
+_FEWEST_OF_CODE = 20
+"""Of so many candidates or more four fifths must be code; in a talk about code what stands first tells nothing."""
 _FIRST_COUNT = 2.0
 """A term there counts as if it stood there so many times more. 0: C -2.1."""
 
@@ -91,9 +93,13 @@ class WeighedTerms:
         """The evidence of each row, terms in code weighing more, all weighed by who wrote it."""
         roles = settings.roles
         code = {role: settings.code_weight * weight for role, weight in settings.code_roles.items()}
-        return [self._read_row(row, roles.get(row.role, 1.0), code.get(row.role, 1.0)) for row in rows]
+        candidates = list(rows)
+        is_of_code = len(candidates) >= _FEWEST_OF_CODE and sum(map(is_code, candidates)) >= 0.8 * len(candidates)
+        return [
+            self._read_row(row, roles.get(row.role, 1.0), code.get(row.role, 1.0), is_of_code) for row in candidates
+        ]
 
-    def _read_row(self, row: Candidate, role_weight: float, code_weight: float) -> Evidence:
+    def _read_row(self, row: Candidate, role_weight: float, code_weight: float, is_of_code: bool) -> Evidence:
         counts: dict[int, float] = {}
         in_code: list[int] = []
         prose, code = row.prose, row.code
@@ -104,7 +110,7 @@ class WeighedTerms:
             if code and bare in code and (count := f" {code} ".count(needle)):
                 counts[number] = counts.get(number, 0.0) + count * code_weight
                 in_code.append(number)
-        if counts and code and is_code(row):
+        if is_of_code and counts and is_code(row):
             self._add_first(counts, row, role_weight, code_weight)
         return Evidence(row, counts, tuple(in_code))
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smara.core.days import days_meant, moment_in, zone_of
+from smara.core.days import days_asked, days_meant, moment_in, zone_of
 
 WEDNESDAY = date(2026, 3, 11)
 
@@ -62,6 +62,30 @@ def test_words_for_days_are_resolved_from_the_day_they_were_said_on(words, days)
 )  # fmt: skip
 def test_what_names_no_day_has_none(words):
     assert days_meant(words, WEDNESDAY) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "days"),
+    [
+        ("what did I bake in the past two weeks?", "2026-02-25..2026-03-11"),
+        ("which trips did I take over the last 3 months", "2025-12-08..2026-03-11"),
+        ("what broke in the past few days", "2026-03-08..2026-03-11"),
+        ("what did I repair the past weekend", "2026-03-07..2026-03-08"),
+        ("how much have I written since I began three weeks ago", "2026-02-16..2026-03-11"),
+        ("what did I buy two weeks ago", "2026-02-23..2026-03-01"),
+    ],
+)
+def test_a_question_looks_back_on_days_that_end_today(question, days):
+    found = days_asked(question, WEDNESDAY)
+    assert found is not None
+    assert found.render() == days
+
+
+@pytest.mark.parametrize(
+    "question", ["what passed the tests", 'who wrote "the past two weeks"', "how many days ago did I fly"]
+)
+def test_a_question_without_days_looks_back_on_none(question):
+    assert days_asked(question, WEDNESDAY) is None
 
 
 def test_the_first_of_two_days_counts():

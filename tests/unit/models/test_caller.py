@@ -255,9 +255,11 @@ def test_status_tells_what_thinks_and_what_it_used(thinking):
     memory.models.complete(ChatRequest("hello"))
     memory.models.pause("Lunch.")
     status = memory.status()["models"]
-    window = {"calls": 1, "tokens": 120, "dollars": 0.003, "unpricedCalls": 0}
-    assert status["hour"] == {**window, "tokensLimit": 1_000_000, "dollarsLimit": 2.0}
-    assert status["day"] == {**window, "tokensLimit": 5_000_000, "dollarsLimit": 5.0}
+    window = {"calls": 1, "tokens": 120, "embeddingTokens": 0, "dollars": 0.003, "unpricedCalls": 0}
+    limits = {"tokensLimit": 1_000_000, "embeddingTokensLimit": 20_000_000, "dollarsLimit": 2.0}
+    assert status["hour"] == {**window, **limits}
+    limits = {"tokensLimit": 5_000_000, "embeddingTokensLimit": 100_000_000, "dollarsLimit": 5.0}
+    assert status["day"] == {**window, **limits}
     assert (status["models"], status["enabled"], status["paused"]["actor"]) == (["scripted"], True, "ann")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from smara.errors import ConfigError
@@ -34,6 +36,15 @@ def test_a_price_that_nobody_knows_is_not_guessed(model):
 
 def test_what_runs_at_home_costs_nothing():
     assert Prices().cost("ollama:qwen3", MILLION) == 0
+
+
+@pytest.mark.parametrize(("model", "dollars"), [("3-small", 0.02), ("3-large", 0.13), ("ada-002", 0.10)])
+def test_the_embedders_of_openai_have_a_price_with_and_without_the_table(model, dollars, monkeypatch):
+    expected = round(dollars * 1_000_000)
+    assert Prices().cost(f"openai:text-embedding-{model}", Usage(1_000_000)) == expected
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    assert Prices().cost(f"openai:text-embedding-{model}", Usage(1_000_000)) == expected
+    assert Prices().cost("openai:gpt-5-mini", Usage(1_000_000)) is None
 
 
 def test_nothing_costs_nothing():

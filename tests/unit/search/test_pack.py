@@ -117,7 +117,7 @@ def test_citation_of_every_source_leads_back():
 
 
 @settings(max_examples=60)
-@given(st.lists(st.text(max_size=400), max_size=20), st.integers(100, 3_000), st.sampled_from([None, *BUDGETS]))
+@given(st.lists(st.text(max_size=80), max_size=8), st.integers(100, 3_000), st.sampled_from([None, *BUDGETS]))
 def test_whatever_was_stored_the_budget_holds_and_nothing_is_lost(texts, budget, phase):
     hits = [hit(number, text) for number, text in enumerate(texts, 1)]
     packed = pack(hits, COUNTER, budget, phase)

@@ -92,8 +92,11 @@ class GuardedEmbedder:
 
     def _shortened(self, text: str, most_tokens: int) -> str:
         # No tokenizer makes more tokens than there are bytes, so a short text need not be counted.
-        while len(text.encode()) > most_tokens and (tokens := self._counter.count(text).tokens) > most_tokens:
-            text = text[: int(len(text) * most_tokens / tokens * 0.95)]
+        while len(text) > 1 and len(text.encode()) > most_tokens:
+            tokens = self._counter.count(text).tokens
+            if tokens <= most_tokens:
+                break
+            text = text[: max(1, int(len(text) * most_tokens / tokens * 0.95))]
         return text
 
     @cached_property
@@ -121,10 +124,10 @@ class GuardedEmbedder:
             try:
                 return self._with_retries(texts, kind, ends_at)
             except ModelRefusedError as error:
-                if not _is_too_long(error) or halving == _HALVINGS:
+                longest = max(self._counter.count(text).tokens for text in texts)
+                if not _is_too_long(error) or halving == _HALVINGS or longest < 2:
                     raise
-            longest = max(self._counter.count(text).tokens for text in texts)
-            texts = [self._shortened(text, max(1, longest // 2)) for text in texts]
+            texts = [self._shortened(text, longest // 2) for text in texts]
         raise AssertionError("the last halving returns or raises")
 
     def _with_retries(self, texts: list[str], kind: Kind, ends_at: float) -> Vectors:

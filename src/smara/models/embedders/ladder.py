@@ -53,7 +53,7 @@ def choose(settings: Settings, memory_bytes: int | None = None) -> Choice:
     if chosen == "off":
         return Choice(None, "the setting embedder is off")
     if chosen in ("", "offline"):
-        return Choice(OfflineEmbedder(), "the default: it works without a server and without a key")
+        return Choice(OfflineEmbedder(), "it is the default, and needs no server and no key")
     if chosen == "auto":
         return _walked(settings, memory_bytes)
     if chosen.startswith("onnx:"):

@@ -15,9 +15,9 @@ from itertools import chain, pairwise
 
 _WORD_START = "▁"
 # A character of an alphabet without spaces; letters, digits, underscores or signs. A space in front of any marks the
-# start of a word. What is longer than 64 characters is no word, and joining it would take long.
+# start of a word. What is longer than 32 characters is no word, and joining it would take long.
 _CJK = "\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
-_UNIT = re.compile(rf" ?[{_CJK}]| ?[^\W\d_{_CJK}]{{1,64}}| ?\d{{1,64}}| ?_{{1,64}}| ?[^\w\s]{{1,64}}")
+_UNIT = re.compile(rf" ?[{_CJK}]| ?[^\W\d_{_CJK}]{{1,32}}| ?\d{{1,32}}| ?_{{1,32}}| ?[^\w\s]{{1,32}}")
 _REMEMBERED = 100_000
 
 
@@ -42,4 +42,6 @@ class Subwords:
                 break
             at = joints.index(first)
             parts[at : at + 2] = [parts[at] + parts[at + 1]]
-        return tuple(self._vocabulary[part] for part in parts if part in self._vocabulary)
+        known = [part for part in parts if part in self._vocabulary]
+        # The start of a word that is not known says nothing.
+        return () if known == [_WORD_START] else tuple(self._vocabulary[part] for part in known)

@@ -40,11 +40,10 @@ CREATE TABLE vector_shelves (
 );
 
 -- The number holds the shelf and, in the last 47 bits, the row. One byte for each dimension; none at all for a text of
--- which the model knows nothing. The signs once more as bits, where the server can make an index of them.
+-- which the model knows nothing.
 CREATE TABLE vectors (
   no     BIGINT PRIMARY KEY,
-  vector BYTEA NOT NULL,
-  signs  BIT VARYING
+  vector BYTEA NOT NULL
 );
 
 -- The signs of the vectors of 256 records together: enough to find the few that are worth a closer look.

@@ -9,7 +9,7 @@ import click
 
 from smara.models.models import ModelCall
 from smara.surfaces.cli import output
-from smara.surfaces.cli.model_lines import limit_rows, models_line
+from smara.surfaces.cli.model_lines import embedder_line, limit_rows, models_line
 from smara.surfaces.cli.options import Call, common
 
 
@@ -21,13 +21,14 @@ def command() -> None:
 @command.command("show")
 @common
 def show(call: Call) -> None:
-    """The models in force, and what is left of the budget."""
+    """The models and the embedder in force, and what is left of the budget."""
     with call.memory() as memory:
-        status = memory.models.status()
+        status = {**memory.models.status(), "embedder": memory.models.embedder_status()}
     if call.as_json:
         output.envelope(status)
         return
-    output.facts([("models", models_line(status)), *limit_rows(status)])
+    rows = [("models", models_line(status)), ("embedder", embedder_line(status["embedder"])), *limit_rows(status)]
+    output.facts(rows)
 
 
 @command.command("calls")
