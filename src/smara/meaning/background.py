@@ -35,6 +35,7 @@ class Filling:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._is_closed = False
         self._pid = os.getpid()
         _alive.add(self)
 
@@ -46,11 +47,12 @@ class Filling:
             if self._pid != os.getpid():  # the thread stayed with the parent
                 self._pid, self._thread = os.getpid(), None
                 self._woken, self._stop = threading.Event(), threading.Event()
-            if self._stop.is_set() or threading.current_thread() is self._thread:
+            if self._is_closed or self._stop.is_set() or threading.current_thread() is self._thread:
                 return
             self._woken.set()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="smara-vectors", daemon=True)
+                ends = (self._stop, self._woken)  # its own: one that outlives a pause must not go on after it
+                self._thread = threading.Thread(target=self._run, args=ends, name="smara-vectors", daemon=True)
                 try:
                     self._thread.start()
                 except RuntimeError:  # the interpreter is shutting down, or there are too many threads
@@ -58,30 +60,44 @@ class Filling:
 
     def close(self) -> None:
         """Stop after the batch at hand, and wait for that."""
+        self._is_closed = True
+        self.pause()
+
+    def pause(self) -> None:
+        """Stop after the batch at hand, and wait for that; ``resume`` goes on."""
         self._stop.set()
         self._woken.set()
         thread = self._thread if self._pid == os.getpid() else None
         if thread is not None and thread is not threading.current_thread():
             thread.join(_JOIN_SECONDS)
 
-    def _run(self) -> None:
-        while not self._stop.wait(self._quiet_seconds):
-            self._woken.clear()
-            rest = self._rest(self._worked())
+    def resume(self) -> None:
+        """Go on with what was paused."""
+        if self._is_closed or not self._stop.is_set():
+            return
+        was_running, self._thread = self._thread is not None, None
+        self._stop, self._woken = threading.Event(), threading.Event()
+        if was_running:
+            self.wake()
+
+    def _run(self, stop: threading.Event, woken: threading.Event) -> None:
+        while not stop.wait(self._quiet_seconds):
+            woken.clear()
+            rest = self._rest(self._worked(stop))
             if rest:
-                self._stop.wait(rest)
-                self._woken.set()
+                stop.wait(rest)
+                woken.set()
                 continue
-            if self._woken.wait(_IDLE_SECONDS):
+            if woken.wait(_IDLE_SECONDS):
                 continue
             with self._lock:
-                if not self._woken.is_set():
+                if not woken.is_set():
                     self._thread = None
                     return
 
-    def _worked(self) -> str:
+    def _worked(self, stop: threading.Event) -> str:
         try:
-            return self._work(self._stop).stopped
+            return self._work(stop).stopped
         except SmaraError as error:
             log.warning("vectors.failed", error=error.code)
         except Exception as error:  # noqa: BLE001 - the edge of a thread: nobody else would hear of it
@@ -102,4 +118,17 @@ def _close_at_exit() -> None:
         filling.close()
 
 
+def _before_fork() -> None:
+    # A child would inherit the locks that the thread holds at this moment, and nobody to release them.
+    for filling in list(_alive):
+        filling.pause()
+
+
+def _after_fork_in_parent() -> None:
+    for filling in list(_alive):
+        filling.resume()
+
+
 atexit.register(_close_at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent)

@@ -2,11 +2,14 @@
 
 The thread goes on when nobody waits any more, so that the next caller finds the model loaded. A process that
 ends meanwhile gives it a moment: a library that is cut off in the middle of loading may take the process down with it.
+One that forks waits for it: the child would inherit the locks of modules that are being imported, and nobody
+to release them.
 """
 
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 from collections.abc import Callable
 from weakref import WeakSet
@@ -15,6 +18,7 @@ from smara.core import log
 from smara.core.clock import Clock
 
 _AT_EXIT_SECONDS = 1.0
+_BEFORE_FORK_SECONDS = 30.0
 _loading: WeakSet[threading.Thread] = WeakSet()
 
 
@@ -36,9 +40,12 @@ def in_time(work: Callable[[], object], clock: Clock, seconds: float) -> bool:
     return clock.wait_for(is_done, max(0.0, seconds))
 
 
-def _wait_at_exit() -> None:
+def _wait(seconds: float) -> None:
     for thread in list(_loading):
-        thread.join(_AT_EXIT_SECONDS)
+        if thread is not threading.current_thread():
+            thread.join(seconds)
 
 
-atexit.register(_wait_at_exit)
+atexit.register(_wait, _AT_EXIT_SECONDS)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=lambda: _wait(_BEFORE_FORK_SECONDS))

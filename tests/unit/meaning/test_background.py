@@ -12,6 +12,7 @@ import pytest
 
 import smara
 from smara.meaning.background import Filling
+from smara.meaning.loading import in_time
 from smara.meaning.models import Progress
 from smara.testing import HashEmbedder
 
@@ -167,3 +168,44 @@ def test_closing_a_memory_ends_the_background_of_its_other_projects_too(tmp_path
         thread = other._filling._thread
         assert thread is not None
     assert not thread.is_alive()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
+def test_nothing_is_in_the_middle_of_something_when_a_process_forks_and_it_goes_on_afterwards() -> None:
+    rounds: list[bool] = []
+    at_work, again = threading.Event(), threading.Event()
+
+    def work(stop: threading.Event) -> Progress:
+        (again if rounds else at_work).set()
+        rounds.append(stop.wait(_AGES if not again.is_set() else 0))
+        return Progress(stopped="closed")
+
+    filling = Filling(work, quiet_seconds=0)
+    filling.wake()
+    assert at_work.wait(_AGES)
+    child = os.fork()
+    if child == 0:
+        os._exit(len(rounds))  # the round at hand has ended before the fork
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    assert again.wait(_AGES)
+    filling.close()
+    assert rounds[0] is True
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
+def test_a_fork_waits_for_a_model_that_is_being_loaded(clock) -> None:
+    begun, done = threading.Event(), threading.Event()
+
+    def load() -> None:
+        begun.set()
+        threading.Event().wait(0.2)  # so long that a fork that does not wait is caught
+        done.set()
+
+    asking = threading.Thread(target=lambda: in_time(load, clock, 0.0))
+    asking.start()
+    asking.join()
+    assert begun.wait(_AGES)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if done.is_set() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
