@@ -12,8 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from smara.search.found import Found
+
+if TYPE_CHECKING:
+    from smara.database.vectors import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,15 @@ class Spread:
         if cosine is None or self.deviation < 1e-6:
             return 0.0
         return round((cosine - self.mean) / self.deviation, 9)
+
+    def standards(self, cosines: Floats) -> Floats:
+        """The same of many; -inf stands for nothing known."""
+        import numpy as np
+
+        if self.deviation < 1e-6:
+            return np.zeros_like(cosines)
+        standard = np.round((cosines - self.mean) / self.deviation, 9)
+        return np.where(np.isneginf(cosines), 0.0, standard)
 
 
 def root_share(score: float, best: float) -> float:

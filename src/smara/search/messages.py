@@ -50,6 +50,8 @@ class Haul:
     is_complete: bool = True
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    is_by_name: bool = False
+    """Whether the query is one rare name and these are the messages that hold it."""
 
 
 class MessageSearch:
@@ -126,7 +128,7 @@ class MessageSearch:
             found = [Found("message", no, _hit(messages[no], best[no].why, terms), best[no].words) for no in best]
         count = len({message.id for _, message in rows})
         notes = ["looked up as one name"]
-        return Haul(found, [], 0.0, len(rows), len(rows), count, True, notes)
+        return Haul(found, [], 0.0, len(rows), len(rows), count, True, notes, is_by_name=True)
 
     def search_threads(
         self, session: Session, asked: Understanding, vector: Vector | None, within: Within, limit: int

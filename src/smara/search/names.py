@@ -9,6 +9,7 @@ the general way is taken.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from smara.core.terms import expand
 from smara.core.text import find_words
@@ -26,6 +27,7 @@ RARE_ROWS = 50
 _LIKE_A_NAME = re.compile(r"[\w./:-]{3,200}")
 
 
+@lru_cache(maxsize=64)
 def whole_name(query: str) -> tuple[str, ...] | None:
     """The terms of a query that consists of one identifier or path, the whole before its parts."""
     if not _LIKE_A_NAME.fullmatch(query) or find_words(query) != [query]:

@@ -7,6 +7,7 @@ moves it from how people ask to how they tell; the second round has the last wor
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from smara.core.days import Days
@@ -15,9 +16,10 @@ from smara.database.fulltext import Within, no_of
 from smara.search.candidates import Pool
 from smara.search.evidence import Candidate, Evidence, Stats, is_code
 from smara.search.fuse import DEFAULT, FuseSettings, Spread, fuse_threads, root_share
-from smara.search.rank import Ranking, Scored
+from smara.search.rank import Ranking, Rated, Scored
 
 if TYPE_CHECKING:
+    from smara.database.vectors import Floats
     from smara.meaning.loaded import Loaded
     from smara.meaning.models import Vector
     from smara.meaning.reading import Meaning
@@ -85,71 +87,100 @@ class MessageFusion:
         self, ranking: Ranking, pool: Pool, close: Closeness, days: Days | None, settings: FuseSettings = DEFAULT
     ) -> None:
         self._ranking = ranking
-        self._rows: dict[int, Candidate] = {each.no: each for each in pool.candidates}
-        self._words: dict[int, tuple[float, Evidence]] = {each.row.no: (score, each) for score, each in ranking.rated}
-        self._best = max((score for score, _ in self._words.values()), default=0.0)
+        self._rows = list({each.no: each for each in pool.candidates}.values())
+        self._words: dict[int, Rated] = {each[1].row.no: each for each in ranking.rated}
         self._close = close
         self._days = days
         self._settings = settings
         self.code_share = self._code_share()
+        best = max((score for score, _ in self._words.values()), default=0.0)
+        self._base = [self._by_words(each, best) for each in self._rows]
 
     def ask_again(self) -> None:
         """A second round with the best messages of the first."""
         if self._close.cosines:
             settings = self._settings
-            self._close.ask_again([row for row, _ in self._order()[: settings.feedback_rows]], settings.feedback)
+            best = [self._rows[place].no for place, _, _ in self._order()[: settings.feedback_rows]]
+            self._close.ask_again(best, settings.feedback)
 
     def best(self, limit: int | None) -> list[Near]:
         """The best messages, each once, with reasons."""
         found: dict[int, Near] = {}
-        beside = self._beside()
-        for row, score in self._order():
-            message_no = no_of(row)
+        for place, score, beside in self._order():
+            candidate = self._rows[place]
+            message_no = no_of(candidate.no)
             if message_no in found:
                 continue
-            words, evidence = self._words.get(row, (0.0, None))
-            candidate = self._rows[row]
+            words, evidence = self._words.get(candidate.no, (0.0, None))
             why = self._ranking.why(evidence) if evidence is not None else ()
             is_in_days = self._is_in_days(candidate)
             if is_in_days and self._days is not None:
                 why = (*why, f"from {self._days.render()}")
+            cosine = self._close.cosines.get(candidate.no)
             found[message_no] = Near(
-                message_no, score, words / self._ranking.ideal, self._close.cosines.get(row),
-                beside.get((candidate.thread_no, candidate.seq)), is_in_days, why,
+                message_no, score, words / self._ranking.ideal, cosine, beside, is_in_days, why
             )  # fmt: skip
             if len(found) == limit:
                 break
         return list(found.values())
 
-    def _order(self) -> list[tuple[int, float]]:
-        """Every row with its score, best first; of equals the newer, then the later row."""
-        settings, cosines = self._settings, self._close.cosines
-        spread, beside = Spread.of(cosines.values()), self._beside()
-        weight = settings.message_meaning + self.code_share * (settings.code_meaning - settings.message_meaning)
-        scores: dict[int, float] = {}
-        for row, candidate in self._rows.items():
-            words = self._words.get(row)
-            if words is None and cosines.get(row, 0.0) <= settings.floor:
-                continue
-            score = root_share(words[0], self._best) if words is not None else 0.0
-            score += weight * spread.standard(cosines.get(row))
-            score += settings.neighbor_meaning * spread.standard(beside.get((candidate.thread_no, candidate.seq)))
-            scores[row] = score + (settings.days_bonus if self._is_in_days(candidate) else 0.0)
-        return sorted(scores.items(), key=lambda each: (-each[1], -self._rows[each[0]].created_at, -each[0]))
+    def _by_words(self, candidate: Candidate, best: float) -> float | None:
+        """What a row is worth before its meaning is known; ``None`` when it holds no word of the query."""
+        words = self._words.get(candidate.no)
+        bonus = self._settings.days_bonus if self._is_in_days(candidate) else 0.0
+        return None if words is None else root_share(words[0], best) + bonus
 
-    def _beside(self) -> dict[tuple[int, int], float]:
-        """For each place, the cosine of the closer of the messages before and after it, where one is known."""
-        places: dict[tuple[int, int], float] = {}
-        for row, cosine in self._close.cosines.items():
-            candidate = self._rows.get(row)
-            if candidate is not None:
-                place = (candidate.thread_no, candidate.seq)
-                places[place] = max(cosine, places.get(place, -1.0))
-        found: dict[tuple[int, int], float] = {}
-        for (thread_no, seq), cosine in places.items():
-            for place in ((thread_no, seq - 1), (thread_no, seq + 1)):
-                found[place] = max(cosine, found.get(place, -1.0))
-        return found
+    def _order(self) -> list[tuple[int, float, float | None]]:
+        """The place of every row with its score and its neighbors' cosine, best first; of equals the newer."""
+        if self._close.cosines:
+            return self._by_meaning()
+        rows = self._rows
+        found = [(place, score) for place, score in enumerate(self._base) if score is not None]
+        found.sort(key=lambda each: (-each[1], -rows[each[0]].created_at, -rows[each[0]].no))
+        return [(place, score, None) for place, score in found]
+
+    def _by_meaning(self) -> list[tuple[int, float, float | None]]:
+        import numpy as np
+
+        settings, known = self._settings, self._close.cosines
+        unknown = -np.inf
+        cosines = np.array([known.get(each.no, unknown) for each in self._rows])
+        beside = self._beside(cosines)
+        spread = Spread.of(known.values())
+        weight = settings.message_meaning + self.code_share * (settings.code_meaning - settings.message_meaning)
+        has_words = np.array([score is not None for score in self._base])
+        base = np.array(
+            [
+                score if score is not None else settings.days_bonus * self._is_in_days(each)
+                for score, each in zip(self._base, self._rows, strict=True)
+            ]
+        )
+        scores = base + weight * spread.standards(cosines) + settings.neighbor_meaning * spread.standards(beside)
+        kept = np.flatnonzero(has_words | (cosines > settings.floor))
+        newest = np.array([each.created_at for each in self._rows], dtype=np.int64)
+        latest = np.array([each.no for each in self._rows], dtype=np.int64)
+        order = kept[np.lexsort((-latest[kept], -newest[kept], -scores[kept]))]
+        near = zip(order.tolist(), scores[order].tolist(), beside[order].tolist(), strict=True)
+        return [(place, score, None if cosine == unknown else cosine) for place, score, cosine in near]
+
+    def _beside(self, cosines: Floats) -> Floats:
+        """For each row, the cosine of the closer of the messages before and after it; -inf where none is known."""
+        import numpy as np
+
+        numbers, of_row, before, after = self._places
+        best = np.full(len(numbers) + 1, -np.inf)
+        np.maximum.at(best, of_row, cosines)  # of a message in several pieces, the closest
+        best[-1] = -np.inf
+        return np.maximum(best[before], best[after])[of_row]  # type: ignore[no-any-return]
+
+    @cached_property
+    def _places(self) -> tuple[dict[tuple[int, int], int], list[int], list[int], list[int]]:
+        """The messages of the rows, each row's message, and of each message the one before and the one after it."""
+        numbers: dict[tuple[int, int], int] = {}
+        of_row = [numbers.setdefault((each.thread_no, each.seq), len(numbers)) for each in self._rows]
+        before = [numbers.get((thread_no, seq - 1), -1) for thread_no, seq in numbers]
+        after = [numbers.get((thread_no, seq + 1), -1) for thread_no, seq in numbers]
+        return numbers, of_row, before, after
 
     def _is_in_days(self, candidate: Candidate) -> bool:
         return self._days is not None and self._days.contains(candidate.created_at)

@@ -63,6 +63,11 @@ class Query:
         object.__setattr__(self, "wanted", telling or self.terms)
 
     @property
+    def first(self) -> Query:
+        """The same query with its first term alone: of one name, the whole of it without its parts."""
+        return Query(self.text, self.terms[:1], (), self.period)
+
+    @property
     def texts(self) -> tuple[str, ...]:
         return tuple([term.text for term in self.wanted])
 

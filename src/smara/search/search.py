@@ -195,6 +195,8 @@ class Search:
         if wanted.is_about_messages or not (asked.query.terms or vector is not None):
             return haul, found
         wall = None if self._store.is_alone(session) else self._store.scope.project_no
+        if haul.is_by_name:  # where the name itself was said, what holds only parts of it is no answer
+            asked = replace(asked, query=asked.query.first)
         for sources, finder in self._finders:
             if wanted.sources.intersection(sources):
                 found += finder.find(session, asked, vector, wall, wanted)

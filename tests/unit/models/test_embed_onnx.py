@@ -9,9 +9,10 @@ import pytest
 
 from smara.config import Settings
 from smara.errors import BadReplyError, ConfigError, MissingExtraError, ModelRefusedError, ModelUnavailableError
-from smara.models.embedders import onnx
+from smara.models import onnx_folder
 from smara.models.embedders.ladder import choose
 from smara.models.embedders.onnx import OnnxEmbedder
+from smara.models.onnx_folder import OnnxFolder
 from smara.testing import FakeClock
 from tests.onnx_models import SPECIAL, WORDS, sentence_model, told
 
@@ -71,7 +72,7 @@ def test_a_text_is_read_as_far_as_the_window_goes(tmp_path):
 def test_an_absurd_window_is_512_tokens(tmp_path, value):
     folder = sentence_model(tmp_path)
     told(folder, "tokenizer_config.json", model_max_length=value)
-    assert onnx._window(folder) == 512
+    assert OnnxFolder(folder, "embedder", 2_048).window == 512
 
 
 def test_a_blank_text_is_zeros_and_batches_keep_their_order(tmp_path):
@@ -157,6 +158,6 @@ def test_the_setting_names_the_folder(tmp_path):
 
 
 def test_without_the_extra_it_says_which_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr(onnx, "find_spec", lambda name: None)
+    monkeypatch.setattr(onnx_folder, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"smara\[onnx\]"):
         OnnxEmbedder(sentence_model(tmp_path))
