@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 from smara.core.delimiters import BLOCKS
+from smara.core.instruction_files import is_instruction_file
 from smara.knowledge.models import Evidence, MemorySource
 from smara.knowledge.prepare import INFERRED
 from smara.knowledge.statements import Statement, read
@@ -29,17 +30,6 @@ RECORDED_PER_SESSION = 20
 _LEAST_WORDS = 3
 _LONGEST_INFERRED = 1_500
 _ECHO_SHARE = 0.9
-_INSTRUCTION_NAMES = frozenset(
-    {
-        "claude.md", "claude.local.md", "agents.md", "agents.override.md", "gemini.md", "copilot-instructions.md",
-        ".cursorrules", ".windsurfrules", ".clinerules", ".roorules", ".goosehints", "memory.md", "conventions.md",
-        "skill.md",
-    }
-)  # fmt: skip
-_INSTRUCTION_FOLDERS = (
-    ".cursor/rules/", ".windsurf/rules/", ".clinerules/", ".roo/rules/", ".claude/", ".github/instructions/",
-    ".codex/", ".gemini/", ".kiro/steering/", ".amazonq/rules/",
-)  # fmt: skip
 _NAMES = "|".join(sorted(BLOCKS, key=len, reverse=True))
 _TAG = re.compile(rf"<(/?)({_NAMES})\b[^<>]{{0,200}}>", re.IGNORECASE)
 _CITATION = re.compile(r"\[\^? ?memory(?: #[\w-]+)?:", re.IGNORECASE)
@@ -76,18 +66,6 @@ _JUNK: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
     )
 )
-
-
-def is_instruction_file(path: str) -> bool:
-    """Whether a path is one of the files in which agents are told what to do.
-
-    >>> is_instruction_file("packages/app/CLAUDE.md"), is_instruction_file("src/claude.py")
-    (True, False)
-    """
-    name = path.replace("\\", "/").casefold()
-    if name.rpartition("/")[2] in _INSTRUCTION_NAMES:
-        return True
-    return any(f"/{folder}" in f"/{name}" for folder in _INSTRUCTION_FOLDERS)
 
 
 def without_injected(text: str) -> str:

@@ -9,36 +9,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from smara.adapters.instructions.models import InstructionFile
 from smara.adapters.instructions.words import word_set
+from smara.core.instruction_files import PATTERNS, host_of
 
-# Host, and the path below the folder that the file speaks of. A ``**`` stands for any folders, also for none.
-_PATTERNS: tuple[tuple[str, str], ...] = (
-    ("agents", "AGENTS.md"), ("agents", "AGENT.md"), ("agents", "AGENTS.override.md"),
-    ("claude", "CLAUDE.md"), ("claude", "CLAUDE.local.md"), ("claude", ".claude/CLAUDE.md"),
-    ("claude", ".claude/rules/**/*.md"),
-    ("cursor", ".cursorrules"), ("cursor", ".cursor/rules/**/*.mdc"), ("cursor", ".cursor/rules/**/*.md"),
-    ("gemini", "GEMINI.md"), ("gemini", ".gemini/GEMINI.md"), ("qwen", "QWEN.md"), ("warp", "WARP.md"),
-    ("copilot", ".github/copilot-instructions.md"), ("copilot", ".github/instructions/**/*.instructions.md"),
-    ("windsurf", ".windsurfrules"), ("windsurf", ".windsurf/rules/**/*.md"),
-    ("cline", ".clinerules"), ("cline", ".clinerules/**/*.md"), ("cline", ".clinerules/**/*.txt"),
-    ("roo", ".roorules"), ("roo", ".roo/rules*/**/*.md"), ("roo", ".roo/rules*/**/*.txt"),
-    ("goose", ".goosehints"), ("aider", "CONVENTIONS.md"),
-    ("continue", ".continuerules"), ("continue", ".continue/rules/**/*.md"),
-    ("junie", ".junie/guidelines.md"), ("junie", ".junie/AGENTS.md"),
-    ("amazonq", ".amazonq/rules/**/*.md"), ("kiro", ".kiro/steering/**/*.md"),
-    ("augment", ".augment-guidelines"), ("augment", ".augment/rules/**/*.md"),
-    ("trae", ".trae/rules/**/*.md"), ("zed", ".rules"), ("firebase", ".idx/airules.md"),
-)  # fmt: skip
 _NOT_ENTERED = word_set(
     ".git .hg .svn .jj node_modules bower_components vendor third_party third-party venv .venv env .env site-packages"
     " dist build out target _build deps .next .nuxt .output .tox .nox .cache .mypy_cache .ruff_cache .pytest_cache"
     " __pycache__ coverage .gradle .idea .terraform Pods Carthage DerivedData elm-stuff .eggs tmp"
 )
-_HOST_FOLDERS = frozenset(pattern.split("/")[0] for _, pattern in _PATTERNS if "/" in pattern)
+_HOST_FOLDERS = frozenset(pattern.split("/")[0] for _, pattern in PATTERNS if "/" in pattern)
 MOST_FOLDERS = 20_000
 """A tree with more folders is looked at so far; instruction files stand near the top."""
 
@@ -108,7 +90,7 @@ def _below(folder: Path) -> list[Path]:
 def _files_of(base: Path, folder: Path) -> Iterator[InstructionFile]:
     """The instruction files that speak of a folder, in the order of the table."""
     about = "" if folder == base else folder.relative_to(base).as_posix()
-    for host, pattern in _PATTERNS:
+    for host, pattern in PATTERNS:
         for path in _matching(folder, pattern):
             place = os.path.realpath(path)
             # A link may lead out of the repository: what is there is not the repository's.
@@ -135,9 +117,4 @@ def _is_personal(path: str) -> bool:
 
 def _known(path: PurePosixPath) -> tuple[str, str] | None:
     """The host of a path, and the folder it speaks of."""
-    for depth in range(len(path.parts)):
-        below = "/".join(path.parts[depth:])
-        for host, pattern in _PATTERNS:
-            if fnmatchcase(below, pattern.replace("/**/", "/*")):
-                return host, "/".join(path.parts[:depth])
-    return None
+    return host_of(str(path))
