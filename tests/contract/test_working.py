@@ -431,3 +431,15 @@ def test_room_is_awaited(place):
     page, history, block = asyncio.run(story())
     assert page.version == len(history) == 8
     assert all(f"## Section {number}\nx" in block for number in range(8))
+
+
+def test_page_that_many_begin_at_once_has_every_version(place):
+    async def story():
+        async with await smara.open_async(place.address, clock=place.clock, durability="normal") as memory:
+            for page in range(10):
+                resource = f"r{page}"
+                await asyncio.gather(*(memory.working.update(f"S{n}", "x", resource_id=resource) for n in range(6)))
+            return [await memory.working.history(resource_id=f"r{page}") for page in range(10)]
+
+    for history in asyncio.run(story()):
+        assert [each.version for each in history] == [6, 5, 4, 3, 2, 1]

@@ -46,12 +46,13 @@ class WorkingStore:
     def hold(self, session: Session, place: Place) -> tuple[int, WorkingMemory] | None:
         """The page and its number; nobody else changes it until this transaction ends."""
         where = _OF[place.scope]
-        session.run(
+        held = session.run(
             # SQLite has locked everything already; on PostgreSQL this locks the row.
             self.sql(f"UPDATE working_memory SET version = version WHERE project_no = :project AND {where}"),
             (place.key,),
         )
-        return self._find(session, place)
+        # A page that another process begins between the two statements would be seen, but not held.
+        return self._find(session, place) if held else None
 
     def _find(self, session: Session, place: Place) -> tuple[int, WorkingMemory] | None:
         where = _OF[place.scope]
