@@ -82,7 +82,8 @@ def test_writers_and_erasers_go_on_while_vectors_are_made_and_nothing_is_left_ov
     for each in (*embedding, *writing):
         assert each.pipe.recv() == READY
         each.pipe.send("go")
-    assert [each.rest()[0][0] for each in writing] == ["done"] * len(writing)
+    told = [each.rest()[0] for each in writing]
+    assert [what for what, _ in told] == ["done"] * len(writing), told
     for each in embedding:
         each.pipe.send("stop")
     assert [each.rest()[-1][0] for each in embedding] == ["done"] * len(embedding)

@@ -153,7 +153,11 @@ class Compactions:
                 ),
                 (thread_no, method),
             )
-        made = [(row[0], self._made(self._messages(thread_no, row[3], row[4]), row[2])) for row in rows]
+        made = [
+            (row[0], self._made((row[3], row[4]), there, row[2]))
+            for row in rows
+            if (there := self._messages(thread_no, row[3], row[4]))
+        ]
         better = [(no, compaction) for no, compaction in made if compaction.method != method]
         if better:
             with self._store.database.write(is_derived=True) as session:
@@ -259,8 +263,12 @@ class Compactions:
         first, last = stretches[0][0], stretches[-1][1]
         is_at_hand = bool(at_hand) and at_hand[0].seq <= first and at_hand[-1].seq - at_hand[0].seq + 1 == len(at_hand)
         found = at_hand if is_at_hand else self._messages(thread_no, first, last)
-        messages = {message.seq: message for message in found}
-        made = [self._made([messages[seq] for seq in range(first, last + 1)], level) for first, last in stretches]
+        made = [
+            self._made(stretch, there, level)
+            for stretch in stretches
+            # Messages that were erased leave gaps; a stretch of which nothing is left needs no summary.
+            if (there := [message for message in found if stretch[0] <= message.seq <= stretch[1]])
+        ]
         try:
             with self._store.database.write(is_derived=True) as session:
                 session.run(
@@ -302,10 +310,10 @@ class Compactions:
         with self._store.database.read() as session:
             return self._store.between(session, thread_no, first - 1, last + 1, last - first + 1)
 
-    def _made(self, messages: Sequence[Message], level: int) -> Compaction:
+    def _made(self, stretch: tuple[int, int], messages: Sequence[Message], level: int) -> Compaction:
         summary = self._summarizer.summarize(messages, level)
         return Compaction(
-            id=self._new_id(), level=level, start_seq=messages[0].seq, end_seq=messages[-1].seq,
+            id=self._new_id(), level=level, start_seq=stretch[0], end_seq=stretch[1],
             message_count=len(messages), summary=redact(summary.text).text, code=redact(summary.code).text,
             method=summary.method or self._summarizer.method, created_at=self._clock.now_ms(),
         )  # fmt: skip
