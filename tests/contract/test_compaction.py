@@ -48,20 +48,6 @@ def test_summaries_90_messages_back_are_archived_three_to_one(memory, fill):
     assert {level for *_, level in runs(memory)[1:]} == {1}
 
 
-@pytest.mark.parametrize("gone", [[1], [1, 4, 10], range(1, 11), [25]])
-def test_messages_that_were_erased_leave_gaps_over_which_a_thread_is_compacted(memory, fill, gone):
-    fill(29)
-    with memory.database.write() as session:
-        for seq in gone:
-            (no,) = session.one("SELECT no FROM messages WHERE seq = ?", (seq,))
-            memory.database.fulltext.remove(session, no)
-            session.run("DELETE FROM messages WHERE no = ?", (no,))
-    grow(memory, 12)
-    assert runs(memory)[-1] == (11, 20, 1)
-    assert memory.history.window("t")
-    assert memory.search("parser")
-
-
 def test_a_compacted_run_is_shown_once(memory, fill):
     fill(30)
     window = memory.history.window("t")

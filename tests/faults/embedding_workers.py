@@ -57,9 +57,12 @@ def write_some(pipe: Connection, where: str, name: str, count: int) -> None:
 
 
 def _remove(memory: Any, thread_id: str, rng: random.Random) -> None:
-    """Remove two messages of a thread for good, in one transaction, as an erasure will."""
+    """Remove two messages of a thread for good, in one transaction, as an erasure will: the older one first.
+
+    PostgreSQL locks a block of vectors with each; erasures in any order would wait for each other.
+    """
     messages = memory.messages.list(thread_id=thread_id)
-    chosen = rng.sample(messages, min(2, len(messages)))
+    chosen = sorted(rng.sample(messages, min(2, len(messages))), key=lambda message: message.seq)
     with memory.database.write() as session:
         for message in chosen:
             row = session.one("SELECT no FROM messages WHERE id = ?", (message.id,))
