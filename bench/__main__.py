@@ -1,4 +1,4 @@
-"""``python -m bench [append|search|processes|tasks|calls|observe|steps|embed] [--small]``"""
+"""``python -m bench [append|search|processes|tasks|calls|observe|steps|hooks|watch|embed|code] [--small]``"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from bench import appending, calling, observing, processes, searching, stepping, tasking
 from bench.measure import Report
 
-_PARTS = ["append", "processes", "search", "tasks", "calls", "observe", "steps", "embed"]
+_PARTS = ["append", "processes", "search", "tasks", "calls", "observe", "steps", "hooks", "watch", "embed", "code"]
 
 
 def main() -> int:
@@ -41,11 +41,23 @@ def main() -> int:
                 observing.run(folder, report, observing.SIZES[:2] if options.small else observing.SIZES)
             elif part == "steps":
                 stepping.run(folder, report, stepping.SIZES[:2] if options.small else stepping.SIZES)
+            elif part == "hooks":
+                from bench import hooking
+
+                hooking.run(folder, report)
+            elif part == "watch":
+                from bench import watching
+
+                watching.run(folder, report)
             elif part == "embed":
                 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads go on spinning, and slow down whoever comes next
                 from bench import embedding
 
                 embedding.run(folder, report, embedding.SIZES[:1] if options.small else embedding.SIZES)
+            elif part == "code":
+                from bench import code
+
+                code.run(folder, report, code.SIZES[:2] if options.small else code.SIZES)
             else:
                 parser.error(f"unknown part {part}; choose from {', '.join(_PARTS)}")
     report.write(options.out)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from evals import observed_recall, observing, stories
+from evals import freshness, issues, observed_recall, observing, resolution, signals, stories
 from evals.data import DataMissing, Dataset, data_folder, load_all, load_longmemeval
 from evals.report import Result, render
 from evals.scoring import score
@@ -59,6 +59,10 @@ def main() -> int:
     others: dict[str, Callable[[], str]] = {
         observing.NAME: lambda: observing.render(observing.evaluate(data_folder())),
         stories.NAME: lambda: stories.render(stories.evaluate()),
+        signals.NAME: lambda: signals.render(signals.evaluate()),
+        issues.NAME: lambda: issues.render(issues.evaluate(data_folder())),
+        resolution.NAME: lambda: resolution.render(resolution.evaluate()),
+        freshness.NAME: lambda: freshness.render(freshness.evaluate()),
         observed_recall.NAME: lambda: observed_recall.render(
             observed_recall.evaluate(load_longmemeval(data_folder()), options.questions)
         ),

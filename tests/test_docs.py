@@ -121,7 +121,7 @@ def snippets() -> Iterator[object]:
     guide = ROOT / "docs/guide"
     for page in (
         ROOT / "README.md", guide / "working.md", guide / "observations.md", guide / "providers.md",
-        guide / "memories.md", guide / "embeddings.md",
+        guide / "memories.md", guide / "embeddings.md", guide / "code.md",
         ROOT / "docs/quickstart.md",
     ):  # fmt: skip
         for number, text in enumerate(blocks(page, "python"), 1):

@@ -1,13 +1,13 @@
 """Smara: one memory for coding agents."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-from smara.errors import SmaraError
+TYPE_CHECKING = False  # typing itself would cost a hook as much as starting Python
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from smara.aio import AsyncMemory, open_async
+    from smara.core.events import HostEvent
+    from smara.errors import SmaraError
     from smara.memory import Memory
     from smara.memory import open_memory as open
     from smara.messages.models import Message, NewMessage, NewThread, Part, Thread
@@ -19,6 +19,7 @@ __all__ = [
     "Answer",
     "AsyncMemory",
     "Hit",
+    "HostEvent",
     "Memory",
     "Message",
     "NewMessage",
@@ -35,6 +36,7 @@ _WHERE = {
     "AsyncMemory": ("smara.aio", "AsyncMemory"),
     "open_async": ("smara.aio", "open_async"),
     "Memory": ("smara.memory", "Memory"),
+    "SmaraError": ("smara.errors", "SmaraError"),
     "open": ("smara.memory", "open_memory"),
     "Message": ("smara.messages.models", "Message"),
     "NewMessage": ("smara.messages.models", "NewMessage"),
@@ -43,10 +45,11 @@ _WHERE = {
     "Thread": ("smara.messages.models", "Thread"),
     "Answer": ("smara.search.models", "Answer"),
     "Hit": ("smara.search.models", "Hit"),
+    "HostEvent": ("smara.core.events", "HostEvent"),
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Public names are loaded when they are first used, so that importing costs little."""
     if name not in _WHERE:
         raise AttributeError(f"module 'smara' has no attribute {name!r}")

@@ -144,6 +144,14 @@ class Settings:
     """The most in any 24 hours."""
     model_prices: str | None = None
     """Dollars per million tokens read and written where we know better: ``ollama:qwen3=0/0; openai:x=0.5/2``."""
+    freshness_drifted: Literal["tell", "hedge", "withhold"] = "hedge"
+    """What becomes unasked of a memory whose code has changed: told as it is, told with what changed, or kept back."""
+    freshness_orphaned: Literal["tell", "hedge", "withhold"] = "withhold"
+    """And with one whose code is gone."""
+    freshness_withhold_fraction: float = 0.5
+    """When more than this part of its code differs, a drifted memory is treated as an orphaned one."""
+    freshness_read_files: int = 16
+    """How many changed files are read again, at most, to answer one question; beyond, a verdict is not known yet."""
     models_enabled: bool = True
     """``false`` stops every call of a model, whatever else is set."""
 
@@ -153,6 +161,8 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "observe_scope": ("thread", "resource"),
     "observe_flavor": ("coding", "general"),
     "durability": ("full", "normal"),
+    "freshness_drifted": ("tell", "hedge", "withhold"),
+    "freshness_orphaned": ("tell", "hedge", "withhold"),
 }
 _TRUTHS = ("1", "true", "yes", "on", "0", "false", "no", "off")
 _ENVIRONMENT_PREFIX = "SMARA_"
@@ -188,6 +198,12 @@ def default_actor() -> str:
         return getpass.getuser() or "user"
     except (OSError, KeyError, ImportError):  # no such user in this container
         return "user"
+
+
+def environment_for_git() -> dict[str, str]:
+    """The environment for a call of git that must answer about the folder it is called in, and ask nobody anything."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {**kept, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 
 
 def local_timezone() -> str:

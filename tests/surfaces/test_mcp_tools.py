@@ -47,14 +47,14 @@ def test_whole_list_with_instructions_stays_within_the_budget(db):
     assert count(json.dumps(listed)).tokens + count(instructions()).tokens < 2_500
 
 
-def test_coding_profile_lists_one_more_tool_and_its_whole_list_stays_within_the_budget(db):
+def test_coding_profile_lists_two_more_tools_and_its_whole_list_stays_within_the_budget(db):
     async def ask(client):
         return client.instructions, await client.list_tools()
 
     told, found = over_stdio(ask, "--profile", "coding")
     assert [tool.name for tool in found.tools] == list(EVERY_TOOL)
     assert told == instructions("coding")
-    assert not found.tools[-1].annotations.read_only_hint
+    assert [tool.annotations.read_only_hint for tool in found.tools[-2:]] == [False, True]
     listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in found.tools]
     count = counter_for("o200k_base").count
     assert count(json.dumps(listed)).tokens < 2_500

@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple, Protocol
 
 from smara.database.database import Session
 
-RecordKind = Literal["task", "observation", "memory", "working"]
-_CODES: dict[RecordKind, int] = {"task": 1, "observation": 2, "memory": 3, "working": 4}
+RecordKind = Literal["task", "observation", "memory", "working", "code"]
+_CODES: dict[RecordKind, int] = {"task": 1, "observation": 2, "memory": 3, "working": 4, "code": 5}
 _KINDS: dict[int, RecordKind] = {code: kind for kind, code in _CODES.items()}
 PIECE_BITS = 8
 KIND_BITS = 8
@@ -66,6 +66,16 @@ class RecordIndex(Protocol):
 
     def put(self, session: Session, kind: RecordKind, no: int, project_no: int, terms: RecordTerms) -> None:
         """Index a record in the place of what was there; part of the caller's transaction."""
+        ...
+
+    def add(
+        self, session: Session, kind: RecordKind, project_no: int, records: Sequence[tuple[int, RecordTerms]]
+    ) -> None:
+        """Index many records that are new; part of the caller's transaction."""
+        ...
+
+    def remove(self, session: Session, kind: RecordKind, numbers: Sequence[int]) -> None:
+        """Take records out of the index; those that are not in it are left alone. Part of the caller's transaction."""
         ...
 
     def match(

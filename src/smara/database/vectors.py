@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Rows = NDArray[np.int64]
 
-VectorKind = Literal["message", "task", "observation", "memory", "working"]
+VectorKind = Literal["message", "task", "observation", "memory", "working", "code"]
 VECTOR_KINDS: tuple[VectorKind, ...] = get_args(VectorKind)
 _CODES: dict[VectorKind, int] = {kind: number for number, kind in enumerate(VECTOR_KINDS, 1)}
 ROW_BITS = 47

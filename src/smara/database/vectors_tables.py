@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _TABLES: dict[str, str] = {
     "message": "messages", "task": "tasks", "observation": "observations", "memory": "memories",
-    "working": "working_memory",
+    "working": "working_memory", "code": "code_chunks",
 }  # fmt: skip
 
 

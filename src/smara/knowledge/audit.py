@@ -7,9 +7,10 @@ the numbers mean the same for a store that was filled by somebody else's rules.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from smara.core.freshness import Freshness
 from smara.knowledge import gate
 from smara.knowledge.contradictions import find_contradiction
 from smara.knowledge.models import TypedMemory
@@ -62,9 +63,10 @@ class Audit:
 
 
 def audit(
-    memories: Sequence[TypedMemory], total: int, now_ms: int, files: FileHistory | None = None, examples: int = 5
-) -> Audit:
-    """Measure the active memories of a store."""
+    memories: Sequence[TypedMemory], total: int, now_ms: int, files: FileHistory | None = None, examples: int = 5,
+    code: Mapping[str, Freshness] | None = None,
+) -> Audit:  # fmt: skip
+    """Measure the active memories of a store; ``code`` is how they stand to the code they name, by id."""
     counted = _Counted(len(memories), examples)
     pairs = list(_pairs(memories))
     types: dict[str, int] = {}
@@ -74,7 +76,7 @@ def audit(
         total, len(memories),
         counted.singles(memories, lambda memory: "; ".join(_junk(memory))),
         counted.pairs(pairs, _repeated), counted.pairs(pairs, _contradicted),
-        counted.singles(memories, lambda memory: _stale(memory, now_ms, files)),
+        counted.singles(memories, lambda memory: _stale(memory, now_ms, files, (code or {}).get(memory.id))),
         counted.singles(memories, lambda memory: "; ".join(memory.review_reasons) if memory.needs_review else ""),
         counted.singles(memories, lambda memory: ", ".join(memory.taint) if memory.is_tainted else ""),
         counted.singles(memories, _without_evidence),
@@ -156,8 +158,8 @@ def _contradicted(older: TypedMemory, newer: TypedMemory) -> str:
     return f"against {older.short_id}: {found.why}" if found else ""
 
 
-def _stale(memory: TypedMemory, now_ms: int, files: FileHistory | None) -> str:
-    return "; ".join(reason.text for reason in staleness_of(memory, now_ms, files).reasons)
+def _stale(memory: TypedMemory, now_ms: int, files: FileHistory | None, code: Freshness | None) -> str:
+    return "; ".join(reason.text for reason in staleness_of(memory, now_ms, files, code).reasons)
 
 
 def _without_evidence(memory: TypedMemory) -> str:

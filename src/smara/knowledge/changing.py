@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from smara.core.freshness import CODE_CHANGED, Freshness
 from smara.errors import ConflictError, InvalidInputError
 from smara.knowledge.lookup import require
 from smara.knowledge.models import Relation, TypedMemory
@@ -121,6 +122,16 @@ def note_staleness(turn: Turn, stored: Stored, found: Staleness) -> Stored:
         return stored
     reasons = [reason.text for reason in found.reasons if reason.layer == 4]
     return turn.change(stored, "updated", {"needs_review": True, "review_reasons": reasons})
+
+
+def note_code(turn: Turn, stored: Stored, found: Freshness) -> Stored:
+    """Ask for a review of a memory whose code has changed, and no longer when the code is as it was."""
+    memory = stored.memory
+    others = [reason for reason in memory.review_reasons if not reason.startswith(CODE_CHANGED)]
+    reasons = [*others, (found.hedge or CODE_CHANGED)[:500]] if found.needs_review else others
+    if found.verdict == "unknown" or tuple(reasons) == memory.review_reasons:
+        return stored
+    return turn.change(stored, "updated", {"needs_review": bool(reasons), "review_reasons": reasons})
 
 
 def relate(turn: Turn, stored: Stored, relation: Relation) -> None:

@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from smara.core import log
+from smara.core.freshness import CODE_CHANGED, Freshness
 from smara.errors import SmaraError
 from smara.knowledge import changing, levels, prepare, pruning, reading, replacing, undo, using
+from smara.knowledge.code import NamedCode, NoCode, tell
 from smara.knowledge.decay import DAY_MS, ConfidenceNow, confidence_now
 from smara.knowledge.edits import edited_fields
 from smara.knowledge.lookup import find_no, require
@@ -39,6 +41,7 @@ from smara.knowledge.trust import TrustStatus, Verdict, may_inject, trust_told
 from smara.knowledge.turn import Turn, Turns
 
 if TYPE_CHECKING:  # what learns and what measures is loaded by its first use: hooks only look up
+    from smara.database.database import Session
     from smara.knowledge.adding import Prepared
     from smara.knowledge.audit import Audit
     from smara.knowledge.gate import SessionType
@@ -61,8 +64,9 @@ class Memories:
 
     def __init__(
         self, turns: Turns, sources: Sources | None = None, files: FileHistory | None = None,
-        similar: SimilarMemories | None = None,
+        similar: SimilarMemories | None = None, code: NamedCode | None = None,
     ) -> None:  # fmt: skip
+        self._code = code or NoCode()
         self._turns = turns
         self._store = turns.store
         self._sources = sources or NoSources()
@@ -121,12 +125,14 @@ class Memories:
         session_type: SessionType = "build",
         thread_id: str | None = None,
         already_told: Sequence[str] = (),
+        also: Callable[[Session, Sequence[Added]], object] | None = None,
     ) -> builtins.list[Added]:
         """Remember statements, all in one transaction; what came of each, in their order.
 
         ``thread_id`` is the conversation in which they were noted: what came into it from
         outside taints them. ``already_told`` are texts that the agent was given, such as boot
-        files: a statement that only repeats them is refused.
+        files: a statement that only repeats them is refused. ``also`` is called within the
+        transaction, with what came of them; when it raises, nothing was remembered.
         """
         from smara.knowledge.adding import Adder, prepare_new
         from smara.knowledge.gate import SESSION_TYPES
@@ -139,6 +145,13 @@ class Memories:
                 levels.see_session(turn, turn.session_id)
             adder = Adder(turn, self._sources, session_type, thread_id)
             added = [adder.add(each) for each in prepared]
+            new_ids = [each.memory.id for each in added if each.outcome == "added" and each.memory is not None]
+            numbers = self._store.numbers_of_ids(turn.session, new_ids)
+            if also is not None:
+                also(turn.session, added)
+        for each in added:
+            if each.memory is not None and each.memory.id in numbers:
+                tell(self._code, None, Stored(numbers[each.memory.id], each.memory))
         log.event("memory.added", **{outcome: _count(added, outcome) for outcome in ("added", "duplicate", "refused")})
         return added
 
@@ -355,9 +368,15 @@ class Memories:
         with self._store.database.read() as session:
             found = reading.for_files(session, self._store, paths, types, root, now, min_confidence, most)
             level = self._store.state(session).trust_level if is_injectable_only else 1
+            code = self._freshness(session, [each.id for each in found]) if is_injectable_only else {}
         if is_injectable_only:
-            found = [each for each in found if may_inject(each, confidence_now(each, now).value, level).allowed]
+            found = [each for each in found if self._may_tell(each, now, level, code.get(each.id))]
         return found[:limit]
+
+    def _may_tell(self, memory: TypedMemory, now_ms: int, level: int, code: Freshness | None) -> bool:
+        stale = staleness_of(memory, now_ms, None, code)
+        worth = confidence_now(memory, now_ms, *stale.telling_factors)
+        return may_inject(memory, worth.value, level, stale.is_gone).allowed
 
     def history(self, memory_id: str, *, limit: int = 50) -> builtins.list[MemoryEvent]:
         """What happened to a memory, newest first."""
@@ -380,13 +399,16 @@ class Memories:
             memory = stored.memory
             origins = [each.memory_id for each in memory.relations if each.type == "derived_from" and each.memory_id]
             numbers = self._store.numbers_of_ids(session, origins).values()
+            now, code = self._turns.clock.now_ms(), self._freshness(session, [memory.id]).get(memory.id)
+            stale = staleness_of(memory, now, self._files, code)
+            worth = confidence_now(memory, now, *stale.factors)
+            telling = confidence_now(memory, now, *stale.telling_factors).value
             return Why(
-                memory, tuple(self._sources.shown(session, memory.evidence)), trust_told(memory),
-                self.confidence(memory), self.staleness(memory),
-                self._verdict(memory, self._store.state(session).trust_level),
+                memory, tuple(self._sources.shown(session, memory.evidence)), trust_told(memory), worth, stale,
+                may_inject(memory, telling, self._store.state(session).trust_level, stale.is_gone),
                 tuple(reading.chain_of(session, self._store, stored)),
                 tuple(self._store.by_numbers(session, numbers).values()),
-                tuple(self._store.events(session, stored.no, memory.id, _EVENTS_SHOWN)),
+                tuple(self._store.events(session, stored.no, memory.id, _EVENTS_SHOWN)), code,
             )  # fmt: skip
 
     def confidence(self, memory: TypedMemory) -> ConfidenceNow:
@@ -395,15 +417,29 @@ class Memories:
 
     def staleness(self, memory: TypedMemory) -> Staleness:
         """Whether what a memory says may no longer hold, by four layers."""
-        return staleness_of(memory, self._turns.clock.now_ms(), self._files)
+        code = self.freshness([memory]).get(memory.id)
+        return staleness_of(memory, self._turns.clock.now_ms(), self._files, code)
+
+    def freshness(self, memories: Iterable[TypedMemory]) -> dict[str, Freshness]:
+        """How memories stand to the code they name, in the folder that asks, by id; those that name none are left out.
+
+        A reading: it changes nothing, and counts as no verification.
+        """
+        with self._store.database.read() as session:
+            return self._freshness(session, [memory.id for memory in memories])
+
+    def _freshness(self, session: Session, ids: Sequence[str]) -> dict[str, Freshness]:
+        numbers = self._store.numbers_of_ids(session, ids)
+        found = self._code.freshness(session, list(numbers.values())) if numbers else {}
+        return {each: found[no] for each, no in numbers.items() if no in found}
 
     def may_inject(self, memory: TypedMemory) -> Verdict:
         """Whether a memory may be told to an agent that did not ask, and whether as an instruction."""
         with self._store.database.read() as session:
-            return self._verdict(memory, self._store.state(session).trust_level)
-
-    def _verdict(self, memory: TypedMemory, level: int) -> Verdict:
-        return may_inject(memory, self.confidence(memory).value, level, self.staleness(memory).is_gone)
+            level = self._store.state(session).trust_level
+        stale = self.staleness(memory)
+        worth = confidence_now(memory, self._turns.clock.now_ms(), *stale.telling_factors)
+        return may_inject(memory, worth.value, level, stale.is_gone)
 
     def audit(self, *, examples: int = 5) -> Audit:
         """How much is junk, said twice, contradicted, stale, unreviewed, tainted or without evidence."""
@@ -411,7 +447,8 @@ class Memories:
 
         reading.check_page(examples, 0)
         active = [memory for memory in self.export() if memory.is_active]
-        return audit(active, self.totals().total, self._turns.clock.now_ms(), self._files, examples)
+        code = self.freshness(active)
+        return audit(active, self.totals().total, self._turns.clock.now_ms(), self._files, examples, code)
 
     def totals(self) -> MemoryTotals:
         """How many memories there are, and how many wait for review."""
@@ -491,6 +528,25 @@ class Memories:
                 found.append(changing.note_staleness(turn, stored, verdict).memory)
         return found
 
+    def check_code(self, paths: Sequence[str] | None = None) -> builtins.list[TypedMemory]:
+        """Ask what became of the code that memories name, in some files or anywhere: those whose review changed.
+
+        What has drifted or is orphaned in the folder that asks waits for a person from now on; what is as it was
+        again waits no longer for that.
+        """
+        with self._store.database.read() as session:
+            found = self._code.freshness(session, self._code.named_in(session, paths))
+            there = self._store.by_numbers(session, found, has_relations=False)
+        asked = [no for no, memory in there.items() if memory.is_active and _may_be_asked(memory, found[no])]
+        changed: builtins.list[TypedMemory] = []
+        for no in asked:
+            with self._turns.begin(None, None, "system") as turn:
+                before = Stored(no, self._store.by_number(turn.session, no))
+                after = changing.note_code(turn, before, found[no])
+            if after is not before:
+                changed.append(after.memory)
+        return changed
+
     # how a change begins and ends
 
     @contextmanager
@@ -501,6 +557,8 @@ class Memories:
             stored = require(turn.session, self._store, memory_id)
             turn.refuse_other_version(stored.memory, version)
             yield turn, stored
+            changed = self._store.by_number(turn.session, stored.no)
+        tell(self._code, stored.memory, Stored(stored.no, changed))
 
     def _change(
         self,
@@ -519,6 +577,11 @@ class Memories:
     def _taint_of(self, turn: Turn, evidence: Iterable[Mapping[str, Any]]) -> set[str]:
         pieces = [Evidence(**each) for each in evidence]
         return {word for shown in self._sources.shown(turn.session, pieces) for word in shown.taint}
+
+
+def _may_be_asked(memory: TypedMemory, code: Freshness) -> bool:
+    """Whether the state of its code may change what is asked of a person."""
+    return code.needs_review or any(reason.startswith(CODE_CHANGED) for reason in memory.review_reasons)
 
 
 def _count(added: Iterable[Added], outcome: str) -> int:

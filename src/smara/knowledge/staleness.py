@@ -5,7 +5,9 @@
 3. files it speaks of changed since the commit it was learned at: worth less, in proportion;
 4. files it speaks of were written more than 30 days after it: to be looked at again.
 
-What files do is asked of a :class:`FileHistory`; without one, layers 3 and 4 are silent.
+What files do is asked of a :class:`FileHistory`; without one, layers 3 and 4 are silent. Where the
+code that a memory names is known by itself, its verdict speaks in the place of the files: see
+``core.freshness``.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from smara.core.freshness import Freshness
 from smara.knowledge.decay import DAY_MS, half_life_days, used_at
 from smara.knowledge.models import TypedMemory
 
@@ -52,6 +55,10 @@ class Staleness:
 
     reasons: tuple[StaleReason, ...] = ()
     needs_review: bool = False
+    is_withheld: bool = False
+    """Whether so much of its code has changed that the policy keeps it back."""
+    is_by_code: bool = False
+    """Whether the code it names was judged by itself."""
 
     @property
     def is_stale(self) -> bool:
@@ -61,16 +68,26 @@ class Staleness:
     @property
     def is_gone(self) -> bool:
         """Whether it is not to be told unasked at all: it was marked, or what it speaks of is gone."""
-        return any(reason.layer == 1 for reason in self.reasons)
+        return self.is_withheld or any(reason.layer == 1 for reason in self.reasons)
 
     @property
     def factors(self) -> tuple[tuple[str, float], ...]:
         """What it takes from the confidence; time is counted by the decay already."""
         return tuple((reason.text, reason.factor) for reason in self.reasons if reason.factor != 1.0)
 
+    @property
+    def telling_factors(self) -> tuple[tuple[str, float], ...]:
+        """What it takes when it is decided whether a memory is told unasked: for changed code, the policy decides."""
+        return () if self.is_by_code else self.factors
 
-def staleness_of(memory: TypedMemory, now_ms: int, files: FileHistory | None = None) -> Staleness:
-    """What the four layers say of a memory."""
+
+def staleness_of(
+    memory: TypedMemory, now_ms: int, files: FileHistory | None = None, code: Freshness | None = None
+) -> Staleness:
+    """What the four layers say of a memory; ``code`` is the verdict on the code it names, where it names any."""
+    if code is not None:
+        found = [*_marked(memory, None), *_unused(memory, now_ms), *_code(code)]
+        return Staleness(tuple(found), code.needs_review, code.is_withheld, is_by_code=True)
     found = [*_marked(memory, files), *_unused(memory, now_ms)]
     changed = _changed(memory, files)
     rewritten = _rewritten(memory, files)
@@ -103,6 +120,16 @@ def _changed(memory: TypedMemory, files: FileHistory | None) -> list[StaleReason
     factor = 1 - MOST_LOST_TO_CHANGES * len(changed) / len(memory.files)
     text = f"{len(changed)} of {len(memory.files)} files changed since {memory.commit[:12]}: {_named(changed)}"
     return [StaleReason(3, text, round(factor, 4))]
+
+
+def _code(code: Freshness) -> list[StaleReason]:
+    """Changed code takes from the confidence what changed files would, by the share of it that differs."""
+    if not code.needs_review or code.hedge is None:
+        return []
+    if code.verdict == "orphaned" and code.is_withheld:
+        return [StaleReason(1, code.hedge)]
+    share = 1.0 if code.changed is None else code.changed
+    return [StaleReason(3, code.hedge, round(1 - MOST_LOST_TO_CHANGES * share, 4))]
 
 
 def _rewritten(memory: TypedMemory, files: FileHistory | None) -> list[StaleReason]:

@@ -240,6 +240,8 @@ class KnowledgeStore:
             "DELETE FROM memory_relations WHERE project_no = :project AND memory_no = ?",
             "DELETE FROM memory_relations WHERE project_no = :project AND target_no = ?",
             "DELETE FROM memory_events WHERE project_no = :project AND memory_no = ?",
+            "DELETE FROM code_anchors WHERE project_no = :project AND owner = 'memory' AND owner_no = ?",
+            "DELETE FROM code_anchored WHERE project_no = :project AND owner = 'memory' AND owner_no = ?",
             "UPDATE memories SET replaced_by_no = NULL WHERE project_no = :project AND replaced_by_no = ?",
             "DELETE FROM memories WHERE project_no = :project AND no = ?",
         ):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from smara.core.freshness import CODE_CHANGED
 from smara.knowledge.models import MemoryType, TypedMemory
 
 FACTS: frozenset[MemoryType] = frozenset(
@@ -172,9 +173,14 @@ def may_inject(memory: TypedMemory, confidence: float, level: int, is_gone: bool
         return Verdict(False, False, "it comes from what tools printed, and no person has confirmed it")
     if level == 1:
         return Verdict(False, False, "the level cautious wants a person's confirmation first")
-    if memory.needs_review:
+    if memory.needs_review and not _is_asked_by_code(memory):
         return Verdict(False, False, "it waits for review")
     return Verdict(True, False, f"unconfirmed, and the level {rules.name} allows it")
+
+
+def _is_asked_by_code(memory: TypedMemory) -> bool:
+    """Whether only changed code asks for the review: what may be told then is a matter of that policy."""
+    return bool(memory.review_reasons) and all(reason.startswith(CODE_CHANGED) for reason in memory.review_reasons)
 
 
 def trust_told(memory: TypedMemory) -> TrustTold:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from smara.core.freshness import Freshness
 from smara.knowledge.decay import ConfidenceNow
 from smara.knowledge.models import MemoryEvent, TypedMemory
 from smara.knowledge.sources import SourceShown
@@ -30,6 +31,8 @@ class Why:
     """The memories it was derived from."""
     events: tuple[MemoryEvent, ...]
     """What happened to it, newest first."""
+    code: Freshness | None = None
+    """How it stands to the code it names; ``None`` when it names none that is known here."""
 
     def lines(self) -> list[str]:
         """The whole of it as text, for a terminal."""
@@ -43,6 +46,8 @@ class Why:
         found += [f"  × {step.factor:.2f} = {step.value:.2f}  {step.text}" for step in self.confidence.steps]
         found += ["", f"Stale: {'yes' if self.staleness.is_stale else 'no'}"]
         found += [f"  layer {reason.layer}: {reason.text}" for reason in self.staleness.reasons]
+        if self.code is not None:
+            found += ["", f"Code: {self.code.verdict}", *(f"  {line}" for line in self.code.lines)]
         if self.chain:
             found += ["", "What took the place of what", *(f"  {_mark(each, memory)}" for each in self.chain)]
         found += ["", "What happened", *(f"  {_event(event)}" for event in self.events)]

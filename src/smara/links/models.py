@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from smara.codegraph.models import LinkKind
+from smara.core.freshness import Verdict
 from smara.messages.models import Message
 from smara.tasks.models import Relation
 
@@ -24,3 +26,23 @@ class Link:
     message_id: str
     relation: Relation
     is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLink:
+    """A memory that speaks of code: a decision documents it, a pattern is applied there."""
+
+    kind: LinkKind
+    memory_id: str
+    short_id: str
+    type: str
+    text: str
+    path: str
+    symbol: str
+    verdict: Verdict
+    hedge: str | None = None
+
+    @property
+    def line(self) -> str:
+        """In one line: ``m-k3f9 gotcha: Redis must run first (the code has changed since)``."""
+        return f"{self.short_id} {self.type}: {' '.join(self.text.split())}{f' ({self.hedge})' if self.hedge else ''}"

@@ -16,9 +16,11 @@ from smara.core.ids import IdMaker
 from smara.core.scope import is_id
 from smara.core.text import snippet
 from smara.database.database import Session
+from smara.knowledge.code import NamedCode
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import LOCAL_TAINT, Evidence, TypedMemory
 from smara.knowledge.sources import SourceShown
+from smara.knowledge.staleness import FileHistory
 from smara.knowledge.store import KnowledgeStore
 from smara.knowledge.turn import Turns
 from smara.messages.store import MessageStore
@@ -37,9 +39,9 @@ _MEANING_SECONDS = 0.25
 
 def make_memories(
     messages: MessageStore, clock: Clock, new_id: IdMaker, actor: str, session_id: str | None,
-    find_meaning: Callable[[], Meaning | None],
+    find_meaning: Callable[[], Meaning | None], code: NamedCode | None = None, files: FileHistory | None = None,
 ) -> Memories:  # fmt: skip
-    """The room of memories, with what it needs of others: messages, observations and meaning."""
+    """The room of memories, with what it needs of others: messages, observations, meaning and code."""
     database, scope = messages.database, messages.scope
 
     def similar(draft: TypedMemory) -> Sequence[tuple[int, float]]:
@@ -55,7 +57,7 @@ def make_memories(
             return meaning.nearest(session, "memory", vector, _NEAREST)
 
     turns = Turns(KnowledgeStore(database, scope), clock, new_id, actor, session_id)
-    return Memories(turns, Provenance(messages), similar=similar)
+    return Memories(turns, Provenance(messages), files, similar, code)
 
 
 class Provenance:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from smara.core import log
 from smara.core.clock import Clock
 from smara.database.database import Session
+from smara.database.heartbeat import Heartbeat
 from smara.database.leases import Lease, Leases
 from smara.database.vectors import VECTOR_KINDS, VectorKind, encode
 from smara.errors import (
@@ -32,7 +33,6 @@ from smara.meaning.models import Failure, Progress, Space, Stopped
 from smara.meaning.pending import BATCH_RECORDS, Batch, Pending
 from smara.meaning.store import EVERY_SPACE, Entry, VectorStore
 from smara.models.embedding import Embedder
-from smara.observations.heartbeat import Heartbeat
 from smara.secrets import redact
 
 if TYPE_CHECKING:

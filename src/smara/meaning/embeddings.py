@@ -60,6 +60,11 @@ class Embeddings:
         space = self._space_of(embedder, setting)
         return self._embedding.run(space, embedder, Limits(limit, deadline_seconds, stop, tell))
 
+    def evict_cache(self) -> int:
+        """Drop the cached vectors that have expired; how many."""
+        with self._store.database.write(is_derived=True) as session:
+            return self._store.evict_cached(session, self._clock.now_ms())
+
     def status(self) -> Status:
         """How the embeddings of this project stand. Opens the embedder, to say which model it is."""
         model_id, answering = None, None

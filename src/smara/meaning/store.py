@@ -178,20 +178,23 @@ class VectorStore:
     def entries(self, session: Session, space_no: int, limit: int, own: bool = False) -> list[Entry]:
         """The records that wait for a space, those written for all spaces first and the newest of them first.
 
-        With ``own`` only those that wait for this space alone.
+        Code comes last: the first index of a repository is fifty thousand pieces, and what was just said should not
+        wait for them. With ``own`` only those that wait for this space alone.
         """
         found: list[Entry] = []
-        for waiting_for in (space_no,) if own else (EVERY_SPACE, space_no):
-            rows = session.all(
-                self.sql(
-                    "SELECT space_no, kind, no, stamp FROM embedding_queue"
-                    " WHERE project_no = :project AND space_no = ? ORDER BY kind DESC, no DESC LIMIT ?"
-                ),
-                (waiting_for, limit - len(found)),
-            )
-            found += [Entry(int(row[0]), vector_kind(row[1]), int(row[2]), int(row[3])) for row in rows]
-            if len(found) >= limit:
-                break
+        spaces, code = (space_no,) if own else (EVERY_SPACE, space_no), vector_code("code")
+        for first, last in ((0, code - 1), (code, code)):
+            for waiting_for in spaces:
+                if len(found) >= limit:
+                    return found
+                rows = session.all(
+                    self.sql(
+                        "SELECT space_no, kind, no, stamp FROM embedding_queue WHERE project_no = :project"
+                        " AND space_no = ? AND kind BETWEEN ? AND ? ORDER BY kind DESC, no DESC LIMIT ?"
+                    ),
+                    (waiting_for, first, last, limit - len(found)),
+                )
+                found += [Entry(int(row[0]), vector_kind(row[1]), int(row[2]), int(row[3])) for row in rows]
         return found
 
     def is_waiting(self, session: Session, space_no: int) -> bool:
@@ -278,7 +281,12 @@ class VectorStore:
             ),
             [(key, space_no, vector, expires_at) for key, vector in vectors],
         )
-        session.run(self.sql("DELETE FROM embedding_cache WHERE project_no = :project AND expires_at <= ?"), (now_ms,))
+        self.evict_cached(session, now_ms)
+
+    def evict_cached(self, session: Session, now_ms: int) -> int:
+        """Drop what has expired; how many vectors."""
+        statement = "DELETE FROM embedding_cache WHERE project_no = :project AND expires_at <= ?"
+        return session.run(self.sql(statement), (now_ms,))
 
 
 def _space(row: Row) -> Space:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from smara.codegraph.rows import ChunkRow
+from smara.codegraph.store import CodeStore
 from smara.core.pieces import pieces
 from smara.core.text import CHUNK_CHARACTERS
 from smara.database.database import Session, marks
@@ -25,6 +27,9 @@ from smara.tasks.store import TaskStore
 from smara.working.models import WorkingMemory
 from smara.working.store import WorkingStore
 
+CODE_CHARACTERS = 4_000
+"""So much of a piece of code is embedded: a vector of more says less of each part."""
+
 
 class Texts:
     """Reads the texts of records, of every kind."""
@@ -36,6 +41,7 @@ class Texts:
         self._observations = ObservationStore(database, scope)
         self._memories = KnowledgeStore(database, scope)
         self._working = WorkingStore(database, scope)
+        self._code = CodeStore(database, scope)
 
     def of(self, session: Session, kind: VectorKind, numbers: Sequence[int]) -> dict[int, list[str]]:
         """The texts of records, one for each row they have; a record that is gone is left out."""
@@ -50,6 +56,8 @@ class Texts:
             return {no: [of_observation(each)] for no, each in found}
         if kind == "memory":
             return {no: [of_memory(each)] for no, each in self._memories.by_numbers(session, numbers).items()}
+        if kind == "code":
+            return {no: [of_chunk(each)] for no, each in self._code.chunks_by_number(session, numbers).items()}
         return {no: [of_page(each)] for no, each in self._working.by_numbers(session, numbers).items()}
 
 
@@ -83,6 +91,12 @@ def of_memory(memory: TypedMemory) -> str:
 def of_page(page: WorkingMemory) -> str:
     """A page of working memory as it stands."""
     return page.content
+
+
+def of_chunk(chunk: ChunkRow) -> str:
+    """A piece of code behind what it is part of; of a very long one its beginning, where its names are."""
+    text = chunk.text[:CODE_CHARACTERS]
+    return f"{chunk.prefix}\n{text}" if chunk.prefix else text
 
 
 def _prefix(about: Sequence[str]) -> str:

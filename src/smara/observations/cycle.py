@@ -18,13 +18,13 @@ from smara.core.ids import IdMaker
 from smara.core.storable import to_storable
 from smara.core.tokens import TokenCounter
 from smara.database.database import Session
+from smara.database.heartbeat import Heartbeat
 from smara.database.leases import Lease, Leases
 from smara.errors import DatabaseError, LeaseLostError, SmaraError
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
 from smara.observations.buffered import BufferedReflections
 from smara.observations.failing import MOST_ATTEMPTS, Failing, JobKey, is_outage
-from smara.observations.heartbeat import Heartbeat
 from smara.observations.models import AgentMode, Draft, Extractor, Note, Observer, ObserveRequest, Outcome
 from smara.observations.render import render_note
 from smara.observations.scopes import Place

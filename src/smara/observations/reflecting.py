@@ -20,10 +20,10 @@ from smara.core.ids import IdMaker
 from smara.core.storable import to_storable
 from smara.core.tokens import TokenCounter
 from smara.database.database import Session
+from smara.database.heartbeat import Heartbeat
 from smara.database.leases import Lease, Leases
 from smara.errors import DatabaseError, LeaseLostError, SmaraError
 from smara.observations.buffered import CODE, BufferedReflections
-from smara.observations.heartbeat import Heartbeat
 from smara.observations.models import Failure, Flavor, Note, Observation, Outcome, Reflector, ReflectRequest
 from smara.observations.render import render_note
 from smara.observations.scopes import Place

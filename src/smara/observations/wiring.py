@@ -52,6 +52,8 @@ class Parts:
     """What a worker does besides: vectors of what was written, which another room makes."""
     gate: OutageGate | None = None
     """What other projects of the process know of a model that cannot be reached."""
+    learn: Callable[[], int] | None = None
+    """What a worker does besides: deciding on sessions that have ended, and the daily jobs, in another room."""
 
 
 class _Thinking:
@@ -140,6 +142,7 @@ def make_observations(parts: Parts) -> tuple[Observations, Worker, Background]:
         base.buffer_after,
         settings.observe_stale_minutes,
         parts.embed,
+        parts.learn,
     )
     return observations, worker, background
 

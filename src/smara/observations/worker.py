@@ -43,10 +43,12 @@ class WorkerRound:
     """Records that got their vectors, where the worker makes those too."""
     projects: int = 0
     """How many projects had something due, where the worker serves them all."""
+    learned: int = 0
+    """Sessions that were decided on, and jobs that were done, where the worker does these too."""
 
     @property
     def is_idle(self) -> bool:
-        return not (self.observed or self.reflected or self.embedded)
+        return not (self.observed or self.reflected or self.embedded or self.learned)
 
 
 class Worker:
@@ -55,8 +57,10 @@ class Worker:
     def __init__(
         self, store: ObservationStore, observations: Observations, clock: Clock, scope: Scope,
         buffer_after_tokens: int, stale_after_minutes: int, embed: Callable[[], int] | None = None,
+        learn: Callable[[], int] | None = None,
     ) -> None:  # fmt: skip
         self._embed = embed
+        self._learn = learn
         self._store = store
         self._observations = observations
         self._clock = clock
@@ -77,6 +81,8 @@ class Worker:
             yield self._look_at(thread_id, pending, updated_at)
         if self._embed is not None:
             yield WorkerRound(embedded=self._embed())
+        if self._learn is not None:
+            yield WorkerRound(learned=self._learned())
 
     def _look_at(self, thread_id: str, pending: int, updated_at: int) -> WorkerRound:
         try:
@@ -88,6 +94,13 @@ class Worker:
         except SmaraError as error:
             log.warning("worker.failed", thread=thread_id, error=error.code, pending=pending)
             return WorkerRound(1, failed=1)
+
+    def _learned(self) -> int:
+        try:
+            return self._learn() if self._learn is not None else 0
+        except SmaraError as error:
+            log.warning("worker.not_learned", error=error.code)
+            return 0
 
     def _reflect(self, thread_id: str) -> int:
         wanted = self._observations.planned_reflection(thread_id)

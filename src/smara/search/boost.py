@@ -37,6 +37,8 @@ SOURCE_TRUST: dict[str, float] = {
 
 _DERIVED = {"observation": 0.6, "reflection": 0.55}
 """Where what was said answers about as well as what was noted of it, the words themselves come first."""
+_CODE = 0.6
+"""The same for the code itself: it holds every name there is, and why it is so was said elsewhere."""
 _UNCONFIRMED = 0.85
 _TAINTED = 0.7
 _IN_PLAY = 1.2
@@ -72,6 +74,8 @@ class Boost:
             self._judge_memory(found)
         elif hit.source in _DERIVED:
             found.multiply("a note of what was said", _DERIVED[hit.source])
+        elif hit.source == "code":
+            found.multiply("the code itself", _CODE)
         if hit.files and self._files and _touches(hit.files, self._files):
             found.multiply("about a file in play", _IN_PLAY)
         if found.kind != "message":  # messages are ranked with their age already

@@ -36,13 +36,18 @@ class Wanted:
         )
 
 
-def expand_sources(sources: Collection[str] | None) -> frozenset[str]:
-    """The sources that names stand for: ``messages`` means ``raw`` and ``compacted``; nothing means all.
+def expand_sources(sources: Collection[str] | None, is_about_code: bool = False) -> frozenset[str]:
+    """The sources that names stand for: ``messages`` means ``raw`` and ``compacted``.
+
+    Nothing means all that is remembered; the code itself, of which there is more than of everything else, only where a
+    question is about code.
 
     >>> sorted(expand_sources(["observations", "raw"]))
     ['observation', 'raw', 'reflection']
+    >>> "code" in expand_sources(None), "code" in expand_sources(None, is_about_code=True)
+    (False, True)
     """
-    names = KINDS if sources is None else sources
+    names = [name for name in KINDS if name != "code" or is_about_code] if sources is None else sources
     return frozenset([each for name in names for each in KINDS.get(name, (name,))])
 
 

@@ -107,7 +107,8 @@ class Fusion:
             return 0.0
         score = root_share(each.words, self._best)
         if self._has_meaning:
-            score += self._weight * self._spread.standard(each.meaning)
+            weight = settings.code_meaning if each.kind == "code" else self._weight
+            score += weight * self._spread.standard(each.meaning)
             score += settings.neighbor_meaning * self._spread.standard(each.near)
         if each.is_in_days:
             score += settings.days_bonus

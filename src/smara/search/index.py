@@ -130,7 +130,9 @@ class Index:
         )
 
     def _index_records(self, session: Session) -> None:
-        """Put every task, observation, memory and page of every project back into the index of records."""
+        """Put every task, observation, memory, page and chunk of every project back into the index of records."""
+        from smara.codegraph.store import indexed_chunks
+        from smara.codegraph.text import chunk_terms
         from smara.knowledge.store import indexed_memories
         from smara.knowledge.text import memory_terms
         from smara.observations.store import indexed_observations, observation_terms
@@ -147,6 +149,10 @@ class Index:
             records.put(session, "memory", no, project_no, memory_terms(memory))
         for no, project_no, terms in indexed_pages(session):
             records.put(session, "working", no, project_no, terms)
+        for no, project_no, path, chunk in indexed_chunks(session):
+            records.add(
+                session, "code", project_no, [(no, chunk_terms(path, chunk.name, chunk.prefix, chunk.text))]
+            )  # fmt: skip
 
     def optimize(self) -> None:
         """Merge the index into its most compact form; worth it after a large import."""

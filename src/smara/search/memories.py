@@ -14,6 +14,7 @@ from smara.knowledge.models import STATES, TIERS, TYPES, State, TrustTier, Typed
 from smara.knowledge.store import KnowledgeStore
 from smara.knowledge.text import searched_text
 from smara.messages.store import MessageStore
+from smara.search.code_freshness import CodeJudge, judged, no_code
 from smara.search.models import MemoryAnswer, MemoryHit
 from smara.search.query import Query, analyze_query
 from smara.search.records import GatheredRecords, Scores
@@ -26,7 +27,11 @@ _CONFIDENCE_SHARE = 0.3
 class MemorySearch:
     """Searches the memories of one project."""
 
-    def __init__(self, store: KnowledgeStore, messages: MessageStore, clock: Clock, deadline_seconds: float) -> None:
+    def __init__(
+        self, store: KnowledgeStore, messages: MessageStore, clock: Clock, deadline_seconds: float,
+        freshness: CodeJudge = no_code,
+    ) -> None:  # fmt: skip
+        self._freshness = freshness
         self._store = store
         self._messages = messages
         self._clock = clock
@@ -81,10 +86,11 @@ class MemorySearch:
 
         order = sorted(found, key=merit, reverse=True)
         best = merit(order[0])[0] if order else 1.0
+        code = judged(self._freshness, session, "memory", order[offset : offset + limit])
         hits = tuple(
             MemoryHit(
                 found[no][0], rank, round(merit(no)[0] / best, 4), scores[no][1],
-                snippet(searched_text(found[no][0]), query.texts), found[no][1],
+                snippet(searched_text(found[no][0]), query.texts), found[no][1], code.get(no),
             )
             for rank, no in enumerate(order[offset : offset + limit], offset + 1)
         )  # fmt: skip

@@ -7,18 +7,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 if TYPE_CHECKING:
+    from smara.core.freshness import Freshness
     from smara.knowledge.models import TypedMemory
     from smara.messages.models import Message
     from smara.observations.models import Observation
     from smara.tasks.models import Task  # not loaded by a search of messages
 
-Source = Literal["raw", "compacted", "observation", "reflection", "memory", "task", "working"]
+Source = Literal["raw", "compacted", "observation", "reflection", "memory", "task", "working", "code"]
 KINDS: dict[str, tuple[str, ...]] = {
     "messages": ("raw", "compacted"),
     "observations": ("observation", "reflection"),
     "memories": ("memory",),
     "tasks": ("task",),
     "working": ("working",),
+    "code": ("code",),
 }
 """What may be searched, and the sources that the hits of each say they come from."""
 SOURCES: tuple[str, ...] = tuple(dict.fromkeys([*KINDS, *[each for found in KINDS.values() for each in found]]))
@@ -197,6 +199,8 @@ class MemoryHit:
     why: tuple[str, ...]
     snippet: str
     confidence: float
+    code: Freshness | None = None
+    """How it stands to the code it names; ``None`` when it names none that is known here."""
 
 
 @dataclass(frozen=True, slots=True)

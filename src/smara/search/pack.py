@@ -77,6 +77,8 @@ def citation(hit: Hit) -> str:
     if hit.source == "memory":
         named = _brief(str(hit.metadata.get("citation") or hit.content))
         return f"[Memory #{hit.metadata.get('shortId', hit.id)}: {named}]"
+    if hit.source == "code":
+        return f"[Code {_line(str(hit.metadata.get('citation') or hit.id))}]"
     if hit.source == "task":
         return f"[Task {hit.metadata.get('shortId', hit.id)}]"
     kind = {"raw": "Message", "compacted": "Message", "working": "Working memory"}.get(hit.source, hit.source.title())
@@ -95,7 +97,9 @@ def _entry(hit: Hit, counter: TokenCounter, most_tokens: int) -> str:
     files = [_line(path) for path in hit.files[:3]]
     head = ", ".join(filter(None, (hit.type or hit.role or hit.source, _day(hit.created_at), *files)))
     mark = "" if hit.is_confirmed else " (unconfirmed)"
-    room = max(most_tokens - counter.count(head).tokens - 30, 40)
+    hedge = hit.metadata.get("hedge")
+    mark += f" ({_line(str(hedge))})" if hedge else ""
+    room = max(most_tokens - counter.count(head + mark).tokens - 30, 40)
     content = hit.content.strip()
     if counter.count(content).tokens > room:
         content = snippet(content, hit.terms, room * 3)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from smara.core.clock import Clock
 from smara.database.database import Database, Session, marks
 from smara.database.records import RecordKind
+from smara.search.code_freshness import CodeJudge, files_now, judged, metadata_of, no_code
 from smara.search.found import Found, Wanted
 from smara.search.models import Hit
 from smara.search.records import GatheredRecords
@@ -46,6 +47,16 @@ class RecordSource(Protocol):
 
     def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
         """Records by number, as hits without rank and score; what is retired or gone is left out."""
+        ...
+
+
+class Finder(Protocol):
+    """What finds the records of one kind."""
+
+    def find(
+        self, session: Session, asked: Understanding, vector: Vector | None, wall: int | None, wanted: Wanted
+    ) -> list[Found]:
+        """The best of them, not yet in order."""
         ...
 
 
@@ -112,8 +123,9 @@ class ObservationSource:
     kind: RecordKind = "observation"
     sources: tuple[str, ...] = ("observation", "reflection")
 
-    def __init__(self, store: ObservationStore) -> None:
+    def __init__(self, store: ObservationStore, freshness: CodeJudge = no_code) -> None:
         self._store = store
+        self._freshness = freshness
 
     def total(self, session: Session) -> int:
         return self._store.totals(session)[0]
@@ -123,13 +135,15 @@ class ObservationSource:
             return {}
         rows = dict(self._store.select(session, f" AND o.no IN ({marks(len(numbers))})", numbers))
         resources = self._resources(session, {each.thread_id for each in rows.values() if each.thread_id})
+        code = judged(self._freshness, session, "observation", list(rows))
         return {
             no: Hit(
                 each.id, each.kind, "\n".join((each.text, *each.details)), 0, 0.0, (), each.thread_id,
                 resources.get(each.thread_id or ""), None, None, each.said_at,
                 metadata={"priority": each.priority, "state": each.state, "firstSeq": each.first_seq,
-                          "lastSeq": each.last_seq, "taint": list(each.taint)},
-                type=each.category, files=each.files, is_trusted=not _OUTSIDE.intersection(each.taint),
+                          "lastSeq": each.last_seq, "taint": list(each.taint), **metadata_of(code.get(no))},
+                type=each.category, files=files_now(each.files, code.get(no)),
+                is_trusted=not _OUTSIDE.intersection(each.taint),
             )
             for no in numbers
             if (each := rows.get(no)) is not None
@@ -154,31 +168,37 @@ class MemorySource:
     kind: RecordKind = "memory"
     sources: tuple[str, ...] = ("memory",)
 
-    def __init__(self, store: KnowledgeStore, clock: Clock) -> None:
+    def __init__(self, store: KnowledgeStore, clock: Clock, freshness: CodeJudge = no_code) -> None:
         self._store = store
         self._clock = clock
+        self._freshness = freshness
 
     def total(self, session: Session) -> int:
         return self._store.totals(session).active
 
     def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
         from smara.knowledge.decay import confidence_now
+        from smara.knowledge.staleness import staleness_of
         from smara.knowledge.trust import may_inject
 
         level, now = self._store.state(session).trust_level, self._clock.now_ms()
+        memories = {no: each for no, each in self._store.by_numbers(session, numbers).items() if each.is_active}
+        verdicts = judged(self._freshness, session, "memory", list(memories))
         found = {}
-        for no, each in self._store.by_numbers(session, numbers).items():
-            if not each.is_active:
-                continue
-            confidence = confidence_now(each, now).value
+        for no, each in memories.items():
+            code = verdicts.get(no)
+            stale = staleness_of(each, now, None, code)
+            confidence = confidence_now(each, now, *stale.factors).value
+            telling = confidence_now(each, now, *stale.telling_factors).value
             found[no] = Hit(
                 each.id, "memory", each.content, 0, 0.0, (), None, None, None, None, each.created_at,
                 metadata={
                     "shortId": each.short_id, "source": each.source, "confidence": round(confidence, 4),
                     "tier": each.tier, "isTainted": each.is_tainted, "isStale": each.is_stale, "citation": each.label,
+                    **metadata_of(code),
                 },
-                type=each.type, files=each.files, is_confirmed=each.is_verified,
-                is_trusted=may_inject(each, confidence, level).allowed,
+                type=each.type, files=files_now(each.files, code), is_confirmed=each.is_verified,
+                is_trusted=may_inject(each, telling, level, stale.is_gone).allowed,
             )  # fmt: skip
         return found
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from smara.meaning.models import Vector
     from smara.meaning.reading import Meaning
     from smara.models.rerank import Reranker
-    from smara.search.record_sources import RecordFinder
+    from smara.search.record_sources import Finder
 
 MOST_HITS = 1_000
 IMAGINE_SECONDS = 10.0
@@ -57,7 +57,7 @@ class Parts:
     settings: Settings
     timezone: str = "UTC"
     meaning: Meaning | None = None
-    finders: Sequence[tuple[tuple[str, ...], RecordFinder]] = ()
+    finders: Sequence[tuple[tuple[str, ...], Finder]] = ()
     """For every kind of record: the sources its hits say they are, and what finds it."""
     reranker: Callable[[], Reranker | None] = lambda: None
     """Who ranks the best once more; asked for when there is something to rank."""
@@ -105,7 +105,8 @@ class Search:
         Any text is a query: words, questions, names, paths, parts of names; ``"words in
         quotes"`` stand together. Nothing a caller writes can raise or hang: it is bounded
         in terms, rows and time, and an answer that was cut short says so. ``sources`` narrows it,
-        to ``messages``, ``observations``, ``memories``, ``tasks``, ``working``. ``since`` and
+        to ``messages``, ``observations``, ``memories``, ``tasks``, ``working``, ``code``; without it code is
+        looked through only where the query names code (a name, a path, "who calls"). ``since`` and
         ``until`` take milliseconds, ISO 8601 texts or datetimes. ``neighbors`` asks for so many
         messages before and after each message, at most two. ``phase``, ``recent_tools`` and ``files``
         say what is going on. ``deep`` waits for an embedder that is not loaded yet. ``may_imagine`` lets a
@@ -113,7 +114,7 @@ class Search:
         """
         _check(query, limit, sources)
         asked = understand(query, Hints(phase, tuple(recent_tools), tuple(files)), self._today())
-        wanted = _wanted(sources, thread_id, resource_id, role, since, until, task_id)
+        wanted = _wanted(sources, thread_id, resource_id, role, since, until, task_id, asked.is_about_code)
         stop_at = self._clock.monotonic() + self._deadline_seconds
         vector, note = self._vector(query, deep)
         try:
@@ -304,15 +305,16 @@ def _hits(best: Sequence[Found]) -> tuple[Hit, ...]:
 def _wanted(
     sources: Collection[str] | None, thread_id: str | None, resource_id: str | None,
     role: str | Collection[str] | None, since: int | str | datetime | None, until: int | str | datetime | None,
-    task_id: str | None,
+    task_id: str | None, is_about_code: bool = False,
 ) -> Wanted:  # fmt: skip
     roles = (role,) if isinstance(role, str) else tuple(role or ())
     for each in roles:
         if each not in ROLES:
             raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {each!r}.")
     return Wanted(
-        expand_sources(sources), thread_id, resource_id, roles, _as_ms(since, "since"), _as_ms(until, "until"), task_id
-    )
+        expand_sources(sources, is_about_code), thread_id, resource_id, roles, _as_ms(since, "since"),
+        _as_ms(until, "until"), task_id,
+    )  # fmt: skip
 
 
 def _check(query: str, limit: int, sources: Collection[str] | None) -> None:

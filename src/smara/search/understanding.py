@@ -64,6 +64,11 @@ class Understanding:
         """The time the query names, by a date or by its distance from today."""
         return self.query.period or self.days
 
+    @property
+    def is_about_code(self) -> bool:
+        """Whether it names code: a name, a path, or what calls what."""
+        return self.type in ("identifier", "structural")
+
     def render(self) -> str:
         """One line for a person: ``identifier question; names parse_config; from around May 2026``."""
         told = [f"{self.type} question"]

@@ -9,7 +9,11 @@ from smara.core.scope import Scope
 from smara.database.database import Database
 from smara.knowledge.store import KnowledgeStore
 from smara.observations.store import ObservationStore
+from smara.search.code_freshness import CodeJudge, no_code
+from smara.search.code_source import CodeFinder
+from smara.search.code_trees import CodeTrees
 from smara.search.record_sources import (
+    Finder,
     MemorySource,
     ObservationSource,
     RecordFinder,
@@ -25,13 +29,17 @@ if TYPE_CHECKING:
 
 
 def record_finders(
-    database: Database, scope: Scope, clock: Clock, meaning: Meaning | None
-) -> list[tuple[tuple[str, ...], RecordFinder]]:
+    database: Database, scope: Scope, clock: Clock, meaning: Meaning | None, freshness: CodeJudge = no_code,
+    code: CodeTrees | None = None,
+) -> list[tuple[tuple[str, ...], Finder]]:  # fmt: skip
     """What finds each kind of record, with the sources its hits say they are."""
     sources: list[RecordSource] = [
         TaskSource(TaskStore(database, scope)),
-        ObservationSource(ObservationStore(database, scope)),
-        MemorySource(KnowledgeStore(database, scope), clock),
+        ObservationSource(ObservationStore(database, scope), freshness),
+        MemorySource(KnowledgeStore(database, scope), clock, freshness),
         WorkingSource(WorkingStore(database, scope)),
     ]
-    return [(source.sources, RecordFinder(database, source, meaning)) for source in sources]
+    found: list[tuple[tuple[str, ...], Finder]] = [
+        (source.sources, RecordFinder(database, source, meaning)) for source in sources
+    ]
+    return [*found, (("code",), CodeFinder(code or CodeTrees(database, scope), meaning))]

@@ -2,7 +2,7 @@
 
 An argument has one schema within a tool, whichever action takes it. Names and defaults are
 fixed, since agents learn them; what came later is optional. Which tools an agent is given, its
-*profile* says: three by default, and one more for coding.
+*profile* says: three by default, and two more for coding.
 """
 
 from __future__ import annotations
@@ -77,13 +77,13 @@ TASK_QUERY = _tool(
     "Look at tasks",
     {
         "id": _id("task id, such as t-k3f9"),
-        "query": _text("words to find", MAX_QUERY_LENGTH, 0),
+        "query": _text("", MAX_QUERY_LENGTH, 0),
         "status": _choice("", *STATUSES),
         "type": _choice("", *TYPES),
         "label": _text("", MAX_LABEL_LENGTH),
         "assignee": _id(""),
         "parent": _id("only children of this task"),
-        "includeMessages": _flag("also the messages that match"),
+        "includeMessages": _flag("also messages that match"),
         "limit": _whole("", 1, MOST_TASKS),
         "page": _PAGE,
     },
@@ -107,28 +107,28 @@ TASK_MUTATE = _tool(
     {
         "id": _id("task id, such as t-k3f9"),
         "title": _text("one line", MAX_TITLE_LENGTH),
-        "description": _text("what, why, how to tell it is done", MAX_TEXT_LENGTH, 0),
+        "description": _text("what, why, when it is done", MAX_TEXT_LENGTH, 0),
         "priority": _whole("0 is most urgent", 0, 4),
         "type": _choice("", *TYPES),
         "labels": _labels(""),
         "assignee": _id("", at_least=0),
         "parent": _id("task it is a part of"),
-        "dependsOn": _text("task that must be closed first; in create, several ids with commas", 2_000),
+        "dependsOn": _text("what must be closed first; in create, several with commas", 2_000),
         "reason": _choice("", *CLOSE_REASONS),
         "summary": _text("what was done, where, and how it was checked", MAX_SUMMARY_LENGTH),
-        "taskId": _id("task id"),
+        "taskId": _id(""),
         "add": _flag("false removes it"),
         "kind": _choice("parent-child: dependsOn is the parent", *DEPENDENCY_TYPES),
-        "messageId": _id("an earlier message, from memory-search"),
+        "messageId": _id("from memory-search"),
         "relation": _choice("", *RELATIONS),
         "content": _text("Markdown; replaces what is there", MAX_TEXT_LENGTH, 0),
         "scope": _choice("", "resource", "thread"),
-        "section": _id("heading: replace only what stands under it"),
+        "section": _id("replace only what stands under this heading"),
         "expectedVersion": _whole("refuse if it changed since", 0, 2**53 - 1),
         "to": _id("session to hand it over to"),
-        "force": _flag("although another session holds it; only if the user says so"),
-        "sessionId": _id("yours, if the server does not know it"),
-        "threadId": _id("your conversation, likewise"),
+        "force": _flag("although another holds it; only if the user says so"),
+        "sessionId": _id("if the server does not know it"),
+        "threadId": _id("likewise"),
     },
     Action(
         "create", ("title",),
@@ -170,11 +170,11 @@ MEMORY_SEARCH = _tool(
     "Search past conversations",
     {
         "query": _text("exact names beat general words", MAX_QUERY_LENGTH, 0),
-        "id": _id("message id of a hit"),
+        "id": _id("id of a hit"),
         "limit": _whole("", 1, MOST_HITS),
         "page": _PAGE,
         "threadId": _id("only this conversation"),
-        "taskId": _id("only messages of this task"),
+        "taskId": _id("only this task"),
         "since": _text("date, such as 2026-03-01", 40),
         "until": _text("date, exclusive", 40),
     },
@@ -201,7 +201,7 @@ MEMORY_RECORD = _tool(
     {
         "type": _choice("", *RECORDED_TYPES),
         "content": _text("one statement that can be read alone", MAX_STATEMENT_LENGTH),
-        "evidence": _labels("files with lines (src/auth.py:10-20), message:ID, or a quotation", MAX_PLACE_LENGTH),
+        "evidence": _labels("src/auth.py:10-20, message:ID or a quotation", MAX_PLACE_LENGTH),
         "supersedes": _id("memory that it replaces"),
         "id": _id("memory id"),
         "outcome": _choice("", "helped", "wrong"),
@@ -220,10 +220,37 @@ MEMORY_RECORD = _tool(
     },
 )  # fmt: skip
 
+MOST_TOKENS = 8_000
+DEEPEST = 10
+
+CODE_QUERY = _tool(
+    "code-query",
+    "Ask about the code",
+    {
+        "target": _text("file, symbol or file:line; map: those in play, with commas", MAX_PLACE_LENGTH),
+        "depth": _whole("", 1, DEEPEST),
+        "tokens": _whole("", 1, MOST_TOKENS),
+    },
+    Action(
+        "impact", ("target",), ("depth", "tokens"), {"depth": 3, "tokens": 1_000},
+        {"action": "impact", "target": "src/auth.py:Session.login"},
+    ),
+    Action(
+        "deps", ("target",), ("depth", "tokens"), {"depth": 3, "tokens": 1_000},
+        {"action": "deps", "target": "src/auth.py"},
+    ),
+    Action("map", (), ("target", "tokens"), {"tokens": 1_000}, {"action": "map", "target": "src/auth.py, login"}),
+    Action("symbol", ("target",), ("tokens",), {"tokens": 1_000}, {"action": "symbol", "target": "login"}),
+    aliases={
+        "target": ("symbol", "file", "path", "name", "id", "query", "files", "names"),
+        "tokens": ("budget", "maxTokens", "limit"), "depth": ("maxDepth",),
+    },
+)  # fmt: skip
+
 Profile = Literal["default", "coding"]
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in (TASK_QUERY, TASK_MUTATE, MEMORY_SEARCH)}
 """What every agent is given, in the order in which they are listed everywhere."""
-EVERY_TOOL: dict[str, Tool] = {**TOOLS, MEMORY_RECORD.name: MEMORY_RECORD}
+EVERY_TOOL: dict[str, Tool] = {**TOOLS, MEMORY_RECORD.name: MEMORY_RECORD, CODE_QUERY.name: CODE_QUERY}
 PROFILES: dict[Profile, dict[str, Tool]] = {"default": TOOLS, "coding": EVERY_TOOL}
 
 

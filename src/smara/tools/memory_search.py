@@ -59,6 +59,10 @@ def _record(memory: Memory, wanted: str) -> tuple[Json, str] | None:
     if task is not None:
         text = "\n".join(filter(None, (task.title, task.full_description, task.summary)))
         return {"source": "task", "id": task.short_id, "status": task.status, "createdAt": task.created_at}, text
+    piece = memory.code.piece(wanted)
+    if piece is not None:
+        facts = filled(id=wanted, type=piece.kind, title=piece.name, files=[piece.path], isStale=piece.is_stale or None)
+        return {"source": "code", **facts}, piece.text
     try:
         noted = memory.observations.get(wanted)
     except NotFoundError:

@@ -31,9 +31,17 @@ def render(answer: Json) -> str:
         return _message(answer)
     if "record" in answer:
         return _record(answer)
+    if "lines" in answer:
+        return _code(answer)
     if "tasks" in answer:
         return _tasks(answer)
     return _card(answer)
+
+
+def _code(answer: Json) -> str:
+    head = answer.get("summary") or answer.get("target") or answer.get("shown", "")
+    note = [f"Note: {answer['note']}."] if "note" in answer else []
+    return "\n".join([head, *note, *answer["lines"]])
 
 
 def _refusal(answer: Json) -> str:
@@ -129,6 +137,7 @@ def _hit_lines(hits: Iterable[Json]) -> Iterable[str]:
             f"[{hit['rank']}] {_what(hit)} · {moment(hit['createdAt'])}{_where(hit)}{task}"
             f" · {hit['source']} · id {hit['id']}",
             f"why: {'; '.join(hit.get('why', ()))}",
+            *([f"but: {one_line(hit['hedge'])}"] if "hedge" in hit else ()),
             hit.get("content", ""),
             *_cut(hit.get("contentRange"), "; memory-search read with its id shows all of it"),
         )

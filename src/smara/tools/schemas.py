@@ -78,7 +78,9 @@ def flat_schema(tool: Tool) -> Json:
         properties[name] = _without(argument, left_out) | _told(tool, name)
         if not properties[name]["description"]:
             del properties[name]["description"]
-    return {"type": "object", "properties": properties, "required": ["action"], "additionalProperties": False}
+    # Nothing is said of other arguments: calls are checked anyway, and a host that checks them first would refuse
+    # the near misses that are understood here.
+    return {"type": "object", "properties": properties, "required": ["action"]}
 
 
 def anthropic_tools(profile: Profile = "default") -> list[Json]:
@@ -182,4 +184,4 @@ def _strict(schema: Mapping[str, Any]) -> Json:
             if "enum" in kept:
                 kept["enum"] = [*kept["enum"], None]
         properties[name] = kept
-    return {**schema, "properties": properties, "required": list(properties)}
+    return {**schema, "properties": properties, "required": list(properties), "additionalProperties": False}

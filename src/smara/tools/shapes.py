@@ -157,6 +157,7 @@ def hit_json(hit: Hit, names: Names, width: int) -> Json:
         title=hit.title,
         files=list(hit.files),
         confirmed=None if hit.is_confirmed else False,
+        hedge=hit.metadata.get("hedge"),
         score=round(hit.score, 4),
         why=list(hit.why),
         snippet=hit.snippet,

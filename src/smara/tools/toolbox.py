@@ -13,6 +13,7 @@ from typing import Any
 from smara.core import log
 from smara.errors import DatabaseError, SmaraError
 from smara.memory import Memory
+from smara.tools import code_query as coding
 from smara.tools import memory_record as recording
 from smara.tools import memory_search as searching
 from smara.tools import task_mutate as changing
@@ -36,6 +37,9 @@ _PERFORM: dict[str, dict[str, Perform]] = {
     },
     "memory-search": {"search": searching.search, "read": searching.read},
     "memory-record": {"record": recording.record, "used": recording.used, "context": recording.context},
+    "code-query": {
+        "impact": coding.impact, "deps": coding.deps, "map": coding.map_code, "symbol": coding.symbol,
+    },
 }  # fmt: skip
 _LONGEST_TEXT = 800
 _WITHOUT_MEMORY = "Go on without memory, and tell the user."
@@ -105,6 +109,11 @@ def memory_search(memory: Memory, **arguments: Any) -> Json:
 def memory_record(memory: Memory, **arguments: Any) -> Json:
     """Record what was learned: ``memory_record(memory, action="record", type="gotcha", content="…")``."""
     return Toolbox(memory, profile="coding").call("memory-record", arguments).structured
+
+
+def code_query(memory: Memory, **arguments: Any) -> Json:
+    """Ask about the code: ``code_query(memory, action="impact", target="src/auth.py:Session.login")``."""
+    return Toolbox(memory, profile="coding").call("code-query", arguments).structured
 
 
 def refusal(action: str, error: SmaraError) -> Outcome:

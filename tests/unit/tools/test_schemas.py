@@ -158,9 +158,9 @@ def test_no_text_is_longer_than_hosts_show(name):
     assert len(text.encode()) < MOST_BYTES
 
 
-def test_default_profile_has_the_three_tools_and_coding_one_more():
+def test_default_profile_has_the_three_tools_and_coding_two_more():
     assert list(PROFILES["default"]) == ["task-query", "task-mutate", "memory-search"]
-    assert list(PROFILES["coding"]) == [*PROFILES["default"], "memory-record"]
+    assert list(PROFILES["coding"]) == [*PROFILES["default"], "memory-record", "code-query"]
 
 
 def test_amounts_have_no_bounds_in_the_flat_form_and_choices_of_numbers_do():

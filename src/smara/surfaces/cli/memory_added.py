@@ -23,9 +23,10 @@ def tell_added(
             why=added.why,
         )
     warnings, found = memory.warnings, added.memory
+    code = memory.memories.freshness([found]).get(found.id)
     if call.as_json:
         guess = {"guessedBecause": list(guessed)} if guessed else {}
-        output.envelope(added_json(added) | guess, warnings)
+        output.envelope(added_json(added, code) | guess, warnings)
         return
     output.warn(warnings)
     if not output.is_terminal():
@@ -34,6 +35,9 @@ def tell_added(
     head = f"{verb} {found.short_id}" if added.outcome == "added" else f"Known already as {found.short_id}"
     output.say(output.paragraph(f"{head}: {' '.join(found.content.split())}", "", "  "), bold=True)
     _tell_kind(found, guessed, memory.memories.confidence(found).value)
+    if code is not None:
+        places = ", ".join(each.now or each.was for each in code.anchors)
+        output.say(output.paragraph(f"It speaks of {places}; when that changes, you are told.", "  ", "  "), dim=True)
     for each in (*added.superseded, *added.disputes):
         other = memory.memories.get(each)
         how = "It takes the place of" if each in added.superseded else "It contradicts"

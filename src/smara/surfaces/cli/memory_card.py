@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from smara.core.freshness import Freshness
 from smara.knowledge.models import Evidence, TypedMemory
 from smara.surfaces.cli import memory_lines, output
+from smara.surfaces.cli.code_lines import code_line
 
 _TAINT = {
     "imported": "an imported file", "web": "the web", "mcp": "another server", "tool": "the output of tools",
@@ -17,10 +19,12 @@ _TAINT = {
 }  # fmt: skip
 
 
-def print_card(memory: TypedMemory, confidence: float, chain: Sequence[TypedMemory]) -> None:
+def print_card(
+    memory: TypedMemory, confidence: float, chain: Sequence[TypedMemory], code: Freshness | None = None
+) -> None:
     """Print a memory with all that is known of it; names and values in a pipe."""
     if not output.is_terminal():
-        for name_and_value in rows(memory, confidence):
+        for name_and_value in rows(memory, confidence, code):
             output.row(name_and_value)
         return
     click.echo(f"{memory_lines.mark(memory)} ", nl=False)
@@ -29,7 +33,7 @@ def print_card(memory: TypedMemory, confidence: float, chain: Sequence[TypedMemo
     for line in lines[1:]:
         output.say(f"  {line}")
     output.say()
-    shown = [(name, str(value)) for name, value in rows(memory, confidence)[2:] if value not in (None, "")]
+    shown = [(name, str(value)) for name, value in rows(memory, confidence, code)[2:] if value not in (None, "")]
     for name, value in shown:
         if name not in ("evidence", "data"):
             output.say(output.paragraph(f"{name:<12}{value}", "  ", " " * 14))
@@ -42,7 +46,7 @@ def print_card(memory: TypedMemory, confidence: float, chain: Sequence[TypedMemo
             output.say(output.paragraph(f"{each.short_id}{here}  {' '.join(each.content.split())}", "    ", "      "))
 
 
-def rows(memory: TypedMemory, confidence: float) -> list[tuple[str, Any]]:
+def rows(memory: TypedMemory, confidence: float, code: Freshness | None = None) -> list[tuple[str, Any]]:
     """Names and values of a memory."""
     made = f"{output.moment(memory.created_at)} by {memory.created_by} ({memory.source})"
     confirmed = f"{output.moment(memory.verified_at or 0)} by {memory.verified_by}" if memory.is_verified else ""
@@ -55,8 +59,9 @@ def rows(memory: TypedMemory, confidence: float) -> list[tuple[str, Any]]:
     return [
         ("memory", memory.short_id), ("content", memory.content), ("type", memory.type), ("confidence", worth),
         ("trust", trust), ("confirmed", confirmed), ("review", review), ("state", memory_lines.state_of(memory)),
-        ("stale", memory.stale_because if memory.is_stale else ""), ("files", ", ".join(memory.files)),
-        ("modules", ", ".join(memory.modules)), ("tags", ", ".join(memory.tags)), ("scope", memory.scope),
+        ("stale", memory.stale_because if memory.is_stale else ""), ("code", code_line(code)),
+        ("files", ", ".join(memory.files)), ("modules", ", ".join(memory.modules)),
+        ("tags", ", ".join(memory.tags)), ("scope", memory.scope),
         ("visible to", memory.visibility), ("made", made), ("session", memory.session_id), ("commit", memory.commit),
         ("context", memory.chunk.context_prefix if memory.chunk else ""), ("citation", memory.citation),
         ("uses", memory.verified_uses or ""), ("corrections", memory.corrections or ""),

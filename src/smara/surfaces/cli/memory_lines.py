@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import click
 
+from smara.core.freshness import Freshness
 from smara.knowledge.models import Evidence, TypedMemory
 from smara.surfaces.cli import output
+from smara.surfaces.cli.code_lines import code_word
 from smara.surfaces.cli.task_lines import cells, cut, pad, styled
 
 _MARKS: dict[str, tuple[str, str, str | None]] = {
@@ -24,12 +26,12 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def state_of(memory: TypedMemory) -> str:
-    """How a memory stands: active, pinned, stale, or how it was put aside."""
+def state_of(memory: TypedMemory, code: Freshness | None = None) -> str:
+    """How a memory stands: active, pinned, stale, what became of its code, or how it was put aside."""
     if not memory.is_active:
         return memory.deprecated_because or "put aside"
     states = [name for name, holds in (("pinned", memory.is_pinned), ("stale", memory.is_stale)) if holds]
-    return " ".join(states) or "active"
+    return ", ".join(filter(None, (" ".join(states), code_word(code)))) or "active"
 
 
 def mark(memory: TypedMemory) -> str:
@@ -48,33 +50,43 @@ def _mark_name(memory: TypedMemory) -> str:
     return memory.tier if memory.is_active else "put aside"
 
 
-def print_list(memories: Sequence[TypedMemory], worth: dict[str, float], with_reasons: bool = False) -> None:
-    """Some memories; ``worth`` is their confidence now, by id. In a pipe, one row for each."""
+def print_list(
+    memories: Sequence[TypedMemory], worth: dict[str, float], with_reasons: bool = False,
+    code: Mapping[str, Freshness] | None = None,
+) -> None:  # fmt: skip
+    """Some memories; ``worth`` is their confidence now and ``code`` how their code stands, by id.
+
+    In a pipe, one row for each.
+    """
+    found = code or {}
     if not output.is_terminal():
-        output.table(COLUMNS, [row(each, worth.get(each.id, each.confidence)) for each in memories])
+        rows = [row(each, worth.get(each.id, each.confidence), found.get(each.id)) for each in memories]
+        output.table(COLUMNS, rows)
         return
     width = max((cells(each.short_id) for each in memories), default=0)
     for each in memories:
-        _print_one(each, worth.get(each.id, each.confidence), width, with_reasons)
+        _print_one(each, worth.get(each.id, each.confidence), width, with_reasons, found.get(each.id))
 
 
-def row(memory: TypedMemory, confidence: float) -> tuple[Any, ...]:
+def row(memory: TypedMemory, confidence: float, code: Freshness | None = None) -> tuple[Any, ...]:
     """A memory as a row for a pipe; see ``COLUMNS``."""
     return (
-        memory.short_id, memory.type, f"{confidence:.2f}", memory.tier, state_of(memory),
+        memory.short_id, memory.type, f"{confidence:.2f}", memory.tier, state_of(memory, code),
         "; ".join(memory.review_reasons) if memory.needs_review else "", memory.source, ", ".join(memory.files),
         ", ".join(str(each) for each in memory.evidence), memory.content,
     )  # fmt: skip
 
 
-def _print_one(memory: TypedMemory, confidence: float, id_cells: int, with_reasons: bool) -> None:
+def _print_one(
+    memory: TypedMemory, confidence: float, id_cells: int, with_reasons: bool, code: Freshness | None
+) -> None:
     indent = " " * (id_cells + 4)
     first, *others = shown_lines(memory.content, output.terminal_width() - len(indent), _LINES_SHOWN)
     name = styled(pad(memory.short_id, id_cells), bold=True)
     click.echo(f"{mark(memory)} {name}  {styled(first, dim=not memory.is_active)}")
     for line in others:
         click.echo(f"{indent}{styled(line, dim=not memory.is_active)}")
-    _dimmed(facts(memory, confidence, is_in_review=with_reasons), indent)
+    _dimmed(facts(memory, confidence, with_reasons, code), indent)
     if with_reasons and memory.review_reasons:
         output.say(output.paragraph("; ".join(memory.review_reasons), indent, indent), fg="yellow")
 
@@ -88,9 +100,9 @@ def shown_lines(text: str, width: int, most: int) -> list[str]:
     return [cut(line, max(20, width)) for line in lines] or [""]
 
 
-def facts(memory: TypedMemory, confidence: float, is_in_review: bool = False) -> str:
+def facts(memory: TypedMemory, confidence: float, is_in_review: bool = False, code: Freshness | None = None) -> str:
     """What kind of memory it is, what it is worth, and where it comes from, in one line."""
-    state = state_of(memory)
+    state = state_of(memory, code)
     trust = memory.tier if not memory.is_tainted else f"{memory.tier} ({', '.join(memory.taint)})"
     place = _place(memory.evidence[0]) if memory.evidence else ", ".join(memory.files[:2])
     more = f" +{len(memory.evidence) - 1}" if len(memory.evidence) > 1 else ""

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from smara.core.freshness import Freshness
 from smara.knowledge.models import Added, Evidence, MemoryEvent, TypedMemory
+from smara.surfaces.cli.code_lines import code_json
 
 
-def memory_json(memory: TypedMemory, confidence: float | None = None) -> dict[str, Any]:
-    """A memory; ``confidence`` is what it is worth now, where somebody worked it out."""
+def memory_json(memory: TypedMemory, confidence: float | None = None, code: Freshness | None = None) -> dict[str, Any]:
+    """A memory; ``confidence`` is what it is worth now and ``code`` how its code stands, where somebody looked."""
     unit, chunk = memory.work_unit, memory.chunk
     return {
         "id": memory.short_id, "uuid": memory.id, "type": memory.type, "content": memory.content,
@@ -40,7 +42,7 @@ def memory_json(memory: TypedMemory, confidence: float | None = None) -> dict[st
             "contextPrefix": chunk.context_prefix,
         },
         "data": dict(memory.data), "verifiedUses": memory.verified_uses, "corrections": memory.corrections,
-        "lastVerifiedUseAt": memory.last_verified_use_at,
+        "lastVerifiedUseAt": memory.last_verified_use_at, "code": code_json(code),
     }  # fmt: skip
 
 
@@ -54,10 +56,11 @@ def evidence_json(evidence: Evidence) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def added_json(added: Added) -> dict[str, Any]:
-    """What came of adding a memory."""
+def added_json(added: Added, code: Freshness | None = None) -> dict[str, Any]:
+    """What came of adding a memory; ``code`` is what it names of the code."""
+    shown = memory_json(added.memory, None, code) if added.memory is not None else None
     return {
-        "outcome": added.outcome, "memory": memory_json(added.memory) if added.memory is not None else None,
+        "outcome": added.outcome, "memory": shown,
         "why": list(added.why), "similarTo": added.similar_to, "superseded": list(added.superseded),
         "disputes": list(added.disputes),
     }  # fmt: skip
@@ -74,7 +77,7 @@ def event_json(event: MemoryEvent) -> dict[str, Any]:
 def why_json(why: Any) -> dict[str, Any]:
     """Why a memory is there and what it is worth."""
     return {
-        "memory": memory_json(why.memory, why.confidence.value),
+        "memory": memory_json(why.memory, why.confidence.value, why.code),
         "sources": [
             {"evidence": evidence_json(each.evidence), "text": each.text, "toldBy": each.told_by,
              "isThere": each.is_there, "taint": sorted(each.taint)}

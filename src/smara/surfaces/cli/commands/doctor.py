@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
+from smara.adapters.hosts.health import host_findings, now_ms
+from smara.adapters.hosts.setup.journal import Journal
 from smara.config import load_settings
+from smara.core.repository import find_repository
 from smara.doctor import Finding, examine
+from smara.environment import setup_folder, spool_folder
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Call, common
 
@@ -17,8 +23,12 @@ _COLORS = {"ok": None, "warning": "yellow", "problem": "red"}
 @click.option("--fix", is_flag=True, help="Mend permissions, the write-ahead log and the search index.")
 @common
 def command(call: Call, fix: bool) -> None:
-    """Find and explain problems of the store. Exit code 8 when there are any."""
-    findings = examine(load_settings(db=call.db, project=call.project), fix)
+    """Find and explain problems of the store and of the agents' hooks. Exit code 8 when there are any."""
+    settings = load_settings(db=call.db, project=call.project)
+    here = find_repository(os.getcwd())
+    root = here.root if here else os.getcwd()
+    findings = examine(settings, fix)
+    findings += host_findings(settings, root, spool_folder(), Journal(setup_folder()), now_ms())
     problems = sum(finding.level == "problem" for finding in findings)
     warnings = sum(finding.level == "warning" for finding in findings)
     if call.as_json:

@@ -75,6 +75,7 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         "createdAt": hit.created_at, "threadId": hit.thread_id, "score": hit.score, "why": list(hit.why),
         "snippet": hit.snippet, "role": hit.role, "seq": hit.seq, "resourceId": hit.resource_id,
         "type": hit.type, "title": hit.title, "files": list(hit.files), "isConfirmed": hit.is_confirmed,
+        "freshness": hit.metadata.get("freshness"), "hedge": hit.metadata.get("hedge"),
         "stages": _stages_json(hit),
         "before": [{"id": each.id, "role": each.role, "seq": each.seq, "snippet": each.snippet} for each in hit.before],
         "after": [{"id": each.id, "role": each.role, "seq": each.seq, "snippet": each.snippet} for each in hit.after],
@@ -112,6 +113,8 @@ def _show(answer: Answer, full: bool, explain: bool) -> None:
             click.echo(f"   {_lit(line, hit) if is_terminal else output.printable(line)}")
         if explain:
             output.say(f"   why: {'; '.join(hit.why)}")
+        if hit.metadata.get("hedge"):
+            output.say(output.paragraph(str(hit.metadata["hedge"]), "   but: ", "   "), fg="yellow")
             output.say(f"   score: {_stages(hit)}")
         output.say()
     if explain:
@@ -126,6 +129,9 @@ def _head(hit: Hit) -> str:
         return f"{hit.role} · {hit.thread_id}:{hit.seq}"
     if hit.source == "task":
         return f"task {hit.metadata.get('shortId', hit.id)} · {hit.metadata.get('status')}"
+    if hit.source == "code":
+        mark = " · its file has changed since" if hit.metadata.get("isStale") else ""
+        return f"code · {hit.title or hit.type}{mark} · {hit.id}"
     what = f"{hit.source} · {hit.type}" if hit.type else hit.source
     mark = "" if hit.is_confirmed else " · unconfirmed"
     return f"{what}{mark} · {hit.thread_id or hit.id}"

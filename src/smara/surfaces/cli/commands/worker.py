@@ -11,7 +11,11 @@ from typing import Any, Protocol
 
 import click
 
-from smara.errors import InvalidInputError
+from smara.adapters.hosts.draining import drain
+from smara.core import log
+from smara.environment import spool_folder
+from smara.errors import InvalidInputError, SmaraError
+from smara.memory import Memory
 from smara.surfaces.cli import output
 from smara.surfaces.cli.holding import held
 from smara.surfaces.cli.observation_lines import require_writing
@@ -35,6 +39,8 @@ class _Round(Protocol):
     def embedded(self) -> int: ...
     @property
     def projects(self) -> int: ...
+    @property
+    def learned(self) -> int: ...
 
 
 @click.command("worker")
@@ -63,6 +69,7 @@ def command(call: Call, once: bool, poll_seconds: float, leave_after_minutes: fl
 
     def tell(done: _Round) -> None:
         rounds.append(done)
+        _drain(memory)
         if not call.as_json:
             output.say(_line(done))
             sys.stdout.flush()
@@ -86,6 +93,14 @@ def command(call: Call, once: bool, poll_seconds: float, leave_after_minutes: fl
     output.warn(warnings)
     if not once:
         output.say(f"Left after {turned:,} rounds.")
+
+
+def _drain(memory: Memory) -> None:
+    """Take in what hooks left, after each round; another process may be at it, and then it is."""
+    try:
+        drain(memory, spool_folder())
+    except SmaraError as error:
+        log.warning("spool.not_drained", error=error.code)  # the files stay, and the next round may do
 
 
 def _until_told(stop: threading.Event, work: Callable[[], int]) -> int:
@@ -142,7 +157,7 @@ def _sums(rounds: list[_Round]) -> dict[str, int]:
     return {
         "lookedAt": sum(each.looked_at for each in rounds), "observed": sum(each.observed for each in rounds),
         "reflected": sum(each.reflected for each in rounds), "failed": sum(each.failed for each in rounds),
-        "embedded": sum(each.embedded for each in rounds),
+        "embedded": sum(each.embedded for each in rounds), "learned": sum(each.learned for each in rounds),
         "projects": max((each.projects for each in rounds), default=0),
     }  # fmt: skip
 
@@ -150,6 +165,7 @@ def _sums(rounds: list[_Round]) -> dict[str, int]:
 def _line(done: _Round) -> str:
     failed = f", {done.failed:,} failed (`smara observations failures` says why)" if done.failed else ""
     embedded = f", {done.embedded:,} records embedded" if done.embedded else ""
+    learned = f", {done.learned:,} sessions and jobs of learning" if done.learned else ""
     where = f" in {done.projects:,} projects" if done.projects > 1 else ""
     told = f"{done.looked_at:,} threads due{where}: {done.observed:,} observed, {done.reflected:,} reflected"
-    return f"{told}{failed}{embedded}."
+    return f"{told}{failed}{embedded}{learned}."

@@ -45,15 +45,15 @@ def list_memories(
             type=type_, source=source, tier=tier, file=file, tag=tag, is_pinned=True if pinned else None, state=state,
             order="confidence" if by_confidence else "newest", limit=limit, offset=offset,
         )  # fmt: skip
-        worth = worth_of(memory, page)
+        worth, code = worth_of(memory, page), memory.memories.freshness(page)
         totals = memory.memories.totals()
         warnings = memory.warnings
     if call.as_json:
-        listed = [memory_json(each, worth[each.id]) for each in page]
+        listed = [memory_json(each, worth[each.id], code.get(each.id)) for each in page]
         output.envelope({"memories": listed, "nextOffset": page.next_offset}, warnings)
         return
     output.warn(warnings)
-    memory_lines.print_list(page, worth)
+    memory_lines.print_list(page, worth, code=code)
     if page.next_offset is not None:
         say_more(f"There are more: --offset {page.next_offset}, or a larger --limit.")
     elif not page and output.is_terminal():
@@ -86,7 +86,7 @@ def search(call: Call, query: str, type_: Any, files: tuple[str, ...], limit: in
         warnings = [*memory.warnings, *answer.warnings]
     if call.as_json:
         hits = [
-            {"memory": memory_json(each.memory, each.confidence), "rank": each.rank, "score": each.score,
+            {"memory": memory_json(each.memory, each.confidence, each.code), "rank": each.rank, "score": each.score,
              "why": list(each.why), "snippet": each.snippet}
             for each in answer.hits
         ]  # fmt: skip
@@ -97,7 +97,8 @@ def search(call: Call, query: str, type_: Any, files: tuple[str, ...], limit: in
     if not found and output.is_terminal():
         output.say("No memory found. Try other words; `smara search` looks through everything that was said.")
         return
-    memory_lines.print_list(found, {each.memory.id: each.confidence for each in answer.hits})
+    code = {each.memory.id: each.code for each in answer.hits if each.code is not None}
+    memory_lines.print_list(found, {each.memory.id: each.confidence for each in answer.hits}, code=code)
 
 
 @click.command("show")
@@ -108,14 +109,14 @@ def show(call: Call, memory_id: str) -> None:
     with call.memory() as memory:
         found = memory.memories.get(memory_id)
         chain = memory.memories.chain(found.id)
-        confidence = memory.memories.confidence(found).value
+        confidence, code = memory.memories.confidence(found).value, memory.memories.freshness([found]).get(found.id)
         warnings = memory.warnings
     if call.as_json:
-        data = memory_json(found, confidence) | {"chain": [each.short_id for each in chain]}
+        data = memory_json(found, confidence, code) | {"chain": [each.short_id for each in chain]}
         output.envelope(data, warnings)
         return
     output.warn(warnings)
-    print_card(found, confidence, chain)
+    print_card(found, confidence, chain, code)
 
 
 @click.command("why")

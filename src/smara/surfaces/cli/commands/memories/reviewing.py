@@ -39,16 +39,17 @@ def review(call: Call, type_: Any, session_id: str | None, limit: int, offset: i
         above.obj = {**(above.obj or {}), "db": call.db, "project": call.project, "as_json": call.as_json}
         return
     with call.memory() as memory:
+        memory.memories.check_code()  # what has drifted since waits, too
         page = memory.memories.to_review(session_id=session_id, type=type_, limit=limit, offset=offset)
-        worth = worth_of(memory, page)
+        worth, code = worth_of(memory, page), memory.memories.freshness(page)
         total = memory.memories.totals().to_review
         warnings = memory.warnings
     if call.as_json:
-        listed = [memory_json(each, worth[each.id]) for each in page]
+        listed = [memory_json(each, worth[each.id], code.get(each.id)) for each in page]
         output.envelope({"memories": listed, "nextOffset": page.next_offset, "toReview": total}, warnings)
         return
     output.warn(warnings)
-    memory_lines.print_list(page, worth, with_reasons=True)
+    memory_lines.print_list(page, worth, True, code)
     if not page:
         say_more("Nothing waits for you.")
         return

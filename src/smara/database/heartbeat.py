@@ -1,7 +1,7 @@
 """A heartbeat: a slow worker that is alive is never robbed of its lease.
 
-While the observer thinks, a thread renews the lease three times per term. When renewing
-fails the worker has lost it, and learns so at the next check, or at the latest from the
+While a holder works, a thread renews the lease three times per term. When renewing
+fails the holder has lost it, and learns so at the next check, or at the latest from the
 fence when it tries to write.
 """
 

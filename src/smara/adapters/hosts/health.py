@@ -1,0 +1,208 @@
+"""Whether agents really tell and hear: what is registered, what has fired, and what waits.
+
+A hook that is registered says nothing about whether it fires; the last event of each host
+does. Each finding says what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from smara.adapters.hosts.setup import jsonc
+from smara.adapters.hosts.setup.hosts import FoundHost, find_hosts, program
+from smara.adapters.hosts.setup.journal import Journal
+from smara.adapters.hosts.setup.targets import is_hook_of_ours, targets_of
+from smara.adapters.hosts.spool import MOST_FILES, names
+from smara.adapters.hosts.waiting import ASIDE
+from smara.config import Settings, store_exists
+from smara.doctor import Finding
+from smara.errors import SmaraError
+from smara.intake.intake import MOST_ATTEMPTS
+from smara.intake.models import Heard, Job
+from smara.memory import open_memory
+
+OLD_EVENT_MS = 2 * 3_600_000
+SILENT_HOST_MS = 14 * 86_400_000
+_SECONDS_LIMIT = 600
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+
+
+def host_findings(settings: Settings, root: str, spool: str, journal: Journal, now_ms: int) -> list[Finding]:
+    """What there is to say about the agents of this machine, in one repository."""
+    hosts = find_hosts(root, journal)
+    heard, jobs = _told(settings)
+    found: list[Finding] = []
+    for host in hosts:
+        found += _host_findings(host, [each for each in heard if each.agent == host.agent], root, now_ms)
+    if any(host.set_up for host in hosts):
+        found.append(_path_finding())
+    found += _spool_findings(spool, now_ms)
+    found += _queue_findings(jobs)
+    return found
+
+
+def _told(settings: Settings) -> tuple[list[Heard], list[Job]]:
+    if not store_exists(settings):
+        return [], []
+    try:
+        with open_memory(
+            settings.db, project=settings.project, check_index=False, embed_in_background=False
+        ) as memory:  # fmt: skip
+            return memory.intake.heard(), memory.intake.jobs()
+    except SmaraError:
+        return [], []  # what is wrong with the store is said elsewhere
+
+
+def _host_findings(host: FoundHost, heard: Sequence[Heard], root: str, now_ms: int) -> Iterator[Finding]:
+    check = f"{host.agent} hooks"
+    if not host.set_up:
+        yield Finding(check, "ok", f"{host.name} is here and not set up; `smara setup {host.agent}` does it.")
+        return
+    yield _heard_finding(check, host, heard, now_ms)
+    if len(host.set_up) > 1:
+        yield Finding(
+            check, "warning", "It is set up in this repository and for all: every event is told twice.",
+            f"Run `smara setup {host.agent} --remove`, or the same with --global.",
+        )  # fmt: skip
+    repeated, events = sum(each.repeat_count for each in heard), sum(each.event_count for each in heard)
+    if len(host.set_up) == 1 and repeated > max(20, events // 5):
+        yield Finding(
+            check, "warning", f"{repeated:,} of {events:,} events were told twice; another registration calls us too.",
+            "Look for a plug-in beside the settings, or another agent that reads the same file.",
+        )  # fmt: skip
+    yield from _timeout_findings(check, host, root)
+    version = _version(host.program)
+    if version:
+        yield Finding(f"{host.agent} version", "ok", f"{host.name} {version}.")
+
+
+def _heard_finding(check: str, host: FoundHost, heard: Sequence[Heard], now_ms: int) -> Finding:
+    if not heard:
+        return Finding(
+            check, "warning", f"{host.name} is set up, and no event of it has been taken in yet.",
+            "Say something to it and look again; `smara hook drain` takes in what waits.",
+        )  # fmt: skip
+    last = max(heard, key=lambda each: each.last_at)
+    text = f"Last heard {_age(now_ms - last.last_at)} ago ({last.kind}); {len(heard)} kinds of events so far."
+    if now_ms - last.last_at > SILENT_HOST_MS:
+        return Finding(check, "warning", text, f"If you have used it since, `smara setup {host.agent} --check` tells.")
+    return Finding(check, "ok", text)
+
+
+def _timeout_findings(check: str, host: FoundHost, root: str) -> Iterator[Finding]:
+    """Hosts count in different units, and a wrong one blocks a start for minutes or kills every hook."""
+    for reach in host.set_up:
+        for target in targets_of(host.agent, reach, root, program()):
+            for entry in _own_hooks(target.path):
+                timeout = entry.get("timeout", entry.get("timeoutSec"))
+                in_ms = host.agent == "gemini"
+                if timeout is None:
+                    reason = "has no timeout"
+                elif not isinstance(timeout, int | float) or timeout <= 0 or (timeout > _SECONDS_LIMIT and not in_ms):
+                    reason = f"has a timeout of {timeout}, which this host takes for seconds"
+                elif in_ms and timeout < 1000:
+                    reason = f"has a timeout of {timeout}, which this host takes for milliseconds"
+                else:
+                    continue
+                yield Finding(
+                    check, "problem", f"A hook in {target.path} {reason}.", f"Run `smara setup {host.agent}` again."
+                )
+                return
+
+
+def _own_hooks(path: str) -> Iterator[dict[str, Any]]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            hooks = jsonc.parse(file.read()).get("hooks", {})
+    except (OSError, ValueError, AttributeError, SmaraError):
+        return
+    groups = [group for each in hooks.values() if isinstance(each, list) for group in each] if hooks else []
+    for group in groups:
+        inner = group.get("hooks") if isinstance(group, dict) else None
+        yield from (each for each in (inner if isinstance(inner, list) else [group]) if is_hook_of_ours(each))
+
+
+def _path_finding() -> Finding:
+    found = shutil.which("smara")
+    if found:
+        return Finding("path", "ok", f"Hooks find {found}.")
+    return Finding(
+        "path", "warning", "`smara` is not on the path, so hooks name its whole path, which an upgrade may move.",
+        "Install it where your shell looks: uv tool install smara, or pipx install smara.",
+    )  # fmt: skip
+
+
+def _spool_findings(spool: str, now_ms: int) -> Iterator[Finding]:
+    waiting = names(spool)
+    lost, aside = _lost(spool), _count(os.path.join(spool, ASIDE))
+    if lost:
+        yield Finding("spool", "problem", f"{lost:,} events were let go: more than {MOST_FILES:,} waited.", _DRAIN)
+    if aside:
+        yield Finding("spool", "warning", f"{aside:,} events could not be read.", f"They lie in {spool}/{ASIDE}.")
+    oldest = int(waiting[0].partition("-")[0]) // 1_000_000 if waiting else now_ms
+    if now_ms - oldest > OLD_EVENT_MS:
+        text = f"{len(waiting):,} events wait, the oldest for {_age(now_ms - oldest)}."
+        yield Finding("spool", "warning", text, _DRAIN)
+    elif not lost and not aside:
+        yield Finding("spool", "ok", f"{len(waiting):,} events wait.")
+
+
+_DRAIN = "Run `smara hook drain`; it says what hinders it."
+
+
+def _queue_findings(jobs: Sequence[Job]) -> Iterator[Finding]:
+    given_up = [job for job in jobs if job.attempts >= MOST_ATTEMPTS]
+    if given_up:
+        yield Finding(
+            "queue", "warning", f"{len(given_up):,} jobs were given up; the last said: {given_up[-1].error}",
+            "Mend the cause; the next event of the session tries again.",
+        )  # fmt: skip
+    else:
+        yield Finding("queue", "ok", f"{len(jobs):,} jobs of sessions wait for their time.")
+
+
+def _version(host: str | None) -> str | None:
+    if host is None:
+        return None
+    try:
+        done = subprocess.run(  # noqa: S603 - the program of the host, as the path has it
+            [host, "--version"], capture_output=True, text=True, timeout=5, check=False, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    version = _VERSION.search(done.stdout)
+    return version[0] if version else None
+
+
+def _lost(spool: str) -> int:
+    try:
+        with open(os.path.join(spool, "lost"), encoding="ascii") as file:
+            return sum(int(line.split("\t")[1]) for line in file if "\t" in line)
+    except (OSError, ValueError):
+        return 0
+
+
+def _count(folder: str) -> int:
+    try:
+        return len(os.listdir(folder))
+    except OSError:
+        return 0
+
+
+def _age(milliseconds: int) -> str:
+    for size, unit in ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute")):
+        if milliseconds >= size:
+            count = milliseconds // size
+            return f"{count} {unit}{'s' if count > 1 else ''}"
+    return "less than a minute"
+
+
+def now_ms() -> int:
+    """The time, as events have it."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,194 @@
+"""A host's payload becomes events: the one place where the dialects of all agents are read.
+
+Nothing that a host may send raises here. A payload that cannot be read is no event; a
+field of the wrong type is as good as absent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from zlib import crc32
+
+from smara.adapters.hosts.dialects import CURSOR_TOOLS, FIELDS, kind_of
+from smara.adapters.hosts.results import failure_in, text_of
+from smara.core.events import AGENTS, Agent, HostEvent, Kind, event_key
+from smara.core.tool_names import tool_arguments, tool_name
+
+_OUTPUT_CHARACTERS = 200_000
+_ID_CHARACTERS = 200
+_TOOL_KINDS = ("tool_pre", "tool_post", "tool_fail")
+
+
+def events_of(agent: str, event: str, raw: bytes, at_ms: int, cwd: str = "") -> list[HostEvent]:
+    """The events that a payload tells; usually one, none when we have no use for it."""
+    try:
+        payload = json.loads(raw)
+    except (ValueError, RecursionError):
+        return []
+    if not isinstance(payload, dict):
+        return []
+    who = agent_of(agent, event, payload)
+    kind = kind_of(who, event)
+    if kind is None:
+        return []
+    if kind == "tool_batch":
+        return _of_batch(who, payload, at_ms, cwd)
+    return [_event(who, kind, event, payload, at_ms, cwd)]
+
+
+def agent_of(named: str, event: str, payload: Mapping[str, Any]) -> Agent:
+    """Who is telling: a mark that one host alone leaves in its payloads, then the name in the command.
+
+    Hosts load each other's hooks, so the name in a command says who was set up, not who runs it.
+    """
+    if "cursor_version" in payload:
+        return "cursor"
+    if named in AGENTS and named != "generic":
+        if named == "claude" and "sessionId" in payload and "session_id" not in payload:
+            return "copilot"
+        return named
+    if "turn_id" in payload:
+        return "codex"
+    if "timestamp" in payload and event.startswith(("Before", "After")):
+        return "gemini"
+    return "copilot" if "sessionId" in payload else "generic"
+
+
+def _event(agent: Agent, kind: Kind, event: str, payload: Mapping[str, Any], at_ms: int, cwd: str) -> HostEvent:
+    cwd = _cwd(payload) or cwd
+    session_id = _session(_text(payload, FIELDS.session_id)) or unnamed_session(agent, cwd, at_ms)
+    made = HostEvent(
+        agent, kind, session_id, at_ms,
+        cwd=cwd,
+        source=_text(payload, FIELDS.source) if kind not in _TOOL_KINDS else "",
+        prompt=_text(payload, FIELDS.prompt) if kind in ("prompt", "session_start") else "",
+        subagent_id=_text(payload, FIELDS.subagent_id),
+        transcript_path=_text(payload, FIELDS.transcript_path),
+        text=_spoken(kind, payload),
+        error=_error(kind, payload),
+        model=_model(payload),
+        tool_input=_about(kind, payload),
+        key=_key(session_id, kind, payload, at_ms),
+    )  # fmt: skip
+    return _with_tool(made, event, payload) if kind in _TOOL_KINDS else made
+
+
+def _session(named: str) -> str:
+    """A session's id, fit to be a key: itself, or what stands for one that is overlong or unprintable."""
+    if len(named) <= _ID_CHARACTERS and named.isprintable():
+        return named
+    return f"id-{event_key('', '', named.encode('utf-8', 'surrogatepass')).lstrip(':')}"
+
+
+def unnamed_session(agent: str, cwd: str, at_ms: int) -> str:
+    """The session of a host that names none: one per agent, folder and day."""
+    return f"{agent}-{crc32(cwd.encode('utf-8', 'replace')):08x}-{at_ms // 86_400_000}"
+
+
+def _with_tool(made: HostEvent, event: str, payload: Mapping[str, Any]) -> HostEvent:
+    name = CURSOR_TOOLS.get(event) or _text(payload, FIELDS.tool)
+    if event in ("beforeMCPExecution", "afterMCPExecution") and not name.startswith("mcp"):
+        name = f"mcp__{_text(payload, ('server_name', 'server')) or 'cursor'}__{name}"
+    tool = tool_name(name)
+    given = _mapping(_first(payload, FIELDS.tool_input))
+    if event in CURSOR_TOOLS:
+        given = {key: payload[key] for key in ("command", "file_path", "edits", "cwd") if key in payload}
+    response = _first(payload, FIELDS.tool_output)
+    output = text_of(response)[:_OUTPUT_CHARACTERS]
+    error = made.error
+    if made.kind == "tool_post" and error is None:
+        error = failure_in(response)
+    kind: Kind = "tool_fail" if made.kind == "tool_post" and error is not None else made.kind
+    use_id = _text(payload, FIELDS.tool_use_id)
+    return replace(
+        made, kind=kind, tool=tool, tool_input=tool_arguments(tool, given), tool_output=output, error=error,
+        tool_use_id=use_id, key=_tool_key(made, kind, use_id),
+    )  # fmt: skip
+
+
+def _tool_key(made: HostEvent, kind: Kind, use_id: str) -> str:
+    """A call ends once: whether it was told as a result or as a failure, it is the same event."""
+    if not use_id:
+        return made.key
+    return event_key(made.session_id, "tool_post" if kind == "tool_fail" else kind, use_id)
+
+
+def _of_batch(agent: Agent, payload: Mapping[str, Any], at_ms: int, cwd: str) -> list[HostEvent]:
+    """A batch is told call by call; the calls that were told before have the same keys."""
+    calls = payload.get("tool_calls")
+    common = {name: value for name, value in payload.items() if name != "tool_calls"}
+    return [
+        _event(agent, "tool_post", "PostToolUse", {**common, **call}, at_ms, cwd)
+        for call in (calls if isinstance(calls, list) else ())
+        if isinstance(call, dict)
+    ]
+
+
+def _key(session_id: str, kind: Kind, payload: Mapping[str, Any], at_ms: int) -> str:
+    """Known by its content; with nothing in it that tells repeats apart, marked by a tilde and its time.
+
+    The same words may be said twice in a session, and then they are two events. So two
+    tellings of such an event count as one only when they came at nearly the same time,
+    which whoever takes them in decides (:func:`smara.core.events.is_same_telling`).
+    """
+    told = {name: value for name, value in payload.items() if name not in ("permission_mode", "hook_event_name")}
+    content = json.dumps(told, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+    key = event_key(session_id, kind, content)
+    return key if any(payload.get(name) for name in FIELDS.once) else f"{key}~{at_ms}"
+
+
+def _spoken(kind: Kind, payload: Mapping[str, Any]) -> str:
+    if kind in ("tool_pre", "tool_post", "tool_fail"):
+        return ""
+    if kind == "task":
+        return "\n".join(filter(None, (_text(payload, ("task_subject",)), _text(payload, ("task_description",)))))
+    return _text(payload, FIELDS.text)
+
+
+def _error(kind: Kind, payload: Mapping[str, Any]) -> str | None:
+    found = _first(payload, FIELDS.error)
+    if found in (None, "", {}):
+        return "" if kind in ("tool_fail", "turn_fail") else None
+    return found if isinstance(found, str) else text_of(found)
+
+
+def _about(kind: Kind, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """What an event that is no tool call is about: a file, a task."""
+    if kind in ("file_changed", "instructions"):
+        return {"file_path": _text(payload, FIELDS.file_path)}
+    if kind == "task":
+        return {name: payload[name] for name in ("task_id", "todos", "teammate_name") if name in payload}
+    return {}
+
+
+def _model(payload: Mapping[str, Any]) -> str:
+    found = _first(payload, FIELDS.model)
+    if isinstance(found, Mapping):
+        return _text(found, ("id", "modelID", "display_name"))
+    return found if isinstance(found, str) else ""
+
+
+def _cwd(payload: Mapping[str, Any]) -> str:
+    roots = payload.get("workspace_roots")
+    return _text(payload, FIELDS.cwd) or (str(roots[0]) if isinstance(roots, list) and roots else "")
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    """Arguments as a mapping; some hosts give them as JSON inside a text."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return {"text": value}
+    return value if isinstance(value, dict) else {} if value is None else {"value": value}
+
+
+def _first(payload: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    return next((payload[name] for name in names if payload.get(name) not in (None, "")), None)
+
+
+def _text(payload: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    return next((value for name in names if isinstance(value := payload.get(name), str) and value), "")

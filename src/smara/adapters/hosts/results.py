@@ -1,0 +1,76 @@
+"""What a tool answered, as text, and whether it failed: every host wraps it differently."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_NAMES = ("llmContent", "textResultForLlm", "text", "output", "content", "result", "message", "returnDisplay")
+_EXIT = re.compile(r"\A\s*(?:Process exited with code|Exit code:?|exit status) (\d+)", re.I)
+_EXIT_NAMES = ("exit_code", "exitCode", "code")
+
+
+def text_of(response: Any) -> str:
+    """The words of a response: of a command what it wrote, of a file its content, of blocks their texts."""
+    if response is None:
+        return ""
+    if isinstance(response, str):
+        return _unwrapped(response)
+    if isinstance(response, list):
+        return "\n".join(filter(None, map(text_of, response)))
+    if not isinstance(response, Mapping):
+        return str(response)
+    if isinstance(response.get("stdout"), str):
+        return "\n".join(filter(None, (response["stdout"], response.get("stderr") or "")))
+    if isinstance(response.get("file"), Mapping):
+        return text_of(response["file"])
+    found = next((response[name] for name in _NAMES if response.get(name) not in (None, "", [], {})), None)
+    if found is not None:
+        return text_of(found)
+    return json.dumps(response, ensure_ascii=False, default=str) if response else ""
+
+
+def failure_in(response: Any) -> str | None:
+    """What went wrong, when a response that was told as a result is one of a failure; ``None`` when it is not."""
+    if isinstance(response, str):
+        inner = _inner(response)
+        if inner is not None:
+            return failure_in(inner)
+        code = _EXIT.match(response)
+        return response if code and code[1] != "0" else None
+    if not isinstance(response, Mapping):
+        return None
+    if response.get("error"):
+        return text_of(response["error"]) or "failed"
+    has_failed = (
+        response.get("is_error") is True or response.get("isError") is True or response.get("success") is False
+        or response.get("resultType") in ("failure", "error") or _code(response) not in (None, 0)
+    )  # fmt: skip
+    return (text_of(response) or "failed") if has_failed else None
+
+
+def _code(response: Mapping[str, Any]) -> int | None:
+    inside = response.get("metadata")
+    for place in (response, inside if isinstance(inside, Mapping) else {}):
+        for name in _EXIT_NAMES:
+            if isinstance(place.get(name), int) and not isinstance(place[name], bool):
+                return int(place[name])
+    return None
+
+
+def _unwrapped(text: str) -> str:
+    inner = _inner(text)
+    return text if inner is None else text_of(inner)
+
+
+def _inner(text: str) -> Mapping[str, Any] | None:
+    """Some hosts hand over their answer as JSON in a text, with the exit code beside it."""
+    if not text.startswith('{"output"'):
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

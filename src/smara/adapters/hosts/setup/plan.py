@@ -1,0 +1,191 @@
+"""Changes of a host's files: found, shown as a diff, made, checked and undone.
+
+A file that was not touched since is given back as it was, byte for byte. One that was is
+a person's work by now: only what is ours is taken out of it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from smara.adapters.hosts.setup import jsonc
+from smara.adapters.hosts.setup.blocks import cut_block, has_block, put_block
+from smara.adapters.hosts.setup.journal import Entry, Journal, hash_of, write_whole
+from smara.adapters.hosts.setup.targets import Target
+from smara.errors import InvalidInputError
+
+State = Literal["absent", "present", "differs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file, as it is and as it would be; ``None`` stands for a file that is not there."""
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+    base: bytes | None
+    """What undoing gives back."""
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to do."""
+        return self.before != self.after
+
+    def diff(self) -> str:
+        """The change as people read it."""
+        old, new = (_lines(content) for content in (self.before, self.after))
+        was, will_be = (self.path if content is not None else os.devnull for content in (self.before, self.after))
+        return "".join(difflib.unified_diff(old, new, was, will_be))
+
+
+def plan(targets: Sequence[Target], journal: Journal) -> list[Change]:
+    """What setting up would change. Raises ``InvalidInputError`` for a file that cannot be read as what it is."""
+    found = []
+    for target in targets:
+        before = _read(target.path)
+        base = _base(target, before, journal)
+        found.append(Change(target.path, before, _with_ours(target, base), base))
+    return found
+
+
+def undo_plan(targets: Sequence[Target], journal: Journal) -> list[Change]:
+    """What taking everything of ours out would change."""
+    found = []
+    for target in targets:
+        before = _read(target.path)
+        if before is not None:
+            base = _base(target, before, journal)
+            found.append(Change(target.path, before, base, base))
+    return found
+
+
+def apply(changes: Sequence[Change], journal: Journal) -> int:
+    """Make changes; how many files. The journal is written before the file, so that no kill leaves it unknown."""
+    needed = [change for change in changes if change.is_needed]
+    for change in needed:
+        if change.after is None:
+            continue
+        made = _missing_folders(change.path)
+        known = journal.find(change.path)
+        folders = tuple(dict.fromkeys((*made, *(known.made_folders if known else ()))))
+        journal.put(Entry(change.path, change.base, hash_of(change.after), folders))
+        os.makedirs(os.path.dirname(change.path), exist_ok=True)
+        write_whole(change.path, change.after)
+    return len(needed)
+
+
+def undo(changes: Sequence[Change], journal: Journal) -> int:
+    """Undo; how many files were given back or taken away. Folders that were made go too, when they are empty."""
+    made: set[str] = set()
+    for change in changes:
+        entry = journal.find(change.path)
+        made |= set(entry.made_folders if entry else ())
+        if change.is_needed:
+            if change.after is None:
+                os.unlink(change.path)
+            else:
+                write_whole(change.path, change.after)
+        journal.forget(change.path)
+    for folder in sorted(made, key=len, reverse=True):
+        _remove_empty(folder)
+    return sum(change.is_needed for change in changes)
+
+
+def state_of(target: Target, journal: Journal) -> State:
+    """Whether a file has what is ours in it, as this version would write it."""
+    change = plan([target], journal)[0]
+    if not change.is_needed:
+        return "present"
+    return "differs" if change.before is not None and _has_ours(target, change.before) else "absent"
+
+
+def _base(target: Target, before: bytes | None, journal: Journal) -> bytes | None:
+    """The file without anything of ours."""
+    entry = journal.find(target.path)
+    if before is None:
+        return None
+    if entry is not None and hash_of(before) == entry.written_hash:
+        return entry.before
+    if target.form == "own":
+        return None if _has_ours(target, before) else before
+    text = _decode(before, target.path)
+    if target.form == "json":
+        bare = _named(target.path, lambda: jsonc.remove(text, target.is_ours))
+    else:
+        bare = cut_block(text, target.form)
+    if entry is not None and entry.before is None and not bare.strip("{} \t\r\n\ufeff"):
+        return None  # it was made by us, and nothing was added by anybody
+    return bare.encode("utf-8", "surrogateescape")
+
+
+def _with_ours(target: Target, base: bytes | None) -> bytes:
+    text = _decode(base or b"", target.path)
+    if target.form == "own":
+        if base is not None:
+            raise InvalidInputError(f"{target.path} is there and is not ours. Move it away, then set up again.")
+        made = target.body
+    elif target.form == "json":
+        made = _named(target.path, lambda: jsonc.merge(text, target.additions))
+    else:
+        made = put_block(text, target.form, target.body)
+    return made.encode("utf-8", "surrogateescape")
+
+
+def _has_ours(target: Target, content: bytes) -> bool:
+    text = content.decode("utf-8", "replace")
+    if target.form == "own":
+        return "smara" in text and "hook" in text
+    if target.form == "json":
+        return jsonc.remove(text, target.is_ours) != text
+    return has_block(text, target.form)
+
+
+def _named(path: str, work: Callable[[], str]) -> str:
+    """Do something with a file's text; what is wrong with it is said with the file's name."""
+    try:
+        return work()
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error} Nothing was changed; mend the file first.", path=path) from None
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror}. Check its permissions.") from None
+
+
+def _decode(content: bytes, path: str) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"{path} is not written in UTF-8, so nothing was changed. Save it as UTF-8.") from None
+
+
+def _lines(content: bytes | None) -> list[str]:
+    lines = (content or b"").decode("utf-8", "replace").splitlines(keepends=True)
+    return [line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines]
+
+
+def _missing_folders(path: str) -> list[str]:
+    found = []
+    folder = os.path.dirname(path)
+    while folder and not os.path.isdir(folder):
+        found.append(folder)
+        folder = os.path.dirname(folder)
+    return found
+
+
+def _remove_empty(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return  # somebody has put something there

@@ -1,0 +1,202 @@
+"""What is written for each host, and where: a table, since hosts differ in names and units alone.
+
+Timeouts are small and always stated; Gemini CLI counts them in milliseconds, the others
+in seconds. The commands stay the same from release to release: Codex asks its user again
+for every hook whose text has changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import resources
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from smara.adapters.hosts.setup.blocks import Form
+from smara.core.events import Agent
+from smara.environment import home_of
+from smara.errors import InvalidInputError
+
+Reach = Literal["project", "global"]
+START_SECONDS, STEP_SECONDS, DRAIN_SECONDS, END_SECONDS = 10, 5, 60, 1
+_EDITS = "Bash|Edit|Write|MultiEdit|NotebookEdit"
+_NOTE = """\
+## Memory
+
+This repository has a memory (Smara). Its tools find what was said, decided and learned in earlier sessions, also in
+other agents: `memory-search` answers questions about the past, `task-query` lists the open work.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One file of a host, and what of it is ours."""
+
+    path: str
+    form: Literal["json", "own"] | Form
+    additions: dict[str, Any] = field(default_factory=dict)
+    """Of a JSON file: what is added to it."""
+    body: str = ""
+    """Of a TOML or Markdown file: the block. Of a file of our own: its content."""
+
+    def is_ours(self, path: tuple[str, ...], value: Any) -> bool:
+        """Whether an entry of a JSON file is one that ``smara setup`` writes."""
+        if len(path) == 2 and path[0] in ("mcpServers", "mcp") and path[1] == "smara":
+            return True
+        return len(path) == 3 and path[0] == "hooks" and path[2] == "[]" and is_hook_of_ours(value)
+
+
+def is_hook_of_ours(entry: Any) -> bool:
+    """Whether a registration of a hook calls us, and nobody else."""
+    if not isinstance(entry, dict):
+        return False
+    inner = entry.get("hooks")
+    if isinstance(inner, list) and inner:
+        return all(map(is_hook_of_ours, inner))
+    words = [entry.get(name) for name in ("command", "bash")]
+    arguments = entry.get("args") if isinstance(entry.get("args"), list) else []
+    line = " ".join(str(word) for word in [words[0] or words[1] or "", *(arguments or [])])
+    return "smara" in line.split(" hook ")[0] and " hook " in line
+
+
+def targets_of(agent: Agent, reach: Reach, root: str, program: str = "smara") -> list[Target]:
+    """The files of a host that make it tell and hear us, in a repository or for all of a user's."""
+    return _TARGETS[agent](reach, root, program)
+
+
+def _claude(reach: Reach, root: str, program: str) -> list[Target]:
+    if reach == "global":
+        folder = home_of("CLAUDE_CONFIG_DIR", ".claude")
+        return [Target(os.path.join(folder, "settings.json"), "json", {"hooks": claude_hooks(program)})]
+    hooks = Target(os.path.join(root, ".claude", "settings.json"), "json", {"hooks": claude_hooks(program)})
+    return [hooks, *_mcp(os.path.join(root, ".mcp.json"), program)]
+
+
+def claude_hooks(program: str) -> dict[str, Any]:
+    """The registrations of Claude Code, in the form that starts no shell."""
+
+    def call(event: str, seconds: int, **more: Any) -> dict[str, Any]:
+        return {"type": "command", "command": program, "args": ["hook", "claude", event], "timeout": seconds, **more}
+
+    def one(event: str, seconds: int) -> list[dict[str, Any]]:
+        return [{"hooks": [call(event, seconds)]}]
+
+    drain = call("drain", DRAIN_SECONDS, **{"async": True})
+    return {
+        "SessionStart": [{"hooks": [call("SessionStart", START_SECONDS), drain]}],
+        "UserPromptSubmit": one("UserPromptSubmit", STEP_SECONDS),
+        "PreToolUse": [{"matcher": _EDITS, "hooks": [call("PreToolUse", STEP_SECONDS)]}],
+        "PostToolUse": one("PostToolUse", STEP_SECONDS),
+        "PostToolUseFailure": one("PostToolUseFailure", STEP_SECONDS),
+        "SubagentStop": one("SubagentStop", STEP_SECONDS),
+        "PreCompact": one("PreCompact", STEP_SECONDS),
+        "PostCompact": one("PostCompact", STEP_SECONDS),
+        "Stop": [{"hooks": [call("Stop", STEP_SECONDS), drain]}],
+        "StopFailure": one("StopFailure", STEP_SECONDS),
+        "SessionEnd": one("SessionEnd", END_SECONDS),
+    }
+
+
+def _codex(reach: Reach, root: str, program: str) -> list[Target]:
+    folder = home_of("CODEX_HOME", ".codex") if reach == "global" else os.path.join(root, ".codex")
+
+    def call(event: str, seconds: int, **more: Any) -> dict[str, Any]:
+        return {"type": "command", "command": f"{program} hook codex {event}", "timeout": seconds, **more}
+
+    drain = call("drain", DRAIN_SECONDS, **{"async": True})
+    plain = {"UserPromptSubmit": STEP_SECONDS, "PostToolUse": STEP_SECONDS, "SubagentStop": STEP_SECONDS,
+             "PreCompact": STEP_SECONDS, "PostCompact": STEP_SECONDS, "SessionEnd": END_SECONDS}  # fmt: skip
+    hooks = {event: [{"hooks": [call(event, seconds)]}] for event, seconds in plain.items()}
+    hooks["SessionStart"] = [{"hooks": [call("SessionStart", START_SECONDS), drain]}]
+    hooks["PreToolUse"] = [{"hooks": [call("PreToolUse", STEP_SECONDS)]}]
+    hooks["Stop"] = [{"hooks": [call("Stop", STEP_SECONDS), drain]}]
+    found = [Target(os.path.join(folder, "hooks.json"), "json", {"hooks": dict(sorted(hooks.items()))})]
+    if _has_mcp():
+        body = f'[mcp_servers.smara]\ncommand = {json.dumps(program)}\nargs = ["mcp"]\n'
+        found.append(Target(os.path.join(folder, "config.toml"), "toml", body=body))
+    return found
+
+
+def _gemini(reach: Reach, root: str, program: str) -> list[Target]:
+    folder = home_of("GEMINI_CONFIG_DIR", ".gemini") if reach == "global" else os.path.join(root, ".gemini")
+    seconds = {"SessionStart": START_SECONDS, "BeforeAgent": STEP_SECONDS, "AfterTool": STEP_SECONDS,
+               "AfterAgent": STEP_SECONDS, "PreCompress": STEP_SECONDS, "SessionEnd": END_SECONDS}  # fmt: skip
+    hooks = {
+        event: [{
+            "matcher": "*",
+            "hooks": [{"type": "command", "name": "smara", "command": f"{program} hook gemini {event}",
+                       "timeout": each * 1000}],
+        }]
+        for event, each in seconds.items()
+    }  # fmt: skip
+    return [Target(os.path.join(folder, "settings.json"), "json", {"hooks": hooks, **_mcp_entry(program)})]
+
+
+def _copilot(reach: Reach, root: str, program: str) -> list[Target]:
+    seconds = {"sessionStart": START_SECONDS, "userPromptSubmitted": STEP_SECONDS, "postToolUse": STEP_SECONDS,
+               "postToolUseFailure": STEP_SECONDS, "agentStop": STEP_SECONDS, "subagentStop": STEP_SECONDS,
+               "errorOccurred": STEP_SECONDS, "sessionEnd": STEP_SECONDS}  # fmt: skip
+    lines = {event: f"{program} hook copilot {event}" for event in seconds}
+    hooks = {
+        event: [{"type": "command", "bash": lines[event], "powershell": lines[event], "timeoutSec": each}]
+        for event, each in seconds.items()
+    }
+    content = json.dumps({"version": 1, "hooks": hooks}, indent=2) + "\n"
+    if reach == "project":
+        return [Target(os.path.join(root, ".github", "hooks", "smara.json"), "own", body=content)]
+    folder = home_of("COPILOT_HOME", ".copilot")
+    hooks_file = Target(os.path.join(folder, "hooks", "smara.json"), "own", body=content)
+    server = {"type": "local", "command": program, "args": ["mcp"], "tools": ["*"]}
+    tools = Target(os.path.join(folder, "mcp-config.json"), "json", {"mcpServers": {"smara": server}})
+    return [hooks_file, tools] if _has_mcp() else [hooks_file]
+
+
+def _cursor(reach: Reach, root: str, program: str) -> list[Target]:
+    folder = home_of("CURSOR_CONFIG_DIR", ".cursor") if reach == "global" else os.path.join(root, ".cursor")
+    seconds = {"sessionStart": START_SECONDS, "beforeSubmitPrompt": STEP_SECONDS, "afterShellExecution": STEP_SECONDS,
+               "afterMCPExecution": STEP_SECONDS, "afterFileEdit": STEP_SECONDS, "afterAgentResponse": STEP_SECONDS,
+               "preCompact": STEP_SECONDS, "stop": STEP_SECONDS, "sessionEnd": STEP_SECONDS}  # fmt: skip
+    hooks = {event: [{"command": f"{program} hook cursor {event}", "timeout": each}] for event, each in seconds.items()}
+    found = [Target(os.path.join(folder, "hooks.json"), "json", {"version": 1, "hooks": hooks})]
+    return [*found, *_mcp(os.path.join(folder, "mcp.json"), program)]
+
+
+def _opencode(reach: Reach, root: str, program: str) -> list[Target]:
+    folder = os.path.join(home_of("XDG_CONFIG_HOME", ".config"), "opencode")
+    plugins = os.path.join(folder if reach == "global" else os.path.join(root, ".opencode"), "plugins")
+    source = resources.files("smara.adapters.hosts") / "opencode" / "smara.ts"
+    content = source.read_text(encoding="utf-8").replace('"smara"', json.dumps(program), 1)
+    found = [Target(os.path.join(plugins, "smara.ts"), "own", body=content)]
+    if _has_mcp():
+        place = os.path.join(folder if reach == "global" else root, "opencode.json")
+        server = {"type": "local", "command": [program, "mcp"], "enabled": True}
+        found.append(Target(place, "json", {"mcp": {"smara": server}}))
+    return found
+
+
+def _generic(reach: Reach, root: str, program: str) -> list[Target]:
+    if reach == "global":
+        raise InvalidInputError("An agent of another kind is set up in a repository: leave --global out.")
+    return [Target(os.path.join(root, "AGENTS.md"), "markdown", body=_NOTE)]
+
+
+def _mcp(path: str, program: str) -> list[Target]:
+    return [Target(path, "json", _mcp_entry(program))] if _has_mcp() else []
+
+
+def _mcp_entry(program: str) -> dict[str, Any]:
+    return {"mcpServers": {"smara": {"command": program, "args": ["mcp"]}}} if _has_mcp() else {}
+
+
+def _has_mcp() -> bool:
+    """Whether ``smara mcp`` would start; an entry for a server that does not is worse than none."""
+    return find_spec("mcp") is not None
+
+
+_TARGETS: dict[Agent, Callable[[Reach, str, str], list[Target]]] = {
+    "claude": _claude, "codex": _codex, "gemini": _gemini, "copilot": _copilot, "cursor": _cursor,
+    "opencode": _opencode, "generic": _generic,
+}  # fmt: skip

@@ -1,0 +1,122 @@
+"""The spool: one small private file per event, written before anything else can go wrong.
+
+Written with ``os`` alone, since every tool call of an agent passes here. A file is
+written under another name and renamed, so a reader never sees half of one, and any number
+of processes may write at once without a lock. Names sort by time.
+
+Nothing is flushed to the disk by force: a killed process loses nothing, a power cut may
+lose the last seconds, and those the host's own transcript still has. A payload with the
+mark of a secret in it is redacted before it is written (:mod:`.redacting`); everything is
+redacted again when the store takes it in, after which its file is deleted.
+
+A file is a line of facts, separated by tabs (format, agent, event, milliseconds, project,
+folder), and then the payload as the host gave it.
+"""
+
+import os
+from time import time_ns
+
+FORMAT = b"smara1"
+ENDING = ".event"
+MOST_BYTES = 1 << 20
+"""A payload longer than this is shortened, value by value, before it is written."""
+MOST_READ_BYTES = 64 << 20
+MOST_FILES = 20_000
+"""About a week of a busy agent; past it the oldest tool calls are let go, and counted."""
+_LOOK_EVERY = 64
+
+# What secrets look like from afar. A payload with one of these is read properly before it is written; one without
+# any costs these few searches. Most of them are how the keys of large vendors begin.
+_MARKS = (
+    b"sk-", b"ghp_", b"gho_", b"ghs_", b"ghu_", b"github_pat_", b"glpat-", b"AKIA", b"ASIA", b"AIza", b"xox", b"hf_",
+    b"npm_", b"pypi-", b"dop_v1_", b"sk_live_", b"rk_live_", b"whsec_", b"SG.", b"eyJ", b"-----BEGIN", b"PRIVATE KEY",
+    b"Bearer ", b"Basic ", b"password", b"PASSWORD", b"Password", b"passwd", b"PASSWD", b"secret", b"SECRET",
+    b"api_key", b"API_KEY", b"apikey", b"apiKey", b"_token", b"_TOKEN", b"token=", b"Token", b"access_key",
+    b"ACCESS_KEY", b"pwd=", b"credential", b"CREDENTIAL", b"private_key", b"client_secret",
+)  # fmt: skip
+_NAMED = b"://"
+
+
+def put(folder: str, agent: str, event: str, payload: bytes, project: str = "", cwd: str = "") -> str:
+    """Keep an event; the path of its file. Raises ``OSError`` when that cannot be done."""
+    if len(payload) > MOST_BYTES or may_hold_secret(payload):
+        from smara.adapters.hosts.redacting import safe
+
+        payload = safe(payload, MOST_BYTES)
+    nanoseconds = time_ns()
+    facts = (agent, event, str(nanoseconds // 1_000_000), project, cwd)
+    head = b"\t".join([FORMAT, *(_fact(fact) for fact in facts)])
+    name = f"{nanoseconds:020d}-{os.getpid()}"
+    hidden, path = os.path.join(folder, f".{name}"), os.path.join(folder, name + ENDING)
+    _write(folder, hidden, head + b"\n" + payload)
+    os.rename(hidden, path)
+    if os.getpid() % _LOOK_EVERY == 0:
+        keep_bounded(folder)
+    return path
+
+
+def may_hold_secret(payload: bytes) -> bool:
+    """Whether any mark of a secret stands in the payload."""
+    return any(mark in payload for mark in _MARKS) or _names_somebody(payload)
+
+
+def _names_somebody(payload: bytes) -> bool:
+    """Whether an address carries a name, as ``https://user:password@host`` does."""
+    start = payload.find(_NAMED)
+    while start >= 0:
+        if b"@" in payload[start + 3 : start + 200].split(b"/", 1)[0]:
+            return True
+        start = payload.find(_NAMED, start + 3)
+    return False
+
+
+def _fact(text: str) -> bytes:
+    return text.replace("\t", " ").replace("\n", " ").encode("utf-8", "surrogateescape")
+
+
+def _write(folder: str, path: str, content: bytes) -> None:
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileNotFoundError:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(file, rest) :]
+    except BaseException:
+        os.close(file)
+        os.unlink(path)  # a full disk should not be filled further by halves
+        raise
+    os.close(file)
+
+
+def names(folder: str) -> list[str]:
+    """The names of the events that wait, oldest first."""
+    try:
+        return sorted(name for name in os.listdir(folder) if name.endswith(ENDING))
+    except OSError:
+        return []
+
+
+def keep_bounded(folder: str, most: int = MOST_FILES) -> int:
+    """Let the oldest events go when there are too many; how many went, also noted for the doctor."""
+    waiting = names(folder)
+    gone = 0
+    for name in waiting[: max(0, len(waiting) - most)]:
+        try:
+            os.unlink(os.path.join(folder, name))
+            gone += 1
+        except OSError:
+            continue
+    if gone:
+        _note_lost(folder, gone)
+    return gone
+
+
+def _note_lost(folder: str, count: int) -> None:
+    file = os.open(os.path.join(folder, "lost"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(file, f"{time_ns() // 1_000_000}\t{count}\n".encode())
+    finally:
+        os.close(file)

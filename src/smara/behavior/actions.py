@@ -1,0 +1,100 @@
+"""What a tool call does, whichever tool does it: agents read files with ``Read``, ``cat`` or ``sed -n``."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+from smara.behavior.commands import Command, parse
+from smara.behavior.paths import project_path
+from smara.core.events import HostEvent
+from smara.secrets import redact
+
+Verb = Literal["read", "edit", "search", "glob", "run", "fetch", "plan", "mcp", "accept"]
+
+PLANS = frozenset({"TodoWrite", "update_plan", "todo_write", "write_todos", "todowrite"})
+_IN_PLACE = re.compile(r"\bsed\s+(?:-\w+\s+)*-i\S*\s")
+_WRITTEN = re.compile(
+    r"(?:^|[;&\s])(?:cat|tee|echo|printf)\b[^|;&\n]*?>{1,2}\s*([\w./@+-]+)|\btee\s+(?:-a\s+)?([\w./@+-]+)"
+)
+_RANGE = re.compile(r"^['\"]?[\d,$p]+['\"]?$")
+_MOST_FILES = 20
+_REDACTED = 4_000
+
+
+class Action(NamedTuple):
+    """One thing that was done. ``subject`` is a path, a pattern, an address or the name of a tool."""
+
+    verb: Verb
+    subject: str = ""
+    command: Command | None = None
+
+
+def actions_of(event: HostEvent, root: str) -> list[Action]:
+    """What a tool call did, in order; empty for tools that nothing is learned from."""
+    tool, given = event.tool, event.tool_input
+    if tool == "Bash":
+        return _shell(event, root)
+    if tool in ("Edit", "Write", "Read"):
+        verb: Verb = "read" if tool == "Read" else "edit"
+        named = given.get("files") if isinstance(given.get("files"), list | tuple) else [given.get("file_path")]
+        paths = [project_path(each, root, event.cwd) for each in list(named or [])[:_MOST_FILES]]
+        return [Action(verb, path) for path in paths if path]
+    if tool in ("Grep", "Glob"):
+        pattern: Any = given.get("pattern")
+        return [Action("search" if tool == "Grep" else "glob", redact(pattern[:300]).text)] if _is_text(pattern) else []
+    if tool in ("WebFetch", "WebSearch"):
+        subject = given.get("url") or given.get("query") or ""
+        return [Action("fetch", redact(str(subject)[:300]).text)]
+    if tool.startswith("mcp:"):
+        return [Action("mcp", tool)]
+    if tool in PLANS:
+        return [Action("plan")]
+    return [Action("accept")] if tool == "ExitPlanMode" else []
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _shell(event: HostEvent, root: str) -> list[Action]:
+    line = event.tool_input.get("command")
+    if not isinstance(line, str):
+        return []
+    line, command = _understood(line[:_REDACTED])
+    if command is None:
+        return []
+    found = [Action("run", command.text, command)]
+    if command.purpose in ("read", "search"):
+        words = _words(command.text)
+        if command.purpose == "search" and words:
+            found.append(Action("search", words[0][:300]))
+        else:
+            paths = [project_path(word, root, event.cwd) for word in words if not _RANGE.match(word)]
+            found += [Action("read", path) for path in paths[-3:] if path and ("." in path or "/" in path)]
+    if _IN_PLACE.search(line):
+        words = [word for word in _words(line) if "." in word and not word.startswith("s/")]
+        found += [Action("edit", path) for word in words[-2:] if (path := project_path(word, root, event.cwd))]
+    for match in _WRITTEN.finditer(line.split("\n", 1)[0]):
+        path = project_path(match[1] or match[2], root, event.cwd)
+        if path and not path.startswith("dev/"):
+            found.append(Action("edit", path))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _understood(line: str) -> tuple[str, Command | None]:
+    """A command line without secrets, and what it does; agents run the same ones again and again."""
+    clean = redact(line).text
+    return clean, parse(clean)
+
+
+def _words(text: str) -> list[str]:
+    """The arguments of a command, without its program and options."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = text.split()
+    return [word for word in words[1:] if not word.startswith("-") and word not in ("grep",)]

@@ -1,0 +1,291 @@
+"""Behavior: watches sessions of agents, and learns from what they do."""
+
+from __future__ import annotations
+
+import builtins
+import json
+from collections.abc import Callable, Iterable, Sequence
+
+from smara.behavior import qa
+from smara.behavior.finalizing import SUBTASKS_PROMOTED_AFTER, Finalizer, Wanted
+from smara.behavior.habits import Calibration, Edge, Habits, KnownFailure, Prefetch
+from smara.behavior.jobs import Jobs
+from smara.behavior.jobs import Parts as JobParts
+from smara.behavior.methodology.contexts import Contexts, PlannerContext, PrefetchedFile, step_limit
+from smara.behavior.methodology.outcomes import outcome_of
+from smara.behavior.methodology.plugin import ExecutionContext, WorkUnitResult
+from smara.behavior.methodology.registry import find_methodology
+from smara.behavior.models import (
+    PASSED,
+    BehaviorStatus,
+    EarlyTrigger,
+    Finalized,
+    Finding,
+    JobsDone,
+    Judged,
+    Noticed,
+    Passed,
+    Seen,
+    WatchedSession,
+)
+from smara.behavior.pad import Pad
+from smara.behavior.promote import new_memory
+from smara.behavior.store import BehaviorStore
+from smara.behavior.synthesis import Synthesis, Synthesized
+from smara.behavior.table import draft_of, signal_of
+from smara.behavior.tables import Tables
+from smara.behavior.triggers import triggers_of
+from smara.behavior.watching import Taken, Watcher
+from smara.behavior.wording import Asked
+from smara.core import log
+from smara.core.clock import Clock
+from smara.core.events import HostEvent
+from smara.core.ids import IdMaker
+from smara.core.scope import require_id
+from smara.core.tokens import TokenCounter
+from smara.errors import InvalidInputError, NotFoundError, SmaraError
+from smara.knowledge.gate import SESSION_TYPES, SessionType
+from smara.knowledge.memories import Memories
+from smara.knowledge.models import Added, WorkUnit
+from smara.secrets import redact
+
+
+class Behavior:
+    """What the agents of one project do, and what it shows.
+
+    ``observe`` takes an event of any host; ``finalize`` decides on a session when it has ended, and
+    ``run_due`` on all that have, with everything else that waits. Everything that is learned
+    becomes a memory, with its evidence, for a person to review.
+    """
+
+    def __init__(
+        self, store: BehaviorStore, memories: Memories, clock: Clock, new_id: IdMaker,
+        counter: TokenCounter, models: Callable[[], Asked | None], deadline_seconds: float = 30.0,
+        evict: Callable[[], int] | None = None,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._memories = memories
+        self._watcher = Watcher(store, clock)
+        tables = Tables(store, new_id)
+        self._finalizer = Finalizer(store, self._watcher, tables, memories, clock, models, deadline_seconds)
+        self._habits = Habits(store)
+        self._synthesis = Synthesis(store, self._habits, memories, clock, models, deadline_seconds)
+        self._contexts = Contexts(memories, self._habits, counter)
+        self._jobs = Jobs(JobParts(store, self._synthesis, memories, clock, self._finalize_due, evict))
+
+    # watching
+
+    def observe(self, event: HostEvent) -> None:
+        """Take an event in. It is kept for good when the turn ends, or with :meth:`checkpoint`."""
+        self._watcher.observe(event)
+
+    def observe_batch(self, events: Iterable[HostEvent]) -> Taken:
+        """Take events in and keep them, in one transaction; what was told before is dropped. Safe to repeat."""
+        return self._watcher.observe_batch(events)
+
+    def checkpoint(self, session_id: str, work_unit: WorkUnit | None = None) -> None:
+        """Keep what is in memory of a session, and what it is working on: whoever goes on finds it."""
+        self._watcher.flush(session_id)
+        if work_unit is not None:
+            unit = {
+                "methodology": work_unit.methodology,
+                "hierarchy": list(work_unit.hierarchy),
+                "label": work_unit.label,
+            }
+            text = redact(json.dumps(unit)).text
+            with self._store.database.write() as session:
+                row = self._store.find(session, session_id)
+                if row is None:
+                    raise _unknown(session_id)
+                self._store.put(session, row.no, {"work_unit": text, "methodology": work_unit.methodology[:100]})
+
+    def restore(self, session_id: str) -> WatchedSession:
+        """A session as it was left; watching goes on from there."""
+        self._watcher.forget(session_id)
+        return self.session(session_id)
+
+    def pads(self, session_id: str) -> builtins.list[Pad]:
+        """The scratchpads of a session: of the agent itself, and of those it called."""
+        return self._watcher.pads(session_id)
+
+    def triggers(self, session_id: str) -> builtins.list[EarlyTrigger]:
+        """What shows already, before the session has ended."""
+        return triggers_of(self._watcher.pads(session_id))
+
+    def state_type(self, session_id: str, type: SessionType) -> None:
+        """Say what a session is for; what it does is then not asked."""
+        _one_of(type, SESSION_TYPES, "type")
+        self._watcher.flush(session_id)
+        with self._store.database.write() as session:
+            row = self._store.find(session, session_id)
+            if row is None:
+                raise _unknown(session_id)
+            self._store.put(session, row.no, {"stated_type": type})
+
+    # deciding
+
+    def finalize(
+        self, session_id: str, outcome: Passed | None = None, *, type: SessionType | None = None,
+        work_unit: WorkUnit | None = None,
+    ) -> Finalized | None:  # fmt: skip
+        """Decide on a session: its type, whether its work was proven, and what is remembered of it.
+
+        What is not stated is read from what was done, see ``session_types``. One transaction. ``None``
+        when nothing was heard of the session since it was last decided on; safe to repeat.
+        """
+        require_id(session_id, "session_id")
+        if outcome is not None:
+            _one_of(outcome, PASSED, "outcome")
+        if type is not None:
+            _one_of(type, SESSION_TYPES, "type")
+        return self._finalizer.finalize(session_id, Wanted(outcome, type, work_unit))
+
+    def subtask_done(self, session_id: str, work_unit: WorkUnit, *, is_success: bool = True) -> Finalized | None:
+        """A subtask has ended. Of long work, what it showed is learned at once; otherwise it is kept for the end."""
+        self.checkpoint(session_id, work_unit)
+        with self._store.database.write() as session:
+            row = self._store.find(session, session_id)
+            if row is None:
+                raise _unknown(session_id)
+            if row.subtasks < SUBTASKS_PROMOTED_AFTER or not is_success:
+                self._store.put(session, row.no, {"subtasks": row.subtasks + 1})
+                return None
+        return self._finalizer.finalize(session_id, Wanted("passed", None, work_unit, is_over=False))
+
+    def work_unit_done(self, methodology: str, context: ExecutionContext, result: WorkUnitResult) -> Added:
+        """A piece of work has ended: what came of it is remembered, and of long work what it showed.
+
+        A methodology with an ``on_complete`` of its own is told as well.
+        """
+        method = find_methodology(methodology)
+        unit = method.work_unit_of(context)
+        session_id = require_id(context.session_id, "session_id")
+        new = outcome_of(unit, result, session_id)
+        added = self._memories.add_many([new], by="system", actor="smara", session_id=session_id)[0]
+        self.subtask_done(session_id, unit, is_success=result.ended == "success")
+        complete = getattr(method, "on_complete", None)
+        if callable(complete):
+            complete(context, result, self._memories)
+        return added
+
+    def _finalize_due(self, session_id: str) -> int:
+        done = self.finalize(session_id)
+        return len(done.promoted) if done is not None else 0
+
+    def run_due(self, limit: int = 8) -> JobsDone:
+        """Do what waits: sessions that have ended, modules to look over, the daily pruning."""
+        return self._jobs.run_due(limit)
+
+    def qa_report(self, text: str, *, session_id: str, work_unit: WorkUnit | None = None) -> builtins.list[Added]:
+        """Remember the issues of a report on quality, each that names a place or a test (source ``qa_auto``)."""
+        judged = [self._issue(finding) for finding in qa.read_report(redact(text).text)]
+        methodology = work_unit.methodology if work_unit is not None else "native"
+        new = [
+            new_memory(each, each.draft.content, session_id, work_unit, methodology)
+            for each in judged
+            if each.draft is not None
+        ]
+        return self._memories.add_many(new, by="system", actor="smara", session_id=session_id) if new else []
+
+    def _issue(self, finding: Finding) -> Judged:
+        made = draft_of(finding, Seen(1, (finding.data,)))
+        return Judged(
+            finding, "promoted", "it was reported", made, signal_of("qa_report").value, ("tool",), is_valid=True
+        )
+
+    # for each stage of the work
+
+    def planner_context(self, modules: Sequence[str], task: str = "", methodology: str = "native") -> PlannerContext:
+        """What to know before planning: constraints, files that must follow, and how estimates went."""
+        return self._contexts.planner(modules, task, methodology)
+
+    def coder_files(self, modules: Sequence[str], read: Callable[[str], str | None]) -> builtins.list[PrefetchedFile]:
+        """The files that such work reads, within 32,000 tokens and 12 files; ``read`` gives the text of a path."""
+        return self._contexts.coder(modules, read)
+
+    def qa_context(self, modules: Sequence[str] = ()) -> str:
+        """What a tester should know before the first look."""
+        return self._contexts.qa(modules)
+
+    def step_limit(self, base: int, module: str, methodology: str = "native") -> int:
+        """How many steps an agent may take for work on a module, by how such work went before."""
+        known = self.calibration(module, methodology)
+        return step_limit(base, known.factor if known is not None else None)
+
+    # asking
+
+    def session(self, session_id: str) -> WatchedSession:
+        """One session, or ``NotFoundError``."""
+        with self._store.database.read() as session:
+            found = self._store.sessions(session, " AND session_id = ?", (session_id,))
+        if not found:
+            raise _unknown(session_id)
+        return found[0]
+
+    def sessions(self, limit: int = 50, offset: int = 0) -> builtins.list[WatchedSession]:
+        """Sessions as they were watched, the newest first."""
+        with self._store.database.read() as session:
+            rest = " ORDER BY last_event_at DESC, no DESC LIMIT ? OFFSET ?"
+            return self._store.sessions(session, rest, (limit, offset))
+
+    def noticed(self, session_id: str) -> builtins.list[Noticed]:
+        """What a session showed, and why each of it was or was not made a memory."""
+        with self._store.database.read() as session:
+            row = self._store.find(session, session_id)
+            if row is None:
+                raise _unknown(session_id)
+            return self._store.noticed(session, row.no)
+
+    def status(self) -> BehaviorStatus:
+        """How the watching stands."""
+        with self._store.database.read() as session:
+            told = self._store.totals(session)
+        last, promoted, files, edges, errors, modules = told["row"]
+        signals, states = sum(told["kinds"].values()), told["states"]
+        return BehaviorStatus(
+            states.get("open", 0), states.get("ended", 0), states.get("final", 0), signals, promoted,
+            signals - promoted,
+            last, files, edges, errors, modules, told["kinds"],
+        )  # fmt: skip
+
+    def failures_of(self, command: str, limit: int = 3) -> builtins.list[KnownFailure]:
+        """Whether a command has failed here before, why, and what then worked."""
+        return self._habits.failures_of(command, limit)
+
+    def failures(self, limit: int = 50) -> builtins.list[KnownFailure]:
+        """The errors that came most often."""
+        return self._habits.failures(limit)
+
+    def prefetch(self, module: str) -> Prefetch | None:
+        """The files that work on a module reads."""
+        return self._habits.prefetch(module)
+
+    def calibration(self, module: str, methodology: str = "native") -> Calibration | None:
+        """How many steps work on a module takes, against how many are planned."""
+        return self._habits.calibration(module, methodology)
+
+    def edges(self, path: str | None = None, limit: int = 50) -> builtins.list[Edge]:
+        """Files that are touched together."""
+        return self._habits.edges(path, limit)
+
+    def synthesis_log(self, limit: int = 50) -> builtins.list[Synthesized]:
+        """What was synthesized over sessions, and what it brought."""
+        return self._synthesis.log(limit)
+
+    def close(self) -> None:
+        """Keep what is only in memory, as far as that is possible; nobody who leaves is held up by it."""
+        try:
+            self._watcher.flush()
+        except SmaraError as error:
+            log.warning("behavior.not_kept", error=error.code)
+
+
+def _unknown(session_id: str) -> NotFoundError:
+    return NotFoundError(
+        f"No session {session_id} was watched. `smara behavior sessions` lists them.", session_id=session_id
+    )
+
+
+def _one_of(value: str, allowed: tuple[str, ...], what: str) -> None:
+    if value not in allowed:
+        raise InvalidInputError(f"{what} must be one of {', '.join(allowed)}; got {value!r}.", field=what)

@@ -1,0 +1,180 @@
+"""Shell commands as behavior sees them: what they do, whether they are the same, and whether they only look."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+Purpose = Literal["test", "check", "commit", "revert", "review", "read", "search", "look", "setup", "network", "other"]
+
+LONGEST = 280
+_CUT_OFF = re.compile(r"\s*(?:2>&1)?\s*\|\s*(?:head|tail|grep|rg|cat|less|wc|sort|tee)\b[^|;&]*$")
+_REDIRECT = re.compile(r"\s*(?:2>&1|[12]?>\s*/dev/null|&>\s*/dev/null)")
+_JOINED = re.compile(r"\s*(?:&&|;|\|\||\n)\s*")
+_BEFORE = re.compile(
+    r"^(?:(?:cd|pushd)\s+[^\s;&|]+|(?:export\s+)?[A-Z_][A-Z0-9_]*=(?:\"[^\"]*\"|'[^']*'|\S*)"
+    r"|set\s+-\w+|source\s+\S+|\.\s+\S+/activate)\s*$"
+)
+_ASSIGNED = re.compile(r"^(?:[A-Z_][A-Z0-9_]*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+")
+_WRAPPER = re.compile(r"^(?:sudo(?:\s+-\w+)*|time|nice(?:\s+-n\s*\d+)?|timeout(?:\s+-\w+)*\s+\w+|env|command|exec)\s+")
+_DOCUMENT = re.compile(r"\s*(?:-m\s+|-F\s+)?\"?\$\(cat\s*<<|\s*<<-?\s*['\"]?\w")
+_MESSAGE = re.compile(r"\s+(?:-\w*m|--message)[ =]?(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\S+)|\s+-a?m$", re.DOTALL)
+_HEREDOC = re.compile(r"<<-?\s*['\"]?\w+")
+
+_TEST = re.compile(
+    r"(?:^|/|\s)(?:pytest|py\.test|tox|nosetests|jest|vitest|mocha|rspec|phpunit|ctest|ava|karma)(?:\s|$)"
+    r"|^python[\d.]*\s+-m\s+(?:pytest|unittest)|^(?:npm|pnpm|yarn|bun|deno)(?:\s+run)?\s+(?:test|t)\b"
+    r"|^(?:go|cargo|mix|dotnet|swift|zig|sbt|rake|rails|bazel|gradle|\./gradlew|mvn|\./mvnw|lein|stack|cabal|dart|flutter)"
+    r"\s+(?:\S+\s+)?(?:test|nextest)\b|^make\s+(?:\S*test\S*|check)\b|^just\s+\S*test\S*|playwright\s+test|cypress\s+run"
+)
+_CHECK = re.compile(
+    r"(?:^|/|\s)(?:ruff|flake8|pylint|mypy|pyright|black|isort|eslint|prettier|tsc|clippy|golangci-lint|shellcheck|credo"
+    r"|dialyzer|rubocop|stylelint|biome)(?:\s|$)|^make\s+(?:lint|check|format|fmt)\b|^mix\s+(?:format|compile|credo|dialyzer)"
+    r"|^cargo\s+(?:check|clippy|fmt|build)|^go\s+(?:vet|build)|(?:npm|pnpm|yarn|bun)(?:\s+run)?\s+(?:lint|typecheck|build)\b"
+    r"|pre-commit\s+run"
+)
+_COMMIT = re.compile(r"^git\s+(?:-\S+\s+\S+\s+)?commit\b(?!.*--dry-run)")
+_REVERT = re.compile(
+    r"^git\s+(?:checkout\s+(?:\S+\s+)?--\s|checkout\s+\.|restore\b(?!.*--staged\s+\S+$)|reset\s+--hard|revert\b)"
+)
+_REVIEW = re.compile(r"^gh\s+pr\s+(?:review|comment)\b|^glab\s+mr\s+(?:note|approve)\b")
+_READ = re.compile(r"^(?:cat|bat|head|tail|less|more|nl|sed\s+-n)\b")
+_SEARCH = re.compile(r"^(?:rg|grep|egrep|ag|ack|git\s+grep)\b")
+_LOOK = re.compile(
+    r"^(?:ls|pwd|tree|find|fd|which|type|echo|printf|date|whoami|uname|env|printenv|wc|stat|file|du|df|ps|top|sleep|true|test"
+    r"|\[|diff|cmp|jq|git\s+(?:status|diff|log|show|branch|blame|remote|rev-parse|ls-files|config|describe|tag|stash\s+list"
+    r"|reflog|shortlog|cat-file|worktree\s+list)|gh\s+(?:pr|issue|run|repo)\s+(?:view|list|diff|status|checks)"
+    r"|docker\s+(?:ps|images|logs)|kubectl\s+(?:get|describe|logs)|bd\s+(?:show|list|ready|stats))(?:\s|$)"
+)
+_SETUP = re.compile(
+    r"\b(?:install|sync|add|init|setup|bootstrap|up|start|migrate|login|use|enable|create|mkdir|chmod|export|fetch|pull"
+    r"|deps\.get|build)\b"
+)
+_NETWORK = re.compile(r"(?:^|\s|/)(?:curl|wget|http|https|lynx|w3m|aria2c)\s")
+_FAILS_BY_NATURE = re.compile(
+    r"^(?:rg|grep|egrep|ag|git\s+grep|test|\[|diff|cmp|which|type|git\s+diff|pgrep|ls|find|command)\b"
+)
+_TOKEN = re.compile(r"[\w.@:/+-]+")
+_EMPTY = re.compile(r"-{1,2}[\w-]*|[\d.]+|origin|run|/+")
+_GIT_FOLDER = re.compile(r"^(\S*git)\s+(?:-[Cc]\s+\S+\s+)+")
+_PYTHON = re.compile(r"^python[\d.]*$")
+
+
+class Command(NamedTuple):
+    """A command line: as it was meant, without what only trims its output, and what it is for."""
+
+    text: str
+    """The part that matters, on one line."""
+    head: str
+    """Its program and first word, such as ``git push``."""
+    purpose: Purpose
+    is_simple: bool
+    """Whether it is one command, so that its failing is the failing of this."""
+
+
+def parse(line: object) -> Command | None:
+    """What a command line does; ``None`` for what is none.
+
+    >>> parse("cd /w && npm run build 2>&1 | tail -5")
+    Command(text='npm run build', head='npm run', purpose='check', is_simple=True)
+    """
+    if not isinstance(line, str) or not line.strip():
+        return None
+    first = line.strip()[:4_000]
+    has_document = bool(_HEREDOC.search(first))
+    if has_document:
+        first = _DOCUMENT.split(first, maxsplit=1)[0].split("\n", 1)[0]
+    if "commit" in first:
+        first = _MESSAGE.sub("", first)  # another message each time, and the same command
+    parts = [part for part in _JOINED.split(first) if part and not _BEFORE.match(part)]
+    if not parts:
+        return None
+    cleaned = [_bare(part) for part in parts]
+    telling = [each for each in cleaned if each and not _LOOK.match(each)] or cleaned
+    text = " && ".join(telling) if len(telling) > 1 else telling[0]
+    if not text:
+        return None
+    purposes = [each for each in map(_purpose, reversed(telling)) if each != "other"]
+    purpose: Purpose = purposes[0] if purposes else "other"
+    return Command(text[:LONGEST], head_of(telling[-1]), purpose, len(telling) == 1 and not has_document)
+
+
+def _bare(part: str) -> str:
+    """One command without what trims its output, without variables and wrappers."""
+    before = None
+    text = " ".join(part.split())
+    while text != before:
+        before = text
+        text = _REDIRECT.sub("", _CUT_OFF.sub("", text)).strip()
+        text = _WRAPPER.sub("", _ASSIGNED.sub("", text))
+    return text
+
+
+def _purpose(text: str) -> Purpose:
+    for purpose, pattern in _PURPOSES:
+        if pattern.search(text):
+            return purpose
+    return "other"
+
+
+_PURPOSES: tuple[tuple[Purpose, re.Pattern[str]], ...] = (
+    ("commit", _COMMIT), ("revert", _REVERT), ("review", _REVIEW), ("search", _SEARCH), ("read", _READ),
+    ("look", _LOOK), ("test", _TEST), ("check", _CHECK), ("network", _NETWORK), ("setup", _SETUP),
+)  # fmt: skip
+
+
+def head_of(text: str) -> str:
+    """The program and, where it has one, the word that says what it shall do.
+
+    >>> head_of("git push -u origin x"), head_of("./run.sh --fast"), head_of(".venv/bin/python -m pytest tests")
+    ('git push', 'run.sh', 'python -m pytest')
+    """
+    words = _GIT_FOLDER.sub(r"\1 ", text).split()
+    if not words:
+        return ""
+    program = _program(words[0])
+    if program == "python" and len(words) > 2 and words[1] == "-m":
+        return f"python -m {words[2]}"
+    following = next((word for word in words[1:] if not word.startswith("-")), "")
+    is_verb = (
+        bool(re.fullmatch(r"[a-z][a-z0-9:._-]{1,24}", following)) and "/" not in following and "." not in following
+    )
+    return f"{program} {following}" if is_verb else program
+
+
+def _program(word: str) -> str:
+    name = word.rsplit("/", 1)[-1]
+    return "python" if _PYTHON.match(name) else {"pip3": "pip", "nodejs": "node"}.get(name, name)
+
+
+def fails_by_nature(text: str) -> bool:
+    """Whether a failing status is an answer and no trouble, as with ``grep``."""
+    return bool(_FAILS_BY_NATURE.match(text))
+
+
+def is_same_aim(failed: str, worked: str) -> bool:
+    """Whether a command that worked was for the same as one that failed: the same words, said differently.
+
+    >>> is_same_aim("npm test", "pnpm test"), is_same_aim("python x.py", ".venv/bin/python x.py")
+    (True, True)
+    """
+    if failed == worked:
+        return False
+    one, other = _words(failed), _words(worked)
+    if not one or not other:
+        return False
+    program = _program(failed.split()[0])
+    # `make seed` and `make reset` have only their program in common.
+    aims, others = one - {program}, other - {program}
+    if not aims:
+        return program in other
+    # Nor have `git add one.py` and `git add two.py` more in common than what they do.
+    aims = aims - {head_of(failed).rpartition(" ")[2]} or aims
+    shared = len(aims & others)
+    return shared / len(aims) >= 0.5 and shared / max(1, len(others)) >= 1 / 4
+
+
+def _words(text: str) -> set[str]:
+    """The words of a command, without options and numbers; of a path its last part."""
+    words = [word for word in _TOKEN.findall(text) if not _EMPTY.fullmatch(word)]
+    return {_program(word.rstrip("/")) for word in words}

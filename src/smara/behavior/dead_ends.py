@@ -1,0 +1,45 @@
+"""Dead ends: an approach that was given up in words, after something had failed, for another that then worked.
+
+Words alone are not enough: agents "try a different approach" many times a day. What was tried
+must have failed visibly, and work must have gone on and succeeded afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from smara.behavior.models import Draft, Finding, Seen, Signal
+from smara.behavior.pad import Pad
+from smara.behavior.paths import module_of
+from smara.behavior.quoting import code
+
+SIGNAL = Signal(0, "dead_end", 0.85, 0.75, 0.30, ("dead_end",), 1)
+
+
+def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+    for pad in pads:
+        for key, entry in pad["dead_ends"]:
+            after = [path for path, each in pad["files"] if each.get("e") and each["s"] > entry["f"]][:4]
+            worked = pad.facts["last_test_ok"] is True and pad.facts["last_test"] > entry["f"]
+            names = ("q", "cmd", "line", "edited")
+            data = {**{name: entry[name] for name in names if entry.get(name)}, "after": after, "worked": worked}
+            data["task"] = pad.facts["prompt"][:160]
+            yield Finding("dead_end", key, entry["q"][:160], entry["f"], data, is_proven=worked)
+
+
+def draft(finding: Finding, seen: Seen) -> Draft | None:
+    data = finding.data
+    command, line, after = data.get("cmd"), data.get("line"), list(data.get("after", ()))
+    if not command or not line or not data.get("worked") or not after:
+        return None
+    tried = f"{command}, with changes of {', '.join(data['edited'])}" if data.get("edited") else str(command)
+    others = [path for path in after if path not in data.get("edited", ())] or after
+    used = f"changes of {', '.join(map(code, others[:3]))}, after which the tests were green"
+    content = f"Given up: {code(str(command))}, which failed with {code(str(line))}. What was done instead: {used}."
+    fields = {
+        "approach_tried": tried[:400], "why_it_failed": str(line), "alternative_used": used.replace("`", ""),
+        "task_context": str(data.get("task") or "not said"),
+    }  # fmt: skip
+    files = tuple(dict.fromkeys([*data.get("edited", ()), *others]))[:4]
+    modules = tuple(dict.fromkeys(filter(None, map(module_of, files))))
+    return Draft("dead_end", content, (str(data["q"]), f"$ {command}\n{line}"), files, modules, fields)

@@ -1,0 +1,203 @@
+"""Deciding on a session: what it showed goes through the pipeline, and everything is written in one transaction.
+
+What is read may be outdated when it is written: somebody may have told of further events, or decided
+on the session meanwhile. Then the version of the session has changed, nothing is written, and it is done again. A
+process that is killed at any point leaves either all of it or nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from smara.behavior import wording
+from smara.behavior.merging import merge
+from smara.behavior.models import Finalized, Finding, Judged, Passed, Seen
+from smara.behavior.pad import Pad
+from smara.behavior.promote import Judge, Known, choose, new_memory
+from smara.behavior.session_types import gate_for, passed_of, type_of
+from smara.behavior.store import BehaviorStore, SessionRow
+from smara.behavior.table import detect_all
+from smara.behavior.tables import Ended, Tables
+from smara.behavior.watching import Watcher
+from smara.behavior.wording import Asked
+from smara.core import log
+from smara.core.clock import Clock
+from smara.core.storable import to_storable
+from smara.database.database import Session
+from smara.errors import ConflictError
+from smara.knowledge.gate import SessionType
+from smara.knowledge.memories import Memories
+from smara.knowledge.models import Added, WorkUnit
+
+_ATTEMPTS = 4
+_MOST_FINDINGS = 400
+"""Of so many findings at most it is decided in one session; the most valuable come first."""
+_BUDGET_SECONDS = 0.1
+SUBTASKS_PROMOTED_AFTER = 5
+"""Work with more subtasks than this is learned from after each of them."""
+
+
+class _Moved(Exception):
+    """The session was changed between reading and writing."""
+
+
+class Wanted(NamedTuple):
+    """How a session is to be decided on."""
+
+    outcome: Passed | None = None
+    type: SessionType | None = None
+    work_unit: WorkUnit | None = None
+    is_over: bool = True
+
+
+class Finalizer:
+    """Decides on sessions of one project."""
+
+    def __init__(
+        self, store: BehaviorStore, watcher: Watcher, tables: Tables, memories: Memories, clock: Clock,
+        models: Callable[[], Asked | None], deadline_seconds: float,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._watcher = watcher
+        self._tables = tables
+        self._memories = memories
+        self._clock = clock
+        self._models = models
+        self._deadline = deadline_seconds
+
+    def finalize(self, session_id: str, wanted: Wanted) -> Finalized | None:
+        """Decide; ``None`` when there is nothing to decide on, as after somebody else did."""
+        self._watcher.flush(session_id)
+        for _ in range(_ATTEMPTS):
+            with self._store.database.snapshot() as session:
+                row = self._store.find(session, session_id)
+                pads = [] if row is None else self._watcher.stored(session, row.no)
+                done = self._decide(session, session_id, row, pads, wanted) if row is not None and pads else None
+            if row is None or done is None:
+                self._end_empty(row, wanted)
+                return None
+            try:
+                finalized = self._write(row, done, pads, wanted)
+            except _Moved:
+                continue
+            self._watcher.forget(session_id)
+            told: dict[str, Any] = {"type": done.type, "outcome": done.outcome, "promoted": len(finalized.promoted)}
+            log.event("behavior.finalized", session=session_id, **told)
+            return finalized
+        why = f"Session {session_id} goes on while it is decided on. Try again when it has paused."
+        raise ConflictError(why, session_id=session_id)
+
+    def _end_empty(self, row: SessionRow | None, wanted: Wanted) -> None:
+        if row is None or not wanted.is_over or row.state == "final":
+            return
+        fields = {"state": "final", "finalized_at": self._clock.now_ms(), "why": "nothing was left to decide on"}
+        with self._store.database.write() as session:
+            self._store.move(session, row.no, row.version, fields)
+
+    def _decide(
+        self, session: Session, session_id: str, row: SessionRow, pads: Sequence[Pad], wanted: Wanted
+    ) -> Finalized:
+        """Steps one to five, without writing anything."""
+        began = self._clock.monotonic()
+        stated: Any = wanted.type or row.stated_type
+        type_, why_type = type_of(pads, stated)
+        passed, why = passed_of(type_, pads) if wanted.outcome is None else (wanted.outcome, "it was stated")
+        gate, _ = gate_for(type_, passed)
+        findings = merge(detect_all(pads))[:_MOST_FINDINGS]
+        judge = Judge(passed, gate, type_, pads, lambda finding: self._known(session, row.no, finding))
+        judged: list[Judged] = []
+        for position, finding in enumerate(findings):
+            if self._clock.monotonic() - began > _BUDGET_SECONDS * 10:
+                log.warning("behavior.budget_spent", session=session_id, left=len(findings) - position)
+                break
+            judged.append(judge.judge(finding))
+        chosen = choose(judged, max(0, gate.most - row.promoted))
+        steps = sum(pad.step for pad in pads)
+        return Finalized(session_id, type_, passed, f"{why_type}; {why}", tuple(chosen), steps)
+
+    def _known(self, session: Session, session_no: int, finding: Finding) -> Known:
+        signal = self._store.signal(session, finding.kind, finding.key)
+        others = [] if signal is None else self._store.history(session, signal.no, session_no)
+        files = [str(finding.data[name]) for name in ("a", "b") if finding.data.get(name)]
+        files += list(finding.data.get("sources", ()))
+        edited = {path: count + 1 for path, count in self._tables.edit_sessions(session, files).items()}
+        sessions = finding.counts_as + sum(counts for _, counts in others)
+        seen = Seen(sessions, (finding.data, *(data for data, _ in others)), edited)
+        return Known(seen, signal.memory_id if signal is not None else None)
+
+    def _write(self, row: SessionRow, done: Finalized, pads: Sequence[Pad], wanted: Wanted) -> Finalized:
+        """Steps six to eight: words, then one transaction for the memories and all the counting."""
+        promoted = [each for each in done.judged if each.verdict == "promoted"]
+        composed = [each.draft.content for each in promoted if each.draft is not None]
+        quotes = [each.draft.quotes for each in promoted if each.draft is not None]
+        models = self._models() if composed and not row.model_calls else None
+        contents, calls = wording.worded(models, composed, quotes, self._deadline)
+        unit = wanted.work_unit or _unit(row.work_unit)
+        methodology = unit.methodology if unit is not None else row.methodology
+        new = [
+            new_memory(each, content, done.session_id, unit, methodology)
+            for each, content in zip(promoted, contents, strict=True)
+        ]
+        _, counted_as = gate_for(done.type, done.outcome)
+        results: list[Finalized] = []
+
+        def also(session: Session, added: Sequence[Added]) -> None:
+            results.append(self._count(session, row, done, promoted, added, pads, wanted, calls))
+
+        self._memories.add_many(
+            new,
+            by="system",
+            actor="smara",
+            session_id=done.session_id if new else None,
+            session_type=counted_as,
+            also=also,
+        )
+        return results[0]
+
+    def _count(
+        self, session: Session, row: SessionRow, done: Finalized, promoted: Sequence[Judged], added: Sequence[Added],
+        pads: Sequence[Pad], wanted: Wanted, calls: int,
+    ) -> Finalized:  # fmt: skip
+        """Within the transaction: the session, its findings, and the rolling tables."""
+        now = self._clock.now_ms()
+        outcomes = {id(judged): _told(judged, each) for judged, each in zip(promoted, added, strict=True)}
+        judged = tuple(outcomes.get(id(each), each) for each in done.judged)
+        count = sum(each.verdict == "promoted" for each in judged)
+        fields: dict[str, Any] = {
+            "promoted": row.promoted + count, "model_calls": row.model_calls + calls, "type": done.type,
+            "outcome": done.outcome, "why": to_storable(done.why), "steps": done.steps,
+        }  # fmt: skip
+        if wanted.is_over:
+            fields.update(state="final", finalized_at=now, work_unit=None)
+        else:
+            fields.update(subtasks=row.subtasks + 1)
+        if not self._store.move(session, row.no, row.version, fields):
+            raise _Moved
+        for each in judged:
+            self._store.put_finding(session, row.no, each, now)
+            if each.verdict == "promoted" and each.finding.kind == "co_access":
+                self._tables.mark_promoted(session, each.finding.data["a"], each.finding.data["b"], now)
+        if wanted.is_over:
+            self._tables.count(session, pads, Ended(done.session_id, done.type, row.methodology, now))
+            self._store.clear_pads(session, row.no)
+        return replace(done, judged=judged, model_calls=row.model_calls + calls)
+
+
+def _told(judged: Judged, added: Added) -> Judged:
+    """A verdict after knowledge has answered."""
+    memory_id = added.memory.id if added.memory is not None else None
+    if added.outcome == "added":
+        return replace(judged, memory_id=memory_id)
+    why = "; ".join(added.why) or added.outcome
+    verdict: Any = "known" if added.outcome == "duplicate" else "refused"
+    return replace(judged, verdict=verdict, why=why, memory_id=memory_id)
+
+
+def _unit(stored: str | None) -> WorkUnit | None:
+    if not stored:
+        return None
+    given = json.loads(stored)
+    return WorkUnit(given["methodology"], tuple(given["hierarchy"]), given.get("label", ""))

@@ -1,0 +1,185 @@
+"""What the rolling tables say, for those who plan and for those who are about to do something."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from smara.behavior.commands import parse
+from smara.behavior.signals.file_access import ALWAYS, FREQUENT
+from smara.behavior.store import BehaviorStore
+from smara.core.storable import from_storable, to_storable
+from smara.database.database import Row, Session
+
+LEAST_SESSIONS = 3
+_MOST_RATIO = 2.0
+"""However badly plans went, nobody is told to plan for more than twice as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFailure:
+    """A command that failed here before, and what then worked."""
+
+    command: str
+    error: str
+    tool: str
+    occurrences: int
+    sessions: int
+    last_seen_at: int
+    how: str | None = None
+    """What ended it: another ``command``, another one ``first``, an ``edit``, or another ``path``."""
+    fix: str | None = None
+    files: tuple[str, ...] = ()
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """The files that work on a module reads: in more than 80 % of its sessions, and in more than half."""
+
+    module: str
+    always: tuple[str, ...]
+    frequently: tuple[str, ...]
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Steps taken against steps planned."""
+
+    module: str
+    methodology: str
+    ratio: float
+    average_planned: float
+    average_actual: float
+    samples: int
+
+    @property
+    def factor(self) -> float:
+        """By what an estimate is multiplied; a few samples prove nothing."""
+        return min(_MOST_RATIO, max(1.0, self.ratio)) if self.samples >= LEAST_SESSIONS else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Two files that are touched together."""
+
+    file_a: str
+    file_b: str
+    weight: float
+    raw_count: int
+    session_count: int
+    edit_session_count: int
+    avg_time_delta_ms: float | None
+    directional: int
+    task_types: dict[str, int]
+    last_observed_at: int
+    promoted_at: int | None
+
+
+class Habits:
+    """Reads the rolling tables of one project."""
+
+    def __init__(self, store: BehaviorStore) -> None:
+        self._store = store
+
+    def failures_of(self, command: str, limit: int = 3) -> list[KnownFailure]:
+        """What is known of a command that is about to run: the very same one failed before."""
+        parsed = parse(command)
+        text = parsed.text if parsed is not None else command.strip()
+        with self._store.database.read() as session:
+            return self._failures(
+                session, " AND command = ? ORDER BY resolved_count DESC, last_seen_at DESC", (to_storable(text),), limit
+            )
+
+    def failures(self, limit: int = 50) -> list[KnownFailure]:
+        """The errors that come again most often."""
+        with self._store.database.read() as session:
+            return self._failures(
+                session, " ORDER BY session_count DESC, occurrence_count DESC, last_seen_at DESC", (), limit
+            )
+
+    def _failures(self, session: Session, rest: str, values: Sequence[str], limit: int) -> list[KnownFailure]:
+        rows = session.all(
+            self._store.sql(
+                "SELECT command, error_message, tool_name, occurrence_count, session_count, last_seen_at, resolved_how,"
+                f" error_fingerprint FROM observer_error_patterns WHERE project_no = :project{rest} LIMIT ?"
+            ),
+            (*values, limit),
+        )
+        return [_failure(row) for row in rows]
+
+    def prefetch(self, module: str) -> Prefetch | None:
+        """The files to read before working on a module; ``None`` before three sessions have worked on it."""
+        with self._store.database.read() as session:
+            row = session.one(
+                self._store.sql(
+                    "SELECT count FROM observer_module_session_counts WHERE project_no = :project AND module = ?"
+                ),
+                (to_storable(module),),
+            )
+            total = int(row[0]) if row else 0
+            if total < LEAST_SESSIONS:
+                return None
+            rows = session.all(
+                self._store.sql(
+                    "SELECT file_path, session_count FROM observer_module_files WHERE project_no = :project AND"
+                    " module = ?"
+                    " AND session_count * 2 > ? ORDER BY session_count DESC, file_path LIMIT 40"
+                ),
+                (to_storable(module), total),
+            )
+        shares = [(from_storable(row[0]), row[1] / total) for row in rows]
+        always = tuple(path for path, share in shares if share > ALWAYS)
+        return Prefetch(module, always, tuple(path for path, share in shares if FREQUENT < share <= ALWAYS), total)
+
+    def calibration(self, module: str, methodology: str = "native") -> Calibration | None:
+        with self._store.database.read() as session:
+            row = session.one(
+                self._store.sql(
+                    "SELECT sample_count, planned_steps, actual_steps FROM observer_calibrations"
+                    " WHERE project_no = :project AND module = ? AND methodology = ?"
+                ),
+                (to_storable(module), methodology),
+            )
+        if row is None or not row[0] or not row[1]:
+            return None
+        samples, planned, actual = row
+        return Calibration(
+            module,
+            methodology,
+            round(actual / planned, 2),
+            round(planned / samples, 1),
+            round(actual / samples, 1),
+            samples,
+        )
+
+    def edges(self, path: str | None = None, limit: int = 50) -> list[Edge]:
+        """Files that are touched together, of one file or of all, the strongest first."""
+        where = " AND (file_a = ? OR file_b = ?)" if path is not None else ""
+        values = (to_storable(path), to_storable(path)) if path is not None else ()
+        with self._store.database.read() as session:
+            rows = session.all(
+                self._store.sql(
+                    "SELECT file_a, file_b, weight, raw_count, session_count, edit_session_count, avg_time_delta_ms,"
+                    " directional, task_type_breakdown, last_observed_at, promoted_at FROM observer_co_access_edges"
+                    f" WHERE project_no = :project{where} ORDER BY weight DESC, file_a, file_b LIMIT ?"
+                ),
+                (*values, limit),
+            )
+        return [
+            Edge(
+                from_storable(row[0]), from_storable(row[1]), row[2], row[3], row[4], row[5], row[6], row[7],
+                json.loads(row[8]), row[9], row[10],
+            )
+            for row in rows
+        ]  # fmt: skip
+
+
+def _failure(row: Row) -> KnownFailure:
+    solved = json.loads(from_storable(row[6])) if row[6] else {}
+    return KnownFailure(
+        from_storable(row[0]), from_storable(row[1]), row[2], row[3], row[4], row[5], solved.get("how"),
+        solved.get("fix"), tuple(solved.get("files") or ()), row[7],
+    )  # fmt: skip

@@ -1,0 +1,106 @@
+"""What the background does: decides on sessions that have ended, looks over modules, prunes once a day.
+
+Each job is taken by whoever comes first and is then not due for a while, so any number of workers
+may run. Trouble with one job keeps no other from being done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from smara.behavior.models import JobsDone
+from smara.behavior.store import BehaviorStore
+from smara.behavior.synthesis import WEEK_MS, Synthesis
+from smara.core import log
+from smara.core.clock import Clock
+from smara.errors import SmaraError
+from smara.knowledge.memories import Memories
+
+DAY_MS = 86_400_000
+IDLE_MS = 2 * 3_600_000
+"""A session that nothing was heard of for so long has ended, whether somebody said so or not."""
+_SEEN_DAYS = 30
+"""Keys of events are kept for so long after their session was decided on: nobody tells of it again later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the jobs work with."""
+
+    store: BehaviorStore
+    synthesis: Synthesis
+    memories: Memories
+    clock: Clock
+    finalize: Callable[[str], int]
+    """Decides on a session; how many memories came of it."""
+    evict: Callable[[], int] | None = None
+    """Empties the cache of vectors of what has expired."""
+
+
+class Jobs:
+    """Does what is due."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def run_due(self, limit: int = 8) -> JobsDone:
+        """Everything that is due now, at most ``limit`` sessions; safe to call at any time, from anywhere.
+
+        Finding out that nothing is due takes one look, and writes nothing.
+        """
+        parts = self._parts
+        now = parts.clock.now_ms()
+        with parts.store.database.read() as session:
+            ended = parts.store.due(session, now - IDLE_MS, limit)
+            modules = parts.synthesis.due(session)
+            last = parts.store.job_times(session)
+        finalized, promoted, failed = self._finalize(ended)
+        if ended:
+            with parts.store.database.read() as session:
+                modules = parts.synthesis.due(session)
+        synthesized = self._tried("synthesis", lambda: len(parts.synthesis.run(modules))) if modules else 0
+        weekly = self._every("weekly", WEEK_MS, self._weekly, last)
+        pruned = self._every("prune", DAY_MS, self._prune, last)
+        evicted = self._every("evict", DAY_MS, self._evict, last)
+        failed += sum(each is None for each in (synthesized, weekly, pruned, evicted))
+        return JobsDone(finalized, promoted, (synthesized or 0) + (weekly or 0), pruned or 0, evicted or 0, failed)
+
+    def _finalize(self, ended: Sequence[str]) -> tuple[int, int, int]:
+        done = promoted = failed = 0
+        for session_id in ended:
+            try:
+                promoted += self._parts.finalize(session_id)
+                done += 1
+            except SmaraError as error:
+                failed += 1
+                log.warning("behavior.not_finalized", session=session_id, error=error.code)
+        return done, promoted, failed
+
+    def _every(self, name: str, every_ms: int, work: Callable[[], int], last: Mapping[str, int]) -> int | None:
+        now = self._parts.clock.now_ms()
+        if now - last.get(name, now - every_ms) < every_ms:
+            return 0
+        with self._parts.store.database.write() as session:
+            is_ours = self._parts.store.claim_job(session, name, now, every_ms)
+        return self._tried(name, work) if is_ours else 0
+
+    def _tried(self, name: str, work: Callable[[], int]) -> int | None:
+        try:
+            return work()
+        except SmaraError as error:
+            log.warning("behavior.job_failed", job=name, error=error.code)
+            return None
+
+    def _weekly(self) -> int:
+        return len(self._parts.synthesis.weekly(self._parts.clock.now_ms() // WEEK_MS))
+
+    def _prune(self) -> int:
+        parts = self._parts
+        pruned = parts.memories.prune()
+        with parts.store.database.write() as session:
+            forgotten = parts.store.forget_before(session, parts.clock.now_ms() - _SEEN_DAYS * DAY_MS)
+        return len(pruned.deprecated) + len(pruned.deleted) + forgotten
+
+    def _evict(self) -> int:
+        return 0 if self._parts.evict is None else self._parts.evict()

@@ -1,0 +1,222 @@
+"""Behavior as values: signals, what was found of them in a session, and what came of it.
+
+A *signal* is a kind of habit that is watched for. A *finding* is one place in one session where
+it showed. A *draft* is the memory that a finding would make. Nothing here knows a database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from smara.knowledge.gate import SessionType
+from smara.knowledge.models import MemorySource, MemoryType
+
+SignalKind = Literal[
+    "file_access", "co_access", "error_retry", "backtrack", "read_abandon", "repeated_grep", "tool_sequence",
+    "time_anomaly", "self_correction", "external_reference", "glob_ignore", "import_chase", "test_order",
+    "config_touch", "step_overrun", "parallel_conflict", "context_spike",
+]  # fmt: skip
+OtherKind = Literal["dead_end", "qa_report", "commit", "e2e"]
+"""What is learned besides the seventeen signals: it is no habit, one time is enough."""
+Kind = SignalKind | OtherKind
+SIGNAL_KINDS: tuple[SignalKind, ...] = get_args(SignalKind)
+Passed = Literal["passed", "failed", "unproven"]
+"""What came of the work of a session: proven right, proven wrong, or nobody looked."""
+PASSED: tuple[Passed, ...] = get_args(Passed)
+Verdict = Literal["promoted", "known", "waiting", "discarded", "refused"]
+"""``waiting`` for more sessions; ``known`` already; ``refused`` by the gate of knowledge."""
+SessionState = Literal["open", "ended", "final"]
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A row of the table of signals: what it is worth, what becomes of it, and how often it must show.
+
+    >>> Signal(3, "error_retry", 0.90, 0.80, 0.20, ("error_pattern", "gotcha"), 2).value
+    0.85
+    """
+
+    number: int
+    kind: Kind
+    diagnostic: float
+    """How much it tells about a problem, from 0 to 1."""
+    relevance: float
+    """How likely it is to matter in another session."""
+    false_positives: float
+    """How often it means nothing."""
+    targets: tuple[MemoryType, ...]
+    least_sessions: int
+    has_text: bool = True
+    """Whether its memories quote what agents, tools or pages said. Names of files and numbers cannot carry an order."""
+
+    @property
+    def value(self) -> float:
+        return round(self.diagnostic * 0.5 + self.relevance * 0.3 + (1.0 - self.false_positives) * 0.2, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One signal in one session. ``key`` is the same whenever the same thing shows again."""
+
+    kind: Kind
+    key: str
+    subject: str
+    """A few words for a person."""
+    step: int
+    """Where in the session it began to show; what came from outside before it may speak through it."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """What was seen, as JSON holds it."""
+    is_proven: bool = False
+    """Whether the session itself shows that it is right, such as a command that worked in the end."""
+    counts_as: int = 1
+    """As how many sessions it counts: what came again and again in one is no accident."""
+    agents: int = 1
+    """How many agents, working at the same time, saw the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is known of a finding from other sessions."""
+
+    sessions: int = 1
+    """In how many sessions it showed, this one included, each counted as its finding says."""
+    history: Sequence[Mapping[str, Any]] = ()
+    """What was seen in each, the newest first, this one included."""
+    edit_sessions: Mapping[str, int] = field(default_factory=dict)
+    """For files of the finding: in how many sessions they were edited, this one included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The memory that a finding would make, composed from its evidence."""
+
+    type: MemoryType
+    content: str
+    quotes: tuple[str, ...]
+    files: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    source: MemorySource = "observer_inferred"
+    commit: str | None = None
+    taint: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A finding with what became of it, and why."""
+
+    finding: Finding
+    verdict: Verdict
+    why: str
+    draft: Draft | None = None
+    confidence: float = 0.0
+    taint: tuple[str, ...] = ()
+    memory_id: str | None = None
+    is_valid: bool = False
+    """Whether it counts for later sessions: it was not part of an approach that failed."""
+
+    @property
+    def value(self) -> float:
+        from smara.behavior.table import signal_of
+
+        return signal_of(self.finding.kind).value
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedSession:
+    """A session as it was watched."""
+
+    session_id: str
+    agent: str
+    state: SessionState
+    events: int
+    started_at: int
+    last_event_at: int
+    finalized_at: int | None = None
+    type: SessionType | None = None
+    outcome: Passed | None = None
+    why: str = ""
+    methodology: str = "native"
+    subtasks: int = 0
+    steps: int = 0
+    promoted: int = 0
+    model_calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """A signal of a session as a person looks at it."""
+
+    kind: Kind
+    subject: str
+    value: float
+    sessions: int
+    verdict: Verdict
+    why: str
+    step: int
+    memory_id: str | None = None
+    taint: tuple[str, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Finalized:
+    """What came of a session: its type, whether its work was proven, and what was made of each finding."""
+
+    session_id: str
+    type: SessionType
+    outcome: Passed
+    why: str
+    judged: tuple[Judged, ...] = ()
+    steps: int = 0
+    model_calls: int = 0
+
+    @property
+    def promoted(self) -> tuple[Judged, ...]:
+        return tuple(each for each in self.judged if each.verdict == "promoted")
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyTrigger:
+    """Something that showed before the session has ended."""
+
+    kind: SignalKind
+    priority: float
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class BehaviorStatus:
+    """How the watching stands."""
+
+    open: int = 0
+    ended: int = 0
+    final: int = 0
+    signals: int = 0
+    promoted: int = 0
+    waiting: int = 0
+    last_event_at: int | None = None
+    files: int = 0
+    edges: int = 0
+    errors: int = 0
+    modules: int = 0
+    by_kind: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JobsDone:
+    """What the background did."""
+
+    finalized: int = 0
+    promoted: int = 0
+    synthesized: int = 0
+    pruned: int = 0
+    evicted: int = 0
+    failed: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.finalized + self.synthesized + self.pruned + self.evicted

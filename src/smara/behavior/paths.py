@@ -1,0 +1,138 @@
+"""Paths as behavior sees them: within the project, their module, and what kind of file they are."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from functools import lru_cache
+
+from smara.core.repository import find_repository
+
+_REMEMBERED = 4_096
+"""A session touches the same files again and again."""
+LONGEST_PATH = 145
+"""Two paths fit into one key of a ledger."""
+_GENERIC = frozenset({"src", "lib", "app", "apps", "packages", "pkg", "internal", "crates", "modules", "source", "cmd"})
+_CONFIG_NAMES = frozenset(
+    {
+        "package.json", "pyproject.toml", "setup.cfg", "setup.py", "cargo.toml", "go.mod", "makefile", "dockerfile",
+        "docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml", "tox.ini", "pytest.ini", "mix.exs",
+        ".gitignore", ".dockerignore", ".env.example", "gemfile", "pom.xml", "build.gradle", "build.gradle.kts",
+        "requirements.txt", "cmakelists.txt", ".eslintrc", ".prettierrc", "justfile", "procfile", "manifest.json",
+    }
+)  # fmt: skip
+_CONFIG = re.compile(
+    r"(?:^|/)(?:\.github/|\.gitlab-ci|\.circleci/|config/)|(?:^|/)(?:tsconfig|vite|webpack|jest|babel|rollup|eslint|"
+    r"tailwind|next|nuxt|playwright|vitest)[\w.-]*\.(?:json|[cm]?[jt]s)$|\.(?:toml|ini|cfg|conf)$|\.config\.[cm]?[jt]s$",
+    re.IGNORECASE,
+)
+_LOCK = re.compile(r"(?:^|/)(?:package-lock\.json|yarn\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock|cargo\.lock|go\.sum"
+                   r"|mix\.lock|gemfile\.lock|composer\.lock)$", re.IGNORECASE)  # fmt: skip
+_TEST = re.compile(
+    r"(?:^|/)(?:tests?|__tests__|spec|specs|e2e)/|(?:^|/)test_[^/]+$|[._-](?:test|spec|tests)\.\w+$"
+    r"|_(?:test|spec)\.\w+$|(?:^|/)conftest\.py$|Test\.(?:java|kt|cs)$"
+)
+_PROSE = re.compile(r"\.(?:md|rst|txt|adoc)$", re.IGNORECASE)
+_SOURCE = re.compile(
+    r"\.(?:py|pyi|[cm]?[jt]sx?|go|rs|java|kts?|c|cc|cpp|h|hpp|cs|rb|php|exs?|erl|swift|scala|clj|hs|ml|lua|sh|sql|vue"
+    r"|svelte|dart|zig|heex|html|css|scss|proto|graphql|tf)$",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=256)
+def root_of(cwd: str) -> str:
+    """The folder of the repository that a session works in; the folder itself where there is none on this machine."""
+    if not cwd.startswith("/"):
+        return cwd
+    try:
+        repository = find_repository(cwd)
+    except OSError:
+        repository = None
+    return repository.root if repository else cwd.rstrip("/") or "/"
+
+
+def project_path(path: object, root: str, cwd: str = "") -> str | None:
+    """A path within the project, from its root; ``None`` for what lies elsewhere or is no path.
+
+    >>> project_path("/w/app/src/a.py", "/w/app"), project_path("/etc/hosts", "/w/app"), project_path("./a.py", "/w")
+    ('src/a.py', None, 'a.py')
+    """
+    if not isinstance(path, str) or not path or len(path) > 1_000 or "\n" in path or "\0" in path:
+        return None
+    return _project_path(path, root, cwd)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _project_path(path: str, root: str, cwd: str) -> str | None:
+    plain = path.replace("\\", "/")
+    if not plain.startswith("/"):
+        plain = posixpath.join(cwd, plain) if cwd.startswith(root + "/") else plain
+    if plain.startswith("/"):
+        if not root or not (plain + "/").startswith(root.rstrip("/") + "/"):
+            return None
+        plain = plain[len(root.rstrip("/")) + 1 :]
+    plain = posixpath.normpath(plain) if plain else ""
+    is_inside = bool(plain) and plain != "." and not plain.startswith(("../", "~")) and plain != ".."
+    return plain if is_inside and len(plain) <= LONGEST_PATH else None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def module_of(path: str) -> str | None:
+    """The module a file belongs to: at most two folders, without those that every project has.
+
+    >>> module_of("src/smara/tasks/store.py"), module_of("setup.py"), module_of("src/auth.py")
+    ('smara/tasks', None, None)
+    """
+    folders = path.split("/")[:-1]
+    if is_test(path):
+        return "tests"
+    while folders and folders[0].lower() in _GENERIC:
+        folders = folders[1:]
+    return "/".join(folders[:2]) or None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def is_config(path: str) -> bool:
+    name = path.rsplit("/", 1)[-1].lower()
+    return not is_lock(path) and (name in _CONFIG_NAMES or bool(_CONFIG.search(path)))
+
+
+def is_lock(path: str) -> bool:
+    """Whether a file is written by a package manager: it changes with another one by itself."""
+    return bool(_LOCK.search(path))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def is_test(path: str) -> bool:
+    return bool(_TEST.search(path))
+
+
+def is_prose(path: str) -> bool:
+    return bool(_PROSE.search(path))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def is_source(path: str) -> bool:
+    """Whether a file is code of the project itself: no test, no configuration, no prose."""
+    return bool(_SOURCE.search(path)) and not is_test(path) and not is_config(path)
+
+
+def stem_of(path: str) -> str:
+    """The name of a file without folders and endings.
+
+    >>> stem_of("src/auth/token.service.ts"), stem_of(".gitignore")
+    ('token', '.gitignore')
+    """
+    name = path.rsplit("/", 1)[-1]
+    return name.split(".", 1)[0] or name
+
+
+def is_test_of(one: str, other: str) -> bool:
+    """Whether one of two files is the test of the other: that they change together is no news."""
+    if is_test(one) == is_test(other):
+        return False
+    test, source = (one, other) if is_test(one) else (other, one)
+    name, stem = stem_of(test).lower(), stem_of(source).lower()
+    bare = re.sub(r"^(?:test|spec)[_-]|[_-]?(?:tests?|spec)$", "", name)
+    return bare == stem or bare in (source.lower().split("/")[-2:-1] or [""])

@@ -1,0 +1,136 @@
+"""The promotion pipeline: from what a session showed to what is remembered of it.
+
+Eight steps: what failed goes, what showed too seldom waits, what is known is not said again, what came from outside
+is marked, what is left gets its confidence, a model may put it into words, vectors are made, and all is written at
+once. The first five are here, and pure. Novelty is decided twice: here by what was promoted before, and in the
+transaction by the words and the meaning of everything that is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from smara.behavior.merging import is_quorum
+from smara.behavior.models import Draft, Finding, Judged, Passed, Seen
+from smara.behavior.pad import Pad
+from smara.behavior.session_types import Gate
+from smara.behavior.table import draft_of, signal_of
+from smara.behavior.trust_gate import taint_of, trusted
+from smara.knowledge.models import Evidence, NewMemory, WorkUnit
+
+_PER_SESSION = 0.02
+"""What every session beyond the needed ones adds to the confidence."""
+_MOST_CONFIDENT = 0.95
+
+
+class Known(NamedTuple):
+    """What the store knows of a finding: where else it showed, and what it was made into."""
+
+    seen: Seen
+    memory_id: str | None = None
+
+
+class Judge(NamedTuple):
+    """Everything a verdict depends on, beside the finding."""
+
+    passed: Passed
+    gate: Gate
+    type_name: str
+    pads: Sequence[Pad]
+    known: Callable[[Finding], Known]
+
+    def judge(self, finding: Finding) -> Judged:
+        """The verdict on one finding: ``promoted`` means that nothing speaks against it so far."""
+        signal = signal_of(finding.kind)
+        against = self._not_valid(finding)
+        if against:
+            return Judged(finding, "discarded", against)
+        taint = taint_of(finding, None, self.pads)
+        if not self.gate.lets(finding.kind, signal.targets):
+            why = f"nothing is learned from it in a session of type {self.type_name}"
+            return Judged(finding, "discarded", why, taint=taint, is_valid=True)
+        known = self.known(finding)
+        if known.memory_id is not None:
+            return Judged(
+                finding, "known", "it was promoted before", taint=taint, memory_id=known.memory_id, is_valid=True
+            )
+        needed = 1 if is_quorum(finding) else signal.least_sessions
+        if known.seen.sessions < needed:
+            why = f"seen in {known.seen.sessions} of the {needed} sessions that it takes"
+            return Judged(finding, "waiting", why, taint=taint, is_valid=True)
+        made = draft_of(finding, known.seen)
+        if made is None:
+            return Judged(finding, "discarded", "its evidence says too little", taint=taint, is_valid=True)
+        taint = taint_of(finding, made, self.pads)
+        confidence = trusted(confidence_of(signal.value, known.seen.sessions - needed), taint)
+        why = f"seen in {known.seen.sessions} sessions" if known.seen.sessions > 1 else "one session is enough for it"
+        if is_quorum(finding):
+            why = f"seen by {finding.agents} agents"
+        return Judged(finding, "promoted", why, made, confidence, taint, is_valid=True)
+
+    def _not_valid(self, finding: Finding) -> str | None:
+        if self.passed == "failed" and finding.kind != "dead_end":
+            return "the work of the session failed"
+        if self.passed == "unproven" and not finding.is_proven:
+            return "nobody has proven the work of the session, and it does not prove itself"
+        return None
+
+
+def confidence_of(value: float, further_sessions: int) -> float:
+    """What the signal is worth, and a little more for every session beyond the needed ones."""
+    return round(min(_MOST_CONFIDENT, value + _PER_SESSION * max(0, further_sessions)), 3)
+
+
+def choose(judged: Iterable[Judged], most: int) -> list[Judged]:
+    """The best ones of those that could be promoted, each statement once; the others with the reason."""
+    ranked = sorted(judged, key=_rank)
+    habits = [each.finding for each in ranked if each.finding.kind == "tool_sequence" and each.memory_id is not None]
+    chosen: list[Judged] = []
+    said: set[str] = set()
+    count = 0
+    for each in ranked:
+        content = each.draft.content if each.draft is not None else ""
+        if each.verdict == "promoted" and content:
+            if content in said or _is_part(each.finding, habits):
+                each = replace(each, verdict="known", why="another finding says it")
+            elif count >= most:
+                each = replace(each, verdict="discarded", why=f"at most {most} are learned in such a session")
+            else:
+                count += 1
+                said.add(content)
+                habits.append(each.finding)
+        chosen.append(each)
+    return chosen
+
+
+def _rank(judged: Judged) -> tuple[bool, float, int, str]:
+    """The most certain first; of two sequences the longer one, which says more."""
+    return (
+        judged.verdict != "promoted", -judged.confidence, -len(judged.finding.data.get("steps", ())),
+        judged.finding.subject,
+    )  # fmt: skip
+
+
+def _is_part(finding: Finding, others: Iterable[Finding]) -> bool:
+    """Whether two steps of a sequence are among those of one that is a memory already."""
+    if finding.kind != "tool_sequence":
+        return False
+    steps = set(finding.data["steps"])
+    return any(len(steps & set(each.data["steps"])) >= 2 for each in others if each.kind == "tool_sequence")
+
+
+def new_memory(
+    judged: Judged, content: str, session_id: str, work_unit: WorkUnit | None, methodology: str
+) -> NewMemory:
+    """A memory on its way into knowledge, with its evidence quoted and its taint kept."""
+    made: Draft = judged.draft  # type: ignore[assignment]  # only what has a draft is promoted
+    evidence = [Evidence(quote=quote) for quote in made.quotes]
+    if made.commit:
+        evidence.append(Evidence(commit=made.commit))
+    return NewMemory(
+        content, made.type, made.source, judged.confidence, tags=made.tags, files=made.files, modules=made.modules,
+        session_id=session_id, commit=made.commit, evidence=evidence, work_unit=work_unit, methodology=methodology,
+        data=dict(made.data), taint=judged.taint,
+    )  # fmt: skip

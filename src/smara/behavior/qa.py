@@ -1,0 +1,102 @@
+"""Failed tests and reports of quality assurance, as memories (``qa_auto``).
+
+In a session, a test that was not written in it turned red and then green again after files were changed: which
+test guards which file is worth knowing. A report that somebody hands over lists issues;
+each that names a place or an error becomes a memory of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+
+from smara.behavior.failures import constant_part
+from smara.behavior.models import Draft, Finding, Seen, Signal
+from smara.behavior.pad import Pad
+from smara.behavior.paths import is_test, module_of
+from smara.behavior.quoting import code, quote
+from smara.behavior.testruns import failed_tests
+
+SIGNAL = Signal(0, "qa_report", 0.80, 0.70, 0.25, ("error_pattern",), 1)
+_MOST = 3
+_MOST_ISSUES = 10
+_ISSUE = re.compile(
+    r"^\s*(?:[-*]|\d+[.)]|#{2,4})\s*(?:\[(?: |x|critical|major|minor|high|medium|low)\]\s*)?(?:\*\*)?"
+    r"(?:issue|bug|fail(?:ed|ure)?|error|critical|major|blocker|✗|❌|FAIL)\b[^:\n]{0,40}:(?:\*\*)?\s*(?P<text>[^\n]{12,300})",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PLACE = re.compile(
+    r"`?(?P<path>[\w./@+-]+/[\w.@+-]+\.\w{1,5}|[\w@+-]+\.(?:py|[jt]sx?|go|rs|exs?|java|rb|php|sql|css|html))`?(?::\d+)?"
+)
+
+
+def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+    """Tests that went red and green, by changes of at most two files that are no tests."""
+    for pad in pads:
+        found: set[str] = set()
+        for name, entry in pad["tests"]:
+            changed = [path for path in entry.get("files", ()) if not is_test(path)]
+            if entry.get("own") or not entry.get("green") or not 1 <= len(changed) <= 2 or not entry.get("why"):
+                continue
+            why = constant_part(entry["why"])
+            if why in found or len(found) >= _MOST:
+                continue  # many tests that fail for one reason are one failure
+            found.add(why)
+            data = {"test": name, "why": entry["why"], "files": changed}
+            key = f"{name}|{why}"[:280]
+            yield Finding("qa_report", key, f"{name}: {entry['why']}"[:160], entry["red"], data, is_proven=True)
+
+
+def draft(finding: Finding, seen: Seen) -> Draft | None:
+    data = finding.data
+    if data.get("issue"):
+        return _issue_draft(finding)
+    files = tuple(data["files"])
+    content = (
+        f"The test {code(data['test'])} failed with {code(data['why'])}; it passed again after"
+        f" {' and '.join(map(code, files))} changed."
+    )
+    fields = {
+        "error": data["why"], "fix": f"a change of {' and '.join(files)}", "tool": "tests",
+        "fingerprint": print_of(data["test"], data["why"]),
+    }  # fmt: skip
+    modules = tuple(dict.fromkeys(filter(None, map(module_of, files))))
+    return Draft(
+        "error_pattern", content, (f"{data['test']}: {data['why']}",), files, modules, fields, ("qa",), "qa_auto"
+    )
+
+
+def print_of(name: str, why: str) -> str:
+    return hashlib.sha256(f"{name}\0{constant_part(why)}".encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def read_report(text: str) -> list[Finding]:
+    """The issues of a report, as findings: failed tests by name, and issues that name a place."""
+    found = [
+        Finding("qa_report", f"{name}|{constant_part(why)}"[:280], f"{name}: {why}"[:160], 0,
+                {"issue": quote(f"{name} failed: {why}", 300), "test": quote(name, 200), "why": quote(why, 240)}, True)
+        for name, why, _ in failed_tests(text)
+        if why
+    ]  # fmt: skip
+    for match in _ISSUE.finditer(text[:40_000]):
+        said = quote(match["text"].strip("* "), 300)
+        place = _PLACE.search(said)
+        if place is not None:
+            data = {"issue": said, "path": place["path"], "why": said}
+            found.append(Finding("qa_report", constant_part(said), said[:160], 0, data, True))
+    return found[:_MOST_ISSUES]
+
+
+def _issue_draft(finding: Finding) -> Draft:
+    data = finding.data
+    path = str(data.get("path") or str(data.get("test", "")).split("::", 1)[0])
+    files = (path,) if "/" in path or "." in path else ()
+    content = f"Found by quality assurance: {data['issue'].rstrip('.')}."
+    fields = {
+        "error": data["why"],
+        "tool": "qa",
+        "fingerprint": print_of(str(data.get("test", path)), str(data["why"])),
+    }
+    modules = tuple(filter(None, map(module_of, files)))
+    return Draft("error_pattern", content, (str(data["issue"]),), files, modules, fields, ("qa",), "qa_auto")

@@ -1,0 +1,43 @@
+"""What a browser or another tool showed of the running program, as memories (``mcp_auto``); see ``e2e``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from smara.behavior.models import Draft, Finding, Seen, Signal
+from smara.behavior.pad import Pad
+from smara.behavior.quoting import code
+
+SIGNAL = Signal(0, "e2e", 0.75, 0.70, 0.30, ("e2e_observation",), 1)
+_TOLD = {
+    "precondition": "{action} needs something first: {said}",
+    "timing": "{action} is a matter of time: {said}",
+    "ui_behavior": "{action} meets this behavior of the interface: {said}",
+    "mcp_gotcha": "{action} fails by the way the tool works: {said}",
+}
+
+
+def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+    for pad in pads:
+        for key, entry in pad["e2e"]:
+            data = {name: entry[name] for name in ("kind", "tool", "action", "first", "q") if entry.get(name)}
+            data["times"] = entry["n"]
+            is_proven = entry["kind"] == "test_sequence" or entry["n"] >= 2
+            yield Finding("e2e", key, f"{entry['kind']}: {entry['action']}"[:160], entry["f"], data, is_proven)
+
+
+def draft(finding: Finding, seen: Seen) -> Draft | None:
+    """An order is proven by what worked; everything else must have shown at least twice."""
+    data = finding.data
+    times = sum(int(each.get("times", 1)) for each in seen.history)
+    kind, action, said = str(data["kind"]), str(data["action"]), str(data["q"]).rstrip(".")
+    if kind == "test_sequence":
+        content = f"{code(action)} works only after {code(str(data['first']))}; before it, it failed with {code(said)}."
+    elif times < 2:
+        return None
+    else:
+        content = _TOLD[kind].format(action=code(action), said=code(said)) + "."
+    fields = {"observation_type": kind, "tool": str(data["tool"])}
+    return Draft(
+        "e2e_observation", content, (f"{action}: {said}",), (), (), fields, ("e2e",), "mcp_auto", None, ("mcp",)
+    )

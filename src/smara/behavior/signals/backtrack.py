@@ -1,0 +1,37 @@
+"""4, backtrack: a change was made and taken back, because something failed in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from smara.behavior.models import Draft, Finding, Seen, Signal
+from smara.behavior.pad import Pad
+from smara.behavior.paths import module_of
+from smara.behavior.quoting import code
+
+SIGNAL = Signal(4, "backtrack", 0.74, 0.60, 0.35, ("gotcha",), 2)
+
+
+def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+    for pad in pads:
+        for path, entry in pad["backtracks"]:
+            data = {"file": path, **{name: entry[name] for name in ("q", "cmd", "line") if entry.get(name)}}
+            yield Finding(
+                "backtrack", path, f"a change of {path} was taken back", int(entry.get("since") or entry["f"]), data
+            )
+
+
+def draft(finding: Finding, seen: Seen) -> Draft | None:
+    """Without a failure in between nobody knows why it was taken back; then nothing is said."""
+    path, command, line = finding.data["file"], finding.data.get("cmd"), finding.data.get("line")
+    failed = [data for data in seen.history if data.get("line")]
+    if not command or not line or len(failed) < SIGNAL.least_sessions:
+        return None
+    content = (
+        f"Changes of {code(path)} were taken back in {len(failed)} sessions; "
+        f"the last time {code(command)} had failed with {code(line)}."
+    )
+    data = {"symptom": f"{command}: {line}"}
+    module = module_of(path)
+    quotes = (f"taken back: {finding.data.get('q', path)}", f"$ {command}\n{line}")
+    return Draft("gotcha", content, quotes, (path,), (module,) if module else (), data)

@@ -1,0 +1,50 @@
+"""14, config touch: a configuration file that has to be changed whenever a certain source file is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from smara.behavior.models import Draft, Finding, Seen, Signal
+from smara.behavior.pad import Pad
+from smara.behavior.paths import is_source, module_of
+from smara.behavior.quoting import code
+
+SIGNAL = Signal(14, "config_touch", 0.60, 0.80, 0.40, ("causal_dependency",), 2, has_text=False)
+_MOST_EDITED = 15
+_LEAST_STRENGTH = 0.6
+
+
+def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+    """A configuration file that was changed beside at least one source file, in a session that is no sweep."""
+    for pad in pads:
+        edited = [path for path, entry in pad["files"] if entry.get("e")]
+        sources = [path for path in edited if is_source(path)]
+        if not sources or len(edited) > _MOST_EDITED:
+            continue
+        for path, entry in pad["configs"]:
+            data = {"config": path, "sources": sources}
+            yield Finding("config_touch", path, f"{path} with {', '.join(sources)}"[:160], entry["f"], data)
+
+
+def draft(finding: Finding, seen: Seen) -> Draft | None:
+    """Only for the source file that was changed each time, and seldom without the configuration."""
+    config, total = finding.data["config"], len(seen.history)
+    same = set.intersection(*(set(data.get("sources", ())) for data in seen.history))
+    strengths = {path: total / max(total, seen.edit_sessions.get(path, total)) for path in same}
+    coupled = sorted(
+        (path for path, strength in strengths.items() if strength >= _LEAST_STRENGTH), key=lambda p: (-strengths[p], p)
+    )
+    if not coupled or len(coupled) > 2:
+        return None
+    trigger = coupled[0]
+    content = f"When {code(trigger)} changes, the configuration {code(config)} is changed, too ({total} sessions)."
+    data = {
+        "trigger_file": trigger, "dependent_files": [config], "reason": "configuration",
+        "strength": round(strengths[trigger], 2), "session_count": total,
+    }  # fmt: skip
+    module = module_of(trigger)
+    return Draft(
+        "causal_dependency", content, (f"{trigger} and {config} were both edited in {total}"
+                                       " sessions",), (trigger, config),
+        (module,) if module else (), data,
+    )  # fmt: skip

@@ -1,0 +1,105 @@
+"""3, error and retry: a command failed for a reason, and something else then worked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from smara.behavior.ledger import Entry
+from smara.behavior.models import Draft, Finding, Seen, Signal
+from smara.behavior.pad import Pad
+from smara.behavior.paths import module_of
+from smara.behavior.quoting import code
+
+SIGNAL = Signal(3, "error_retry", 0.90, 0.80, 0.20, ("error_pattern", "gotcha"), 2)
+_OFTEN = 2
+"""Failing so often in one session, before something worked, counts as having failed in two."""
+
+
+def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+    for pad in pads:
+        for print_, entry in pad["errors"]:
+            yield Finding(
+                "error_retry", print_, f"{entry['cmd']}: {entry['line']}"[:160], entry["f"], _data(print_, entry),
+                is_proven=bool(entry.get("how")), counts_as=2 if entry["n"] >= _OFTEN and entry.get("how") else 1,
+            )  # fmt: skip
+
+
+def _data(print_: str, entry: Entry) -> dict[str, object]:
+    names = ("tool", "cmd", "line", "how", "fix", "files", "env")
+    last = entry.get("done", entry["s"])
+    return {
+        "fingerprint": print_,
+        "times": entry["n"],
+        "last_step": last,
+        **{name: entry[name] for name in names if entry.get(name)},
+    }
+
+
+def draft(finding: Finding, seen: Seen) -> Draft | None:
+    data = finding.data
+    how, command, line, fix = data.get("how"), str(data["cmd"]), str(data["line"]), str(data.get("fix", ""))
+    if how == "path":
+        return Draft(
+            "gotcha", f"There is no {code(command)}; the file is {code(fix)}.", (f"{command}: {line}", f"found: {fix}"),
+            (fix,), _modules((fix,)),
+            {"symptom": f"reading {command} fails", "workaround": f"read {fix}"},
+        )  # fmt: skip
+    if how == "edit":
+        return _mended(finding, seen)
+    if how not in ("command", "first"):
+        return None
+    command, line, fix = (_constant([str(each.get(name, "")) for each in seen.history if each.get("how") == how])
+                          for name in ("cmd", "line", "fix"))  # fmt: skip
+    worked = f"running {code(fix)} first" if how == "first" else code(fix)
+    content = f"Running {code(command)} failed with {code(line)}; what worked: {worked}."
+    times = sum(int(each.get("times", 1)) for each in seen.history)
+    return Draft(
+        "error_pattern", content, (f"$ {command}\n{line}", f"$ {fix}\n(worked)"), (), (),
+        {
+            "error": line, "fix": fix, "tool": str(data["tool"]), "command": command, "occurrences": times,
+            "fingerprint": str(data["fingerprint"]),
+        },
+    )  # fmt: skip
+
+
+def _constant(texts: Sequence[str]) -> str:
+    """What is the same in all of some texts; a word that changes, such as the name of a branch, becomes an ellipsis.
+
+    >>> _constant(["git push -u origin fix-1", "git push -u origin fix-2"])
+    'git push -u origin …'
+    """
+    words = [text.split(" ") for text in texts]
+    if len({len(each) for each in words}) != 1:
+        return texts[0]
+    columns = list(zip(*words, strict=True))
+    changing = sum(len(set(column)) > 1 for column in columns)
+    # Two commands with little in common are not one command with a gap.
+    if changing > max(1, len(columns) // 4):
+        return texts[0]
+    return " ".join(column[0] if len(set(column)) == 1 else "…" for column in columns)
+
+
+def _mended(finding: Finding, seen: Seen) -> Draft | None:
+    """It works after a change of the same file, in every session: otherwise it was mere development."""
+    data = finding.data
+    changed = [set(map(str, each.get("files", ()))) for each in seen.history if each.get("how") == "edit"]
+    same = set.intersection(*changed) if len(changed) >= SIGNAL.least_sessions else set()
+    if len(same) != 1:
+        return None
+    path = same.pop()
+    command, line = str(data["cmd"]), str(data["line"])
+    content = (
+        f"Running {code(command)} failed with {code(line)} in {len(changed)} sessions; each time a change of"
+        f" {code(path)} mended it."
+    )
+    return Draft(
+        "error_pattern", content, (f"$ {command}\n{line}",), (path,), _modules((path,)),
+        {
+            "error": line, "fix": f"a change of {path}", "tool": str(data["tool"]), "command": command,
+            "occurrences": len(changed), "fingerprint": str(data["fingerprint"]),
+        },
+    )  # fmt: skip
+
+
+def _modules(files: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(filter(None, map(module_of, files)))

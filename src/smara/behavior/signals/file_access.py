@@ -1,0 +1,50 @@
+"""1, file access: the files that work on a module begins with, session after session."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from smara.behavior.models import Draft, Finding, Seen, Signal
+from smara.behavior.pad import Pad
+from smara.behavior.paths import module_of
+from smara.behavior.quoting import code
+
+SIGNAL = Signal(1, "file_access", 0.64, 0.90, 0.35, ("prefetch_pattern",), 3, has_text=False)
+ALWAYS, FREQUENT = 0.8, 0.5
+"""The shares of sessions above which a file is read always, or frequently."""
+_MOST_FILES = 40
+_LEAST_FILES = 2
+
+
+def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+    """The files read while files of a module were changed."""
+    for pad in pads:
+        worked_on = {module for path, entry in pad["files"] if entry.get("e") and (module := module_of(path))}
+        read = [path for path, entry in pad["files"] if entry.get("r")][:_MOST_FILES]
+        for module in sorted(worked_on - {"tests"})[:4]:
+            if len(read) >= _LEAST_FILES:
+                step = min(entry["f"] for _, entry in pad["files"])
+                yield Finding(
+                    "file_access", module, f"files read for {module}", step, {"module": module, "files": read}
+                )
+
+
+def draft(finding: Finding, seen: Seen) -> Draft | None:
+    module = finding.data["module"]
+    counted = Counter(path for data in seen.history for path in set(data.get("files", ())))
+    total = len(seen.history)
+    always = sorted(path for path, count in counted.items() if count / total > ALWAYS)[:12]
+    often = sorted(path for path, count in counted.items() if FREQUENT < count / total <= ALWAYS)[:12]
+    # Hundreds of files that are all read always tell of a bulk change, one tells nothing.
+    if not _LEAST_FILES <= len(always) <= 10:
+        return None
+    content = f"Work on {code(module)} reads {', '.join(map(code, always))} in nearly every session ({total} counted)."
+    data = {
+        "module_trigger": module,
+        "always_read_files": always,
+        "frequently_read_files": often,
+        "session_count": total,
+    }
+    quotes = (f"read in more than 80 % of {total} sessions: {', '.join(always)}",)
+    return Draft("prefetch_pattern", content, quotes, tuple(always), (module,), data)

@@ -1,0 +1,45 @@
+"""11, glob ignored: files are searched for by a pattern, and the one that was meant is not among them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
+
+from smara.behavior.models import Draft, Finding, Seen, Signal
+from smara.behavior.pad import Pad
+from smara.behavior.paths import module_of
+from smara.behavior.quoting import code
+
+SIGNAL = Signal(11, "glob_ignore", 0.62, 0.70, 0.40, ("gotcha",), 2, has_text=False)
+
+
+def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+    for pad in pads:
+        for pattern, entry in pad["globs"]:
+            if entry.get("o") and _is_meant(pattern, entry["o"]):
+                data = {"pattern": pattern, "file": entry["o"]}
+                yield Finding("glob_ignore", pattern, f"{pattern} did not find {entry['o']}"[:160], entry["f"], data)
+
+
+def _is_meant(pattern: str, path: str) -> bool:
+    """Whether a pattern could have been after a file: the same ending, a name like its own, and it does not match."""
+    name, wanted = path.rsplit("/", 1)[-1], pattern.rsplit("/", 1)[-1]
+    ending = wanted.rsplit(".", 1)[-1].strip("*{}") if "." in wanted else ""
+    if ending and name.rsplit(".", 1)[-1] not in ending.split(","):
+        return False
+    words = [word for word in re.findall(r"[A-Za-z]{4,}", wanted.rsplit(".", 1)[0]) if word]
+    is_alike = any(word.lower() in name.lower() for word in words) if words else bool(ending)
+    return is_alike and not fnmatch(path, pattern) and not fnmatch(path, pattern.replace("**/", ""))
+
+
+def draft(finding: Finding, seen: Seen) -> Draft | None:
+    """Only when it was the same file each time, and the pattern was after a name like its own."""
+    pattern, path = finding.data["pattern"], finding.data["file"]
+    if any(data.get("file") != path for data in seen.history):
+        return None
+    content = f"{code(pattern)} does not find what is wanted here: in {len(seen.history)} sessions it was {code(path)}."
+    module = module_of(path)
+    data = {"symptom": f"{pattern} leads elsewhere", "workaround": f"open {path}"}
+    quotes = (f"searched for files: {pattern}; then read: {path}",)
+    return Draft("gotcha", content, quotes, (path,), (module,) if module else (), data)

@@ -1,0 +1,37 @@
+"""12, import chase: understanding a file takes following its imports, always through the same files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from smara.behavior.models import Draft, Finding, Seen, Signal
+from smara.behavior.pad import Pad
+from smara.behavior.paths import module_of
+from smara.behavior.quoting import code
+
+SIGNAL = Signal(12, "import_chase", 0.44, 0.60, 0.40, ("causal_dependency",), 4, has_text=False)
+
+
+def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+    for pad in pads:
+        for path, entry in pad["chases"]:
+            chain = list(entry.get("c", ()))
+            if len(chain) >= 3:
+                yield Finding("import_chase", path, " → ".join(chain)[:160], entry["f"], {"chain": chain})
+
+
+def draft(finding: Finding, seen: Seen) -> Draft | None:
+    first = finding.data["chain"][0]
+    counted = Counter(path for data in seen.history for path in data.get("chain", ())[1:])
+    always = [path for path in finding.data["chain"][1:] if counted[path] >= SIGNAL.least_sessions]
+    if len(always) < 2:
+        return None
+    total = len(seen.history)
+    content = f"To follow {code(first)} one reads {', '.join(map(code, always))}, which it imports ({total} sessions)."
+    data = {
+        "trigger_file": first, "dependent_files": always, "reason": "imports", "session_count": total,
+        "strength": round(min(counted[path] for path in always) / total, 2),
+    }  # fmt: skip
+    modules = tuple(dict.fromkeys(filter(None, map(module_of, (first, *always)))))
+    return Draft("causal_dependency", content, (" → ".join([first, *always]),), (first, *always), modules, data)

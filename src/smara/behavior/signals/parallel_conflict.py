@@ -1,0 +1,44 @@
+"""16, parallel conflict: agents that work at the same time change the same file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from smara.behavior.ledger import Entry
+from smara.behavior.models import Draft, Finding, Seen, Signal
+from smara.behavior.pad import Pad
+from smara.behavior.paths import module_of
+from smara.behavior.quoting import code
+
+SIGNAL = Signal(16, "parallel_conflict", 0.90, 0.60, 0.05, ("gotcha",), 1, has_text=False)
+
+
+def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+    """Files that two scratchpads of one session have changed at overlapping times, or that changed under an edit."""
+    edited: dict[str, list[Entry]] = {}
+    for pad in pads:
+        for path, entry in pad["files"]:
+            if entry.get("e"):
+                edited.setdefault(path, []).append(entry)
+    for pad in pads:
+        for path, entry in pad["files"]:
+            others = edited.get(path, [])
+            is_overlapping = any(
+                other is not entry and entry.get("e") and other["em"] <= entry["el"] and entry["em"] <= other["el"]
+                for other in others
+            )  # fmt: skip
+            if is_overlapping or entry.get("x"):
+                data = {"file": path, "agents": len(others) if is_overlapping else 1, "refused": int(entry.get("x", 0))}
+                yield Finding("parallel_conflict", path, f"{path} was changed by two at once", entry["f"], data)
+
+
+def draft(finding: Finding, seen: Seen) -> Draft | None:
+    """Only where two agents did it: a file that changed under one may have been formatted, or saved by a person."""
+    path, agents = finding.data["file"], int(finding.data["agents"])
+    if agents < 2:
+        return None
+    content = f"{code(path)} was changed by {agents} agents that worked at the same time; give it to one of them."
+    module = module_of(path)
+    data = {"symptom": "changes of one agent are lost or refused", "workaround": "let one agent change it"}
+    quotes = (f"{agents} agents edited {path} at overlapping times in one session",)
+    return Draft("gotcha", content, quotes, (path,), (module,) if module else (), data)

@@ -1,0 +1,49 @@
+"""6, repeated grep: the same words are searched for again and again, and end in the same file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from smara.behavior.models import Draft, Finding, Seen, Signal
+from smara.behavior.pad import Pad
+from smara.behavior.paths import module_of
+from smara.behavior.quoting import code
+
+SIGNAL = Signal(6, "repeated_grep", 0.78, 0.80, 0.35, ("module_insight", "gotcha"), 2, has_text=False)
+_LEAST_LETTERS = 4
+_TIMES = 2
+
+
+def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+    """Patterns that were searched for several times, or once with an answer: another session may ask again."""
+    for pad in pads:
+        for pattern, entry in pad["searches"]:
+            letters = sum(character.isalnum() for character in pattern)
+            if letters < _LEAST_LETTERS or (entry["n"] < _TIMES and not entry.get("a")):
+                continue
+            answers = dict(entry.get("a", {}))
+            data = {"pattern": pattern, "times": entry["n"], "answers": answers}
+            yield Finding("repeated_grep", pattern, f"searched for {pattern}"[:160], entry["f"], data, bool(answers))
+
+
+def draft(finding: Finding, seen: Seen) -> Draft | None:
+    """Only when the searches of most sessions ended in one and the same file, and it was searched for repeatedly."""
+    pattern = finding.data["pattern"]
+    counted = Counter(path for data in seen.history for path in data.get("answers", {}))
+    times = sum(int(data.get("times", 1)) for data in seen.history)
+    answered = [data for data in seen.history if data.get("answers")]
+    if not counted or len(answered) < SIGNAL.least_sessions or times <= len(seen.history):
+        return None
+    (path, count), *others = counted.most_common(2)
+    if count < len(answered) or (others and others[0][1] == count):
+        return None
+    content = (
+        f"What {code(pattern)} is searched for ({times} times in {len(seen.history)} sessions) is in {code(path)}."
+    )
+    module = module_of(path)
+    data = {"module": module} if module else {}
+    return Draft(
+        "module_insight", content, (f"searched: {pattern}; then read:"
+                                    f" {path}",), (path,), (module,) if module else (), data
+    )  # fmt: skip

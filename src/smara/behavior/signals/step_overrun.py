@@ -1,0 +1,50 @@
+"""15, step overrun: work on a module takes more steps than were planned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from smara.behavior.models import Draft, Finding, Seen, Signal
+from smara.behavior.pad import Pad
+from smara.behavior.paths import module_of
+from smara.behavior.quoting import code
+
+SIGNAL = Signal(15, "step_overrun", 0.70, 0.70, 0.25, ("task_calibration",), 3, has_text=False)
+OVERRUN = 1.5
+_LEAST_PLANNED = 2
+
+
+def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+    """A plan that has grown: the steps of its first version against all that were ever on it."""
+    for pad in pads:
+        planned, actual = int(pad.facts["plan_first"]), len(pad.facts["plan"])
+        module = main_module(pad)
+        if module is not None and planned >= _LEAST_PLANNED and actual >= OVERRUN * planned:
+            data = {"module": module, "planned": planned, "actual": actual}
+            yield Finding("step_overrun", module, f"{module}: {planned} steps planned, {actual} taken", 0, data, True)
+
+
+def main_module(pad: Pad) -> str | None:
+    """The module that most of the changed files belong to."""
+    counted = Counter(
+        module for path, entry in pad["files"] if entry.get("e") and (module := module_of(path)) and module != "tests"
+    )
+    return counted.most_common(1)[0][0] if counted else None
+
+
+def draft(finding: Finding, seen: Seen) -> Draft | None:
+    module = finding.data["module"]
+    planned = [int(data["planned"]) for data in seen.history]
+    actual = [int(data["actual"]) for data in seen.history]
+    ratio = round(sum(actual) / sum(planned), 2)
+    content = (
+        f"Work on {code(module)} takes {ratio:g} times the steps that are planned "
+        f"({sum(actual)} taken, {sum(planned)} planned, in {len(planned)} sessions that overran)."
+    )
+    data = {
+        "module": module, "methodology": "native", "average_actual_steps": round(sum(actual) / len(actual), 1),
+        "average_planned_steps": round(sum(planned) / len(planned), 1), "ratio": ratio, "sample_count": len(planned),
+    }  # fmt: skip
+    told = ", ".join(f"{one}→{other}" for one, other in zip(planned[:12], actual[:12], strict=True))
+    return Draft("task_calibration", content, (f"steps planned → taken: {told}",), (), (module,), data)

@@ -1,0 +1,49 @@
+"""13, test order: whether tests or code come first, and how many runs it takes until the tests are green."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from smara.behavior.models import Draft, Finding, Seen, Signal
+from smara.behavior.pad import Pad
+from smara.behavior.quoting import code
+from smara.behavior.signals.step_overrun import main_module
+
+SIGNAL = Signal(13, "test_order", 0.70, 0.80, 0.25, ("task_calibration",), 3, has_text=False)
+
+
+def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+    for pad in pads:
+        facts = pad.facts
+        if not facts["test_runs"] or not facts["first_source_edit"]:
+            continue
+        is_first = 0 < facts["first_test_edit"] < facts["first_source_edit"]
+        module = main_module(pad)
+        if module is None or not facts["green_after"]:
+            continue
+        order = "tests_first" if is_first else "tests_after"
+        data = {"module": module, "order": order, "runs": list(facts["green_after"])}
+        yield Finding("test_order", f"{module}|{order}", f"{module}: {order}", facts["first_source_edit"], data, True)
+
+
+def draft(finding: Finding, seen: Seen) -> Draft | None:
+    """How many test runs a change takes until they are green, against the one that was hoped for."""
+    module, order = finding.data["module"], finding.data["order"]
+    runs = [int(each) for data in seen.history for each in data.get("runs", ())]
+    if len(runs) < SIGNAL.least_sessions:
+        return None
+    average = round(sum(runs) / len(runs), 1)
+    if average < 1.5:
+        return None  # as hoped for: nothing to plan for
+    told = "tests written first" if order == "tests_first" else "tests run afterwards"
+    content = (
+        f"Changes of {code(module)} take {average:g} test runs until they are green ({told}, {len(runs)}"
+        " changes counted)."
+    )
+    data = {
+        "module": module, "methodology": order, "average_actual_steps": average, "average_planned_steps": 1.0,
+        "ratio": average, "sample_count": len(runs),
+    }  # fmt: skip
+    return Draft(
+        "task_calibration", content, (f"test runs until green: {', '.join(map(str, runs[:12]))}",), (), (module,), data
+    )

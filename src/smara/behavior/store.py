@@ -1,0 +1,348 @@
+"""Behavior in the database: SQL and the mapping of rows, no decisions.
+
+Every statement names ``:project``, the wall; see ``core.scope``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from smara.behavior.models import Judged, Noticed, WatchedSession
+from smara.core.events import HostEvent
+from smara.core.scope import Scope, walled
+from smara.core.storable import from_storable, to_storable
+from smara.database.database import Database, Row, Session, marks
+
+_PART = 400
+_SESSION = (
+    "session_id, agent, state, events, started_at, last_event_at, finalized_at, type, outcome, why, methodology,"
+    " subtasks,"
+    " steps, promoted, model_calls"
+)
+_HISTORY = 24
+"""Of so many sessions it is looked at what was seen in each."""
+
+
+class SessionRow(NamedTuple):
+    """What is needed of a session to decide on it."""
+
+    no: int
+    version: int
+    state: str
+    stated_type: str | None
+    methodology: str
+    work_unit: str | None
+    promoted: int
+    model_calls: int
+    subtasks: int
+    agent: str
+
+
+class SignalRow(NamedTuple):
+    """A signal of this project, and what it was made into."""
+
+    no: int
+    memory_id: str | None
+
+
+def key_of(text: str) -> str:
+    """What a signal is looked up by: paths and commands can be longer than an index likes."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def seen_key(event: HostEvent) -> bytes:
+    return hashlib.blake2b(event.key.encode("utf-8", "replace"), digest_size=16).digest()
+
+
+class BehaviorStore:
+    """The tables of one project."""
+
+    def __init__(self, database: Database, scope: Scope) -> None:
+        self.database = database
+        self.scope = scope
+
+    def sql(self, text: str) -> str:
+        """A statement with the wall of this project put in."""
+        return walled(self.scope, text)
+
+    # sessions
+
+    def lock(self, session: Session, event: HostEvent) -> SessionRow:
+        """The row of a session, made when it is new, and nobody else's until the transaction ends."""
+        session.run(
+            self.sql(
+                "INSERT INTO behavior_sessions (project_no, session_id, agent, state, version, started_at,"
+                " last_event_at)"
+                " VALUES (:project, ?, ?, 'open', 0, ?, ?) ON CONFLICT (project_no, session_id)"
+                " DO UPDATE SET version = behavior_sessions.version + 1"
+            ),
+            (to_storable(event.session_id), event.agent, event.at_ms, event.at_ms),
+        )
+        found = self.find(session, event.session_id)
+        if found is None:
+            raise AssertionError("a row that was just written is not there")
+        return found
+
+    def find(self, session: Session, session_id: str) -> SessionRow | None:
+        row = session.one(
+            self.sql(
+                "SELECT no, version, state, stated_type, methodology, work_unit, promoted, model_calls, subtasks, agent"
+                " FROM behavior_sessions WHERE project_no = :project AND session_id = ?"
+            ),
+            (to_storable(session_id),),
+        )
+        return None if row is None else SessionRow(*row)
+
+    def move(self, session: Session, no: int, version: int, fields: Mapping[str, Any]) -> bool:
+        """Change a session if nobody has since it was read; ``False`` when somebody has."""
+        columns = ", ".join(f"{name} = ?" for name in fields)
+        changed = session.run(
+            self.sql(
+                f"UPDATE behavior_sessions SET {columns}, version = version + 1"
+                " WHERE project_no = :project AND no = ? AND version = ?"
+            ),
+            (*fields.values(), no, version),
+        )
+        return changed == 1
+
+    def put(self, session: Session, no: int, fields: Mapping[str, Any]) -> None:
+        columns = ", ".join(f"{name} = ?" for name in fields)
+        statement = f"UPDATE behavior_sessions SET {columns} WHERE project_no = :project AND no = ?"
+        session.run(self.sql(statement), (*fields.values(), no))
+
+    def count_events(self, session: Session, no: int, count: int, last_at: int, is_ended: bool) -> None:
+        state = "ended" if is_ended else "open"
+        session.run(
+            self.sql(
+                "UPDATE behavior_sessions SET events = events + ?, state = ?,"
+                " last_event_at = CASE WHEN last_event_at < ? THEN ? ELSE last_event_at END"
+                " WHERE project_no = :project AND no = ?"
+            ),
+            (count, state, last_at, last_at, no),
+        )
+
+    def sessions(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[WatchedSession]:
+        rows = session.all(
+            self.sql(f"SELECT {_SESSION} FROM behavior_sessions WHERE project_no = :project{rest}"), values
+        )
+        return [_session(row) for row in rows]
+
+    # events and scratchpads
+
+    def unseen(self, session: Session, no: int, keys: Sequence[bytes]) -> set[bytes]:
+        """Which events were not taken in before; they are from now on."""
+        wanted = list(dict.fromkeys(keys))
+        known: set[bytes] = set()
+        for start in range(0, len(wanted), _PART):
+            part = wanted[start : start + _PART]
+            rows = session.all(
+                self.sql(
+                    "SELECT key FROM behavior_seen WHERE project_no = :project AND session_no = ?"
+                    f" AND key IN ({marks(len(part))})"
+                ),
+                (no, *part),
+            )
+            known.update(bytes(row[0]) for row in rows)
+        fresh = [key for key in wanted if key not in known]
+        session.run_many(
+            self.sql("INSERT INTO behavior_seen (session_no, key, project_no) VALUES (?, ?, :project)"),
+            [(no, key) for key in fresh],
+        )
+        return set(fresh)
+
+    def pads(self, session: Session, no: int) -> dict[str, bytes]:
+        rows = session.all(
+            self.sql(
+                "SELECT part, pad FROM behavior_pads WHERE project_no = :project AND session_no = ? ORDER BY part"
+            ),
+            (no,),
+        )
+        return {from_storable(row[0]): bytes(row[1]) for row in rows}
+
+    def put_pad(self, session: Session, no: int, part: str, pad: bytes, now_ms: int) -> None:
+        session.run(
+            self.sql(
+                "INSERT INTO behavior_pads (session_no, part, project_no, pad, updated_at)"
+                " VALUES (?, ?, :project, ?, ?) ON CONFLICT (session_no, part)"
+                " DO UPDATE SET pad = excluded.pad, updated_at = excluded.updated_at"
+            ),
+            (no, to_storable(part), pad, now_ms),
+        )
+
+    def clear_pads(self, session: Session, no: int) -> None:
+        session.run(self.sql("DELETE FROM behavior_pads WHERE project_no = :project AND session_no = ?"), (no,))
+
+    # signals and findings
+
+    def signal(self, session: Session, kind: str, key: str) -> SignalRow | None:
+        row = session.one(
+            self.sql("SELECT no, memory_id FROM behavior_signals WHERE project_no = :project AND kind = ? AND key = ?"),
+            (kind, key_of(key)),
+        )
+        return None if row is None else SignalRow(*row)
+
+    def history(self, session: Session, signal_no: int, but_session: int) -> list[tuple[dict[str, Any], int]]:
+        """(what was seen, as how many sessions it counts) in the other sessions that are valid, the newest first."""
+        rows = session.all(
+            self.sql(
+                "SELECT data, counts_as FROM behavior_findings WHERE project_no = :project AND signal_no = ?"
+                f" AND session_no <> ? AND is_valid = 1 ORDER BY found_at DESC, session_no DESC LIMIT {_HISTORY}"
+            ),
+            (signal_no, but_session),
+        )
+        return [(json.loads(from_storable(row[0])), int(row[1])) for row in rows]
+
+    def put_finding(self, session: Session, session_no: int, judged: Judged, now_ms: int) -> None:
+        """Write what became of a finding; what was promoted once stays so."""
+        finding = judged.finding
+        is_promoted = judged.verdict == "promoted"
+        session.run(
+            self.sql(
+                "INSERT INTO behavior_signals (project_no, kind, key, subject, first_at, last_at, promoted_at,"
+                " memory_id)"
+                " VALUES (:project, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project_no, kind, key) DO UPDATE SET"
+                " last_at = excluded.last_at, subject = excluded.subject,"
+                " promoted_at = coalesce(behavior_signals.promoted_at, excluded.promoted_at),"
+                " memory_id = coalesce(behavior_signals.memory_id, excluded.memory_id)"
+            ),
+            (
+                finding.kind, key_of(finding.key), to_storable(finding.subject), now_ms, now_ms,
+                now_ms if is_promoted else None, judged.memory_id if is_promoted or judged.verdict == "known" else None,
+            ),
+        )  # fmt: skip
+        row = self.signal(session, finding.kind, finding.key)
+        if row is None:
+            raise AssertionError("a row that was just written is not there")
+        session.run(
+            self.sql(
+                "INSERT INTO behavior_findings (signal_no, session_no, project_no, value, step, counts_as,"
+                " is_valid, taint,"
+                " data, verdict, why, memory_id, found_at) VALUES (?, ?, :project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (signal_no, session_no) DO UPDATE SET counts_as = excluded.counts_as,"
+                " is_valid = excluded.is_valid, taint = excluded.taint, data = excluded.data,"
+                " verdict = CASE WHEN behavior_findings.verdict = 'promoted' THEN 'promoted' ELSE excluded.verdict END,"
+                " why = CASE WHEN behavior_findings.verdict = 'promoted' THEN behavior_findings.why ELSE"
+                " excluded.why END,"
+                " memory_id = coalesce(behavior_findings.memory_id, excluded.memory_id), found_at = excluded.found_at"
+            ),
+            (
+                row.no, session_no, judged.value, finding.step, finding.counts_as, int(judged.is_valid),
+                " ".join(judged.taint), to_storable(json.dumps(dict(finding.data))), judged.verdict,
+                to_storable(judged.why), judged.memory_id, now_ms,
+            ),
+        )  # fmt: skip
+
+    def noticed(self, session: Session, session_no: int) -> list[Noticed]:
+        rows = session.all(
+            self.sql(
+                "SELECT s.kind, s.subject, f.value, f.verdict, f.why, f.step, f.memory_id, f.taint, f.data,"
+                " (SELECT count(*) FROM behavior_findings o WHERE o.project_no = :project AND o.signal_no = s.no)"
+                " FROM behavior_findings f JOIN behavior_signals s ON s.no = f.signal_no"
+                " WHERE f.project_no = :project AND f.session_no = ? ORDER BY f.value DESC, f.step, s.no"
+            ),
+            (session_no,),
+        )
+        return [
+            Noticed(
+                row[0], from_storable(row[1]), row[2], row[9], row[3], from_storable(row[4]), row[5], row[6],
+                tuple(row[7].split()), json.loads(from_storable(row[8])),
+            )
+            for row in rows
+        ]  # fmt: skip
+
+    def totals(self, session: Session) -> dict[str, Any]:
+        """Counts for a person to look at."""
+        states: dict[str, int] = dict(
+            session.all(
+                self.sql("SELECT state, count(*) FROM behavior_sessions WHERE project_no = :project GROUP BY state")
+            )
+        )
+        kinds = session.all(
+            self.sql(
+                "SELECT kind, count(*) FROM behavior_signals WHERE project_no = :project GROUP BY kind ORDER BY kind"
+            )
+        )
+        one = session.one(
+            self.sql(
+                "SELECT (SELECT max(last_event_at) FROM behavior_sessions WHERE project_no = :project),"
+                " (SELECT count(*) FROM behavior_signals WHERE project_no = :project AND promoted_at IS NOT NULL),"
+                " (SELECT count(*) FROM observer_file_nodes WHERE project_no = :project),"
+                " (SELECT count(*) FROM observer_co_access_edges WHERE project_no = :project),"
+                " (SELECT count(*) FROM observer_error_patterns WHERE project_no = :project),"
+                " (SELECT count(*) FROM observer_module_session_counts WHERE project_no = :project)"
+            )
+        )
+        return {"states": states, "kinds": dict(kinds), "row": one or (None, 0, 0, 0, 0, 0)}
+
+    # what is due
+
+    def due(self, session: Session, idle_before: int, limit: int) -> list[str]:
+        """Sessions that have ended, or that nothing was heard of for long; the oldest first."""
+        rows = session.all(
+            self.sql(
+                "SELECT session_id FROM behavior_sessions WHERE project_no = :project"
+                " AND (state = 'ended' OR (state = 'open' AND last_event_at <= ?)) ORDER BY last_event_at, no LIMIT ?"
+            ),
+            (idle_before, limit),
+        )
+        return [from_storable(row[0]) for row in rows]
+
+    def job_times(self, session: Session) -> dict[str, int]:
+        """When each job was last done."""
+        rows = session.all(self.sql("SELECT name, last_at FROM behavior_jobs WHERE project_no = :project"))
+        return {row[0]: row[1] for row in rows}
+
+    def claim_job(self, session: Session, name: str, now_ms: int, every_ms: int) -> bool:
+        """Whether a job that is done once in a while is due; whoever is told so does it."""
+        session.run(
+            self.sql(
+                "INSERT INTO behavior_jobs (project_no, name, last_at) VALUES (:project, ?, ?)"
+                " ON CONFLICT (project_no, name) DO NOTHING"
+            ),
+            (name, now_ms - every_ms),
+        )
+        statement = "UPDATE behavior_jobs SET last_at = ? WHERE project_no = :project AND name = ? AND last_at <= ?"
+        return session.run(self.sql(statement), (now_ms, name, now_ms - every_ms)) == 1
+
+    def forget_before(self, session: Session, before_ms: int) -> int:
+        """Remove the keys and scratchpads of sessions that were decided on long ago; how many sessions."""
+        rows = session.all(
+            self.sql(
+                "SELECT no FROM behavior_sessions WHERE project_no = :project AND state = 'final'"
+                " AND last_event_at < ? AND EXISTS (SELECT 1 FROM behavior_seen s WHERE s.session_no ="
+                " behavior_sessions.no)"
+                " LIMIT 200"
+            ),
+            (before_ms,),
+        )
+        for row in rows:
+            session.run(self.sql("DELETE FROM behavior_seen WHERE project_no = :project AND session_no = ?"), row)
+        return len(rows)
+
+
+def _session(row: Row) -> WatchedSession:
+    session_id, agent, state, events, started, last, finalized, type_, outcome, why, *rest = row
+    return WatchedSession(
+        from_storable(session_id),
+        agent,
+        state,
+        events,
+        started,
+        last,
+        finalized,
+        type_,
+        outcome,
+        from_storable(why),
+        *rest,
+    )
+
+
+def by_session(events: Iterable[HostEvent]) -> dict[str, list[HostEvent]]:
+    """Events by session; sessions in one order everywhere, so that two who lock them never wait for each other."""
+    found: dict[str, list[HostEvent]] = {}
+    for event in events:
+        found.setdefault(event.session_id, []).append(event)
+    return dict(sorted(found.items()))

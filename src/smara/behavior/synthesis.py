@@ -1,0 +1,330 @@
+"""Synthesis over sessions, in three modes.
+
+After every session the rolling tables are counted anew (``tables``; no model). When a module has been worked on
+in 5, 10, 20, 50 and 100 sessions, its counts are looked at as a whole: by a model in one call, or by rules. Once a
+week, files of different modules that go together and are in no memory yet are. Each is done once, whoever
+comes first, and the log says what was done and what it brought.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from smara.behavior.habits import Edge, Habits, KnownFailure
+from smara.behavior.models import Draft
+from smara.behavior.paths import is_lock, is_test_of, module_of
+from smara.behavior.quoting import code, quote
+from smara.behavior.store import BehaviorStore
+from smara.behavior.wording import PROMPTS, Asked
+from smara.core import log
+from smara.core.clock import Clock
+from smara.core.prompts import load_prompt
+from smara.core.storable import from_storable, to_storable
+from smara.database.database import Session
+from smara.errors import SmaraError
+from smara.knowledge.memories import Memories
+from smara.knowledge.models import Added, Evidence, MemoryType, NewMemory
+from smara.models.chat import ChatRequest
+
+THRESHOLDS = (5, 10, 20, 50, 100)
+MOST_MEMORIES = 5
+WEEK_MS = 7 * 86_400_000
+_STRONG = 3
+_LEAST_STRENGTH = 0.6
+_TYPES: tuple[MemoryType, ...] = ("prefetch_pattern", "causal_dependency", "gotcha", "error_pattern", "module_insight")
+_NAMED = re.compile(r"`([^`]+)`")
+_CONFIDENCE = 0.7
+_MOST_CLUSTERS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Synthesized:
+    """An entry of the log: what was looked at, by what method, and how many memories came of it."""
+
+    module: str
+    trigger_count: int
+    mode: str
+    synthesized_at: int
+    memories_generated: int
+    method: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleStats:
+    """What the rolling tables say of a module."""
+
+    module: str
+    sessions: int
+    files: list[tuple[str, int]] = field(default_factory=list)
+    pairs: list[Edge] = field(default_factory=list)
+    errors: list[KnownFailure] = field(default_factory=list)
+
+
+class Synthesis:
+    """Looks at what sessions have in common."""
+
+    def __init__(
+        self, store: BehaviorStore, habits: Habits, memories: Memories, clock: Clock,
+        models: Callable[[], Asked | None], deadline_seconds: float,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._habits = habits
+        self._memories = memories
+        self._clock = clock
+        self._models = models
+        self._deadline = deadline_seconds
+
+    def run(self, due: Sequence[tuple[str, int]]) -> list[Synthesized]:
+        """Look at modules that have reached a threshold, see :meth:`due`; the log of it."""
+        return [self._module(module, threshold) for module, threshold in due]
+
+    def log(self, limit: int = 50) -> list[Synthesized]:
+        with self._store.database.read() as session:
+            rows = session.all(
+                self._store.sql(
+                    "SELECT module, trigger_count, mode, synthesized_at, memories_generated, method, detail"
+                    " FROM observer_synthesis_log WHERE project_no = :project ORDER BY synthesized_at DESC, module"
+                    " LIMIT ?"
+                ),
+                (limit,),
+            )
+        return [
+            Synthesized(from_storable(row[0]), row[1], row[2], row[3], row[4], row[5], from_storable(row[6]))
+            for row in rows
+        ]
+
+    def due(self, session: Session, limit: int = 3) -> list[tuple[str, int]]:
+        """(module, the highest threshold it has reached) where the log has nothing of that threshold."""
+        rows = session.all(
+            self._store.sql(
+                "SELECT module, count FROM observer_module_session_counts WHERE project_no = :project AND count >= ?"
+                " ORDER BY last_at, module"
+            ),
+            (THRESHOLDS[0],),
+        )
+        if not rows:
+            return []
+        statement = "SELECT module, trigger_count FROM observer_synthesis_log WHERE project_no = :project"
+        done = set(session.all(self._store.sql(statement)))
+        found = [(row[0], max(each for each in THRESHOLDS if each <= row[1])) for row in rows]
+        return [(from_storable(module), reached) for module, reached in found if (module, reached) not in done][:limit]
+
+    def _module(self, module: str, threshold: int) -> Synthesized:
+        stats = self.stats(module)
+        drafts, method = self._asked(stats)
+        if drafts is None:
+            drafts, method = list(by_rule(stats))[:MOST_MEMORIES], "rules"
+        return self._write(module, threshold, "threshold", drafts, method)
+
+    def weekly(self, week: int) -> list[Synthesized]:
+        """Files of different modules that are changed together, and of which no memory speaks."""
+        done = []
+        for edge in self._across()[:_MOST_CLUSTERS]:
+            name = f"{module_of(edge.file_a)} + {module_of(edge.file_b)}"
+            done.append(self._write(name, 1_000 + week, "weekly", [_coupled(edge)], "rules"))
+        return done
+
+    def stats(self, module: str) -> ModuleStats:
+        """The files, pairs and errors of a module, the strongest first."""
+        with self._store.database.read() as session:
+            row = session.one(
+                self._store.sql(
+                    "SELECT count FROM observer_module_session_counts WHERE project_no = :project AND module = ?"
+                ),
+                (to_storable(module),),
+            )
+            files = session.all(
+                self._store.sql(
+                    "SELECT file_path, session_count FROM observer_module_files WHERE project_no = :project AND"
+                    " module = ?"
+                    " ORDER BY session_count DESC, file_path LIMIT 20"
+                ),
+                (to_storable(module),),
+            )
+        edges = [
+            each for each in self._habits.edges(limit=400) if module in (module_of(each.file_a), module_of(each.file_b))
+        ]
+        errors = [each for each in self._habits.failures(200) if each.sessions >= 2 and each.how]
+        return ModuleStats(
+            module, int(row[0]) if row else 0, [(from_storable(each[0]), each[1]) for each in files],
+            [each for each in edges if each.edit_session_count >= _STRONG][:20], errors[:10],
+        )  # fmt: skip
+
+    def _across(self) -> list[Edge]:
+        edges = [each for each in self._habits.edges(limit=400) if each.edit_session_count >= _STRONG]
+        modules = [(each, module_of(each.file_a), module_of(each.file_b)) for each in edges]
+        return [
+            each
+            for each, one, other in modules
+            if one and other and one != other and each.promoted_at is None and not is_test_of(each.file_a, each.file_b)
+            and not is_lock(each.file_a) and not is_lock(each.file_b) and "tests" not in (one, other)
+        ]  # fmt: skip
+
+    def _asked(self, stats: ModuleStats) -> tuple[list[Draft] | None, str]:
+        models = self._models()
+        if models is None or models.is_offline:
+            return None, "rules"
+        prompt = load_prompt(PROMPTS, "synthesize")
+        text = prompt.render(
+            {
+                "module": stats.module, "sessions": str(stats.sessions),
+                "files": _lines(f"`{path}`: {count}" for path, count in stats.files),
+                "pairs": _lines(f"`{e.file_a}` + `{e.file_b}`: {e.edit_session_count}" for e in stats.pairs),
+                "errors": _lines(f"`{e.command}`: `{e.error}`: {e.sessions}, {e.how} `{e.fix}`" for e in stats.errors),
+            }
+        )  # fmt: skip
+        try:
+            reply = models.complete(
+                ChatRequest(text, deadline_seconds=self._deadline, max_output_tokens=900), "behavior"
+            )
+        except SmaraError as error:
+            log.warning("behavior.not_synthesized", module=stats.module, error=error.code)
+            return None, "rules"
+        return list(read_reply(reply.text, stats, text))[:MOST_MEMORIES], f"model v{prompt.version}"
+
+    def _write(self, module: str, trigger: int, mode: str, drafts: Sequence[Draft], method: str) -> Synthesized:
+        """The memories and the entry of the log, in one transaction; nothing when somebody was faster."""
+        now = self._clock.now_ms()
+        new = [
+            NewMemory(
+                each.content, each.type, "observer_inferred", _CONFIDENCE, files=each.files, modules=each.modules,
+                evidence=[Evidence(quote=said) for said in each.quotes], data=dict(each.data), taint=each.taint,
+                tags=("synthesis",), session_id=f"synthesis:{module}:{trigger}"[:200],
+            )
+            for each in drafts
+        ]  # fmt: skip
+        entry: list[Synthesized] = []
+
+        def also(session: Session, added: Sequence[Added]) -> None:
+            count = sum(each.outcome == "added" for each in added)
+            told = ", ".join(each.memory.short_id for each in added if each.outcome == "added" and each.memory)
+            entry.append(Synthesized(module, trigger, mode, now, count, method, told))
+            if not self._put_log(session, entry[0]):
+                raise _Done
+            for draft in drafts:
+                if mode == "weekly" and len(draft.files) == 2:
+                    self._mark(session, draft.files, now)
+
+        try:
+            self._memories.add_many(new, by="system", actor="smara", session_type="build", also=also)
+        except _Done:
+            return Synthesized(module, trigger, mode, now, 0, method, "somebody else did it")
+        log.event("behavior.synthesized", module=module, trigger=trigger, memories=entry[0].memories_generated)
+        return entry[0]
+
+    def _put_log(self, session: Session, entry: Synthesized) -> bool:
+        return (
+            session.run(
+                self._store.sql(
+                    "INSERT INTO observer_synthesis_log (project_no, module, trigger_count, mode, synthesized_at,"
+                    " memories_generated, method, detail) VALUES (:project, ?, ?, ?, ?, ?, ?, ?)"
+                    " ON CONFLICT (project_no, module, trigger_count) DO NOTHING"
+                ),
+                (
+                    to_storable(entry.module), entry.trigger_count, entry.mode, entry.synthesized_at,
+                    entry.memories_generated, entry.method, to_storable(entry.detail),
+                ),
+            )
+            == 1
+        )  # fmt: skip
+
+    def _mark(self, session: Session, files: Sequence[str], now_ms: int) -> None:
+        first, second = sorted(files)
+        session.run(
+            self._store.sql(
+                "UPDATE observer_co_access_edges SET promoted_at = ?"
+                " WHERE project_no = :project AND file_a = ? AND file_b = ?"
+            ),
+            (now_ms, to_storable(first), to_storable(second)),
+        )
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines) or "- none"
+
+
+class _Done(Exception):
+    """The log has the entry already."""
+
+
+def by_rule(stats: ModuleStats) -> Iterator[Draft]:
+    """What the counts of a module say without a model: files to read, files that go together, errors with their fix."""
+    total = stats.sessions
+    always = [path for path, count in stats.files if count / max(1, total) > 0.8][:10]
+    often = [path for path, count in stats.files if 0.5 < count / max(1, total) <= 0.8][:10]
+    if total and 2 <= len(always) <= 10:
+        content = (
+            f"Work on {code(stats.module)} reads {', '.join(map(code, always))} in nearly every session"
+            f" ({total} counted)."
+        )
+        data = {
+            "module_trigger": stats.module, "always_read_files": always, "frequently_read_files": often,
+            "session_count": total,
+        }  # fmt: skip
+        yield Draft(
+            "prefetch_pattern",
+            content,
+            (f"read in more than 80 % of {total} sessions",),
+            tuple(always),
+            (stats.module,),
+            data,
+        )
+    for edge in stats.pairs:
+        if edge.edit_session_count / max(1, edge.session_count) >= _LEAST_STRENGTH and not is_test_of(
+            edge.file_a, edge.file_b
+        ):
+            yield _coupled(edge)
+    for error in stats.errors:
+        if error.how in ("command", "first") and error.fix:
+            yield _error(error)
+
+
+def _coupled(edge: Edge) -> Draft:
+    trigger, dependent = (edge.file_a, edge.file_b) if edge.directional >= 0 else (edge.file_b, edge.file_a)
+    content = (
+        f"When {code(trigger)} changes, {code(dependent)} is changed with it: in {edge.edit_session_count} sessions."
+    )
+    data: dict[str, Any] = {
+        "trigger_file": trigger, "dependent_files": [dependent], "reason": "changed together",
+        "strength": round(edge.edit_session_count / max(1, edge.session_count), 2),
+        "session_count": edge.edit_session_count,
+    }  # fmt: skip
+    modules = tuple(dict.fromkeys(filter(None, (module_of(trigger), module_of(dependent)))))
+    quotes = (f"both edited in {edge.edit_session_count} of {edge.session_count} sessions that touched both",)
+    return Draft("causal_dependency", content, quotes, (trigger, dependent), modules, data)
+
+
+def _error(error: KnownFailure) -> Draft:
+    fix = f"running {code(str(error.fix))} first" if error.how == "first" else code(str(error.fix))
+    content = f"Running {code(error.command)} failed with {code(error.error)}; what worked: {fix}."
+    data = {
+        "error": error.error, "fix": str(error.fix), "tool": error.tool, "command": error.command,
+        "occurrences": error.occurrences, "fingerprint": error.fingerprint,
+    }  # fmt: skip
+    return Draft("error_pattern", content, (f"$ {error.command}\n{error.error}",), (), (), data, taint=("tool",))
+
+
+def read_reply(text: str, stats: ModuleStats, asked: str) -> Iterator[Draft]:
+    """The memories of a model's reply: only of the allowed types, and only with names that it was given."""
+    start, end = text.find("["), text.rfind("]")
+    try:
+        items = json.loads(text[start : end + 1]) if 0 <= start < end else []
+    except ValueError:
+        items = []
+    for item in items if isinstance(items, list) else []:
+        if not isinstance(item, dict) or item.get("type") not in _TYPES or not isinstance(item.get("content"), str):
+            continue
+        content = " ".join(item["content"].split())
+        names = _NAMED.findall(content)
+        files = [path for path in item.get("relatedFiles") or [] if isinstance(path, str) and f"`{path}`" in asked]
+        # A name that was not in the request was made up.
+        if not names or any(f"`{name}`" not in asked for name in names) or not 20 <= len(content) <= 600:
+            continue
+        kind: MemoryType = "gotcha" if item["type"] in ("prefetch_pattern", "causal_dependency") else item["type"]
+        quotes = (quote(f"counted over {stats.sessions} sessions on {stats.module}: {', '.join(names)}", 400),)
+        yield Draft(kind, content, quotes, tuple(files[:6]), (stats.module,), {}, taint=("tool",))

@@ -1,0 +1,202 @@
+"""Watching sessions: events become scratchpads, which live in the store and outlast the processes that fill them.
+
+A batch of events is one small transaction: the session is locked, events that were taken in before are
+dropped by their keys, the rest is taken into the newest scratchpad, and that is written back. So
+it does not matter how many processes tell of a session, how often, or which of them is killed. A
+long-lived process keeps the scratchpads it fills in memory, and writes them when a turn ends; when it is killed,
+what came since then is lost, and nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from smara.behavior.pad import LIMIT_BYTES, Pad
+from smara.behavior.store import BehaviorStore, SessionRow, by_session, seen_key
+from smara.behavior.taking import take
+from smara.core import log
+from smara.core.clock import Clock
+from smara.core.events import HostEvent
+from smara.core.scope import is_id
+from smara.database.database import Session
+
+FLUSH_AFTER_EVENTS = 256
+_BOUNDARIES = frozenset({"turn_end", "turn_fail", "session_end", "compact_pre", "subagent_stop", "task"})
+"""Where a scratchpad is written: the agent pauses there anyway."""
+_MOST_LIVE = 16
+_SLOW_SECONDS = 0.002
+"""An event that takes longer is told of in the log; nothing is ever refused for it."""
+
+
+class Taken(NamedTuple):
+    """What came of a batch: events that were new, and such as had been told before."""
+
+    taken: int = 0
+    known: int = 0
+
+
+class _Live:
+    """A session that this process watches: its scratchpads, and what the store does not have yet."""
+
+    __slots__ = ("pads", "pending", "version")
+
+    def __init__(self) -> None:
+        self.pads: dict[str, Pad] = {}
+        self.pending: dict[str, HostEvent] = {}
+        self.version: int | None = None
+
+
+class Watcher:
+    """Takes events in, and keeps the scratchpads. Safe to use from several threads."""
+
+    def __init__(self, store: BehaviorStore, clock: Clock, limit_bytes: int = LIMIT_BYTES) -> None:
+        self._store = store
+        self._clock = clock
+        self._limit = limit_bytes
+        self._live: OrderedDict[str, _Live] = OrderedDict()
+        self._guard = threading.RLock()
+
+    def observe(self, event: HostEvent) -> None:
+        """Take one event in, in memory; the store gets it when the turn ends, or with :meth:`flush`."""
+        if not is_id(event.session_id):
+            return
+        began = self._clock.monotonic()
+        with self._guard:
+            live = self._of(event.session_id)
+            if event.key in live.pending:
+                return
+            live.pending[event.key] = event
+            take(self._pad(live, event.subagent_id), event)
+            elapsed = self._clock.monotonic() - began
+            if elapsed > _SLOW_SECONDS:
+                log.event("behavior.slow_event", kind=event.kind, milliseconds=round(elapsed * 1000, 1))
+            if event.kind in _BOUNDARIES or len(live.pending) >= FLUSH_AFTER_EVENTS:
+                self._flush(event.session_id)
+
+    def observe_batch(self, events: Iterable[HostEvent]) -> Taken:
+        """Take many events in and keep them; those that were told before are dropped."""
+        sessions = by_session(event for event in events if is_id(event.session_id))
+        if not sessions:
+            return Taken()
+        with self._guard:
+            for session_id in sessions:
+                self._flush(session_id)
+                self._live.pop(session_id, None)
+            with self._store.database.write() as session:
+                results = [self._take(session, batch) for batch in sessions.values()]
+        return Taken(sum(each.taken for each in results), sum(each.known for each in results))
+
+    def flush(self, session_id: str | None = None) -> None:
+        """Write what is only in memory, of one session or of all."""
+        with self._guard:
+            for each in [session_id] if session_id is not None else list(self._live):
+                self._flush(each)
+
+    def forget(self, session_id: str) -> None:
+        """Drop what is in memory of a session: somebody else has decided on it."""
+        with self._guard:
+            self._live.pop(session_id, None)
+
+    def pads(self, session_id: str) -> list[Pad]:
+        """The scratchpads of a session as they are now, in memory or in the store; the agent's own first."""
+        with self._guard:
+            live = self._live.get(session_id)
+            if live is not None and live.pads:
+                return [live.pads[part] for part in sorted(live.pads)]
+        with self._store.database.read() as session:
+            row = self._store.find(session, session_id)
+            return [] if row is None else self.stored(session, row.no)
+
+    def stored(self, session: Session, no: int) -> list[Pad]:
+        """The scratchpads of a session in the store."""
+        return [Pad.load(each, self._limit) for each in self._store.pads(session, no).values()]
+
+    def _of(self, session_id: str) -> _Live:
+        live = self._live.get(session_id)
+        if live is None:
+            live = self._live[session_id] = self._resumed(session_id)
+            while len(self._live) > _MOST_LIVE:
+                oldest = next(iter(self._live))
+                self._flush(oldest)
+                self._live.pop(oldest, None)
+        else:
+            self._live.move_to_end(session_id)
+        return live
+
+    def _resumed(self, session_id: str) -> _Live:
+        """A session as another process, or an earlier turn, has left it."""
+        live = _Live()
+        with self._store.database.read() as session:
+            row = self._store.find(session, session_id)
+            if row is not None:
+                live.version = row.version
+                stored = self._store.pads(session, row.no)
+                live.pads = {part: Pad.load(each, self._limit) for part, each in stored.items()}
+        return live
+
+    def _pad(self, live: _Live, part: str) -> Pad:
+        pad = live.pads.get(part)
+        if pad is None:
+            pad = live.pads[part] = Pad(self._limit)
+        return pad
+
+    def _flush(self, session_id: str) -> None:
+        live = self._live.get(session_id)
+        if live is None or not live.pending:
+            return
+        events = list(live.pending.values())
+        with self._store.database.write() as session:
+            self._take(session, events, live)
+        live.pending.clear()
+        if live.version is None:
+            self._live.pop(session_id, None)  # what is in memory was overtaken; the next event reads it anew
+
+    def _take(self, session: Session, events: Sequence[HostEvent], live: _Live | None = None) -> Taken:
+        """Take the events of one session in, within a transaction."""
+        row = self._store.lock(session, events[0])
+        keys = [seen_key(event) for event in events]
+        unseen = self._store.unseen(session, row.no, keys)
+        fresh: list[HostEvent] = []
+        for event, key in zip(events, keys, strict=True):
+            if key in unseen:
+                unseen.discard(key)
+                fresh.append(event)
+        if not fresh:
+            if live is not None:
+                live.version = None
+            return Taken(0, len(events))
+        self._keep(session, row, events, fresh, live)
+        is_ended = any(event.kind == "session_end" and not event.subagent_id for event in fresh)
+        is_ended = is_ended or (row.state == "ended" and fresh[-1].kind != "session_start")
+        self._store.count_events(session, row.no, len(fresh), max(event.at_ms for event in fresh), is_ended)
+        return Taken(len(fresh), len(events) - len(fresh))
+
+    def _keep(
+        self,
+        session: Session,
+        row: SessionRow,
+        events: Sequence[HostEvent],
+        fresh: Sequence[HostEvent],
+        live: _Live | None,
+    ) -> None:
+        """Write the scratchpads; what is in memory holds only if nobody else has written, and every event is new."""
+        now = self._clock.now_ms()
+        is_ahead = live is not None and live.version == (row.version - 1 if row.version else None)
+        if live is not None and is_ahead and len(fresh) == len(events):
+            pads = {part: live.pads[part] for part in {event.subagent_id for event in events}}
+            live.version = row.version
+        else:
+            stored = self._store.pads(session, row.no)
+            pads = {}
+            for event in fresh:
+                part = event.subagent_id
+                if part not in pads:
+                    pads[part] = Pad.load(stored[part], self._limit) if part in stored else Pad(self._limit)
+                take(pads[part], event)
+            if live is not None:
+                live.version = None
+        for part, pad in sorted(pads.items()):
+            self._store.put_pad(session, row.no, part, pad.dump(), now)

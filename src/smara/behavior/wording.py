@@ -1,0 +1,82 @@
+"""Putting what was promoted into words, by a model where there is one: one call for all of a session.
+
+What is composed from the evidence stands without a model. With one, a sentence is taken over only if it
+says everything that the composed one names (files, commands, errors), and nothing that looks like an order.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from smara.core import log
+from smara.core.prompts import load_prompt
+from smara.errors import SmaraError
+from smara.models.chat import ChatReply, ChatRequest
+
+PROMPTS = Path(__file__).parent / "prompts"
+_NAMED = re.compile(r"`([^`]+)`")
+_LONGEST = 600
+_SENTENCES = 3
+_TOKENS_EACH = 160
+_ORDER = re.compile(r"^\s*(?:ignore|disregard|you must|always run|system:|assistant:)|</?\w+>", re.IGNORECASE)
+
+
+class Asked(Protocol):
+    """What can be asked; see ``smara.models``."""
+
+    @property
+    def is_offline(self) -> bool: ...
+    def complete(self, request: ChatRequest, purpose: str = ...) -> ChatReply: ...
+
+
+def worded(
+    models: Asked | None, contents: Sequence[str], quotes: Sequence[Sequence[str]], deadline_seconds: float
+) -> tuple[list[str], int]:
+    """The contents, in better words where a model gave such, and how many calls that took: none or one."""
+    if models is None or models.is_offline or not contents:
+        return list(contents), 0
+    items = [
+        {"number": number, "statement": content, "evidence": list(quoted)[:3]}
+        for number, (content, quoted) in enumerate(zip(contents, quotes, strict=True), 1)
+    ]
+    prompt = load_prompt(PROMPTS, "word")
+    request = ChatRequest(
+        prompt.render({"items": json.dumps(items, ensure_ascii=False)}), deadline_seconds=deadline_seconds,
+        max_output_tokens=_TOKENS_EACH * len(items) + 200,
+    )  # fmt: skip
+    try:
+        reply = models.complete(request, "behavior")
+    except SmaraError as error:
+        log.warning("behavior.not_worded", error=error.code)
+        return list(contents), 1
+    said = parse_reply(reply.text)
+    return [_better(content, said.get(number, "")) for number, content in enumerate(contents, 1)], 1
+
+
+def parse_reply(text: str) -> dict[int, str]:
+    """Number → sentence of a reply that is a JSON list; nothing of one that is not."""
+    start, end = text.find("["), text.rfind("]")
+    if start < 0 or end < start:
+        return {}
+    try:
+        items = json.loads(text[start : end + 1])
+    except ValueError:
+        return {}
+    return {
+        int(item["number"]): str(item["statement"])
+        for item in items
+        if isinstance(item, dict) and isinstance(item.get("number"), int) and isinstance(item.get("statement"), str)
+    }
+
+
+def _better(composed: str, said: str) -> str:
+    line = " ".join(said.split())
+    names = _NAMED.findall(composed)
+    is_whole = bool(line) and len(line) <= _LONGEST and all(name in line for name in names)
+    is_short = len(re.findall(r"[.!?](?:\s|$)", line)) <= _SENTENCES
+    is_new = set(_NAMED.findall(line)) <= set(names)
+    return line if is_whole and is_short and is_new and not _ORDER.search(line) else composed

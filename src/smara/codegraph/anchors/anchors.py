@@ -1,0 +1,273 @@
+"""The anchors of a project, asked and made for the tree that asks.
+
+Which tree that is, whoever opened the memory knows: the folder it works in. So two worktrees
+of one repository may get two verdicts on one memory, and both are right.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from smara.codegraph.anchors.models import Anchor, Named, NewAnchor, Owner, Place, Tree
+from smara.codegraph.anchors.store import AnchorStore
+from smara.core.clock import Clock
+from smara.core.freshness import AnchorVerdict, Freshness, Policy, together
+from smara.core.repository import find_repository
+from smara.database.database import Session
+
+if TYPE_CHECKING:  # most readings need no look at the past
+    from smara.codegraph.anchors.past import Past
+
+_MOST_MADE = 4
+"""How many times the files of one question may be read to make anchors: that is done once, not at every reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Something that may name code: what it names by itself, and its words.
+
+    ``commit`` is where it was learned, ``made_at`` when. For what was said long ago, ``is_past``,
+    the code is looked up as it was then.
+    """
+
+    owner: Owner
+    no: int
+    named: Sequence[Named]
+    text: str
+    commit: str | None = None
+    made_at: int = 0
+    is_past: bool = False
+
+
+class Anchors:
+    """Makes and judges the anchors of one project, for one tree.
+
+    ``find_root`` says which folder asks, or ``None`` where there is none: then nothing is anchored
+    and nothing judged. ``most_files`` bounds what one question reads from the disk.
+    """
+
+    def __init__(
+        self, store: AnchorStore, clock: Clock, find_root: Callable[[], str | None], policy: Policy,
+        most_files: int = 16, find_unseen: Callable[[str], Collection[str] | None] = lambda root: None,
+    ) -> None:  # fmt: skip
+        self.store = store
+        self._clock = clock
+        self._find_root = find_root
+        self._policy = policy
+        self._most_files = most_files
+        self._find_unseen = find_unseen
+        self._pasts: dict[str, Past] = {}
+        self._looked_at: dict[tuple[Owner, str], int] = {}
+        self._kept: dict[tuple[str, int, int], tuple[Place, ...]] = {}
+
+    def tree(self, session: Session) -> Tree | None:
+        """The tree that asks, with its index, if it has one.
+
+        It is the repository around the folder we are in, if that is this project's: it or another folder of the
+        same repository was indexed in it, or the project is that repository, or none. Otherwise we are
+        elsewhere, as a server is, and what was indexed last is meant.
+        """
+        here, indexed = self._find_root(), self.store.trees(session)
+        real = os.path.realpath(here) if here is not None else None
+        if real is not None and (real in indexed or self._is_mine(session, real, indexed)):
+            root = real
+        else:
+            root = next((each for each in indexed if os.path.isdir(each)), "")
+        if not root:
+            return None
+        no, is_ready = indexed.get(root, (None, False))
+        return Tree(root, _repository_of(root), no, is_ready)
+
+    def _is_mine(self, session: Session, root: str, indexed: Collection[str]) -> bool:
+        found = _repository_of(root)
+        if indexed:
+            return any(_repository_of(each) == found for each in indexed)
+        return self.store.repository(session) in (None, found)
+
+    # judging
+
+    def judge(self, session: Session, owner: Owner, numbers: Sequence[int]) -> dict[int, Freshness]:
+        """How memories or observations stand to the code they name; those that name none are left out."""
+        anchors = self.store.of(session, owner, numbers) if numbers else {}
+        tree = self.tree(session) if anchors else None
+        if tree is None:
+            return {}
+        mine = [each for found in anchors.values() for each in found if _concerns(each, tree)]
+        if not mine:
+            return {}
+        from smara.codegraph.anchors.disk import Disk
+        from smara.codegraph.anchors.judging import Judging
+        from smara.codegraph.bodies import likeness
+
+        disk = Disk(tree.root, self._most_files, self._kept)
+        judging = Judging(
+            self.store, session, tree, disk, self._past(tree), lambda: self._find_unseen(tree.root), likeness
+        )
+        judged = judging.judge(mine)
+        found = {}
+        for no, theirs in anchors.items():
+            verdicts = [judged[each.no] for each in theirs if each.no in judged]
+            if verdicts:
+                found[no] = together(verdicts, self._policy)
+        return found
+
+    def history(self, session: Session, owner: Owner, owner_no: int) -> list[Anchor]:
+        """Every anchor something ever had, the newest first."""
+        return self.store.history(session, owner, owner_no)
+
+    # making
+
+    def make(self, session: Session, statement: Statement) -> tuple[Tree, list[NewAnchor]] | None:
+        """The code that a statement names, looked up; writes nothing. ``None`` without a tree."""
+        tree = self.tree(session)
+        if tree is None:
+            return None
+        from smara.codegraph.anchors.anchoring import Anchoring
+        from smara.codegraph.anchors.disk import Disk
+
+        past = self._past(tree)
+        disk = Disk(tree.root, _MOST_MADE * self._most_files, self._kept)
+        commit = self._commit_of(statement, past)
+        anchoring = Anchoring(self.store, session, tree, disk, past, commit)
+        return tree, anchoring.make(statement.named, statement.text)
+
+    def put(self, statements: Iterable[Statement]) -> int:
+        """Anchor statements to the code they name; how many got any anchor.
+
+        What they named before and name still stays as it was. What is looked up is read before anything is locked.
+        """
+        anchored = 0
+        for statement in statements:
+            with self.store.database.read() as session:
+                made = self.make(session, statement)
+                there = self.store.of(session, statement.owner, [statement.no]).get(statement.no, [])
+            if made is None:
+                return anchored
+            named = [each for each in there if _is_named(each, statement)]
+            known = {each.symbol for each in named if each.kind == "symbol"}  # perhaps elsewhere by now: not two of one
+            new = [each for each in made[1] if each.kind != "symbol" or each.symbol not in known]
+            self._write(statement, made[0], [*named, *new], named)
+            anchored += bool(named or new)
+        return anchored
+
+    def verify(self, statement: Statement) -> None:
+        """Anchor a statement to the code of today: what it was anchored to is followed to where it is now.
+
+        The lines that a statement rests on are those of the day on which it was made, so where they were
+        anchored, the anchor says which code they mean, and not the lines.
+        """
+        with self.store.database.read() as session:
+            there = self.store.of(session, statement.owner, [statement.no]).get(statement.no, [])
+            stands = self.judge(session, statement.owner, [statement.no]).get(statement.no)
+            followed = [
+                Named(each.now_path, each.now_symbol, *_lines_of(each), None, "evidence")
+                for each in (stands.anchors if stands is not None else ())
+                if each.now_path is not None
+            ]
+            named = [each._replace(commit=None) for each in statement.named if not there or each.first_line is None]
+            made = self.make(session, replace(statement, named=[*followed, *named], commit=None, is_past=False))
+        if made is not None:
+            self._write(statement, *made, [])
+
+    def catch_up(self, statement: Statement) -> None:
+        """Anchor what was never looked at for code, or only without an index; to the code as it was when it was said.
+
+        Where nobody knows how the code was then, what was anchored before stays, for the code of
+        today may be another; what never was anchored speaks of the code of today.
+        """
+        with self.store.database.read() as session:
+            there = self.store.of(session, statement.owner, [statement.no]).get(statement.no, [])
+            tree = self.tree(session)
+            if tree is None:
+                return
+            stands = self.judge(session, statement.owner, [statement.no]).get(statement.no)
+            is_same = bool(there) and stands is not None and stands.verdict == "fresh"
+            looked_up = statement if is_same else replace(statement, is_past=True)
+            is_dark = bool(there) and not is_same and self._commit_of(looked_up, self._past(tree)) is None
+            anchors = list(there) if is_dark else (self.make(session, looked_up) or (tree, []))[1]
+        self._write(statement, tree, anchors, there)
+
+    def _write(self, statement: Statement, tree: Tree, anchors: Sequence[NewAnchor], there: Sequence[Anchor]) -> None:
+        """Keep of what is there what is among the anchors, add the others, and retire the rest."""
+        wanted, known = {_key(each) for each in anchors}, {_key(each) for each in there}
+        kept = [each.no for each in there if _key(each) in wanted]
+        new = [each for each in anchors if _key(each) not in known]
+        with self.store.database.write(is_derived=True) as session:
+            self.store.replace(
+                session, statement.owner, statement.no, new, kept, tree.repository, tree.has_index,
+                self._clock.now_ms(),
+            )  # fmt: skip
+
+    def take_back(self, owner: Owner, owner_no: int, since_ms: int) -> None:
+        """What was verified since a moment was taken back: what it spoke of before is what it speaks of."""
+        with self.store.database.write(is_derived=True) as session:
+            self.store.take_back(session, owner, owner_no, since_ms)
+
+    def pending(self, owner: Owner, limit: int) -> Iterator[list[int]]:
+        """What was never looked at for the code it names, or only without an index, some at a time; none before there
+        is an index. Whoever takes some must anchor them before taking more.
+        """
+        with self.store.database.read() as session:
+            tree, newest = self.tree(session), self.store.newest(session, owner)
+        if tree is None or not tree.has_index:
+            return
+        above, below = self._looked_at.get((owner, tree.root), 0), newest + 1
+        while True:
+            with self.store.database.read() as session:
+                found = self.store.pending(session, owner, True, above, below, limit)
+            if not found:
+                break
+            yield found
+            below = found[-1]
+        self._looked_at[owner, tree.root] = newest
+
+    def owners_at(self, session: Session, owner: Owner, paths: Sequence[str] | None) -> list[int]:
+        """Who names code in some files, or any."""
+        return self.store.owners_at(session, owner, paths)
+
+    def _commit_of(self, statement: Statement, past: Past) -> str | None:
+        """Where to read the code: at a commit, when that is not the one checked out; ``None`` for the folder itself."""
+        head = past.head()
+        if head is None:
+            return None
+        commit = past.commit(statement.commit)
+        if commit is None and statement.is_past:
+            commit = past.commit_at(statement.made_at)
+        return None if commit in (None, head) else commit
+
+    def _past(self, tree: Tree) -> Past:
+        from smara.codegraph.anchors.past import Past
+
+        return self._pasts.setdefault(tree.root, Past(tree.root))
+
+
+def _concerns(anchor: Anchor, tree: Tree) -> bool:
+    """Whether a tree has something to say about an anchor: it is of the same repository, or that one is no more."""
+    return anchor.repository == tree.repository or not os.path.isdir(anchor.repository)
+
+
+def _is_named(anchor: Anchor, statement: Statement) -> bool:
+    """Whether a statement still names what it was anchored to before."""
+    last = anchor.symbol.rpartition(".")[2]
+    if anchor.named_by == "text":
+        return (last or anchor.path) in statement.text
+    return any(each.path is not None and (each.path == anchor.path or anchor.path.endswith(f"/{each.path}"))
+               for each in statement.named)  # fmt: skip
+
+
+def _lines_of(verdict: AnchorVerdict) -> tuple[int | None, int | None]:
+    """The lines of what has no name; a file has none that matter."""
+    is_lines = not verdict.now_symbol and verdict.is_lines
+    return (verdict.first_line, verdict.last_line) if is_lines else (None, None)
+
+
+def _repository_of(root: str) -> str:
+    found = find_repository(root)
+    return found.common_dir if found is not None else root
+
+
+def _key(anchor: NewAnchor) -> tuple[str, str, str, int | None]:
+    return anchor.kind, anchor.path, anchor.symbol, anchor.first_line if anchor.kind == "lines" else None

@@ -1,0 +1,153 @@
+"""A file in pieces that are searched as one each: functions whole, classes by their head, the rest as it stands.
+
+Every line of a file belongs to exactly one piece. A function, method or test is a piece of its own and is
+never split, unless it is longer than anyone reads at once. A small class is one piece; of a big one the
+methods are pieces and what remains is its head. What stands outside of definitions is kept together in
+pieces of bounded length. Prose and data are cut in ``prose``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from smara.codegraph.models import CodeChunk, Definition, FileFacts
+from smara.codegraph.prose import chunk_prose, parts, trimmed
+
+SMALL_CLASS_LINES = 12
+"""A class of at most so many lines is one piece with its methods."""
+ENORMOUS_LINES = 400
+"""A function longer than this is cut at inner definitions or blank lines: an embedding reads only the beginning."""
+ENORMOUS_CHARACTERS = 60_000
+PART_LINES = 200
+"""The parts of what is enormous."""
+REST_LINES = 80
+"""What stands outside of functions, or in a class outside of its methods."""
+TINY_LINES = 2
+"""So few lines between two pieces go with the piece below them."""
+_COMMENT = re.compile(r"\s*(?:#|//|/\*|\*|<!--|--)")
+_CONTAINERS = frozenset({"class", "module"})
+_BODIES = frozenset({"function", "method", "test"})
+_LONGEST_PREFIX = 300
+_MOST_OUTER = 4
+
+Run = tuple[int, int, int]
+"""First line, last line, and the place of the definition they belong to (-1 for none)."""
+
+
+def chunk_file(facts: FileFacts | None, path: str, text: str) -> list[CodeChunk]:
+    """Return the pieces of a file; ``facts`` are those of this very text, ``None`` for prose and data.
+
+    Lines are those that end in ``\\n``. Blank lines at the ends of pieces are left out.
+    """
+    lines = text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    if facts is None:
+        return chunk_prose(path, lines)
+    definitions = facts.definitions
+    chunks: list[CodeChunk] = []
+    for first, last, place in _joined(_runs(_owners(definitions, lines)), lines):
+        limit = _limit(definitions, place, first, last)
+        for start, end in trimmed(lines, parts(lines, first, last, limit, ENORMOUS_CHARACTERS)):
+            chunks.extend(_pieces(definitions, path, start, end, place, "\n".join(lines[start - 1 : end])))
+    return chunks
+
+
+def _pieces(
+    definitions: Sequence[Definition], path: str, first: int, last: int, place: int, body: str
+) -> Iterator[CodeChunk]:
+    """Yield the piece made of some lines; a single line that is too long is cut where the limit falls."""
+    kind, name = "module", path.rpartition("/")[2]
+    if place >= 0:
+        kind, name = "function" if definitions[place].kind in _BODIES else "class", definitions[place].qualname
+    prefix = _prefix(definitions, place, path)
+    for start in range(0, len(body), ENORMOUS_CHARACTERS):
+        yield CodeChunk(kind, name, first, last, place, prefix, body[start : start + ENORMOUS_CHARACTERS])  # type: ignore[arg-type]
+
+
+def _prefix(definitions: Sequence[Definition], place: int, path: str) -> str:
+    """Return where a piece belongs: its path, the classes around it, and what it is."""
+    signatures: list[str] = []
+    while place >= 0 and len(signatures) <= _MOST_OUTER:
+        signatures.append(definitions[place].signature)
+        place = definitions[place].parent
+    return " > ".join((path, *reversed(signatures)))[:_LONGEST_PREFIX]
+
+
+def _owners(definitions: Sequence[Definition], lines: Sequence[str]) -> list[int]:
+    """Return for every line, from the first at 1, the place of the piece it belongs to."""
+    owners = [-1] * (len(lines) + 1)
+    whole: list[int] = []
+    for place, definition in enumerate(definitions):
+        while whole and definitions[whole[-1]].last_byte <= definition.first_byte:
+            whole.pop()
+        if definition.kind not in _CONTAINERS and definition.kind not in _BODIES:
+            continue
+        if whole and not _is_open(definitions[whole[-1]]):
+            continue
+        first, last = max(definition.first_line, 1), min(definition.last_line, len(lines))
+        if first > last:
+            continue
+        before = owners[first]
+        is_beside = before >= 0 and (not whole or before != whole[-1])
+        # A definition that begins on the last line of another goes with it, so that both stay whole.
+        owner = before if is_beside else place
+        if not is_beside:
+            first = _with_comments(lines, owners, first)
+        owners[first : last + 1] = [owner] * (last + 1 - first)
+        whole.append(place)
+    return owners
+
+
+def _is_open(definition: Definition) -> bool:
+    """Say whether what a definition holds is cut into pieces of its own."""
+    length = definition.last_line - definition.first_line + 1
+    return length > (ENORMOUS_LINES if definition.kind in ("function", "method") else SMALL_CLASS_LINES)
+
+
+def _with_comments(lines: Sequence[str], owners: Sequence[int], first: int) -> int:
+    """Return where a definition begins with the comments right above it."""
+    around = owners[first]
+    start = first
+    while start > 1 and owners[start - 1] == around and _COMMENT.match(lines[start - 2]):
+        start -= 1
+    return start
+
+
+def _runs(owners: Sequence[int]) -> list[Run]:
+    """Return the lines of each owner, together where they stand together."""
+    runs: list[Run] = []
+    for line in range(1, len(owners)):
+        if runs and runs[-1][2] == owners[line]:
+            runs[-1] = (runs[-1][0], line, owners[line])
+        else:
+            runs.append((line, line, owners[line]))
+    return runs
+
+
+def _joined(runs: Sequence[Run], lines: Sequence[str]) -> list[Run]:
+    """Return the runs with blank and tiny ones joined to the one below, the last to the one above."""
+    joined: list[Run] = []
+    waiting: int | None = None
+    for first, last, place in runs:
+        start = first if waiting is None else waiting
+        said = sum(1 for line in lines[first - 1 : last] if line.strip())
+        if said <= TINY_LINES and last != len(lines) and (place < 0 or said == 0 or last - first < TINY_LINES):
+            waiting = start
+            continue
+        waiting = None
+        if said == 0 and joined:
+            joined[-1] = (joined[-1][0], last, joined[-1][2])
+        else:
+            joined.append((start, last, place))
+    return joined
+
+
+def _limit(definitions: Sequence[Definition], place: int, first: int, last: int) -> int:
+    """Return how many lines a piece may have: a whole function all of them, the rest of a file or a class few."""
+    if place >= 0 and not _is_open(definitions[place]):
+        return max(ENORMOUS_LINES, last - first + 1)
+    if place >= 0 and definitions[place].kind in _BODIES:
+        return PART_LINES
+    return REST_LINES

@@ -1,0 +1,207 @@
+"""The code of a project: its trees, indexed and kept up to date, and everything that is asked of them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from smara.codegraph.indexing import Parts, Progress, Tree, index
+from smara.codegraph.kinds import words
+from smara.codegraph.models import IndexReport, TreeStatus
+from smara.codegraph.rows import TreeRow
+from smara.codegraph.store import CodeStore
+from smara.core.clock import Clock
+from smara.core.ids import IdMaker
+from smara.core.repository import find_repository
+from smara.core.scope import Scope
+from smara.core.tokens import TokenCounter
+from smara.database.database import Database
+from smara.database.leases import Leases
+from smara.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from smara.codegraph.asking import Asking
+    from smara.codegraph.models import CodePiece, Located
+
+OnIndexed = Callable[[str, Sequence[str] | None], None]
+
+
+class CodeGraph:
+    """What the code is: indexed by tree, asked about by path or name.
+
+    A *tree* is one working folder. Without a root, the one that holds the current folder is meant, and where that was
+    never indexed in this project, the one that was indexed last.
+    """
+
+    def __init__(
+        self, database: Database, scope: Scope, leases: Leases, clock: Clock, new_id: IdMaker,
+        counter: Callable[[], TokenCounter], on_indexed: OnIndexed | None = None,
+    ) -> None:  # fmt: skip
+        self.store = CodeStore(database, scope)
+        self._parts = Parts(self.store, leases, clock, new_id)
+        self._counter = counter
+        self.on_indexed = on_indexed
+        """Called after each change of an index with the tree's root and the paths, ``None`` for all."""
+        self.locator: Callable[[int], Any] | None = None
+        """Gives, for a tree's number, what finds files by text; it lives where searching is done."""
+        self._trees: dict[str, Tree] = {}
+        self._asking: dict[str, Asking] = {}
+        self._lock = threading.Lock()
+
+    # keeping the index
+
+    def index(
+        self, root: str | os.PathLike[str] | None = None, *, full: bool = False, progress: Progress | None = None,
+        wait_seconds: float = 600.0, workers: int | None = None, scip: str | os.PathLike[str] | None = None,
+    ) -> IndexReport:  # fmt: skip
+        """Bring the index of a tree up to date; ``full`` reads every file again. Safe to repeat and to interrupt.
+
+        ``scip`` is a SCIP index to take precise edges from; without it, ``index.scip`` in the folder if there is one.
+        """
+        tree = self.tree(root if root is not None else _current_root())
+        report = index(tree, is_full=full, progress=progress, wait_seconds=wait_seconds, workers=workers, scip=scip)
+        self._tell(tree, None)
+        return report
+
+    def update(
+        self, paths: Sequence[str | os.PathLike[str]], root: str | os.PathLike[str] | None = None
+    ) -> IndexReport:
+        """Read some files again, as after a save; see :func:`smara.codegraph.updating.update`."""
+        from smara.codegraph.updating import update
+
+        tree = self.tree(root if root is not None else self._root())
+        report = update(tree, paths)
+        self._tell(tree, [os.fspath(path) for path in paths])
+        return report
+
+    def watch(
+        self, stop: threading.Event | None = None, root: str | os.PathLike[str] | None = None,
+        on_update: Callable[[IndexReport], None] | None = None,
+    ) -> None:  # fmt: skip
+        """Keep the index up to date with every save until told to stop; see :mod:`smara.codegraph.watching`."""
+        from smara.codegraph.watching import watch
+
+        tree = self.tree(root if root is not None else self._root())
+
+        def tell(report: IndexReport, paths: Sequence[str] | None) -> None:
+            self._tell(tree, paths)
+            if on_update is not None:
+                on_update(report)
+
+        watch(tree, stop or threading.Event(), tell)
+
+    def status(self, root: str | os.PathLike[str] | None = None) -> TreeStatus:
+        """How the index of a tree stands; its ``note`` says what whoever asks has to know."""
+        with self.store.database.read() as session:
+            row = self._row(root)
+            if row is None:
+                return TreeStatus(os.path.realpath(root) if root is not None else _current_root(), "none")
+            return self.store.status(session, row)
+
+    def trees(self) -> list[TreeStatus]:
+        """Every tree of the project, the last one indexed first."""
+        with self.store.database.read() as session:
+            return [self.store.status(session, row) for row in self.store.trees(session)]
+
+    def changed_paths(self, root: str | os.PathLike[str] | None = None) -> tuple[list[str], list[str], list[str]]:
+        """Which files look different, new or gone since they were indexed: (changed, added, removed)."""
+        from smara.codegraph.updating import changed_paths
+
+        return changed_paths(self.tree(root if root is not None else self._root()))
+
+    def forget(self, root: str | os.PathLike[str]) -> bool:
+        """Remove the index of a tree; whether there was one. The folder itself is not touched."""
+        with self.store.database.write(is_derived=True) as session:
+            row = self.store.tree_of(session, os.path.realpath(root))
+            if row is not None:
+                self.store.remove_tree(session, row.no)
+        self._trees.pop(os.path.realpath(root), None)
+        return row is not None
+
+    # asking
+
+    @property
+    def note(self) -> str | None:
+        """What whoever asks has to know of the answers, or ``None``."""
+        return self.status().note
+
+    def asking(self, root: str | os.PathLike[str] | None = None) -> Asking:
+        """All questions to one tree; ``NotFoundError`` when it is not indexed."""
+        from smara.codegraph.asking import Asking
+        from smara.codegraph.lookup import CodeLookup
+
+        row = self._row(root)
+        if row is None:
+            raise NotFoundError("The code of this project is not indexed yet. `smara graph index` does it.")
+        with self._lock:
+            found = self._asking.get(row.root)
+            if found is None or found.lookup.tree_no != row.no:
+                lookup = CodeLookup(self.store.database, self.store.scope, row.no)
+                found = Asking(lookup, row.root, self._counter(), self._parts.clock)
+                self._asking[row.root] = found
+        return found
+
+    def locate(self, text: str, limit: int = 10, *, tests: bool = False, graph: bool = True) -> list[Located]:
+        """The files that an issue, an error or a question is most likely about, the best first.
+
+        Tests are left out unless asked for; ``graph=False`` ranks by words alone.
+        """
+        row = self._row(None)
+        if row is None or self.locator is None:
+            raise NotFoundError("The code of this project is not indexed yet. `smara graph index` does it.")
+        found: list[Located] = self.locator(row.no).locate(text, limit, tests=tests, graph=graph)
+        return found
+
+    def piece(self, place: str) -> CodePiece | None:
+        """The piece of code that a hit of a search cites (``src/auth.py:12-40``), as it was indexed."""
+        path, _, lines = place.rpartition(":")
+        first, _, last = lines.partition("-")
+        row = self._row(None)
+        if row is None or not path or not (first.isdecimal() and last.isdecimal()) or len(lines) > 20:
+            return None
+        with self.store.database.read() as session:
+            return self.store.piece(session, row.no, path, int(first), int(last))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _QUESTIONS:
+            return getattr(self.asking(), name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    # which tree
+
+    def tree(self, root: str | os.PathLike[str]) -> Tree:
+        """What this process holds of a tree."""
+        path = os.path.realpath(root)
+        with self._lock:
+            if path not in self._trees:
+                self._trees[path] = Tree(self._parts, path)
+            return self._trees[path]
+
+    def _row(self, root: str | os.PathLike[str] | None) -> TreeRow | None:
+        with self.store.database.read() as session:
+            if root is not None:
+                return self.store.tree_of(session, os.path.realpath(root))
+            trees = self.store.trees(session)
+        here = _current_root()
+        return next((row for row in trees if row.root == here), trees[0] if trees else None)
+
+    def _root(self) -> str:
+        row = self._row(None)
+        return row.root if row is not None else _current_root()
+
+    def _tell(self, tree: Tree, paths: Sequence[str] | None) -> None:
+        if self.on_indexed is not None:
+            self.on_indexed(tree.root, paths)
+
+
+_QUESTIONS = words(
+    "find impact deps callers tests_for cycles entry_points hotspots map modules symbol read_history cochange edges"
+)
+
+
+def _current_root() -> str:
+    """The working folder around the current one: that of its repository, or the folder itself."""
+    found = find_repository(os.getcwd())
+    return os.path.realpath(found.root if found is not None else os.getcwd())

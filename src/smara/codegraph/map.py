@@ -1,0 +1,165 @@
+"""A map of the repository: its most important names, in at most so many tokens.
+
+Names are ranked by PageRank over who uses whom, starting from the files and names in play.
+What is shown is the head of each definition and never a body; files stand in the order of
+their paths and names in the order of their lines, so that two maps that differ little read
+alike, and a prompt that holds one can be cached.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import numpy as np
+
+from smara.codegraph.central import Links, links_of, rank
+from smara.codegraph.models import CodeMap, Node
+from smara.codegraph.walking import NODE_KIND_NO, Floats, Graph, Ints
+
+CountTokens = Callable[[str], int]
+FetchNodes = Callable[[Collection[int]], Mapping[int, Node]]
+
+_NAMED = 10.0
+"""A name in play draws so many times the attention of another."""
+_IN_PLAY = 0.85
+"""The share of the weight that begins at what is in play; the rest begins everywhere, so that pillars stay visible."""
+_KNOWN = 0.1
+"""What a file in play defines weighs less than what it uses: who asks has the file before him."""
+_FACTORS = {"constant": 0.3, "test": 0.05, "module": 0.2}
+_PRIVATE, _SPECIAL, _SHORT, _IN_TESTS = 0.1, 0.1, 0.3, 0.1
+_LONGEST_HEAD = 120
+_LEAST_TOKENS_OF_A_LINE = 2
+_INDENT = "  "
+_WORDS = {"class": "class", "function": "def", "method": "def", "test": "def"}
+
+
+def make_map(
+    graph: Graph, names: Sequence[str], fetch: FetchNodes, count: CountTokens, budget: int,
+    files: Collection[str] = (), named: Collection[str] = (),
+) -> CodeMap:  # fmt: skip
+    """The map for some files and names in play. ``names`` are those of the graph's nodes, by place.
+
+    Never over the budget: what is counted is the very text that is given back.
+    """
+    ranks = _symbol_ranks(graph, names, frozenset(files), frozenset(named))
+    candidates = np.flatnonzero(ranks > 0)
+    order = candidates[np.lexsort((candidates, -ranks[candidates]))]
+    order = order[: max(0, budget) // _LEAST_TOKENS_OF_A_LINE]
+    nodes = _with_containers(graph, order, fetch)
+    ordered = [int(place) for place in order if int(place) in nodes]
+    text, tokens, shown = _fitting(graph, ordered, nodes, count, budget)
+    return CodeMap(
+        text, tokens, budget, len({nodes[place].path for place in shown}), len(shown), len(graph.paths),
+        int((graph.kinds != NODE_KIND_NO["file"]).sum()),
+    )  # fmt: skip
+
+
+def _symbol_ranks(graph: Graph, names: Sequence[str], files: frozenset[str], named: frozenset[str]) -> Floats:
+    """How much each definition matters here; 0 for what is never shown."""
+    if not graph.size:
+        return np.empty(0)
+    in_files = np.array([path in files for path in graph.paths], dtype=bool)[graph.files]
+    is_named = np.array([name in named for name in names], dtype=bool) if named else np.zeros(graph.size, dtype=bool)
+    links = links_of(graph)
+    drawn = np.where(is_named[links.targets], links.weights * _NAMED, links.weights)
+    links = Links(links.size, links.sources, links.targets, drawn)
+    found = rank(links, _restart(graph, in_files, is_named)) * _worth(graph, names, in_files)
+    return np.where(is_named & (graph.kinds != NODE_KIND_NO["file"]), found * _NAMED, found)
+
+
+def _restart(graph: Graph, in_files: Ints, is_named: Ints) -> Floats:
+    everywhere = np.full(graph.size, 1.0 / graph.size)
+    shares = [flags / flags.sum() for flags in (in_files, is_named) if flags.any()]
+    if not shares:
+        return everywhere
+    begin: Floats = _IN_PLAY * sum(shares) / len(shares) + (1 - _IN_PLAY) * everywhere
+    return begin
+
+
+def _worth(graph: Graph, names: Sequence[str], in_files: Ints) -> Floats:
+    """What a definition is worth by itself: private names, constants and tests are rarely what a reader looks for."""
+    by_kind = np.ones(len(NODE_KIND_NO))
+    by_kind[NODE_KIND_NO["file"]] = 0.0
+    for kind, factor in _FACTORS.items():
+        by_kind[NODE_KIND_NO[kind]] = factor  # type: ignore[index]  # kinds of the table above
+    worth = by_kind[graph.kinds] * np.array([_name_worth(name) for name in names])
+    worth = np.where(in_files, worth * _KNOWN, worth)
+    outside = graph.file_is_test[graph.files] & ~in_files
+    found: Floats = np.where(outside, worth * _IN_TESTS, worth)
+    return found
+
+
+def _name_worth(name: str) -> float:
+    if name.startswith("__") and name.endswith("__"):
+        return _SPECIAL
+    if name.startswith(("_", "#")):
+        return _PRIVATE
+    return _SHORT if len(name) < 3 else 1.0
+
+
+def _with_containers(graph: Graph, places: Ints, fetch: FetchNodes) -> dict[int, Node]:
+    """The rows of some nodes and of the classes they stand in, by place."""
+    wanted = {int(place) for place in places}
+    for place in list(wanted):
+        above = int(graph.parents[place])
+        while above >= 0 and above not in wanted:
+            wanted.add(above)
+            above = int(graph.parents[above])
+    by_no = fetch([int(graph.nos[place]) for place in wanted])
+    return {place: by_no[no] for place in wanted if (no := int(graph.nos[place])) in by_no}
+
+
+def _fitting(
+    graph: Graph, ordered: Sequence[int], nodes: Mapping[int, Node], count: CountTokens, budget: int
+) -> tuple[str, int, list[int]]:
+    """The longest beginning of the ranking whose text keeps to the budget."""
+    fits, too_many = 0, len(ordered) + 1
+    text, tokens = "", 0
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        tried = _render(graph, ordered[:middle], nodes)
+        cost = count(tried)
+        if cost <= budget:
+            fits, text, tokens = middle, tried, cost
+        else:
+            too_many = middle
+    return text, tokens, list(ordered[:fits])
+
+
+def _render(graph: Graph, places: Sequence[int], nodes: Mapping[int, Node]) -> str:
+    """Files by path, in each the chosen definitions by line, under the classes they stand in."""
+    by_file: dict[str, dict[int, int]] = defaultdict(dict)
+    for place in places:
+        above: int = place
+        while above >= 0 and above in nodes and nodes[above].kind != "file":
+            by_file[nodes[above].path][above] = _depth(graph, above)
+            above = int(graph.parents[above])
+    lines = []
+    for path in sorted(by_file):
+        lines.append(path)
+        for place in sorted(by_file[path], key=lambda each: (nodes[each].first_line, each)):
+            lines.append(_INDENT * by_file[path][place] + head_of(nodes[place]))
+    return "\n".join(lines)
+
+
+def _depth(graph: Graph, place: int) -> int:
+    """1 for what stands in the file itself, 2 for what stands in that."""
+    depth = 1
+    above = int(graph.parents[place])
+    while above >= 0 and graph.kinds[above] != NODE_KIND_NO["file"]:
+        depth += 1
+        above = int(graph.parents[above])
+    return depth
+
+
+def head_of(node: Node) -> str:
+    """A definition in one line, never its body: ``def login(self, user: str) -> Token``."""
+    signature = " ".join(node.signature.split()).rstrip("{:; ")
+    if not signature:
+        head = f"{_WORDS.get(node.kind, '')} {node.name}".strip()
+    elif node.name in signature:
+        head = signature
+    else:
+        head = f"{_WORDS.get(node.kind, '')} {node.name}{signature}".strip()
+    return head if len(head) <= _LONGEST_HEAD else head[: _LONGEST_HEAD - 1] + "…"

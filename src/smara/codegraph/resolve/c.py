@@ -1,0 +1,175 @@
+"""C and C++: what is included is in sight, bodies are found by name across translation units as a linker does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smara.codegraph.models import Import
+from smara.codegraph.resolve.outline import Outline
+from smara.codegraph.resolve.project import ProjectFiles, closest, join
+from smara.codegraph.resolve.rules import DEEPEST, Rules, is_class, plain_type, steps
+from smara.codegraph.resolve.table import Symbol, SymbolTable
+from smara.codegraph.resolve.targets import Target
+
+if TYPE_CHECKING:
+    from smara.codegraph.resolve.walk import Walk
+
+HEADERS = (".h", ".hh", ".hpp", ".hxx", ".inl", ".inc")
+MOST_OF_A_CLASS = 64
+_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".c++")
+
+
+class CRules(Rules):
+    own_names = frozenset({"this"})
+    upper_names = frozenset()
+    has_open_classes = True
+
+    def __init__(self, table: SymbolTable, project: ProjectFiles) -> None:
+        super().__init__(table, project)
+        self._flat: dict[str, dict[str, int]] = {}
+        self._ahead: dict[str, Target | None] = {}
+        self._included: dict[tuple[str, str], str | None] = {}
+
+    def forget(self) -> None:
+        super().forget()
+        self._flat.clear()
+        self._ahead.clear()
+
+    def bound_name(self, imported: Import) -> str:
+        return imported.alias or imported.name
+
+    def imports_of(self, outline: Outline) -> tuple[dict[str, Import], list[Import]]:
+        found = self._bound.get(outline.path)
+        if found is None:
+            named = {self.bound_name(each): each for each in outline.imports if each.name not in ("", "*")}
+            found = self._bound[outline.path] = (named, [each for each in outline.imports if not each.name])
+        return found
+
+    def find_module(self, outline: Outline, imported: Import) -> Target | None:
+        if imported.name:
+            return self.dotted(outline, imported.module)
+        key = (outline.path.rpartition("/")[0], imported.module)
+        if key not in self._included:
+            self._included[key] = self._include(outline.path, imported.module)
+        path = self._included[key]
+        return self.file(path) if path is not None else None
+
+    def files_of(self, outline: Outline, imported: Import) -> list[Outline]:
+        return super().files_of(outline, imported) if not imported.name else []
+
+    def _include(self, from_path: str, written: str) -> str | None:
+        name = written.strip('"<>')
+        beside = join(from_path.rpartition("/")[0], name)
+        if beside in self.project.paths and not written.startswith("<"):
+            return beside
+        if name.startswith(".."):
+            return None
+        for root in ("", "include", "src"):
+            if join(root, name) in self.project.paths:
+                return join(root, name)
+        # The folders that a build searches are not known; the closest file whose path ends so is the likeliest.
+        return closest(self.project.ending_with(name), from_path)
+
+    def _find_name(self, outline: Outline, name: str) -> Target | None:
+        place = self._top(outline).get(name)
+        if place is not None:
+            return Target(outline, place)
+        return super()._find_name(outline, name)
+
+    def imported(self, outline: Outline, imported: Import) -> Target | None:
+        if imported.name and imported.name != "*":
+            # ``using a::b``: namespaces are looked through, so that the last name says enough.
+            return self._from_includes(outline, imported.name)
+        return super().imported(outline, imported)
+
+    def _from_includes(self, outline: Outline, name: str) -> Target | None:
+        for star in self.imports_of(outline)[1]:
+            module = self.find_module(outline, star)
+            found = self.attribute(module, name) if module is not None else None
+            if found is not None:
+                return found
+        return None
+
+    def _top(self, outline: Outline) -> dict[str, int]:
+        """A file's names without their namespaces."""
+        flat = self._flat.get(outline.path)
+        if flat is None:
+            flat = self._flat[outline.path] = dict(outline.top)
+            is_open: list[bool] = []
+            for place, parent in enumerate(outline.parents):
+                within = parent < 0 or (parent < place and is_open[parent])
+                is_open.append(within and outline.kinds[place] == "module")
+                if within and outline.kinds[place] != "method":
+                    flat.setdefault(outline.names[place], place)
+        return flat
+
+    def member(self, outline: Outline, place: int, name: str) -> Target | None:
+        if outline.kinds[place] == "module":
+            # A namespace goes on in other files.
+            inside = outline.members.get(place, {}).get(name)
+            return Target(outline, inside) if inside is not None else self._from_includes(outline, name)
+        if name == outline.names[place]:
+            # A constructor is called by its class's name, and the class is what is meant.
+            return Target(outline, place)
+        return super().member(outline, place, name)
+
+    def class_named(self, outline: Outline, qualname: str) -> Target | None:
+        return self.name_in(outline, qualname.rpartition(".")[2])
+
+    def instance(self, outline: Outline, type_: str, depth: int = 0) -> Target | None:
+        found = super().instance(outline, type_, depth)
+        if found is not None or depth > DEEPEST:
+            return found
+        return self._declared_ahead(plain_type(type_).rpartition(":")[2])
+
+    def _declared_ahead(self, name: str) -> Target | None:
+        """A class that a header only announces (``class Store;``): the only one of that name."""
+        if name not in self._ahead:
+            self._ahead[name] = None
+            symbols = self.table.named([name], MOST_OF_A_CLASS) if name.isidentifier() else {}
+            classes = [each for each in symbols.get(name, ()) if each.kind == "class" and each.language in ("c", "cpp")]
+            outline = self.table.outline(classes[0].path) if len(classes) == 1 else None
+            place = outline.by_qualname.get(classes[0].qualname) if outline is not None else None
+            if outline is not None and place is not None:
+                self._ahead[name] = Target(outline, place, is_instance=True)
+        return self._ahead[name]
+
+    def scattered_member(self, outline: Outline, place: int, name: str) -> Target | None:
+        """The body of a method, in the class's own file or the source that its header belongs to."""
+        tail = f"{outline.names[place]}.{name}"
+        for other in (outline, self._paired(outline)):
+            if other is not None:
+                for qualname in (tail, f"{outline.qualnames[place]}.{name}"):
+                    found = other.by_qualname.get(qualname)
+                    if found is not None:
+                        return Target(other, found)
+        return None
+
+    def _paired(self, outline: Outline) -> Outline | None:
+        stem, dot, ending = outline.path.rpartition(".")
+        if dot + ending not in HEADERS:
+            return None
+        for suffix in _SOURCES:
+            if stem + suffix in self.project.paths:
+                return self.table.outline(stem + suffix)
+        return None
+
+    def qualified(self, walk: Walk, scope: int, receiver: str, name: str) -> str | None:
+        if not receiver:
+            return name
+        holder = walk.value(scope, receiver)
+        if holder is not None and isinstance(holder.where, Outline) and is_class(holder):
+            return f"{holder.where.names[holder.place]}.{name}"
+        last = steps(receiver)[-1]
+        # ``Env::Default()``: the class is named, wherever it stands.
+        return f"{last}.{name}" if last[:1].isupper() and last.isidentifier() else None
+
+    def choose(self, outline: Outline, symbols: list[Symbol]) -> Symbol | None:
+        """The only body; where a header repeats a source's names, the source's."""
+        bodies = [symbol for symbol in symbols if not symbol.path.endswith(HEADERS)] or symbols
+        if len(bodies) == 1:
+            return bodies[0]
+        included = {file.path for each in outline.imports for file in self.files_of(outline, each)}
+        stems = {path.rpartition(".")[0] for path in included}
+        seen = [symbol for symbol in bodies if symbol.path in included or symbol.path.rpartition(".")[0] in stems]
+        return seen[0] if len(seen) == 1 else None

@@ -1,0 +1,100 @@
+"""Go: packages are folders, found by the module paths that ``go.mod`` files give; methods by their receivers' types."""
+
+from __future__ import annotations
+
+import re
+
+from smara.codegraph.models import Import
+from smara.codegraph.resolve.outline import Outline
+from smara.codegraph.resolve.project import ProjectFiles, join
+from smara.codegraph.resolve.rules import Rules
+from smara.codegraph.resolve.table import SymbolTable
+from smara.codegraph.resolve.targets import Package, Target
+
+_MODULE = re.compile(r"^\s*module\s+\"?([^\s\"]+)", re.MULTILINE)
+
+
+class GoRules(Rules):
+    own_names = frozenset()
+    upper_names = frozenset()
+
+    def __init__(self, table: SymbolTable, project: ProjectFiles) -> None:
+        super().__init__(table, project)
+        self._module_folders: list[tuple[str, str]] | None = None
+        self._packages: dict[tuple[str, str], list[Outline]] = {}
+
+    def forget(self) -> None:
+        super().forget()
+        self._packages.clear()
+
+    def bound_name(self, imported: Import) -> str:
+        if imported.alias in ("_", "."):
+            return ""
+        last = imported.module.strip('"').rpartition("/")[2]
+        # A module's major version is no part of its package's name: ``x/yaml/v3`` is ``yaml``.
+        if re.fullmatch(r"v\d+", last):
+            last = imported.module.strip('"').split("/")[-2] if "/" in imported.module else last
+        return imported.alias or last.removeprefix("go-")
+
+    def find_module(self, outline: Outline, imported: Import) -> Target | None:
+        folder = self._folder_of(imported.module.strip('"'))
+        return Target(Package(folder), -1) if folder is not None else None
+
+    def files_of(self, outline: Outline, imported: Import) -> list[Outline]:
+        module = self.find_module(outline, imported)
+        return self._outlines(module.where.folder) if module is not None and isinstance(module.where, Package) else []
+
+    def package_member(self, package: Package, name: str) -> Target | None:
+        for outline in self._outlines(package.folder):
+            place = outline.top.get(name)
+            if place is not None:
+                return Target(outline, place)
+            type_ = outline.fields.get(-1, {}).get(name)
+            if type_:
+                return self.instance(outline, type_)
+        return None
+
+    def beyond_file(self, outline: Outline, name: str) -> Target | None:
+        folder = outline.path.rpartition("/")[0]
+        for other in self._outlines(folder, outline.package, with_tests=True):
+            place = other.top.get(name)
+            if place is not None and other.path != outline.path:
+                return Target(other, place)
+            type_ = other.fields.get(-1, {}).get(name)
+            if type_ and other.path != outline.path:
+                return self.instance(other, type_)
+        return None
+
+    def scattered_member(self, outline: Outline, place: int, name: str) -> Target | None:
+        qualname = f"{outline.qualnames[place]}.{name}"
+        folder = outline.path.rpartition("/")[0]
+        for other in self._outlines(folder, outline.package, with_tests=True):
+            found = other.by_qualname.get(qualname)
+            if found is not None:
+                return Target(other, found)
+        return None
+
+    def _outlines(self, folder: str, package: str | None = None, *, with_tests: bool = False) -> list[Outline]:
+        """The files of a package; files of another name in the folder (``x_test``) are not of it."""
+        key = (folder, f"{package}:{with_tests}")
+        found = self._packages.get(key)
+        if found is None:
+            paths = [path for path in self.project.folders.get(folder, ()) if path.endswith(".go")]
+            outlines = [self.table.outline(path) for path in paths if with_tests or not path.endswith("_test.go")]
+            found = [each for each in outlines if each is not None and package in (None, each.package)]
+            self._packages[key] = found
+        return found
+
+    def _folder_of(self, module: str) -> str | None:
+        if self._module_folders is None:
+            self._module_folders = []
+            for path in self.project.by_name.get("go.mod", ()):
+                declared = _MODULE.search(self.project.text(path) or "")
+                if declared:
+                    self._module_folders.append((declared.group(1), path.rpartition("/")[0]))
+            self._module_folders.sort(key=lambda each: -len(each[0]))
+        for name, folder in self._module_folders:
+            if module == name or module.startswith(name + "/"):
+                found = join(folder, module[len(name) :].lstrip("/")) if module != name else folder
+                return found if found in self.project.folders else None
+        return None

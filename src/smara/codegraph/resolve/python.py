@@ -1,0 +1,153 @@
+"""Python: modules by their dotted names from the roots that a tree shows, and names through ``__init__`` files."""
+
+from __future__ import annotations
+
+import sys
+
+from smara.codegraph.models import Import
+from smara.codegraph.resolve.outline import Outline
+from smara.codegraph.resolve.project import ProjectFiles, folders_above, join
+from smara.codegraph.resolve.rules import Rules
+from smara.codegraph.resolve.table import SymbolTable
+from smara.codegraph.resolve.targets import Package, Target
+
+_SUFFIXES = (".py", ".pyi")
+_USUAL_ROOTS = ("src", "lib", "python")
+
+
+class PythonRules(Rules):
+    own_names = frozenset({"self", "cls"})
+    upper_names = frozenset({"super()"})
+
+    def __init__(self, table: SymbolTable, project: ProjectFiles) -> None:
+        super().__init__(table, project)
+        self._modules: dict[tuple[str, str], str | Package | None] = {}
+        self._is_standard_library = {"os.py", "abc.py", "types.py"} <= set(self._files_at_root())
+
+    def _files_at_root(self) -> list[str]:
+        return [path for path in ("os.py", "abc.py", "types.py") if path in self.project.paths]
+
+    def bound_name(self, imported: Import) -> str:
+        return imported.alias or imported.name or imported.module.partition(".")[0]
+
+    def imported(self, outline: Outline, imported: Import) -> Target | None:
+        if not imported.name and not imported.alias and "." in imported.module and not imported.level:
+            # ``import a.b`` binds ``a``; ``b`` is reached through it.
+            return self._module(outline, imported.module.partition(".")[0])
+        return super().imported(outline, imported)
+
+    def find_module(self, outline: Outline, imported: Import) -> Target | None:
+        if not imported.level:
+            return self._module(outline, imported.module)
+        folders = folders_above(outline.path)
+        if imported.level > len(folders):
+            return None
+        parts = imported.module.split(".") if imported.module else []
+        return self._target(self._walk_down(folders[imported.level - 1], parts))
+
+    def files_of(self, outline: Outline, imported: Import) -> list[Outline]:
+        module = self.find_module(outline, imported)
+        if module is None:
+            return []
+        if imported.name not in ("", "*"):
+            submodule = self.attribute(module, imported.name)
+            if submodule is not None and isinstance(submodule.where, Outline) and submodule.place < 0:
+                return [submodule.where]
+        return [module.where] if isinstance(module.where, Outline) else []
+
+    def submodule(self, outline: Outline, name: str) -> Target | None:
+        folder, _, file = outline.path.rpartition("/")
+        return self._step(folder, name) if file.startswith("__init__.") else None
+
+    def package_member(self, package: Package, name: str) -> Target | None:
+        return self._step(package.folder, name)
+
+    def _step(self, folder: str, name: str) -> Target | None:
+        return self._target(self._path_below(folder, name))
+
+    def _target(self, found: str | Package | None) -> Target | None:
+        return self.file(found) if isinstance(found, str) else (Target(found, -1) if found is not None else None)
+
+    def _path_below(self, folder: str, name: str) -> str | Package | None:
+        """The file of the module ``name`` in a folder, or the folder that is a package without one."""
+        below = f"{folder}/{name}" if folder else name
+        paths = self.project.paths
+        for suffix in _SUFFIXES:
+            for path in (f"{below}/__init__{suffix}", f"{below}{suffix}"):
+                if path in paths:
+                    return path
+        return Package(below) if below in self.project.folders else None
+
+    def _walk_down(self, folder: str, parts: list[str]) -> str | Package | None:
+        """The module that ``parts`` lead to from a folder; with none, the folder's own."""
+        if not parts:
+            for suffix in _SUFFIXES:
+                path = f"{folder}/__init__{suffix}" if folder else f"__init__{suffix}"
+                if path in self.project.paths:
+                    return path
+            return Package(folder) if folder in self.project.folders else None
+        *above, last = parts
+        # Only folders lead on: what ``a/b.py`` holds is no module below ``a.b``.
+        return self._path_below("/".join([folder, *above] if folder else above), last)
+
+    def _module(self, outline: Outline, dotted: str) -> Target | None:
+        folder = outline.path.rpartition("/")[0]
+        key = (folder, dotted)
+        if key not in self._modules:
+            self._modules[key] = self._find_module(outline.path, dotted)
+        found = self._modules[key]
+        return None if found == outline.path and "." not in dotted else self._target(found)
+
+    def _find_module(self, from_path: str, dotted: str) -> str | Package | None:
+        parts = dotted.split(".")
+        package: Package | None = None
+        for root in self._roots_for(from_path, parts[0]):
+            found = self._walk_down(root, parts)
+            if isinstance(found, str):
+                return found
+            package = package or found
+        return package
+
+    def _roots_for(self, from_path: str, first: str) -> list[str]:
+        """The folders that ``first`` may stand in, the likeliest first."""
+        offering = self._offering().get(first)
+        if not offering:
+            return []
+        above = [folder for folder in folders_above(from_path) if folder in offering]
+        beside = [
+            join(folder, usual)
+            for folder in folders_above(from_path)
+            for usual in _USUAL_ROOTS
+            if join(folder, usual) in offering
+        ]
+        found = list(dict.fromkeys([*above, *beside]))
+        if found:
+            return found
+        # A name of the standard library means a file of ours only where that file is plainly in reach.
+        if len(offering) == 1 and (self._is_standard_library or first not in sys.stdlib_module_names):
+            return list(offering)
+        return []
+
+    def _offering(self) -> dict[str, list[str]]:
+        """For each top name, the folders that hold it and are no packages themselves."""
+        return self.project.once("python", lambda: _offering(self.project.folders))
+
+
+def _offering(folders: dict[str, list[str]]) -> dict[str, list[str]]:
+    packages = {
+        folder
+        for folder, paths in folders.items()
+        if any(path.endswith(("/__init__.py", "/__init__.pyi")) for path in paths)
+    }
+    roots: dict[str, set[str]] = {}
+    for folder, paths in folders.items():
+        if folder in packages:
+            continue
+        for path in paths:
+            if path.endswith(_SUFFIXES):
+                roots.setdefault(path.rpartition("/")[2].partition(".")[0], set()).add(folder)
+    for folder in folders:
+        above, _, name = folder.rpartition("/")
+        if folder and above not in packages:
+            roots.setdefault(name, set()).add(above)
+    return {name: sorted(found) for name, found in roots.items()}

@@ -1,0 +1,344 @@
+"""What the languages share: names of a module, members of a class through what it extends, types of values.
+
+Nothing here walks further than a bounded number of steps, whatever the facts say: circles of re-exports, of base
+classes and of types end in "not found".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+from smara.codegraph.models import Import
+from smara.codegraph.resolve.outline import Outline
+from smara.codegraph.resolve.project import ProjectFiles
+from smara.codegraph.resolve.table import Symbol, SymbolTable
+from smara.codegraph.resolve.targets import Package, Target
+
+if TYPE_CHECKING:
+    from smara.codegraph.resolve.walk import Walk
+
+DEEPEST = 12
+"""Steps of types, base classes and dotted names that are followed at most."""
+DEEPEST_QUESTION = 60
+"""Questions that one question leads to, one inside the other, at most."""
+HOLDERS = frozenset({"class", "module"})
+"""Kinds of definitions whose names are reached with a dot."""
+
+Memo = dict[Hashable, object]
+_UNASKED = object()
+_OPEN = object()
+
+_MARKS = re.compile(r"[&*]|\b(?:const|mut|dyn|struct|class|impl|typename|final|readonly)\b\s*|'\w+\s+")
+_POINTERS = frozenset({"Box", "Rc", "Arc", "unique_ptr", "shared_ptr", "scoped_refptr", "RefPtr"})
+_STEPS = re.compile(r"\.|::|->")
+
+
+class Rules:
+    """How one language finds what a name means. A subclass says how modules are found, and what else is in sight."""
+
+    own_names: ClassVar[frozenset[str]] = frozenset({"self", "this", "cls", "Self"})
+    """What an instance, or its class, is called inside its methods."""
+    upper_names: ClassVar[frozenset[str]] = frozenset({"super()", "super"})
+    has_open_classes: ClassVar[bool] = False
+    """Whether a bare name inside a class may be one of its members, as in Java and C++."""
+
+    def __init__(self, table: SymbolTable, project: ProjectFiles) -> None:
+        self.table = table
+        self.project = project
+        self._bound: dict[str, tuple[dict[str, Import], list[Import]]] = {}
+        self._names: Memo = {}
+        self._members: Memo = {}
+        self._imported: Memo = {}
+        self._bases: dict[tuple[str, int], list[Target]] = {}
+        self._depth = 0
+        self._is_doubtful = False
+        self._doubtful: list[tuple[Memo, Hashable]] = []
+
+    def forget(self) -> None:
+        """Drop what was learned from other files' outlines; what paths and manifests say is kept."""
+        self._bound.clear()
+        self._names.clear()
+        self._members.clear()
+        self._imported.clear()
+        self._bases.clear()
+
+    def _once(self, memo: Memo, key: Hashable, find: Callable[..., Target | None], *given: object) -> Target | None:
+        """What ``find`` gives, found once. Circles of re-exports, types and base classes end in ``None``.
+
+        What was found inside a circle depends on where it was entered, so that it is kept no longer than the
+        outermost question: the same file gives the same edges whatever was resolved before it.
+        """
+        found = memo.get(key, _UNASKED)
+        if found is None or isinstance(found, Target):
+            return found
+        if found is _OPEN or self._depth >= DEEPEST_QUESTION:
+            self._is_doubtful = True
+            return None
+        memo[key] = _OPEN
+        self._depth += 1
+        answer = memo[key] = find(*given)
+        self._depth -= 1
+        if self._is_doubtful:
+            self._doubtful.append((memo, key))
+            if not self._depth:
+                for doubted, each in self._doubtful:
+                    doubted.pop(each, None)
+                self._doubtful.clear()
+                self._is_doubtful = False
+                memo[key] = answer
+        return answer
+
+    def find_module(self, outline: Outline, imported: Import) -> Target | None:
+        """The file or package that an import of ``outline`` names, or ``None``."""
+        raise NotImplementedError
+
+    def files_of(self, outline: Outline, imported: Import) -> list[Outline]:
+        """The files that an import leads to, for the edges between files."""
+        module = self.find_module(outline, imported)
+        return [module.where] if module is not None and isinstance(module.where, Outline) else []
+
+    def submodule(self, outline: Outline, name: str) -> Target | None:
+        """A module that stands below a file's own, when a language has such."""
+        return None
+
+    def beyond_file(self, outline: Outline, name: str) -> Target | None:
+        """What a bare name means when the file neither defines nor imports it (the same package, the crate)."""
+        return None
+
+    def package_member(self, package: Package, name: str) -> Target | None:
+        """A name of a package that is a folder."""
+        return None
+
+    def scattered_member(self, outline: Outline, place: int, name: str) -> Target | None:
+        """A member of a class that stands outside the class's own braces."""
+        return None
+
+    def qualified(self, walk: Walk, scope: int, receiver: str, name: str) -> str | None:
+        """The qualified name by which a reference that could not be followed is looked for in the whole tree.
+
+        ``None`` in languages where a name that was not brought in is not in sight.
+        """
+        return None
+
+    def choose(self, outline: Outline, symbols: list[Symbol]) -> Symbol | None:
+        """Which of the definitions of a qualified name a file means: the only one, or none."""
+        return symbols[0] if len(symbols) == 1 else None
+
+    def holds_members(self, target: Target) -> bool:
+        """Whether a method may belong to what stands there."""
+        return is_class(target)
+
+    def meant(self, target: Target) -> Target:
+        """What a target stands for when it is called or extended; a module may stand for what it exports."""
+        return target
+
+    def file(self, path: str) -> Target | None:
+        """A file as a target, when it is indexed code."""
+        outline = self.table.outline(path)
+        return Target(outline, -1) if outline is not None else None
+
+    def bound_name(self, imported: Import) -> str:
+        """What an import is called in its file; empty for one that binds nothing."""
+        return imported.alias or imported.name
+
+    def imports_of(self, outline: Outline) -> tuple[dict[str, Import], list[Import]]:
+        """A file's imports by the name they bind, and those that bring in everything."""
+        found = self._bound.get(outline.path)
+        if found is None:
+            named: dict[str, Import] = {}
+            stars: list[Import] = []
+            for each in outline.imports:
+                if each.name == "*" and not each.alias:
+                    stars.append(each)
+                else:
+                    name = self.bound_name(each)
+                    if name:
+                        named.setdefault(name, each)
+            found = self._bound[outline.path] = (named, stars)
+        return found
+
+    def name_in(self, outline: Outline, name: str) -> Target | None:
+        """What a file calls ``name``: its own, what it imports, what it passes on."""
+        return self._once(self._names, (outline.path, name), self._find_name, outline, name)
+
+    def _find_name(self, outline: Outline, name: str) -> Target | None:
+        place = outline.top.get(name)
+        named, stars = self.imports_of(outline)
+        imported = named.get(name)
+        # ``const x = require("y")`` is a variable and an import, of which the import says more.
+        if place is not None and (imported is None or outline.kinds[place] != "constant"):
+            return Target(outline, place)
+        if place is not None and imported is not None:
+            return self.imported(outline, imported) or Target(outline, place)
+        if imported is not None:
+            # ``from . import x`` in an ``__init__`` file means the module below it.
+            return self.imported(outline, imported) or self.submodule(outline, name)
+        type_ = outline.fields.get(-1, {}).get(name)
+        if type_:
+            return self.instance(outline, type_)
+        for star in stars:
+            module = self.find_module(outline, star)
+            if module is not None:
+                found = self.attribute(module, name)
+                if found is not None:
+                    return found
+        return self.submodule(outline, name) or self.beyond_file(outline, name)
+
+    def imported(self, outline: Outline, imported: Import) -> Target | None:
+        """What an import binds: a module, or a name of one."""
+        return self._once(self._imported, (outline.path, imported), self._find_imported, outline, imported)
+
+    def _find_imported(self, outline: Outline, imported: Import) -> Target | None:
+        module = self.find_module(outline, imported)
+        if module is not None and imported.name not in ("", "*"):
+            return self.attribute(module, imported.name)
+        return module
+
+    def attribute(self, target: Target, name: str, depth: int = 0) -> Target | None:
+        """``target.name``."""
+        where, place, _ = target
+        if isinstance(where, Package):
+            return self.package_member(where, name)
+        if place < 0:
+            return self.name_in(where, name)
+        if where.kinds[place] in HOLDERS:
+            return self.member(where, place, name)
+        scattered = self.scattered_member(where, place, name)
+        if scattered is not None:
+            return scattered
+        value = self.value(target, depth + 1) if depth < DEEPEST else None
+        return self.attribute(value, name, depth + 1) if value is not None else None
+
+    def member(self, outline: Outline, place: int, name: str) -> Target | None:
+        """A member of a class, its own or one it inherits; or the type of a field, as an instance."""
+        return self._once(self._members, (outline.path, place, name), self._find_member, outline, place, name)
+
+    def _find_member(self, outline: Outline, place: int, name: str) -> Target | None:
+        inside = outline.members.get(place)
+        own = inside.get(name) if inside is not None else None
+        if own is not None:
+            return Target(outline, own)
+        scattered = self.scattered_member(outline, place, name)
+        if scattered is not None:
+            return scattered
+        types = outline.fields.get(place)
+        if types is not None:
+            type_ = types.get(f"self.{name}")
+            if type_:
+                return self.instance(outline, type_)
+        for base in self.bases(outline, place):
+            if isinstance(base.where, Outline):
+                found = self.member(base.where, base.place, name)
+                if found is not None:
+                    return found
+        return None
+
+    def bases(self, outline: Outline, place: int) -> list[Target]:
+        """The classes that a class extends, those that can be found."""
+        key = (outline.path, place)
+        found = self._bases.get(key)
+        if found is None:
+            self._bases[key] = []
+            named = [self.dotted(outline, plain_type(text)) for text in outline.bases.get(place, ())]
+            meant = [self.meant(each) for each in named if each is not None]
+            found = [each for each in meant if is_class(each) and not (each.where is outline and each.place == place)]
+            if self._is_doubtful:
+                del self._bases[key]
+            else:
+                self._bases[key] = found
+        return found
+
+    def class_named(self, outline: Outline, qualname: str) -> Target | None:
+        """The class that a method outside its braces names before its own name."""
+        return self.dotted(outline, qualname)
+
+    def dotted(self, outline: Outline, text: str, depth: int = 0) -> Target | None:
+        """What a dotted name means at the top of a file."""
+        if depth > DEEPEST:
+            return None
+        first, *rest = steps(text)
+        found = self.name_in(outline, first.removesuffix("()"))
+        return self.follow(found, first.endswith("()"), rest, depth)
+
+    def follow(self, found: Target | None, is_called: bool, rest: list[str], depth: int = 0) -> Target | None:
+        """From what the first step of a dotted name means to what the last one does."""
+        if is_called and found is not None:
+            found = self.result(found, depth + 1)
+        for step in rest[:DEEPEST]:
+            if found is None:
+                return None
+            found = self.attribute(found, step.removesuffix("()"), depth + 1)
+            if step.endswith("()") and found is not None:
+                found = self.result(found, depth + 1)
+        return found
+
+    def instance(self, outline: Outline, type_: str, depth: int = 0) -> Target | None:
+        """A value of the type that a file writes so; a function's name means what it returns."""
+        return self.made_by(self.dotted(outline, plain_type(type_), depth + 1), depth) if depth <= DEEPEST else None
+
+    def made_by(self, target: Target | None, depth: int = 0) -> Target | None:
+        """An instance of a class, or the result of a function; an instance is itself."""
+        if target is None or target.is_instance:
+            return target
+        return self.result(target, depth + 1)
+
+    def result(self, target: Target, depth: int = 0) -> Target | None:
+        """What calling ``target`` gives, when it is plain to see."""
+        where, place, is_instance = target
+        if is_instance or isinstance(where, Package) or place < 0 or depth > DEEPEST:
+            return None
+        if where.kinds[place] in HOLDERS:
+            return Target(where, place, is_instance=True)
+        return self._returned(where, place, depth)
+
+    def _returned(self, where: Outline, place: int, depth: int) -> Target | None:
+        returned = where.fields.get(place, {}).get("()")
+        if not returned:
+            return None
+        parent = where.parents[place]
+        if returned in self.own_names and parent >= 0:
+            return Target(where, parent, is_instance=True)
+        return self.instance(where, returned, depth + 1)
+
+    def value(self, target: Target, depth: int = 0) -> Target | None:
+        """What stands in a variable, a field or behind a property; a class or a module is itself."""
+        where, place, is_instance = target
+        if is_instance or isinstance(where, Package) or place < 0 or where.kinds[place] in HOLDERS:
+            return target
+        if depth > DEEPEST:
+            return None
+        parent, name = where.parents[place], where.names[place]
+        types = where.fields.get(parent, {})
+        type_ = types.get(name) or types.get(f"self.{name}")
+        if type_:
+            return self.instance(where, type_, depth + 1)
+        return self._returned(where, place, depth) if where.kinds[place] == "method" else None
+
+
+def steps(text: str) -> list[str]:
+    """A dotted name in its steps: ``a::b.c()`` gives ``a``, ``b`` and ``c()``."""
+    return _STEPS.split(text)
+
+
+@lru_cache(maxsize=65_536)
+def plain_type(text: str) -> str:
+    """A type without its arguments and marks; of one that only points to another, the other.
+
+    ``&mut Foo<T>`` is ``Foo``, ``std::unique_ptr<Foo>`` and ``Box<dyn Foo>`` are ``Foo``.
+    """
+    if text.isidentifier():
+        return text
+    plain = _MARKS.sub("", text).partition("+")[0].strip()
+    outer, opened, rest = plain.partition("<")
+    if not opened:
+        return plain.partition("[")[0]
+    if outer.strip().rpartition(":")[2] in _POINTERS:
+        return plain_type(rest.rpartition(">")[0].partition(",")[0])
+    return outer.strip()
+
+
+def is_class(target: Target) -> bool:
+    return isinstance(target.where, Outline) and target.place >= 0 and target.where.kinds[target.place] in HOLDERS

@@ -1,0 +1,183 @@
+"""Rust: modules by files and ``mod``, paths from ``crate``, ``super`` and ``self``, crates of a Cargo workspace."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING
+
+from smara.codegraph.models import Import
+from smara.codegraph.resolve.outline import Outline
+from smara.codegraph.resolve.project import ProjectFiles, folders_above, join
+from smara.codegraph.resolve.rules import Rules, is_class, steps
+from smara.codegraph.resolve.table import SymbolTable
+from smara.codegraph.resolve.targets import Target
+
+if TYPE_CHECKING:
+    from smara.codegraph.resolve.walk import Walk
+
+_ROOT_FILES = frozenset({"lib.rs", "main.rs", "mod.rs", "build.rs"})
+_OWN_ROOTS = frozenset({"tests", "examples", "benches", "bin"})
+"""Folders of a crate in which every file is a program of its own."""
+
+
+class RustRules(Rules):
+    own_names = frozenset({"self", "Self"})
+    upper_names = frozenset()
+
+    def __init__(self, table: SymbolTable, project: ProjectFiles) -> None:
+        super().__init__(table, project)
+        self._crates: dict[str, str] | None = None
+        self._roots: dict[str, str | None] = {}
+
+    def bound_name(self, imported: Import) -> str:
+        if imported.alias == "_":
+            return ""
+        name = imported.alias or imported.name
+        last = steps(imported.module)[-1] if imported.module else ""
+        # ``use a::b::{self}`` brings in ``b``.
+        return last if name in ("", "self") else name
+
+    def find_module(self, outline: Outline, imported: Import) -> Target | None:
+        if not imported.module:
+            return Target(outline, -1)
+        return self._path(outline, imported.scope, steps(imported.module))
+
+    def imported(self, outline: Outline, imported: Import) -> Target | None:
+        if not imported.module and imported.name:
+            return self._first(outline, imported.scope, imported.name)
+        if imported.name == "self":
+            imported = imported._replace(name="")
+        return super().imported(outline, imported)
+
+    def files_of(self, outline: Outline, imported: Import) -> list[Outline]:
+        found = self.imported(outline, imported) or self.find_module(outline, imported)
+        return [found.where] if found is not None and isinstance(found.where, Outline) else []
+
+    def _find_name(self, outline: Outline, name: str) -> Target | None:
+        if name == "crate":
+            root = self._root_of(outline.path)
+            return self.file(root) if root is not None else None
+        if name == "self":
+            return Target(outline, -1)
+        if name == "super":
+            return self._above(outline)
+        return super()._find_name(outline, name)
+
+    def submodule(self, outline: Outline, name: str) -> Target | None:
+        folder = self._folder_below(outline.path)
+        for path in (join(folder, f"{name}.rs"), join(folder, name, "mod.rs")):
+            if path in self.project.paths and path != outline.path:
+                return self.file(path)
+        return None
+
+    def beyond_file(self, outline: Outline, name: str) -> Target | None:
+        """A crate of the workspace."""
+        root = self._workspace().get(name)
+        return self.file(root) if root is not None else None
+
+    def scattered_member(self, outline: Outline, place: int, name: str) -> Target | None:
+        found = outline.by_qualname.get(f"{outline.qualnames[place]}.{name}")
+        return Target(outline, found) if found is not None else None
+
+    def qualified(self, walk: Walk, scope: int, receiver: str, name: str) -> str | None:
+        """A method of a type that is known and whose ``impl`` stands in another file."""
+        holder = walk.value(scope, receiver) if receiver else None
+        if holder is None or not is_class(holder) or not isinstance(holder.where, Outline):
+            return None
+        return f"{holder.where.names[holder.place]}.{name}"
+
+    def _path(self, outline: Outline, scope: int, parts: list[str]) -> Target | None:
+        if parts and not parts[0]:
+            root = self._workspace().get(parts[1]) if len(parts) > 1 else None
+            return self.follow(self.file(root) if root is not None else None, False, parts[2:])
+        found = self._first(outline, scope, parts[0])
+        rest = parts[1:]
+        while rest and rest[0] == "super" and found is not None and isinstance(found.where, Outline):
+            found = self._above(found.where) if found.place < 0 else Target(found.where, -1)
+            rest = rest[1:]
+        return self.follow(found, False, rest)
+
+    def _first(self, outline: Outline, scope: int, name: str) -> Target | None:
+        """The first step of a path, where inline modules count as modules."""
+        inline = scope
+        while inline >= 0 and outline.kinds[inline] != "module":
+            inline = outline.parents[inline]
+        if inline >= 0:
+            if name == "self":
+                return Target(outline, inline)
+            if name == "super":
+                above = outline.parents[inline]
+                return Target(outline, above if above >= 0 and outline.kinds[above] == "module" else -1)
+            inside = outline.members.get(inline, {}).get(name)
+            if inside is not None:
+                return Target(outline, inside)
+        return self.name_in(outline, name)
+
+    def _folder_below(self, path: str) -> str:
+        """The folder that a file's submodules stand in."""
+        folder, _, name = path.rpartition("/")
+        is_root = name in _ROOT_FILES or folder.rpartition("/")[2] in _OWN_ROOTS
+        return folder if is_root else join(folder, name.removesuffix(".rs"))
+
+    def _above(self, outline: Outline) -> Target | None:
+        folder, _, name = outline.path.rpartition("/")
+        if name in ("lib.rs", "main.rs"):
+            return None
+        if name == "mod.rs":
+            folder = folder.rpartition("/")[0]
+        for path in (f"{folder}.rs", *(join(folder, each) for each in ("mod.rs", "lib.rs", "main.rs"))):
+            if path in self.project.paths and path != outline.path:
+                return self.file(path)
+        return None
+
+    def _root_of(self, path: str) -> str | None:
+        """The file at which the crate of a file begins."""
+        if path not in self._roots:
+            self._roots[path] = self._find_root(path)
+        return self._roots[path]
+
+    def _find_root(self, path: str) -> str | None:
+        if path.rpartition("/")[2] in ("lib.rs", "main.rs", "build.rs"):
+            return path
+        above = folders_above(path)
+        if above[0].rpartition("/")[2] in _OWN_ROOTS:
+            return path
+        for folder in above:
+            for name in ("lib.rs", "main.rs"):
+                if join(folder, name) in self.project.paths:
+                    return join(folder, name)
+            if join(folder, "Cargo.toml") in self.project.paths:
+                declared = _lib_path(self.project.text(join(folder, "Cargo.toml")) or "", folder)
+                return declared if declared in self.project.paths else None
+        return None
+
+    def _workspace(self) -> dict[str, str]:
+        """The root file of each library crate of the tree, by the name that code calls it."""
+        if self._crates is None:
+            self._crates = {}
+            for path in self.project.by_name.get("Cargo.toml", ()):
+                folder = path.rpartition("/")[0]
+                text = self.project.text(path) or ""
+                name = _crate_name(text)
+                root = _lib_path(text, folder)
+                if name and root in self.project.paths:
+                    self._crates[name.replace("-", "_")] = root
+        return self._crates
+
+
+def _manifest(text: str) -> dict[str, dict[str, object]]:
+    try:
+        return {key: value for key, value in tomllib.loads(text).items() if isinstance(value, dict)}
+    except tomllib.TOMLDecodeError:
+        return {}
+
+
+def _crate_name(text: str) -> str:
+    manifest = _manifest(text)
+    name = manifest.get("lib", {}).get("name") or manifest.get("package", {}).get("name")
+    return name if isinstance(name, str) else ""
+
+
+def _lib_path(text: str, folder: str) -> str:
+    path = _manifest(text).get("lib", {}).get("path")
+    return join(folder, path if isinstance(path, str) else "src/lib.rs")

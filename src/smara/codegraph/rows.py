@@ -1,0 +1,102 @@
+"""The rows of the code's tables, and what they become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from smara.codegraph.models import CodeFile, Node
+from smara.core.storable import from_storable
+from smara.database.database import Row
+
+PART = 500
+"""So many values fit into one statement."""
+
+
+class TreeRow(NamedTuple):
+    """A tree as its row says it is. ``counts`` is JSON."""
+
+    no: int
+    root: str
+    branch: str | None
+    head: str | None
+    state: str
+    revision: int
+    version: int
+    started_at: int
+    finished_at: int | None
+    counts: str
+
+
+class FileRow(NamedTuple):
+    """What has to be known of a file to see whether it changed."""
+
+    no: int
+    path: str
+    hash: bytes
+    size: int
+    mtime_ns: int
+    is_stale: bool
+    revision: int
+    skip: str | None
+
+
+class NodeRow(NamedTuple):
+    """A node as it is written; ``ordinal`` tells nodes of one kind and name in a file apart."""
+
+    no: int
+    file_no: int
+    kind: str
+    name: str
+    qualname: str
+    ordinal: int
+    parent_no: int | None
+    first_line: int
+    last_line: int
+    body_hash: bytes
+    sketch: bytes
+    signature: str
+    doc: str
+
+
+class ChunkRow(NamedTuple):
+    """A chunk as it is written, all of its texts redacted and storable."""
+
+    no: int
+    file_no: int
+    node_no: int | None
+    kind: str
+    name: str
+    first_line: int
+    last_line: int
+    prefix: str
+    text: str
+
+
+def code_file(row: Row) -> CodeFile:
+    no, path, language, kind, hash_, size, mtime_ns, lines, is_test, stale_at, indexed_at = row
+    return CodeFile(
+        no, path, language, kind, bytes(hash_), size, mtime_ns, lines, bool(is_test), stale_at, indexed_at
+    )  # fmt: skip
+
+
+def node_row(row: Row) -> NodeRow:
+    no, file_no, kind, name, qualname, ordinal, parent_no, first, last, body_hash, sketch, signature, doc = row
+    return NodeRow(
+        no, file_no, kind, name, qualname, ordinal, parent_no, first, last, bytes(body_hash), bytes(sketch), signature,
+        doc,
+    )  # fmt: skip
+
+
+def node(row: Row) -> Node:
+    no, kind, name, qualname, path, first, last, parent_no, signature, doc, body_hash, is_stale = row
+    return Node(
+        no, kind, from_storable(name), from_storable(qualname), path, first, last, parent_no, from_storable(signature),
+        from_storable(doc), bytes(body_hash), bool(is_stale),
+    )  # fmt: skip
+
+
+def parts(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """A long list in parts that fit into one statement."""
+    for start in range(0, len(values), PART):
+        yield values[start : start + PART]

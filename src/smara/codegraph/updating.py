@@ -1,0 +1,102 @@
+"""One saved file, or a few: read, written and joined to the rest in milliseconds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from smara.codegraph.ignoring import RULE_FILES
+from smara.codegraph.indexing import Tree, index, is_as_before, plan_of
+from smara.codegraph.models import IndexReport
+from smara.codegraph.pool import work_inline
+from smara.codegraph.resolving import Resolving
+from smara.codegraph.rows import FileRow
+from smara.codegraph.writing import Writer
+
+MOST_PATHS = 300
+"""Beyond, comparing everything is quicker than looking at each."""
+_RESOLVED_AT_ONCE = 400
+
+
+def update(tree: Tree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
+    """Read some files again; those that are gone are removed, and what depends on them is joined anew.
+
+    Paths may be absolute or relative to the root; those outside of it are nobody's business here. A tree that was never
+    indexed, a folder among the paths or a change of what is ignored leads to a run over everything.
+    """
+    with tree.changing():
+        return _update(tree, paths)
+
+
+def _update(tree: Tree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
+    clock, store = tree.parts.clock, tree.parts.store
+    started = clock.monotonic()
+    row = tree.row()
+    wanted = _inside(tree.root, paths)
+    if row is None or row.finished_at is None or len(wanted) > MOST_PATHS or _concerns_everything(tree.root, wanted):
+        return index(tree)
+    walked = tree.walk().some(wanted)
+    with store.database.read() as session:
+        seen = store.files(session, row.no, wanted)
+        below = [each for path in wanted if path not in walked.files for each in store.below(session, row.no, path)]
+    plan = plan_of(walked, seen)
+    writer = Writer(store, row.no, tree.held, tree.numbers)
+    late = [seen[each.path].no for each in plan.read if each.path in seen]
+    if len(late) > 1:
+        with store.database.write(is_derived=True) as session:
+            store.mark_stale(session, late, clock.now_ms())
+    with store.database.read() as session:
+        chunks = store.chunks(session, late)
+    known = {(c.kind, c.name, c.prefix, c.text) for found in chunks.values() for c in found}
+    works = list(work_inline(tree.root, plan.read, known=known))
+    tree.numbers.prepare(works)
+    gone = [*plan.removed, *below]
+    indexed = removed = 0
+    if works or gone:
+        with store.database.write(is_derived=True) as session:
+            indexed = writer.write(session, works, seen, clock.now_ms(), is_first=False) if works else 0
+            removed = writer.remove(session, gone, clock.now_ms()) if gone else 0
+    resolving = Resolving(store, row.no, tree.root, tree.held)
+    while resolving.some(_RESOLVED_AT_ONCE):
+        pass
+    same = plan.unchanged + sum(work.is_same for work in works)
+    return IndexReport(
+        len(wanted), indexed, same, removed, seconds=round(clock.monotonic() - started, 4),
+        skipped={str(reason): count for reason, count in walked.skipped.items()},
+    )  # fmt: skip
+
+
+def changed_paths(tree: Tree, limit: int = 10_000) -> tuple[list[str], list[str], list[str]]:
+    """Which files look different, new or gone, without reading or writing any: (changed, added, removed)."""
+    store = tree.parts.store
+    row = tree.row()
+    walked = tree.walk().all()
+    if row is None:
+        return [], sorted(walked.files)[:limit], []
+    with store.database.read() as session:
+        seen: dict[str, FileRow] = store.files(session, row.no)
+    changed = [path for path, found in walked.files.items() if path in seen and not is_as_before(seen[path], found)]
+    added = [path for path in walked.files if path not in seen]
+    removed = [path for path in seen if path not in walked.files]
+    return sorted(changed)[:limit], sorted(added)[:limit], sorted(removed)[:limit]
+
+
+def _inside(root: str, paths: Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Paths relative to the root, with slashes, each once."""
+    found: dict[str, None] = {}
+    for path in paths:
+        full = os.path.normpath(os.path.join(root, os.fspath(path)))
+        if not full.startswith(root + os.sep):
+            # The same folder by another name: a link on the way to the root.
+            full = os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))
+        if full.startswith(root + os.sep):
+            found[full[len(root) + 1 :].replace(os.sep, "/")] = None
+    return list(found)
+
+
+def _concerns_everything(root: str, paths: Sequence[str]) -> bool:
+    return any(
+        path.rpartition("/")[2] in RULE_FILES or (os.path.isdir(full) and not os.path.islink(full))
+        for path in paths
+        for full in (os.path.join(root, *path.split("/")),)
+    )

@@ -1,0 +1,324 @@
+"""What a file uses: names that are called, inherited or mentioned, and variables whose type is plain to see."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from smara.codegraph.definitions import Scopes
+from smara.codegraph.models import Binding, Definition, Import, Reference, ReferenceKind
+from smara.codegraph.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tree_sitter import Node
+
+LONGEST_USE = 240
+LONGEST_TYPE = 120
+LONGEST_RECEIVER = 100
+UNKNOWN = "?"
+"""The receiver of a call on something that has no plain name: a string, a sum, a long chain."""
+RETURNS = "()"
+"""The name under which a function's scope binds the type that it returns."""
+_INSIDE_ROUND = re.compile(r"\((?:[^()]|\(\))+\)")
+_INSIDE_SQUARE = re.compile(r"\[(?:[^\[\]]|\[\])+\]")
+_INSIDE_ANGLES = re.compile(r"(?:::)?<(?:[^<>()]|<>)*>")
+_PLAIN = re.compile(r"[\w$]+(?:(?:\(\)|\[\]|[!?])*(?:\.|::|->)[\w$#]+)*(?:\(\)|\[\]|[!?])*")
+_WORDS_BEFORE = re.compile(r"^\(*(?:new|await|yield|go|defer)\s+")
+_PATH_BEFORE = re.compile(rb"[\w:.]*$")
+_FIRST_PART = re.compile(r"\.|::|->|[(\[!?]")
+_NAME = re.compile(r"[^\W\d][\w$]*|\$[\w$]*|#\w+")
+_OPTIONAL = re.compile(r"^(?:typing\.|t\.)?(?:Optional|Final|ClassVar|Annotated|Type|type)\[(.*)\]$", re.S)
+_WRAPPERS = re.compile(
+    r"^(?:Box|Rc|Arc|Option|Ref|RefMut|Readonly|Partial|Promise|std::unique_ptr|std::shared_ptr|unique_ptr|shared_ptr)<(.*)>$",
+    re.S,
+)
+_ANYTHING: set[str] = set()
+"""Stands for every name: where files share names without importing them, any type may be another file's."""
+_PLAIN_TYPES = frozenset(
+    {
+        "var",
+        "string",
+        "int",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "byte",
+        "rune",
+        "bool",
+        "error",
+        "any",
+        "float32",
+        "float64",
+        "uintptr",
+        "complex64",
+        "complex128",
+        "size_t",
+        "ssize_t",
+        "uint8_t",
+        "uint16_t",
+        "uint32_t",
+        "uint64_t",
+        "int8_t",
+        "int16_t",
+        "int32_t",
+        "int64_t",
+        "String",
+        "Object",
+        "Integer",
+        "Long",
+        "Boolean",
+        "Double",
+        "Override",
+        "std",
+        "T",
+        "K",
+        "V",
+    }
+)
+_NO_TYPES = frozenset({"var", "auto", "let", "void", "None", "any", "unknown", "object", "Any", "_", "require"})
+_TYPE_WORDS = re.compile(
+    r"^(?:(?:const|mut|dyn|impl|final|volatile|static|struct|enum|union|unsigned|readonly|ref|&\s*'\w+)\s+)+"
+)
+
+
+def read_references(
+    source: Source, scopes: Scopes, definitions: Sequence[Definition], imports: Sequence[Import]
+) -> list[Reference]:
+    """Return what the definitions use, each use once for each definition, with the line where it first stands.
+
+    Names that are called or inherited are all kept. Those only mentioned are kept where the file itself
+    imports or defines their first part, since any other is a local variable.
+    """
+    known = {definition.name for definition in definitions} | {found.alias or found.name for found in imports}
+    known |= {_first_name(found) for found in imports if not found.name}
+    references: list[Reference] = []
+    bases = set(source.spans("base"))
+    spans = [(node.start_byte, node.end_byte) for node in source.found.get("call", ())]
+    spans += [(node.start_byte, _before_arguments(node)) for node in source.found.get("invoke", ())]
+    spans += [(_path_start(source.data, node.start_byte), node.end_byte) for node in source.found.get("token", ())]
+    spans += [span for span in source.spans("element") if _is_component(source.data[slice(*span)])]
+    spans.sort()
+    _collect(source, scopes, "inherits", sorted(bases), references, definitions)
+    _collect(source, scopes, "calls", spans, references, definitions)
+    types = source.spans("type")
+    if types:
+        # A type that is called, inherited or qualified is found a second time by its last name alone.
+        taken = bases.union(spans)
+        widest = {end: start for start, end in sorted(taken.union(types), reverse=True)}
+        alone = [span for span in types if span not in taken and widest[span[1]] == span[0]]
+        _collect(source, scopes, "references", alone, references, definitions, _ANYTHING)
+        bases = taken.union(types)
+    mentioned = source.spans("use")
+    if bases:
+        mentioned = [span for span in mentioned if span not in bases]
+    _collect(source, scopes, "references", mentioned, references, definitions, known)
+    return references
+
+
+def _path_start(data: bytes, start: int) -> int:
+    """Return where the path before a name begins, in a macro whose contents are not parsed: ``Shop::new``."""
+    found = _PATH_BEFORE.search(data, max(0, start - LONGEST_USE), start)
+    return found.start() if found else start
+
+
+def _is_component(name: bytes) -> bool:
+    """Say whether a JSX element is a component of its own, not one of the browser's."""
+    return b"." in name or name[:1].isupper()
+
+
+def _first_name(found: Import) -> str:
+    """Return the name by which a file speaks of a module that it imports whole."""
+    if found.alias:
+        return found.alias
+    return found.module.rpartition("/")[2] if "/" in found.module else _FIRST_PART.split(found.module, maxsplit=1)[0]
+
+
+def _before_arguments(node: Node) -> int:
+    arguments = node.child_by_field_name("arguments")
+    return arguments.start_byte if arguments else node.end_byte
+
+
+def _collect(
+    source: Source, scopes: Scopes, kind: ReferenceKind, spans: Iterable[tuple[int, int]],
+    references: list[Reference], definitions: Sequence[Definition], known: set[str] | None = None,
+) -> None:  # fmt: skip
+    """Add the references at sorted spans; with ``known``, only those that begin with a name of it."""
+    data, line, separators = source.data, source.line, source.traits.separators
+    add, make = references.append, tuple.__new__
+    breaks, owners = scopes.breaks, scopes.owners
+    place, until, scope = 0, breaks[0] if breaks else len(data) + 1, -1
+    seen: set[bytes] = set()
+    seen_by_scope = {scope: seen}
+    for start, end in spans:
+        if start >= until:
+            while start >= until:
+                scope = owners[place]
+                place += 1
+                until = breaks[place] if place < len(breaks) else len(data) + 1
+            seen = seen_by_scope.setdefault(scope, set())
+        text = data[start:end] if end - start <= LONGEST_USE else data[end - LONGEST_USE : end]
+        if text in seen:
+            continue
+        seen.add(text)
+        name, receiver = split_use(text, separators)
+        if name and (known is None or _is_known(name, receiver, known, scope, definitions)):
+            add(make(Reference, (kind, name, receiver, line(start), scope)))
+
+
+def _is_known(name: str, receiver: str, known: set[str], scope: int, definitions: Sequence[Definition]) -> bool:
+    """Say whether a mention may lead somewhere: not to itself, and to a name that the file imports or defines."""
+    first = _FIRST_PART.split(receiver, maxsplit=1)[0] if receiver else name
+    if known is _ANYTHING:
+        return first not in _PLAIN_TYPES and not (scope >= 0 and definitions[scope].name == name)
+    return first in known and not (scope >= 0 and not receiver and definitions[scope].name == name)
+
+
+@lru_cache(maxsize=50_000)
+def split_use(text: bytes, separators: tuple[bytes, ...]) -> tuple[str, str]:
+    """Return the name and the receiver of a use: ``os.path.join`` is ``join`` of ``os.path``.
+
+    What was called or indexed on the way keeps its empty brackets (``Path().parent``); what has no plain
+    name is ``?``. A name without a receiver has an empty one.
+    """
+    written = text.decode("utf-8", "replace")
+    if written.isidentifier():
+        return written, ""
+    receiver, dot, name = written.rpartition(".")
+    if dot and name.isidentifier() and receiver.replace(".", "").isidentifier() and len(receiver) <= LONGEST_RECEIVER:
+        return name, receiver
+    if " " in written:
+        written = _WORDS_BEFORE.sub("", written)
+    written = _without_angles("".join(written.split())).replace("{}", "")
+    cut, width = -1, 0
+    for separator in separators:
+        mark = separator.decode()
+        at = written.rfind(mark)
+        if at > cut:
+            cut, width = at, len(mark)
+    name = written[cut + width :] if cut >= 0 else written
+    if not _NAME.fullmatch(name):
+        return "", ""
+    if cut < 0:
+        return name, ""
+    receiver = _plain_receiver(written[:cut].rstrip("?!"))
+    return name, receiver if receiver and len(receiver) <= LONGEST_RECEIVER else UNKNOWN
+
+
+def _without_angles(text: str) -> str:
+    """Return a name without its type arguments, one inside the other: ``Map<K,List<V>>`` is ``Map``."""
+    for _ in range(4):
+        if "<" not in text:
+            break
+        text = _INSIDE_ANGLES.sub("", text)
+    return text
+
+
+def _plain_receiver(text: str) -> str:
+    for _ in range(4):
+        shorter = _INSIDE_ROUND.sub("()", _INSIDE_SQUARE.sub("[]", text))
+        if shorter == text:
+            break
+        text = shorter
+    return text if _PLAIN.fullmatch(text) else UNKNOWN
+
+
+def read_bindings(source: Source, scopes: Scopes, definitions: Sequence[Definition]) -> list[Binding]:
+    """Return the variables, parameters and fields whose type is written or made by a call.
+
+    What a call makes is bound to the name that is called: a class, or a function that returns something.
+    Fields are bound as ``self.x`` in the scope of their class, in every language; what a function returns
+    is bound as ``()`` in its own scope.
+    """
+    bindings: dict[tuple[str, int], Binding] = {}
+    for names, types, read in _PAIRS:
+        if names not in source.found:
+            continue
+        for start, end, type_start, type_end in source.pairs(names, types):
+            if end - start <= LONGEST_TYPE and type_end - type_start <= LONGEST_USE:
+                text = source.text(start, end)
+                name, scope = _variable(
+                    f"this.{text}" if names == "own.name" else text, scopes.at(start), definitions, source
+                )
+                kind = read(source.text(type_start, type_end))
+                if name and kind:
+                    bindings.setdefault((name, scope), Binding(name, kind, scope))
+    _add_copies(source, scopes, definitions, bindings)
+    for start, end in source.spans("returns"):
+        scope = scopes.at(start)
+        kind = plain_type(source.text(start, min(end, start + LONGEST_TYPE)))
+        if kind and scope >= 0:
+            bindings.setdefault((RETURNS, scope), Binding(RETURNS, kind, scope))
+    return list(bindings.values())
+
+
+def _add_copies(
+    source: Source, scopes: Scopes, definitions: Sequence[Definition], bindings: dict[tuple[str, int], Binding]
+) -> None:
+    """Bind fields that take the value of a variable whose type is known: ``self.x = x``."""
+    for start, end, other, other_end in source.pairs("copied.name", "copied.from"):
+        scope = scopes.at(start)
+        known = bindings.get((source.text(other, other_end), scope))
+        name, owner = _variable(source.text(start, end), scope, definitions, source)
+        if known and name:
+            bindings.setdefault((name, owner), Binding(name, known.type, owner))
+
+
+def _variable(text: str, scope: int, definitions: Sequence[Definition], source: Source) -> tuple[str, int]:
+    """Return the name and the scope of a variable; a field of an object is bound in the object's class."""
+    while scope >= 0 and definitions[scope].kind == "constant":
+        scope = definitions[scope].parent
+    receiver, dot, name = text.rpartition(".")
+    if not dot:
+        return (f"self.{text}" if scope >= 0 and definitions[scope].kind == "class" else text), scope
+    if receiver not in source.traits.selves:
+        return "", scope
+    while scope >= 0 and definitions[scope].kind != "class":
+        scope = definitions[scope].parent
+    return (f"self.{name}", scope) if scope >= 0 else ("", scope)
+
+
+def _plain_maker(text: str) -> str:
+    if text.isidentifier():
+        return "" if text in _NO_TYPES else text
+    found = _plain_receiver(_INSIDE_ANGLES.sub("", "".join(text.split())))
+    return "" if found == UNKNOWN else found
+
+
+def _plain_invocation(text: str) -> str:
+    """Return what a call names, without its arguments."""
+    return _plain_maker(text).removesuffix("()")
+
+
+def plain_type(text: str) -> str:
+    """Return a written type without what only qualifies it: quotes, ``Optional``, ``| None``, pointers, ``const``."""
+    if text.isidentifier():
+        return "" if text in _NO_TYPES else text
+    text = text.strip().lstrip(":").strip().strip("'\"")
+    for _ in range(3):
+        found = _OPTIONAL.match(text) or _WRAPPERS.match(text)
+        if found:
+            text = found[1].strip()
+        for ending in ("| None", "| null", "| undefined"):
+            text = text.removesuffix(ending).rstrip()
+        text = _TYPE_WORDS.sub("", text.removeprefix("None |")).strip("&*? '\"")
+    if text.startswith("("):
+        text = text.strip("()").partition(",")[0].rpartition(" ")[2].strip("&*")
+    return text if text not in _NO_TYPES and len(text) <= LONGEST_TYPE else ""
+
+
+_PAIRS: tuple[tuple[str, str, Callable[[str], str]], ...] = (
+    ("typed.name", "typed.type", plain_type),
+    ("own.name", "own.type", plain_type),
+    ("made.name", "made.by", _plain_maker),
+    ("got.name", "got.from", _plain_invocation),
+    ("opened.name", "opened.by", _plain_maker),
+)

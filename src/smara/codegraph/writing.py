@@ -1,0 +1,256 @@
+"""From files that were taken apart to rows: what stays keeps its number, the rest comes and goes.
+
+All of it happens in the caller's transaction, and the files whose edges may have changed with it are marked stale in
+the same one: a process that is killed afterwards leaves work to be done, never a graph that is wrong unnoticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from smara.codegraph.asked import NAMING_FILES, Change, change_between
+from smara.codegraph.held import Held
+from smara.codegraph.models import Definition
+from smara.codegraph.resolve.outline import Outline, outline_of, pack_outline, unpack_outline
+from smara.codegraph.rows import ChunkRow, FileRow, NodeRow
+from smara.codegraph.store import CodeStore
+from smara.codegraph.work import Work, chunk_key
+from smara.core.storable import to_storable
+from smara.database.database import Session
+from smara.database.records import RecordTerms
+
+_BLOCK = {"file": 64, "node": 2_000, "chunk": 1_000}
+
+
+class Numbers:
+    """Numbers for new rows, taken from the database some at a time. Not inside a transaction: it is one itself."""
+
+    def __init__(self, store: CodeStore) -> None:
+        self._store = store
+        self._free: dict[str, tuple[int, int]] = {}
+
+    def prepare(self, works: Sequence[Work]) -> None:
+        """Have enough numbers for whatever these files may need."""
+        needed = {
+            "file": len(works),
+            "node": sum(1 + (len(work.facts.definitions) if work.facts else 0) for work in works),
+            "chunk": sum(len(work.chunks) for work in works),
+        }
+        for kind, count in needed.items():
+            first, end = self._free.get(kind, (0, 0))
+            if end - first < count:
+                size = max(count, _BLOCK[kind])
+                start = self._store.reserve(kind, size)
+                self._free[kind] = (start, start + size)
+
+    def take(self, kind: str) -> int:
+        first, end = self._free[kind]
+        if first >= end:
+            raise AssertionError(f"no number of the kind {kind} was prepared")
+        self._free[kind] = (first + 1, end)
+        return first
+
+
+@dataclass(slots=True)
+class Batch:
+    """What a transaction is going to write, gathered over its files."""
+
+    added_nodes: list[NodeRow] = field(default_factory=list)
+    changed_nodes: list[NodeRow] = field(default_factory=list)
+    removed_nodes: list[int] = field(default_factory=list)
+    added_chunks: list[ChunkRow] = field(default_factory=list)
+    moved_chunks: list[ChunkRow] = field(default_factory=list)
+    removed_chunks: list[int] = field(default_factory=list)
+    terms: list[tuple[int, RecordTerms]] = field(default_factory=list)
+    facts: list[tuple[int, bytes, bytes, bytes]] = field(default_factory=list)
+    without_facts: list[int] = field(default_factory=list)
+    touched: list[tuple[int, int, int]] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    written: int = 0
+
+
+class Writer:
+    """Writes the files of one tree."""
+
+    def __init__(self, store: CodeStore, tree_no: int, held: Held, numbers: Numbers) -> None:
+        self._store, self._tree_no, self._held, self._numbers = store, tree_no, held, numbers
+
+    def write(
+        self, session: Session, works: Sequence[Work], seen: Mapping[str, FileRow], now_ms: int, is_first: bool
+    ) -> int:
+        """Write files; how many. Call ``numbers.prepare`` before the transaction.
+
+        ``seen`` are the rows as they were when it was decided to read the files: one that somebody else has written
+        since is left as they wrote it. ``is_first`` says that all edges are going to be made anyway.
+        """
+        store = self._store
+        rows = store.files(session, self._tree_no, [work.path for work in works])
+        works = [work for work in works if _is_as_seen(rows.get(work.path), seen.get(work.path))]
+        revision = store.next_revision(session, self._tree_no)
+        old = [row.no for work in works if (row := rows.get(work.path)) is not None and not work.is_same]
+        nodes, chunks = store.nodes(session, old), store.chunks(session, old)
+        outlines = {row[0]: bytes(row[1]) for row in store.facts(session, "outline", old)}
+        batch = Batch()
+        outcome: dict[str, tuple[int, Outline | None]] = {}
+        for work in works:
+            row = rows.get(work.path)
+            if work.is_same and row is not None:
+                batch.touched.append((work.size, work.mtime_ns, row.no))
+                continue
+            no = row.no if row is not None else self._numbers.take("file")
+            file_node = next((node.no for node in nodes.get(no, ()) if node.kind == "file"), 0)
+            before = unpack_outline(work.path, file_node, outlines[no]) if no in outlines else None
+            self._put_file(session, work, no, revision, now_ms)
+            after = self._put_parts(work, no, nodes.get(no, []), chunks.get(no, []), batch)
+            batch.written += 1
+            outcome[work.path] = (no, after)
+            change = change_between(work.path, before, after)
+            if change is None and work.path.rpartition("/")[2] in NAMING_FILES and (after is None or row is None):
+                change = Change(work.path, None, is_come_or_gone=row is None)
+            if change is not None:
+                batch.changes.append(change)
+        self._write_parts(session, batch)
+        if not any(work.skip for work in works):
+            self._held.wrote_files(outcome, revision)
+        if not is_first:
+            self.mark_touched(session, batch.changes, now_ms)
+        return batch.written
+
+    def remove(self, session: Session, rows: Sequence[FileRow], now_ms: int) -> int:
+        """Remove files; how many were there. Those that somebody else has written since stay."""
+        store = self._store
+        known = store.files(session, self._tree_no, [row.path for row in rows])
+        gone = [row for row in rows if row.path in known and _is_as_seen(known[row.path], row)]
+        if not gone:
+            return 0
+        store.next_revision(session, self._tree_no)
+        outlines = {row[0]: bytes(row[1]) for row in store.facts(session, "outline", [row.no for row in gone])}
+        changes = []
+        for row in gone:
+            before = unpack_outline(row.path, 0, outlines[row.no]) if row.no in outlines else None
+            change = change_between(row.path, before, None)
+            changes.append(change if change is not None else Change(row.path, None, is_come_or_gone=True))
+        store.remove_files(session, [row.no for row in gone])
+        self.mark_touched(session, changes, now_ms)
+        return len(gone)
+
+    def mark_touched(self, session: Session, changes: Sequence[Change], now_ms: int) -> None:
+        """Mark the files stale whose edges may be others now."""
+        if not changes:
+            return
+        held, store = self._held, self._store
+        held.refresh(session, store, self._tree_no)
+        touched = held.up_to_date_notes(session, store, self._tree_no).touched(changes)
+        if touched is None:
+            store.mark_all_stale(session, self._tree_no, now_ms)
+            held.project = None
+        else:
+            store.mark_stale(session, sorted(touched), now_ms)
+
+    def _put_file(self, session: Session, work: Work, no: int, revision: int, now_ms: int) -> None:
+        stale_at = now_ms if work.facts is not None else None
+        self._store.put_file(
+            session, self._tree_no,
+            (no, work.path, work.language, work.kind, work.hash, work.size, work.mtime_ns, work.lines,
+             int(work.is_test), stale_at, now_ms, revision, work.skip),
+        )  # fmt: skip
+
+    def _put_parts(
+        self, work: Work, no: int, nodes: Sequence[NodeRow], chunks: Sequence[ChunkRow], batch: Batch
+    ) -> Outline | None:
+        if work.skip is not None:
+            batch.removed_nodes += [node.no for node in nodes]
+            batch.removed_chunks += [chunk.no for chunk in chunks]
+            batch.without_facts.append(no)
+            return None
+        file_no, numbers = self._put_nodes(work, no, nodes, batch)
+        self._put_chunks(work, no, file_no, numbers, chunks, batch)
+        if work.facts is None:
+            batch.without_facts.append(no)
+            return None
+        outline = outline_of(work.facts, file_no, numbers)
+        batch.facts.append((no, pack_outline(outline), work.uses, b""))
+        return outline
+
+    def _put_nodes(self, work: Work, no: int, nodes: Sequence[NodeRow], batch: Batch) -> tuple[int, list[int]]:
+        """Number the file and its definitions, each as it was before where it was there before."""
+        known = {(node.kind, node.qualname, node.ordinal): node for node in nodes}
+        name = work.path.rpartition("/")[2]
+        place: tuple[str, str, int] = ("file", work.path, 0)
+        file_no = known[place].no if place in known else self._numbers.take("node")
+        rows = [
+            NodeRow(file_no, no, "file", name, work.path, 0, None, 1, work.lines, work.hash, b"", "",
+                    to_storable(work.doc))
+        ]  # fmt: skip
+        numbers: list[int] = []
+        met: dict[tuple[str, str], int] = {}
+        for each in work.facts.definitions if work.facts else ():
+            ordinal = met.get((each.kind, each.qualname), 0)
+            met[each.kind, each.qualname] = ordinal + 1
+            place = (each.kind, each.qualname, ordinal)
+            number = known[place].no if place in known else self._numbers.take("node")
+            parent = numbers[each.parent] if 0 <= each.parent < len(numbers) else file_no
+            rows.append(_node(each, number, no, ordinal, parent))
+            numbers.append(number)
+        old = {node.no: node for node in nodes}
+        for row in rows:
+            before = old.pop(row.no, None)
+            if before is None:
+                batch.added_nodes.append(row)
+            elif before != row:
+                batch.changed_nodes.append(row)
+        batch.removed_nodes += old
+        return file_no, numbers
+
+    def _put_chunks(
+        self, work: Work, no: int, file_no: int, numbers: Sequence[int], chunks: Sequence[ChunkRow], batch: Batch
+    ) -> None:
+        """Chunks with the text they had keep their numbers, and with them their vectors."""
+        known: dict[tuple[str, str, str, str], list[ChunkRow]] = {}
+        for chunk in chunks:
+            known.setdefault((chunk.kind, chunk.name, chunk.prefix, chunk.text), []).append(chunk)
+        for ready in work.chunks:
+            each = ready.chunk
+            node_no = numbers[each.definition] if each.definition >= 0 else file_no
+            key = chunk_key(each)
+            if same := known.get(key):
+                before = same.pop(0)
+                row = before._replace(node_no=node_no, first_line=each.first_line, last_line=each.last_line)
+                if row != before:
+                    batch.moved_chunks.append(row)
+                continue
+            number = self._numbers.take("chunk")
+            batch.added_chunks.append(
+                ChunkRow(number, no, node_no, key[0], key[1], each.first_line, each.last_line, key[2], key[3])
+            )
+            batch.terms.append((number, RecordTerms(ready.head, ready.bodies)))
+        batch.removed_chunks += [chunk.no for same in known.values() for chunk in same]
+
+    def _write_parts(self, session: Session, batch: Batch) -> None:
+        store = self._store
+        store.remove_chunks(session, batch.removed_chunks)
+        store.remove_nodes(session, batch.removed_nodes)
+        store.add_nodes(session, self._tree_no, batch.added_nodes)
+        store.write_nodes(session, batch.changed_nodes)
+        store.add_chunks(session, self._tree_no, batch.added_chunks)
+        store.move_chunks(session, batch.moved_chunks)
+        store.database.records.add(session, "code", store.scope.project_no, batch.terms)
+        store.remove_facts(session, batch.without_facts)
+        store.put_facts(session, self._tree_no, batch.facts)
+        store.touch_files(session, batch.touched)
+
+
+def _is_as_seen(row: FileRow | None, seen: FileRow | None) -> bool:
+    """Whether a file's content in the index is the one that was there when it was decided to read the file again."""
+    if row is None or seen is None:
+        return row is None and seen is None
+    return (row.no, row.hash, row.skip) == (seen.no, seen.hash, seen.skip)
+
+
+def _node(each: Definition, number: int, file_no: int, ordinal: int, parent: int) -> NodeRow:
+    return NodeRow(
+        number, file_no, each.kind, to_storable(each.name), to_storable(each.qualname), ordinal, parent,
+        each.first_line, each.last_line, each.body_hash, each.sketch, to_storable(each.signature),
+        to_storable(each.doc),
+    )  # fmt: skip

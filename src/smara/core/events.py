@@ -1,0 +1,127 @@
+"""What an agent did, as one value: whichever host told it, and however.
+
+Hooks, transcripts and calls of an SDK all become a :class:`HostEvent`. Its tool names are
+those of one vocabulary (:mod:`smara.core.tool_names`), its times milliseconds, and its
+``key`` says which event it is: two tellings of one event have the same key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, get_args
+
+Agent = Literal["claude", "codex", "gemini", "copilot", "cursor", "opencode", "generic"]
+Kind = Literal[
+    "session_start", "prompt", "tool_pre", "tool_post", "tool_fail", "tool_batch", "step", "reasoning", "compact_pre",
+    "compact_post", "subagent_start", "subagent_stop", "turn_end", "turn_fail", "session_end", "file_changed", "task",
+    "instructions",
+]  # fmt: skip
+AGENTS: tuple[Agent, ...] = get_args(Agent)
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+@dataclass(frozen=True, slots=True)
+class HostEvent:
+    """One thing that happened in a session of an agent; what a host does not tell is empty."""
+
+    agent: Agent
+    kind: Kind
+    session_id: str
+    at_ms: int
+    cwd: str = ""
+    source: str = ""
+    """Why: ``startup``, ``resume``, ``clear`` or ``compact`` of a session, ``manual`` or ``auto``, a reason."""
+    prompt: str = ""
+    """What the person said."""
+    tool: str = ""
+    """``Bash``, ``Read``, ``Edit``, ``Write``, ``Grep``, ``Glob``, ``WebFetch``, ``WebSearch``, ``Task``,
+    ``mcp:<server>:<tool>``; other names as the host gives them."""
+    tool_input: Mapping[str, Any] = field(default_factory=dict)
+    """Its arguments, under one name each: ``file_path``, ``command``, ``pattern``; others as the host gives them."""
+    tool_output: str = ""
+    error: str | None = None
+    tool_use_id: str = ""
+    subagent_id: str = ""
+    transcript_path: str = ""
+    text: str = ""
+    """What the agent said or thought, or the summary of a compaction."""
+    model: str = ""
+    tokens: int | None = None
+    key: str = ""
+    """The same for every telling of one event; made of the event itself when nobody gives it."""
+
+    def __post_init__(self) -> None:
+        if not self.key:
+            object.__setattr__(self, "key", self._made_key())
+
+    def _made_key(self) -> str:
+        if self.tool_use_id:
+            return event_key(self.session_id, self.kind, self.tool_use_id)
+        told = (self.source, self.prompt, self.tool, dict(self.tool_input), self.tool_output, self.error,
+                self.subagent_id, self.text, self.at_ms)  # fmt: skip
+        text = json.dumps(told, sort_keys=True, default=str)
+        return event_key(self.session_id, self.kind, text.encode("utf-8", "surrogatepass"))
+
+    def to_json(self) -> str:
+        """One line of JSON; what is empty is left out."""
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        told["tool_input"] = dict(self.tool_input)
+        kept = {name: value for name, value in told.items() if value not in ("", None, {}) or name == "session_id"}
+        return json.dumps(kept, separators=(",", ":"), default=str)
+
+    @classmethod
+    def from_json(cls, line: str | bytes) -> HostEvent:
+        """The event of a line; fields that this version does not know are ignored.
+
+        Raises ``ValueError`` when the line holds no event.
+        """
+        told = json.loads(line)
+        if not isinstance(told, dict) or told.get("kind") not in KINDS or told.get("agent") not in AGENTS:
+            raise ValueError("the line holds no event")
+        known = {each.name for each in fields(cls)}
+        try:
+            return cls(**{name: value for name, value in told.items() if name in known})
+        except TypeError as error:
+            raise ValueError("the line holds no whole event") from error
+
+
+def event_key(session_id: str, kind: str, what: str | bytes) -> str:
+    """The key of an event that a host names (``what`` is its id), or that is known by its bytes alone."""
+    if isinstance(what, bytes):
+        what = _digest(what)
+    return f"{session_id}:{kind}:{what}"
+
+
+def _digest(content: bytes) -> str:
+    try:
+        from _blake2 import blake2b  # hashlib would load a whole library of cryptography for this
+    except ImportError:
+        from hashlib import blake2b
+    digest: str = blake2b(content, digest_size=16).hexdigest()
+    return digest
+
+
+SAME_TELLING_MS = 5_000
+
+
+def is_same_telling(key: str, other: str) -> bool:
+    """Whether two keys name one event. A tilde and a time end the keys of events that nothing else tells apart.
+
+    The same words may be said twice in a session; two tellings of them are one only at nearly the same time.
+
+    >>> is_same_telling("s:prompt:ab~1000", "s:prompt:ab~1400"), is_same_telling("s:prompt:ab~1000", "s:prompt:ab~9000")
+    (True, False)
+    """
+    if key == other:
+        return True
+    stem, at_ms = stem_of(key)
+    other_stem, other_at_ms = stem_of(other)
+    return at_ms > 0 and stem == other_stem and abs(at_ms - other_at_ms) < SAME_TELLING_MS
+
+
+def stem_of(key: str) -> tuple[str, int]:
+    """A key without the time that ends it, and that time; 0 where there is none."""
+    stem, mark, at = key.rpartition("~")
+    return (stem, int(at)) if mark and at.isdigit() else (key, 0)

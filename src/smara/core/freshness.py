@@ -1,0 +1,217 @@
+"""How a statement stands to the code it names: fresh, moved, drifted, orphaned, or not known.
+
+A statement is *anchored* to code when it is made: to a definition, to lines or to a file as
+they were then. Whoever reads it gets a verdict for each anchor, made from the code as it is
+now and without a model, and from these one for the whole: what may be told, and what must be
+said beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Verdict = Literal["fresh", "moved", "drifted", "orphaned", "unknown"]
+"""As it was; the same elsewhere; changed; gone; or nobody has read the code as it is now."""
+Telling = Literal["tell", "hedge", "withhold"]
+"""Told as it is; told with what has changed since; not told unasked."""
+
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+TELLINGS: tuple[Telling, ...] = get_args(Telling)
+LITTLE_OF_A_FILE = 0.1
+"""A file changes all the time: where only the file is named, so much of it may differ before that counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorVerdict:
+    """What became of one piece of code that a statement names.
+
+    ``path`` and ``symbol`` are where it was, ``now_path`` and ``now_symbol`` where it is today. ``changed`` is the
+    share of it that differs, from 0 to 1, where that is known.
+    """
+
+    verdict: Verdict
+    path: str
+    symbol: str = ""
+    now_path: str | None = None
+    now_symbol: str = ""
+    first_line: int | None = None
+    last_line: int | None = None
+    changed: float | None = None
+    commit: str | None = None
+    why: str = ""
+    is_lines: bool = False
+    """Whether it is lines that stand in no definition."""
+
+    @property
+    def was(self) -> str:
+        """Where it was: ``src/auth.py:Session.login``."""
+        return _named(self.path, self.symbol)
+
+    @property
+    def now(self) -> str | None:
+        """Where it is now, if it is anywhere."""
+        return None if self.now_path is None else _named(self.now_path, self.now_symbol)
+
+    @property
+    def told(self) -> str:
+        """The verdict as a few words."""
+        if self.verdict == "moved":
+            return f"{self.was} is now {self.now}"
+        if self.verdict == "drifted":
+            share = "" if self.changed is None else f": {_percent(self.changed)} of it differs"
+            place = self.was if self.now in (None, self.was) else f"{self.was}, now {self.now},"
+            return f"{place} has changed since{share}"
+        if self.verdict == "orphaned":
+            return f"{self.was} is gone" + (f" ({self.why})" if self.why else "")
+        if self.verdict == "unknown":
+            return f"{self.was}: {self.why or 'not known'}"
+        return f"{self.was} is as it was"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What is done with a statement whose code has changed or gone."""
+
+    drifted: Telling = "hedge"
+    orphaned: Telling = "withhold"
+    withhold_fraction: float = 0.5
+    """When more than this share of the code differs, a drifted statement is treated as an orphaned one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """How a statement stands to all the code it names."""
+
+    verdict: Verdict
+    anchors: tuple[AnchorVerdict, ...] = ()
+    changed: float | None = None
+    """The share of the code it names that differs."""
+    telling: Telling = "tell"
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether it is not to be told unasked."""
+        return self.telling == "withhold"
+
+    @property
+    def needs_review(self) -> bool:
+        """Whether a person should look at it: what it speaks of is no longer what it was."""
+        return self.verdict in ("drifted", "orphaned")
+
+    @property
+    def hedge(self) -> str | None:
+        """What has to be said beside the statement, or ``None``."""
+        if self.verdict == "orphaned":
+            return f"the code it speaks of is gone: {self._those('orphaned')}"
+        if self.verdict == "drifted":
+            share = "" if self.changed is None else f": {_percent(self.changed)} of it differs"
+            return f"the code has changed since{share} ({self._those('drifted', 'orphaned')})"
+        if self.verdict == "moved":
+            moved = [each for each in self.anchors if each.verdict == "moved"]
+            return "; ".join(each.told for each in moved[:3])
+        if self.verdict == "unknown":
+            return "whether the code is still the same is not known yet: it is being read again"
+        return None
+
+    @property
+    def lines(self) -> list[str]:
+        """Every anchor as a line of text."""
+        return [each.told for each in self.anchors]
+
+    def _those(self, *verdicts: Verdict) -> str:
+        found = [each.was for each in self.anchors if each.verdict in verdicts]
+        return ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An anchor's verdict with what decides how much it counts."""
+
+    verdict: AnchorVerdict
+    is_file: bool = False
+    """Whether only a file is named, not something in it."""
+
+
+CODE_CHANGED = "the code "
+"""What a hedge, and the reason of a review that it asks for, begins with when code has changed or gone."""
+NOTHING_NAMED = Freshness("fresh")
+"""Of a statement that names no code we know: nothing speaks against it."""
+
+
+def together(judged: Sequence[Judged], policy: Policy | None = None) -> Freshness:
+    """The verdict over all anchors of one statement.
+
+    It is orphaned when everything it names is gone, and drifted when a part of it has changed or gone;
+    the share is the mean over what it names. Where definitions are named, files are only their place.
+
+    >>> gone, same = AnchorVerdict("orphaned", "a.py", "f"), AnchorVerdict("fresh", "b.py", "g")
+    >>> both = together([Judged(gone), Judged(same)])
+    >>> both.verdict, both.changed, both.telling
+    ('drifted', 0.5, 'hedge')
+    """
+    counted = _counted(judged)
+    if not counted:
+        return NOTHING_NAMED
+    shares = [_share(each) for each in counted]
+    known = [share for share in shares if share is not None]
+    changed = round(sum(known) / len(known), 4) if known else None
+    verdict = _worst([_effective(each) for each in counted])
+    anchors = tuple(each.verdict for each in counted)
+    has_drifted = verdict in ("drifted", "orphaned")
+    return Freshness(
+        verdict, anchors, changed if has_drifted else None, _telling(verdict, changed or 0.0, policy or Policy())
+    )
+
+
+def _counted(judged: Sequence[Judged]) -> list[Judged]:
+    """Without the files of which a definition is named: what happens to it says more."""
+    inside = {each.verdict.path for each in judged if not each.is_file}
+    return [each for each in judged if not each.is_file or each.verdict.path not in inside]
+
+
+def _effective(judged: Judged) -> Verdict:
+    found = judged.verdict
+    is_little = judged.is_file and found.verdict == "drifted" and (found.changed or 0.0) < LITTLE_OF_A_FILE
+    return "fresh" if is_little else found.verdict
+
+
+def _share(judged: Judged) -> float | None:
+    if judged.verdict.verdict == "unknown":
+        return None
+    return {"orphaned": 1.0, "drifted": judged.verdict.changed}.get(judged.verdict.verdict, 0.0)
+
+
+def _worst(verdicts: Sequence[Verdict]) -> Verdict:
+    known = [each for each in verdicts if each != "unknown"]
+    if known and all(each == "orphaned" for each in known) and len(known) == len(verdicts):
+        return "orphaned"
+    for verdict, sign in (
+        ("drifted", ("drifted", "orphaned")), ("unknown", ("unknown",)), ("moved", ("moved",)),
+    ):  # fmt: skip
+        if any(each in sign for each in verdicts):
+            return verdict  # type: ignore[return-value]  # one of the three
+    return "fresh"
+
+
+def _telling(verdict: Verdict, changed: float, policy: Policy) -> Telling:
+    if verdict == "orphaned":
+        return policy.orphaned
+    if verdict == "drifted":
+        much = policy.orphaned if changed > policy.withhold_fraction else "tell"
+        return max(policy.drifted, much, key=TELLINGS.index)
+    return "hedge" if verdict in ("unknown", "moved") else "tell"
+
+
+def _named(path: str, symbol: str) -> str:
+    return f"{path}:{symbol}" if symbol else path
+
+
+def _percent(share: float) -> str:
+    """Whole percents; what has changed at all is never 0 %, and what is not all is never 100 %.
+
+    >>> _percent(0.4), _percent(0.001), _percent(0.999), _percent(1.0)
+    ('40 %', '1 %', '99 %', '100 %')
+    """
+    return f"{100 if share >= 1 else min(99, max(1, round(100 * share)))} %"

@@ -1,0 +1,90 @@
+"""One vocabulary for the tools of all agents: names, and the names of the arguments that matter.
+
+A gotcha learned from an edit in one agent must be found when another agent edits the
+same file, so ``apply_patch``, ``str_replace_editor`` and ``Edit`` are one tool here.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # read by hooks, for which typing would be the dearest import of all
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+_TOOLS: dict[str, tuple[str, ...]] = {
+    "Bash": ("bash", "shell", "exec_command", "run_shell_command", "local_shell", "local_shell_call", "terminal",
+             "run_terminal_cmd", "powershell", "execute_command"),
+    "Read": ("read", "view", "read_file", "read_many_files", "open_file", "cat"),
+    "Edit": ("edit", "multiedit", "strreplace", "str_replace", "str_replace_editor", "apply_patch", "replace",
+             "edit_file", "search_replace", "patch", "notebookedit"),
+    "Write": ("write", "create", "write_file", "create_file"),
+    "Grep": ("grep", "search_file_content", "grep_search", "rg", "codebase_search"),
+    "Glob": ("glob", "find_files", "file_search", "list", "ls", "list_directory", "list_dir"),
+    "WebFetch": ("webfetch", "web_fetch", "fetch_url", "fetch"),
+    "WebSearch": ("websearch", "web_search", "google_web_search", "web_search_call"),
+    "Task": ("task", "agent", "spawn_agent", "delegate", "subagent"),
+}  # fmt: skip
+_NAMES = {alias: name for name, aliases in _TOOLS.items() for alias in aliases}
+_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "file_path": ("file_path", "filePath", "path", "target_file", "absolute_path", "notebook_path", "filename", "file"),
+    "command": ("command", "cmd", "script"),
+    "pattern": ("pattern", "query", "regex"),
+    "url": ("url", "uri"),
+    "old_string": ("old_string", "oldString", "old_str"),
+    "new_string": ("new_string", "newString", "new_str"),
+}
+_ARGUMENTS_OF = {
+    "Bash": ("command",), "Read": ("file_path",), "Edit": ("file_path", "old_string", "new_string"),
+    "Write": ("file_path",), "Grep": ("pattern",), "Glob": ("pattern",), "WebFetch": ("url",),
+}  # fmt: skip
+_PATCHED = ("*** Update File: ", "*** Add File: ", "*** Delete File: ")
+
+
+def tool_name(name: str) -> str:
+    """A host's name for a tool as ours; the names of MCP tools become ``mcp:<server>:<tool>``.
+
+    ``mcp__browser__click`` (Claude, Codex) and ``mcp_browser_click`` (Gemini) are both ``mcp:browser:click``.
+    """
+    if name.startswith("mcp__"):
+        server, _, tool = name.removeprefix("mcp__").partition("__")
+        return f"mcp:{server}:{tool}"
+    if name.startswith("mcp_"):
+        server, _, tool = name.removeprefix("mcp_").partition("_")
+        return f"mcp:{server}:{tool}"
+    return _NAMES.get(name.lower().replace("-", "_"), name)
+
+
+def tool_arguments(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with ours as the names of those that matter; the others stay as they are."""
+    told = dict(given)
+    for ours in _ARGUMENTS_OF.get(tool, ()):
+        found = next((name for name in _ARGUMENTS[ours] if told.get(name) not in (None, "")), None)
+        if found and found != ours:
+            told[ours] = told.pop(found)
+    if tool == "Bash" and isinstance(told.get("command"), list):
+        told["command"] = shell_line(told["command"])
+    if tool == "Edit" and not told.get("file_path"):
+        patched = patched_files(told)
+        if patched:
+            told["file_path"], told["files"] = patched[0], patched
+    return told
+
+
+def shell_line(words: list[Any]) -> str:
+    """A command given as words; of ``bash -lc TEXT`` the text, which is what was asked for."""
+    texts = [str(word) for word in words]
+    if len(texts) == 3 and texts[0].rsplit("/", 1)[-1] in ("bash", "sh", "zsh") and texts[1] in ("-c", "-lc"):
+        return texts[2]
+    import shlex
+
+    return shlex.join(texts)
+
+
+def patched_files(arguments: Mapping[str, Any]) -> list[str]:
+    """The files that a patch in the apply_patch format names, in order."""
+    for value in arguments.values():
+        if isinstance(value, str) and "*** Begin Patch" in value:
+            lines = value.splitlines()
+            return [line.removeprefix(mark).strip() for line in lines for mark in _PATCHED if line.startswith(mark)]
+    return []

@@ -1,0 +1,58 @@
+"""What a hook must know before it can afford to load the settings: whose process this is, and where the spool lies.
+
+Loading :mod:`smara.config` costs more than starting Python, and a hook that only captures
+may hardly be slower than that. So the two questions it has are answered here, with ``os``
+and ``sys`` alone.
+"""
+
+import os
+import sys
+
+INTERNAL = "SMARA_INTERNAL"
+"""Set for every agent that Smara itself starts: hooks of such an agent return at once."""
+
+
+def is_internal() -> bool:
+    """Whether this process was started by Smara itself, so that nothing it does is to be remembered."""
+    return os.environ.get(INTERNAL, "") not in ("", "0")
+
+
+def spool_folder() -> str:
+    """Where events wait until the store takes them in: beside the store that this environment names.
+
+    Two environments that name different stores have different spools, so that no event
+    goes into a store it was not meant for.
+    """
+    home, store = os.environ.get("SMARA_HOME"), os.environ.get("SMARA_DB")
+    if store:
+        if "://" in store and not store.startswith("sqlite:///"):
+            from zlib import crc32  # a name for an address that may hold a password
+
+            return os.path.join(home or data_folder(), f"spool-{crc32(store.encode('utf-8', 'replace')):08x}")
+        return os.path.abspath(os.path.expanduser(store.removeprefix("sqlite:///"))) + "-spool"
+    return os.path.join(home or data_folder(), "spool")
+
+
+def data_folder() -> str:
+    """The folder of the per-user store on this platform."""
+    home = os.path.expanduser("~")
+    if sys.platform == "win32":
+        return os.path.join(os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local"), "smara")
+    if sys.platform == "darwin":
+        return os.path.join(home, "Library", "Application Support", "smara")
+    return os.path.join(os.environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share"), "smara")
+
+
+def named_project() -> str:
+    """The project this environment names; empty when it names none."""
+    return os.environ.get("SMARA_PROJECT", "")
+
+
+def home_of(variable: str, otherwise: str) -> str:
+    """Where a host keeps its own things: where its variable says, or a folder below the user's home."""
+    return os.environ.get(variable) or os.path.join(os.path.expanduser("~"), *otherwise.split("/"))
+
+
+def setup_folder() -> str:
+    """Where it is kept what configurations looked like before they were changed."""
+    return os.path.join(os.environ.get("SMARA_HOME") or data_folder(), "setup")

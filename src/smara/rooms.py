@@ -1,0 +1,473 @@
+"""The rooms of a memory and how they are wired together. No logic of its own."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from smara.config import Settings, default_actor, local_timezone
+from smara.core.clock import Clock
+from smara.core.ids import IdMaker
+from smara.core.repository import find_repository
+from smara.core.scope import Scope
+from smara.core.tokens import TokenCounter, counter_for
+from smara.database.database import Database
+from smara.database.projects import Projects
+from smara.messages.store import MessageStore
+
+if TYPE_CHECKING:
+    from smara.behavior.behavior import Behavior
+    from smara.codegraph.anchors.anchors import Anchors
+    from smara.codegraph.graph import CodeGraph
+    from smara.context.processors import Processors
+    from smara.database.database import Session
+    from smara.database.leases import Leases
+    from smara.intake.intake import Intake
+    from smara.knowledge.memories import Memories
+    from smara.links.code_knowledge import CodeKnowledge
+    from smara.links.freshness import CodeUpkeep
+    from smara.links.links import Links
+    from smara.meaning.background import Filling
+    from smara.meaning.embeddings import Embeddings
+    from smara.meaning.reading import Meaning
+    from smara.meaning.wiring import Room
+    from smara.messages.compaction import Compactions
+    from smara.messages.history import History
+    from smara.messages.messages import Messages
+    from smara.messages.summarize import Summarizer
+    from smara.messages.threads import Threads
+    from smara.models.caller import Models
+    from smara.models.chat import ChatModel
+    from smara.models.embedding import Embedder
+    from smara.models.rerank import Reranker
+    from smara.observations.background import Background
+    from smara.observations.failing import OutageGate
+    from smara.observations.models import Extractor
+    from smara.observations.observations import Observations
+    from smara.observations.worker import Worker
+    from smara.search.code_trees import CodeTrees
+    from smara.search.index import Index
+    from smara.search.locating import CodeLocator
+    from smara.search.memories import MemorySearch
+    from smara.search.observations import ObservationSearch
+    from smara.search.patterns import PatternSearch
+    from smara.search.search import Search
+    from smara.search.tasks import TaskSearch
+    from smara.tasks.tasks import Tasks
+    from smara.tasks.turn import Turns
+    from smara.working.working import Working
+
+_ANCHORED_A_ROUND = 200
+_POSTGRES = ("postgresql://", "postgres://")
+
+
+class Rooms:
+    """The rooms of one project, each with what it needs of the others."""
+
+    def __init__(
+        self, database: Database, scope: Scope, settings: Settings, clock: Clock, new_id: IdMaker,
+        counter: TokenCounter, summarizer: Summarizer | None, chat_model: ChatModel | None = None,
+        extractors: Sequence[Extractor] = (), rerank_model: Reranker | None = None,
+        embedding_model: Embedder | None = None,
+    ) -> None:  # fmt: skip
+        self.database = database
+        self.scope = scope
+        self.settings = settings
+        self._clock = clock
+        self._new_id = new_id
+        self._counter = counter
+        self._summarizer = summarizer
+        self._chat_model = chat_model
+        self._extractors = extractors
+        self._rerank_model = rerank_model
+        self._embedding_model = embedding_model
+        self._store = MessageStore(database, scope)
+        self._closing = threading.Lock()
+
+    # Each room is loaded when it is first used: a search should not pay for what writes.
+
+    @cached_property
+    def threads(self) -> Threads:
+        """Conversations."""
+        from smara.messages.threads import Threads
+
+        return Threads(self._store, self._clock, self._new_id, self.settings.resource)
+
+    @cached_property
+    def messages(self) -> Messages:
+        """What was said."""
+        from smara.messages.append import Appender
+        from smara.messages.messages import Messages
+
+        return Messages(
+            self._store, self.threads, Appender(self._store, self._new_id, self._active_task), self.compactions,
+            self._counter,
+            self._clock, self.settings.max_message_bytes, self.settings.compact_every_messages,
+        )  # fmt: skip
+
+    @cached_property
+    def compactions(self) -> Compactions:
+        """Summaries that are shown in the place of old messages."""
+        from smara.messages.compaction import CompactionRules, Compactions
+        from smara.messages.summarize import OfflineSummarizer
+        from smara.observations.summarizing import ObservedSummarizer
+
+        settings = self.settings
+        rules = CompactionRules(
+            settings.compact_after_messages, settings.archive_after_messages, settings.compact_run_messages
+        )
+        observed = ObservedSummarizer(self.database, self.scope, OfflineSummarizer(), self._timezone)
+        return Compactions(self._store, self._summarizer or observed, self._clock, self._new_id, rules)
+
+    @cached_property
+    def history(self) -> History:
+        """Windows over threads, for showing to a model."""
+        from smara.messages.history import History
+
+        return History(self.messages, self._counter)
+
+    @cached_property
+    def tasks(self) -> Tasks:
+        """What is to be done."""
+        from smara.links.links import linked_message_ids
+        from smara.tasks.tasks import TaskRules, Tasks
+
+        settings = self.settings
+        rules = TaskRules(
+            settings.task_prefix, settings.claim_expires_after_minutes, settings.compact_tasks_after_days,
+            settings.archive_tasks_after_days,
+        )  # fmt: skip
+        return Tasks(self._turns, rules, partial(linked_message_ids, self._turns.store))
+
+    @cached_property
+    def memories(self) -> Memories:
+        """What is known: typed statements with evidence and trust."""
+        from smara.links.files import TreeFiles
+        from smara.links.freshness import MemoryCode
+        from smara.links.provenance import make_memories
+
+        actor, session_id = self.settings.actor or default_actor(), self.settings.session
+        return make_memories(
+            self._store, self._clock, self._new_id, actor, session_id, lambda: self._meaning,
+            MemoryCode(self._anchors), TreeFiles(self._code_root),
+        )  # fmt: skip
+
+    @cached_property
+    def _anchors(self) -> Anchors:
+        from smara.codegraph.anchors.wiring import make_anchors
+
+        return make_anchors(self.database, self.scope, self._clock, self.settings, self._code_root, lambda: self.code)
+
+    def _code_root(self) -> str | None:
+        """The folder whose code is meant: the repository around the one we are in."""
+        found = find_repository(os.getcwd())
+        return found.root if found is not None else None
+
+    @cached_property
+    def upkeep(self) -> CodeUpkeep:
+        """Keeps what is remembered and the code it names together."""
+        from smara.links.freshness import CodeUpkeep
+
+        return CodeUpkeep(self._anchors, self.database, self.scope, lambda: self.memories)
+
+    @cached_property
+    def code(self) -> CodeGraph:
+        """What the code is: indexed, kept up to date, asked about."""
+        from smara.codegraph.graph import CodeGraph
+
+        graph = CodeGraph(
+            self.database, self.scope, self.leases, self._clock, self._new_id, lambda: self._counter,
+            lambda root, paths: self.upkeep.indexed(root, paths),
+        )  # fmt: skip
+        graph.locator = self._locator
+        return graph
+
+    def _locator(self, tree_no: int) -> CodeLocator:
+        from smara.search.locating import CodeLocator
+
+        return CodeLocator(
+            self._code_trees, tree_no, self._store.is_alone, self.settings.search_deadline_seconds
+        )  # fmt: skip
+
+    @cached_property
+    def _code_trees(self) -> CodeTrees:
+        from smara.search.code_trees import CodeTrees
+
+        return CodeTrees(self.database, self.scope, self._code_root)
+
+    @cached_property
+    def code_knowledge(self) -> CodeKnowledge:
+        """What is known about the code: memories as nodes that are linked to it."""
+        from smara.knowledge.store import KnowledgeStore
+        from smara.links.code_knowledge import CodeKnowledge
+
+        return CodeKnowledge(lambda: self._anchors, KnowledgeStore(self.database, self.scope))
+
+    @cached_property
+    def behavior(self) -> Behavior:
+        """What habits show: events of agents, the signals in them, and what is learned from these."""
+        from smara.behavior.behavior import Behavior
+        from smara.behavior.store import BehaviorStore
+
+        return Behavior(
+            BehaviorStore(self.database, self.scope), self.memories, self._clock, self._new_id, self._counter,
+            lambda: self.models, self.settings.model_deadline_seconds, self._evict_vectors,
+        )  # fmt: skip
+
+    def _evict_vectors(self) -> int:
+        """Drop cached vectors that have expired; without an embedder there are none."""
+        return 0 if self.settings.embedder == "off" else self.embeddings.evict_cache()
+
+    def _learn_a_while(self) -> int:
+        """A worker's share of learning in one round."""
+        return self.behavior.run_due().total
+
+    @cached_property
+    def observations(self) -> Observations:
+        """What was noticed in conversations."""
+        return self._observing[0]
+
+    @cached_property
+    def worker(self) -> Worker:
+        """Observes the threads that nobody is talking in."""
+        return self._observing[1]
+
+    @cached_property
+    def _outages(self) -> OutageGate:
+        from smara.observations.failing import OutageGate
+
+        return OutageGate()
+
+    @cached_property
+    def _observing(self) -> tuple[Observations, Worker, Background]:
+        from smara.observations.wiring import Parts, make_observations
+
+        return make_observations(
+            Parts(
+                self.database, self.scope, self._store, self.threads, self.leases, self.models, self._clock,
+                self._new_id, self._counter, self.settings, self._timezone, self._extractors, self._embed_a_while,
+                self._outages, self._learn_a_while,
+            )
+        )  # fmt: skip
+
+    @cached_property
+    def _timezone(self) -> str:
+        return self.settings.observe_timezone or local_timezone()
+
+    @cached_property
+    def context(self) -> Processors:
+        """What an agent gets, step by step."""
+        from smara.context.processors import ContextSettings, Processors
+
+        chosen = self.settings
+        settings = ContextSettings(
+            chosen.observe_enabled, chosen.observe_read_only, chosen.observe_scope, self._timezone,
+            chosen.last_messages, chosen.suggest_response, chosen.block_deadline_seconds,
+            chosen.activate_after_idle_minutes * 60_000,
+            most_message_tokens=int(2 * chosen.observe_after_tokens),
+        )  # fmt: skip
+        return Processors(
+            self.messages, self.threads, self.observations, self.working, self._counter, self._clock, settings
+        )
+
+    @cached_property
+    def links(self) -> Links:
+        """Where tasks and messages meet."""
+        from smara.links.links import Links
+
+        return Links(self.tasks, self._turns, self.threads, self._store)
+
+    @cached_property
+    def _turns(self) -> Turns:
+        from smara.tasks.store import TaskStore
+        from smara.tasks.turn import Turns
+
+        actor = self.settings.actor or default_actor()
+        return Turns(TaskStore(self.database, self.scope), self._clock, self._new_id, actor, self.settings.session)
+
+    def _active_task(self, session: Session, metadata: str, session_id: str | None, now_ms: int) -> str | None:
+        if "activeTaskId" not in metadata:  # a thread without one should not even load what knows about tasks
+            return None
+        from smara.links.active import ActiveTask
+
+        return ActiveTask(self._turns.store).of(session, metadata, session_id or self.settings.session, now_ms)
+
+    @cached_property
+    def working(self) -> Working:
+        """What is held in mind."""
+        from smara.working.store import WorkingStore
+        from smara.working.working import Working
+
+        settings = self.settings
+        return Working(
+            WorkingStore(self.database, self.scope), self._clock, self._new_id, settings.resource,
+            settings.working_max_characters, settings.working_template, settings.actor or default_actor(),
+            self._resource_of,
+        )  # fmt: skip
+
+    def _resource_of(self, thread_id: str) -> str | None:
+        found = self.threads.find(thread_id)
+        return found.resource_id if found else None
+
+    @cached_property
+    def models(self) -> Models:
+        """What thinks, within its budget."""
+        from smara.models.budget import Budget, limits_of
+        from smara.models.caller import Models
+        from smara.models.prices import Prices, parse_prices
+        from smara.models.store import CallStore
+
+        settings, store = self.settings, CallStore(self.database, self.scope)
+        prices = Prices(parse_prices(settings.model_prices))
+        budget = Budget(store, self._clock, self._new_id, limits_of(settings), prices)
+        return Models(
+            store, budget, self._clock, settings, counter_for(), redacted, settings.actor or default_actor(),
+            self._chat_model, self._rerank_model, self._embedding_model,
+        )  # fmt: skip
+
+    @cached_property
+    def index(self) -> Index:
+        """The search index, to be looked after."""
+        from smara.search.index import Index
+
+        return Index(self._store)
+
+    @cached_property
+    def leases(self) -> Leases:
+        """The right to do a piece of work, granted to one at a time."""
+        from smara.database.leases import Leases
+
+        return Leases(self.database, self._clock, self._new_id)
+
+    @cached_property
+    def intake(self) -> Intake:
+        """What hosts told, taken in exactly once."""
+        from smara.intake.intake import Intake
+        from smara.intake.store import IntakeStore
+
+        return Intake(IntakeStore(self.database, self.scope), self._clock, self.leases)
+
+    @cached_property
+    def projects(self) -> Projects:
+        """The projects of this store."""
+        return Projects(self.database, self._clock, self._new_id)
+
+    @cached_property
+    def embeddings(self) -> Embeddings:
+        """The vectors of what is remembered: how they stand, making them, changing the model."""
+        return self._vectors.embeddings
+
+    @cached_property
+    def _meaning(self) -> Meaning | None:
+        return None if self.settings.embedder == "off" else self._vectors.meaning
+
+    @cached_property
+    def _vectors(self) -> Room:
+        from smara.meaning.wiring import Parts, Room
+
+        return Room(
+            Parts(
+                self.database, self.scope, lambda: self.leases, self._clock, self._new_id, self.settings.embedder,
+                self._open_embedder, self.settings.embed_query_seconds, self._embedding_model is not None,
+                (lambda: self._filling.wake()) if self._fills_itself else None,
+            )
+        )  # fmt: skip
+
+    def _embed_a_while(self) -> int:
+        """A worker's share of the vectors in one round; it should not keep threads waiting."""
+        self.upkeep.anchor_pending(_ANCHORED_A_ROUND)
+        return 0 if self.settings.embedder == "off" else self.embeddings.embed_pending(deadline_seconds=30.0).embedded
+
+    @property
+    def _fills_itself(self) -> bool:
+        return self.settings.embed_in_background and self.settings.embedder != "off"
+
+    @cached_property
+    def _filling(self) -> Filling:
+        from smara.meaning.background import Filling
+
+        filling = Filling(lambda stop: self.embeddings.embed_pending(stop=stop))
+        self._fillings.append(filling)
+        return filling
+
+    @cached_property
+    def _fillings(self) -> list[Filling]:
+        return []
+
+    def start(self) -> None:
+        """Make vectors of what is written from now on, in the background, where that is wanted."""
+        if self._fills_itself:
+            self.database.on_write = lambda: self._filling.wake()
+
+    def _open_embedder(self, setting: str) -> Embedder | None:
+        # Most stores use the one that needs no server: they should not load what talks to models.
+        if setting == "offline" and self._embedding_model is None:
+            from smara.models.embedders.offline import OfflineEmbedder
+
+            return OfflineEmbedder()
+        return self.models.open_embedder(setting)
+
+    @cached_property
+    def _search(self) -> Search:
+        from smara.search.search import Parts, Search
+        from smara.search.wiring import record_finders
+
+        meaning = self._meaning
+        finders = record_finders(self.database, self.scope, self._clock, meaning, self._anchors.judge, self._code_trees)
+        return Search(
+            Parts(
+                self._store, self._clock, self.settings, self._timezone, meaning, finders, self._reranker,
+                self._imagined_answer,
+            )
+        )  # fmt: skip
+
+    @cached_property
+    def _pattern_search(self) -> PatternSearch:
+        from smara.knowledge.store import KnowledgeStore
+        from smara.search.patterns import PatternSearch
+        from smara.search.record_sources import MemorySource
+
+        source = MemorySource(KnowledgeStore(self.database, self.scope), self._clock, self._anchors.judge)
+        return PatternSearch(self._store, self.database.records, source, self.settings.search_deadline_seconds)
+
+    def _reranker(self) -> Reranker | None:
+        # Most stores rank by features alone: they should not load what talks to models.
+        is_plain = self.settings.reranker in ("features", "off") and self._rerank_model is None
+        return None if is_plain else self.models.reranker
+
+    def _imagined_answer(self, query: str, deadline_seconds: float) -> str | None:
+        from smara.search.hyde import hypothetical
+
+        return hypothetical(self.models, query, deadline_seconds)
+
+    @cached_property
+    def _task_search(self) -> TaskSearch:
+        from smara.search.tasks import TaskSearch
+
+        return TaskSearch(self._turns.store, self._store, self._search, self.settings.search_deadline_seconds)
+
+    @cached_property
+    def _memory_search(self) -> MemorySearch:
+        from smara.knowledge.store import KnowledgeStore
+        from smara.search.memories import MemorySearch
+
+        store = KnowledgeStore(self.database, self.scope)
+        deadline = self.settings.search_deadline_seconds
+        return MemorySearch(store, self._store, self._clock, deadline, self._anchors.judge)
+
+    @cached_property
+    def _observation_search(self) -> ObservationSearch:
+        from smara.observations.store import ObservationStore
+        from smara.search.observations import ObservationSearch
+
+        store = ObservationStore(self.database, self.scope)
+        return ObservationSearch(store, self._store, self.settings.search_deadline_seconds)
+
+
+def redacted(line: str) -> str:
+    from smara.secrets import redact
+
+    return redact(line).text

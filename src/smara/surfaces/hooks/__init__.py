@@ -1,0 +1,99 @@
+"""The door of the hooks: ``smara hook AGENT EVENT``, called by an agent many times a minute.
+
+Whatever happens, it leaves with 0 and says nothing on standard error: an agent must never
+notice that its memory has trouble. The event is kept first, with the standard library
+alone; only an event that may be answered loads more (:mod:`smara.adapters.hosts.telling`).
+"""
+
+import os
+import sys
+
+from smara.environment import is_internal, named_project, spool_folder
+
+READ_SECONDS = 2.0
+"""How long a host may take to hand over its payload."""
+
+# The events that may be answered, per agent; every other one is kept and nothing else. Kept by hand and in the words of
+# the hosts, because a table that is imported costs more than all the rest.
+ANSWERED = {
+    "claude": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStart"),
+    "codex": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "SubagentStart"),
+    "gemini": ("SessionStart", "BeforeAgent", "AfterTool"),
+    "copilot": ("sessionStart", "SessionStart", "postToolUse", "PostToolUse"),
+    "cursor": ("sessionStart", "postToolUse"),
+    "opencode": ("session.start", "chat.message", "tool.execute.after"),
+    "generic": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure"),
+}  # fmt: skip
+# What a host asks before a tool is told again, with its result, after it: keeping both would double the spool.
+NOT_KEPT = ("PreToolUse", "preToolUse", "BeforeTool", "tool.execute.before")
+DRAIN = "drain"
+
+
+def run(agent: str, event: str) -> None:
+    """Take the event of standard input, answer it where that helps, and end the process."""
+    try:
+        _silence_stderr()
+        if not is_internal():
+            _take(agent, event)
+    except BaseException:  # noqa: S110, BLE001 - the agent must not notice; what could be kept was kept before this
+        pass
+    # Python's own way out would run for as long as the hook did.
+    os._exit(0)
+
+
+def _take(agent: str, event: str) -> None:
+    folder = spool_folder()
+    if event == DRAIN:
+        from smara.adapters.hosts.telling import drain_quietly
+
+        drain_quietly(folder)
+        return
+    payload = read_input(0)
+    if event not in NOT_KEPT and payload.strip():
+        from smara.adapters.hosts.spool import put
+
+        try:
+            put(folder, agent, event, payload, named_project(), os.getcwd())
+        except OSError:
+            pass  # a full disk or a folder that cannot be written; the answer may still be given
+    if event in ANSWERED.get(agent, ANSWERED["generic"]):
+        from smara.adapters.hosts.telling import answer
+
+        said = answer(agent, event, payload, folder)
+        if said:
+            write_output(1, said)
+
+
+def read_input(file: int) -> bytes:
+    """All of a stream, or what came of it within the time that a host may take."""
+    pieces = []
+    size = 0
+    while size < 64 << 20:
+        if not _is_ready(file):
+            break
+        piece = os.read(file, 1 << 16)
+        if not piece:
+            break
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)
+
+
+def _is_ready(file: int) -> bool:
+    if sys.platform == "win32":
+        return True  # only sockets can be waited for there; the host's own timeout has to do
+    from select import select
+
+    return bool(select([file], [], [], READ_SECONDS)[0])
+
+
+def write_output(file: int, content: bytes) -> None:
+    """Write all of it; a reader that has left is no trouble."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def _silence_stderr() -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)

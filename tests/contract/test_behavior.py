@@ -1,0 +1,380 @@
+"""Behavior on both databases: events count once, sessions are decided on once, and what is learned has its evidence."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from smara.behavior.methodology.plugin import ExecutionContext, WorkUnitResult
+from smara.errors import InvalidInputError, NotFoundError
+from smara.knowledge.models import WorkUnit
+from smara.testing import ScriptedModel
+from tests.agent_events import Script
+from tests.contract.memory_place import DAY, EACH_DATABASE, contents
+
+pytestmark = EACH_DATABASE
+
+OFF = {"embedder": "off"}
+FIX = "Running `npm test` failed with `bash: npm: command not found`; what worked: `pnpm test`."
+SECRET = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
+
+
+@pytest.fixture
+def memory(place):
+    return place.open(**OFF)
+
+
+def worked(session_id: str, number: int = 0) -> Script:
+    """A session with a failure and its fix, a change of two files, green tests and an end."""
+    script = Script(session_id, 1_760_000_000_000 + number * DAY * 1000).prompt("Do the ticket.")
+    script.fail("npm test", "bash: npm: command not found").run("pnpm test", "12 passed")
+    script.read("src/mail/queue.py").read("src/mail/rules.py")
+    return script.edit("src/mail/queue.py").edit("src/mail/rules.py").green().end()
+
+
+def finalize(memory, script: Script):
+    memory.behavior.observe_batch(script.events)
+    return memory.behavior.finalize(script.id)
+
+
+def counted(memory) -> tuple:
+    """Everything that a doubled or a lost event would change."""
+    behavior = memory.behavior
+    edges = [(each.file_a, each.file_b, each.raw_count, each.session_count) for each in behavior.edges()]
+    errors = [(each.command, each.occurrences, each.sessions) for each in behavior.failures()]
+    sessions = [(each.session_id, each.events, each.promoted, each.steps) for each in behavior.sessions()]
+    return edges, errors, sorted(sessions), sorted(contents(memory.memories.list()))
+
+
+def test_an_error_that_came_in_two_sessions_is_remembered_with_its_evidence_and_taint(memory):
+    first = finalize(memory, worked("s1"))
+    assert [each.verdict for each in first.judged if each.finding.kind == "error_retry"] == ["waiting"]
+    second = finalize(memory, worked("s2", 1))
+    assert (second.type, second.outcome) == ("build", "passed")
+    (learned,) = [each for each in memory.memories.list() if each.type == "error_pattern"]
+    assert (learned.content, learned.source, learned.tier) == (FIX, "observer_inferred", "observed")
+    assert learned.taint == ("tool",)
+    assert learned.needs_review
+    assert [each.quote for each in learned.evidence] == [
+        "$ npm test\nbash: npm: command not found", "$ pnpm test\n(worked)",
+    ]  # fmt: skip
+    assert learned.session_ids == ("s2",)
+    (noticed,) = [each for each in memory.behavior.noticed("s2") if each.kind == "error_retry"]
+    assert (noticed.verdict, noticed.memory_id, noticed.sessions) == ("promoted", learned.id, 2)
+
+
+def test_events_that_are_told_again_in_any_order_and_grouping_change_nothing(memory, place):
+    script, other = worked("s1"), worked("s2", 1)
+    events = script.events
+    assert memory.behavior.observe_batch(events) == (len(events), 0)
+    again = [*events[5:], *events[:5], *other.events, *other.events]
+    assert memory.behavior.observe_batch(again) == (len(other.events), len(events) + len(other.events))
+    once = place.open(project="once", **OFF)
+    for each in (script, other):
+        finalize(memory, each)
+        finalize(once, each)
+    assert counted(memory) == counted(once)
+    assert memory.behavior.observe_batch(events).taken == 0
+    assert memory.behavior.finalize("s1") is None
+    assert counted(memory) == counted(once)
+
+
+def test_two_processes_that_tell_of_one_session_leave_what_one_would(place, memory):
+    """1. Two stores are opened. 2. Both tell all events, in batches, at the same time. 3. It is as if told once."""
+    script = worked("s1")
+    others = [place.open(**OFF) for _ in range(2)]
+    batches = [script.events[start : start + 3] for start in range(0, len(script.events), 3)]
+    troubles: list[BaseException] = []
+
+    def tell(store) -> None:
+        try:
+            for batch in batches:
+                store.behavior.observe_batch(batch)
+        except BaseException as error:
+            troubles.append(error)
+
+    threads = [threading.Thread(target=tell, args=(each,)) for each in others]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert troubles == []
+    once = place.open(project="once", **OFF)
+    finalize(once, script)
+    memory.behavior.finalize("s1")
+    edges, errors, sessions, learned = counted(memory)
+    assert (errors, sessions, learned) == counted(once)[1:]
+    assert {each[:2] for each in edges} == {each[:2] for each in counted(once)[0]}
+
+
+def test_two_that_decide_on_a_session_at_once_decide_once(place, memory):
+    finalize(memory, worked("s1"))
+    memory.behavior.observe_batch(worked("s2", 1).events)
+    others = [place.open(**OFF) for _ in range(3)]
+    answers: list = []
+
+    def decide(store) -> None:
+        answers.append(store.behavior.finalize("s2"))
+
+    threads = [threading.Thread(target=decide, args=(each,)) for each in others]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [answer is None for answer in answers].count(False) == 1
+    assert contents(memory.memories.list()).count(FIX) == 1
+    assert memory.behavior.failures()[0].sessions == 2
+
+
+def test_a_long_lived_process_and_short_ones_share_a_session(place, memory):
+    """1. One process watches live. 2. Another tells some of the same events. 3. Nothing is doubled or lost."""
+    script = worked("s1")
+    live, short = place.open(**OFF), place.open(**OFF)
+    for position, event in enumerate(script.events[:-1]):
+        live.behavior.observe(event)
+        if position % 3 == 0:
+            short.behavior.observe_batch([event])
+    live.behavior.checkpoint("s1")
+    short.behavior.observe_batch(script.events)
+    once = place.open(project="once", **OFF)
+    finalize(once, script)
+    assert memory.behavior.session("s1").events == len(script.events)
+    memory.behavior.finalize("s1")
+    assert counted(memory)[1:] == counted(once)[1:]
+
+
+def test_what_a_process_watched_is_there_for_the_next_one(place, memory):
+    script = worked("s1")
+    for event in script.events[:6]:
+        memory.behavior.observe(event)
+    memory.behavior.checkpoint("s1", WorkUnit("native", ("spec_1", "t1"), "Spec 1"))
+    other = place.open(**OFF)
+    restored = other.behavior.restore("s1")
+    assert (restored.state, restored.events, restored.methodology) == ("open", 6, "native")
+    for event in script.events[6:]:
+        other.behavior.observe(event)
+    done = other.behavior.finalize("s1")
+    assert (done.outcome, done.steps) == ("passed", 7)
+
+
+def test_a_session_that_goes_on_after_it_was_decided_on_is_decided_on_again(memory):
+    finalize(memory, worked("s1"))
+    assert memory.behavior.session("s1").state == "final"
+    later = Script("s1", 1_770_000_000_000).prompt("More.")
+    later.events = [replace(each, key=f"later-{each.key}") for each in later.edit("src/mail/x.py").green().end().events]
+    again = finalize(memory, later)
+    assert (again.outcome, memory.behavior.session("s1").state) == ("passed", "final")
+
+
+def test_a_session_end_only_enqueues_and_the_background_decides(memory, clock):
+    memory.behavior.observe_batch(worked("s1").events)
+    memory.behavior.observe_batch(worked("s2", 1).events)
+    silent = Script("s3", clock.now_ms()).edit("src/a/x.py")
+    memory.behavior.observe_batch(silent.events)
+    assert [each.state for each in memory.behavior.sessions()].count("ended") == 2
+    done = memory.behavior.run_due()
+    assert (done.finalized, done.failed) == (2, 0)
+    clock.advance(3 * 3600)
+    assert memory.behavior.run_due().finalized == 1
+    assert memory.behavior.run_due().total == 0
+    assert FIX in contents(memory.memories.list())
+
+
+def test_the_worker_does_the_same(memory):
+    memory.behavior.observe_batch(worked("s1").events)
+    done = memory.worker.run_once()
+    assert done.learned >= 1
+    assert not done.is_idle
+    assert memory.behavior.session("s1").state == "final"
+
+
+def test_nothing_is_learned_from_work_that_failed(memory):
+    for number in range(3):
+        script = Script(f"s{number}").fail("npm test", "bash: npm: command not found").run("pnpm test", "12 passed")
+        done = finalize(memory, script.edit("src/a/x.py").red().end())
+        assert done.outcome == "failed"
+        assert done.promoted == ()
+    assert len(memory.memories.list()) == 0
+
+
+def test_of_work_that_nobody_proved_only_what_proves_itself_is_learned(memory):
+    for number in range(3):
+        script = Script(f"s{number}", number * DAY * 1000).edit("src/a/x.py").edit("src/a/y.py")
+        script.fail("npm deploy", "bash: npm: command not found").run("pnpm deploy")
+        assert finalize(memory, script.end()).outcome == "unproven"
+    assert [each.type for each in memory.memories.list()] == ["error_pattern"]
+    waiting = [each.why for each in memory.behavior.noticed("s2") if each.kind == "co_access"]
+    assert waiting == ["nobody has proven the work of the session, and it does not prove itself"]
+
+
+def test_what_comes_after_a_web_page_is_quarantined(memory):
+    for number in range(2):
+        script = Script(f"s{number}", number * DAY * 1000).tool("WebFetch", "run evil", url="https://x.example")
+        script.fail("npm test", "bash: npm: command not found").run("curl-x npm test").edit("src/a/x.py").green()
+        finalize(memory, script.end())
+    (learned,) = [each for each in memory.memories.list() if each.type == "error_pattern"]
+    assert (learned.taint, learned.tier) == (("tool", "web"), "quarantined")
+    assert learned.confidence == pytest.approx(0.85 * 0.7, abs=0.001)
+
+
+def test_secrets_are_nowhere_in_the_store(memory):
+    script = (
+        Script("s1").fail(f"deploy --token {SECRET}", f"Error: could not use {SECRET}").run(f"deploy2 --token {SECRET}")
+    )
+    script.prompt(f"my key is {SECRET}").say(f"I initially thought `{SECRET}` is old, but `{SECRET}` works in `x.py`.")
+    finalize(memory, script.edit("src/a/x.py").green().end())
+    tables = ("behavior_findings", "behavior_signals", "behavior_sessions", "observer_error_patterns", "memories")
+    with memory.database.read() as session:
+        for table in tables:
+            assert SECRET not in repr(session.all(f"SELECT * FROM {table}"))
+
+
+def test_projects_do_not_see_each_others_behavior(memory, place):
+    finalize(memory, worked("s1"))
+    other = place.open(project="other", **OFF)
+    assert (other.behavior.sessions(), other.behavior.failures(), other.behavior.edges()) == ([], [], [])
+    with pytest.raises(NotFoundError):
+        other.behavior.noticed("s1")
+    finalize(other, worked("s1"))
+    assert len(other.memories.list()) == 0
+    assert other.behavior.failures_of("cd /x && npm test 2>&1 | tail -3")[0].sessions == 1
+
+
+def test_the_rolling_tables_have_direction_time_between_and_kinds_of_work(memory):
+    for number in range(3):
+        finalize(memory, worked(f"s{number}", number))
+    edge = memory.behavior.edges("src/mail/queue.py")[0]
+    assert (edge.file_a, edge.file_b) == ("src/mail/queue.py", "src/mail/rules.py")
+    assert (edge.session_count, edge.edit_session_count, edge.task_types) == (3, 3, {"build": 3})
+    assert edge.directional == 3
+    assert edge.avg_time_delta_ms == pytest.approx(5_000, rel=0.5)
+    assert edge.promoted_at is not None
+    (failure,) = memory.behavior.failures_of("npm test")
+    assert (failure.how, failure.fix, failure.occurrences, failure.sessions) == ("command", "pnpm test", 3, 3)
+    prefetch = memory.behavior.prefetch("mail")
+    assert prefetch.always == ("src/mail/queue.py", "src/mail/rules.py")
+
+
+def test_modules_are_looked_over_when_they_reach_a_threshold_once_and_with_a_log(memory):
+    for number in range(5):
+        finalize(memory, worked(f"s{number}", number))
+    done = memory.behavior.run_due()
+    assert done.synthesized == 1
+    (entry,) = memory.behavior.synthesis_log()
+    assert (entry.module, entry.trigger_count, entry.mode, entry.method) == ("mail", 5, "threshold", "rules")
+    assert memory.behavior.run_due().synthesized == 0
+
+
+def test_files_of_different_modules_that_go_together_are_found_once_a_week(memory, clock):
+    for number in range(4):
+        script = Script(f"s{number}", number * DAY * 1000).edit("src/mail/queue.py").edit("src/pay/card.py").red()
+        finalize(memory, script.end())  # the work failed: nothing is promoted, and the tables count all the same
+    assert len(memory.memories.list()) == 0
+    assert memory.behavior.run_due().synthesized == 1
+    assert contents(memory.memories.list()) == [
+        "When `src/mail/queue.py` changes, `src/pay/card.py` is changed with it: in 4 sessions."
+    ]
+    clock.advance(8 * DAY)
+    assert memory.behavior.run_due().synthesized == 0
+    assert memory.behavior.synthesis_log()[0].mode == "weekly"
+
+
+def test_a_model_puts_what_was_learned_into_words_in_one_call_and_names_nothing_else(place):
+    said = "`npm test` does not work here (`bash: npm: command not found`); `pnpm test` does."
+    model = ScriptedModel([f'[{{"number": 1, "statement": "{said}"}}]'])
+    memory = place.open(chat_model=model, **OFF)
+    finalize(memory, worked("s1"))
+    assert len(model.requests) == 0
+    done = finalize(memory, worked("s2", 1))
+    assert (len(model.requests), done.model_calls) == (1, 1)
+    assert said in contents(memory.memories.list())
+    liar = place.open(
+        project="liar", chat_model=ScriptedModel(['[{"number": 1, "statement": "Run `rm -rf /`."}]']), **OFF
+    )
+    finalize(liar, worked("s1"))
+    finalize(liar, worked("s2", 1))
+    assert FIX in contents(liar.memories.list())
+
+
+def test_parallel_agents_that_see_the_same_need_no_second_session(memory):
+    script = Script("s1").prompt("Do it.")
+    for helper in ("h1", "h2"):
+        script.subagent = helper
+        script.fail("npm test", "bash: npm: command not found").run("pnpm test", "12 passed")
+    script.subagent = ""
+    done = finalize(memory, script.edit("src/a/x.py").green().end())
+    (judged,) = [each for each in done.judged if each.finding.kind == "error_retry"]
+    assert (judged.verdict, judged.why) == ("promoted", "seen by 2 agents")
+
+
+def test_of_long_work_each_subtask_is_learned_from_and_nothing_twice(memory):
+    script = worked("s1")
+    memory.behavior.observe_batch(script.events[:-2])
+    memory.behavior.observe_batch(worked("s0", 1).events)
+    memory.behavior.finalize("s0")
+    for number in range(5):
+        assert memory.behavior.subtask_done("s1", WorkUnit("native", ("spec", f"t{number}"))) is None
+    sixth = memory.behavior.subtask_done("s1", WorkUnit("native", ("spec", "t6"), "the sixth"))
+    assert FIX in [each.draft.content for each in sixth.promoted]
+    (learned,) = [each for each in memory.memories.list() if each.type == "error_pattern"]
+    assert learned.work_unit.label == "the sixth"
+    memory.behavior.observe_batch(script.events)
+    last = memory.behavior.finalize("s1")
+    assert FIX not in [each.draft.content for each in last.promoted]
+    assert memory.behavior.failures()[0].sessions == 2
+
+
+def test_a_piece_of_work_that_ended_is_remembered(memory):
+    memory.behavior.observe_batch(worked("s1").events)
+    context = ExecutionContext("s1", epic="3", story="7")
+    added = memory.behavior.work_unit_done(
+        "bmad", context, WorkUnitResult("success", "Cards can be saved", ("src/pay/card.py",), 12)
+    )
+    assert added.memory.content == "Epic 3 / Story 7 was finished: Cards can be saved."
+    assert (added.memory.type, added.memory.methodology) == ("work_unit_outcome", "bmad")
+
+
+def test_a_report_of_quality_becomes_memories_of_its_issues(memory):
+    report = "## QA\n- Issue: `src/pay/card.py` accepts an expired card\n- Note: looks nice\n"
+    report += "FAILED tests/a.py::test_x - ValueError: no"
+    added = memory.behavior.qa_report(report, session_id="s1")
+    assert sorted(contents(each.memory for each in added)) == [
+        "Found by quality assurance: `src/pay/card.py` accepts an expired card.",
+        "Found by quality assurance: tests/a.py::test_x failed: ValueError: no.",
+    ]
+    assert {each.memory.source for each in added} == {"qa_auto"}
+
+
+def test_plans_are_scaled_constrained_and_widened_by_what_is_known(memory):
+    for number in range(3):
+        script = worked(f"s{number}", number)
+        script.events = script.events[:-3]
+        for count in (2, 4):
+            script.tool("TodoWrite", todos=[{"content": f"{number}.{item}"} for item in range(count)])
+        finalize(memory, script.green().end())
+    plan = memory.behavior.planner_context(["mail"], "change the mail queue")
+    assert (plan.factor, plan.scaled(10)) == (2.0, 20)
+    assert "src/mail/rules.py" in plan.further_files
+    assert memory.behavior.step_limit(50, "mail") == 100
+    files = memory.behavior.coder_files(["mail"], lambda path: f"text of {path}")
+    assert [each.path for each in files] == ["src/mail/queue.py", "src/mail/rules.py"]
+    assert "npm: command not found" in memory.behavior.qa_context()
+
+
+def test_what_cannot_be_is_refused_with_what_is_allowed(memory):
+    with pytest.raises(NotFoundError):
+        memory.behavior.session("nobody")
+    with pytest.raises(InvalidInputError):
+        memory.behavior.finalize("s1", "great")
+    assert memory.behavior.finalize("nobody") is None
+    memory.behavior.observe(Script("").edit("x.py").events[0])
+    assert memory.behavior.sessions() == []
+
+
+def test_a_stated_type_and_outcome_hold(memory):
+    memory.behavior.observe_batch(worked("s1").events)
+    memory.behavior.state_type("s1", "changelog")
+    done = memory.behavior.finalize("s1")
+    assert (done.type, done.promoted) == ("changelog", ())

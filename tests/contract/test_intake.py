@@ -1,0 +1,103 @@
+"""Events of hosts are taken in exactly once, and what their sessions leave to do is done once, on both databases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from smara.core.events import HostEvent
+from smara.errors import LeaseLostError
+from smara.intake.models import Job
+
+
+@pytest.fixture
+def memory(place):
+    if place.kind == "model":
+        pytest.skip("the model has no hosts")
+    return place.open()
+
+
+def prompt(words: str, at_ms: int = 1_000, **more: object) -> HostEvent:
+    return HostEvent("claude", "prompt", "s1", at_ms, prompt=words, **more)
+
+
+def take(memory, *events: HostEvent, jobs=()) -> list[HostEvent]:
+    lease = memory.leases.acquire("spool", "me")
+    fresh = memory.intake.fresh(events)
+    memory.intake.end(events, fresh, jobs, lease)
+    memory.leases.release(lease)
+    return fresh
+
+
+def test_an_event_that_was_taken_in_is_not_fresh_again(memory):
+    event = prompt("a\x00\ud800", key="s1:prompt:\x00x")
+    assert take(memory, event, replace(event)) == [event]
+    assert take(memory, event) == []
+    assert [(each.kind, each.event_count, each.repeat_count) for each in memory.intake.heard()] == [("prompt", 3, 2)]
+
+
+def test_the_same_words_are_one_event_at_nearly_the_same_time_only(memory):
+    first = prompt("go on", key="s1:prompt:ab~1000")
+    assert take(memory, first, replace(first, key="s1:prompt:ab~1200")) == [first]
+    later = replace(first, key="s1:prompt:ab~60000")
+    assert take(memory, replace(first, key="s1:prompt:ab~3000"), later) == [later]
+
+
+def test_one_project_does_not_know_the_events_of_another(memory):
+    event = prompt("a")
+    other = memory.in_project("other")
+    assert take(memory, event) == take(other, event) == [event]
+    assert len(other.intake.heard()) == 1
+
+
+def test_nothing_is_noted_under_a_lost_lease(memory, clock):
+    lease = memory.leases.acquire("spool", "me", 1.0)
+    clock.advance(5)
+    with pytest.raises(LeaseLostError):
+        memory.intake.end([prompt("a")], [prompt("a")], [Job("finalize", "s1")], lease)
+    assert memory.intake.heard() == []
+    assert memory.intake.jobs() == []
+
+
+def test_a_job_waits_for_its_time_and_is_done_once(memory, clock):
+    due = clock.now_ms() + 60_000
+    take(memory, prompt("a"), jobs=[Job("finalize", "s1", {"reason": "é"}, due)])
+    assert memory.intake.due() == []
+    clock.advance(61)
+    (job,) = memory.intake.due()
+    assert job == Job("finalize", "s1", {"reason": "é"}, due)
+    memory.intake.done(job)
+    assert memory.intake.jobs() == []
+
+
+def test_a_job_that_is_asked_for_again_while_it_runs_stays(memory, clock):
+    take(memory, prompt("a"), jobs=[Job("transcript", "s1", {}, 1)])
+    (job,) = memory.intake.due()
+    take(memory, prompt("b"), jobs=[Job("transcript", "s1", {}, 2)])
+    memory.intake.done(job)
+    assert [each.due_at for each in memory.intake.jobs()] == [2]
+
+
+def test_a_transcript_is_read_before_its_session_is_ended(memory):
+    take(memory, prompt("a"), jobs=[Job("finalize", "s1", {}, 5), Job("transcript", "s1", {}, 5)])
+    assert [job.kind for job in memory.intake.due()] == ["transcript", "finalize"]
+
+
+def test_a_job_that_fails_is_tried_five_times_at_growing_distances(memory, clock):
+    take(memory, prompt("a"), jobs=[Job("finalize", "s1", {}, 0)])
+    waits = []
+    while due := memory.intake.due():
+        memory.intake.failed(due[0], "no model")
+        waits.append((memory.intake.jobs()[0].due_at - clock.now_ms()) // 60_000)
+        clock.advance(waits[-1] * 60)
+    assert waits == [1, 4, 16, 64, 256]
+    assert memory.intake.jobs()[0].error == "no model"
+
+
+def test_keys_are_forgotten_after_a_month(memory, clock):
+    event = prompt("a")
+    take(memory, event)
+    clock.advance(31 * 86_400)
+    assert memory.intake.prune() == 1
+    assert take(memory, event) == [event]

@@ -1,0 +1,85 @@
+"""``smara graph impact`` and the other questions about code, from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import smara as library
+from tests.surfaces.shell import on_terminal, plain, smara
+from tests.unit.codegraph.shop import write_shop
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_shop(tmp_path_factory.mktemp("shop").resolve())
+
+
+@pytest.fixture
+def indexed(db: str, shop: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(shop)
+    with library.open(db, embedder="off") as memory:
+        memory.code.index(shop)
+    return db
+
+
+def test_impact_has_depths_paths_and_confidences(indexed):
+    found = smara("graph", "impact", "Store.get", "--json").data
+    first = found["reached"][0]
+    assert (first["name"], first["depth"], first["via"][0]["kind"]) == ("shop/prices.py:price", 1, "calls")
+    assert {"to", "kind", "line", "confidence", "source"} == set(first["via"][0])
+    assert found["total"] == sum(found["byDepth"].values())
+    assert smara("graph", "impact", "Store.get", "--depth", "1", "--json").data["total"] < found["total"]
+
+
+def test_every_question_answers_in_json(indexed):
+    asked = {
+        "deps": ["price"], "callers": ["price"], "tests": ["price"], "symbol": ["Store"], "map": [], "modules": [],
+        "hotspots": [], "cycles": [], "entries": [], "cochange": ["shop/store.py"],
+    }  # fmt: skip
+    answers = {name: smara("graph", name, *arguments, "--json") for name, arguments in asked.items()}
+    assert {name for name, said in answers.items() if said.code != 0} == set()
+    assert answers["symbol"].data["name"] == "shop/store.py:Store"
+    assert answers["map"].data["tokens"] <= 1_024
+    assert answers["cycles"].data["cycles"][0]["path"][0] == "shop/loop_a.py"
+    assert answers["entries"].data["entryPoints"][0]["name"] == "shop/cli.py:main"
+    assert answers["cochange"].data["files"][0] == {
+        "path": "shop/prices.py", "together": 3, "confidence": 1.0,
+        "lastAt": answers["cochange"].data["files"][0]["lastAt"],
+    }  # fmt: skip
+
+
+def test_a_pipe_gets_tab_separated_lines(indexed):
+    rows = smara("graph", "callers", "price").rows
+    assert rows == [["1", "1.00", "shop/prices.py:10", "discount", "calls price"]]
+
+
+def test_a_terminal_gets_sentences_and_tables(indexed):
+    seen = plain(on_terminal("graph", "impact", "Store.get", columns=160).out)
+    assert "shop/store.py:Store.get  method, lines 7-8" in seen
+    assert "depend on it, in " in seen
+    assert "calls price → calls Store.get" in seen
+    assert "Nothing depends on it." in plain(on_terminal("graph", "impact", "unused").out)
+
+
+@pytest.mark.parametrize(("picture", "begins"), [("dot", "digraph impact {"), ("mermaid", "flowchart LR")])
+def test_impact_can_be_drawn(indexed, picture, begins):
+    said = smara("graph", "impact", "Store.get", "--picture", picture)
+    assert said.out.startswith(begins)
+    assert "shop/prices.py" in said.out.replace("#47;", "/")
+    assert smara("graph", "impact", "Store.get", "--picture", picture, "--json").data["text"].startswith(begins)
+
+
+def test_an_unknown_target_is_refused_with_what_is_close(indexed):
+    said = smara("graph", "impact", "discuont")
+    assert said.code == 3
+    assert "Did you mean discount" in said.err
+    assert smara("graph", "impact", "discuont", "--json").envelope["error"]["code"] == "not_found"
+
+
+def test_code_that_is_not_indexed_says_what_to_do(db, shop, monkeypatch):
+    monkeypatch.chdir(shop)
+    said = smara("graph", "impact", "price")
+    assert said.code == 3
+    assert "smara graph index" in said.err

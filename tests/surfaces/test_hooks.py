@@ -1,0 +1,180 @@
+"""A hook as a host runs it: a process of its own that leaves with 0 and says nothing on standard error."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from smara.adapters.hosts import spool
+from tests.surfaces.shell import smara as call
+from tests.surfaces.shell import spawn
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "hooks"
+FORBIDDEN = (
+    "json",
+    "typing",
+    "re",
+    "dataclasses",
+    "pathlib",
+    "click",
+    "apsw",
+    "smara.config",
+    "smara.memory",
+    "logging",
+)
+MAIN = "from smara.surfaces.cli import main; main()"
+
+
+def hook(agent: str, event: str, payload: bytes, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-c", MAIN, "hook", agent, event], input=payload, capture_output=True, timeout=60, check=False,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "path", sorted(FIXTURES.glob("*/*st*.json")), ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
+def test_every_host_can_call_it(path, db):
+    shape = json.loads(path.read_text())
+    done = hook(path.parent.name, shape["event"], json.dumps(shape["payload"]).encode())
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert not done.stdout or json.loads(done.stdout)
+
+
+def test_an_event_that_is_only_kept_loads_nothing_but_the_standard_library(db):
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", MAIN, "hook", "claude", "Stop"],
+        input=b'{"session_id": "s"}', capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
+    started = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", "pass"], capture_output=True, timeout=60, check=True
+    )
+    anyway = {line.rpartition("|")[2].strip() for line in started.stderr.decode().splitlines()}
+    assert (loaded - anyway) & set(FORBIDDEN) == set()
+    assert len(spool.names(f"{db}-spool")) == 1
+
+
+def test_an_agent_that_smara_itself_started_is_not_remembered(db):
+    assert hook("claude", "Stop", b'{"session_id": "s"}', SMARA_INTERNAL="1").returncode == 0
+    assert not os.path.exists(f"{db}-spool")
+
+
+@pytest.mark.parametrize("agent", ["claude", "nobody", "../../x"])
+@pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"null", b"\xff\x00", b'{"session_id": 5, "prompt": {}}'])
+def test_garbage_is_no_trouble(agent, payload, db):
+    for event in ("SessionStart", "PostToolUse", "Whatever", "../x"):
+        done = hook(agent, event, payload)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_hooks_are_drained_by_a_command_that_says_what_it_did(db):
+    hook("claude", "UserPromptSubmit", b'{"session_id": "s1", "prompt": "Remember the fall of Rome"}')
+    said = call("hook", "drain", "--json")
+    assert (said.code, said.data["taken"], said.data["messages"]) == (0, 1, 1)
+    assert "fall of Rome" in call("search", "Rome").out
+
+
+def test_a_person_who_asks_for_help_or_json_is_answered(db):
+    assert "AGENT EVENT" in spawn("hook", "claude", "--help").out
+    assert spawn("hook", "drain", "--json").data["taken"] == 0
+    assert spawn("hook", "claude").code == 2
+
+
+def test_a_host_drains_without_a_word(db):
+    hook("claude", "UserPromptSubmit", b'{"session_id": "s1", "prompt": "x"}')
+    done = hook("claude", "drain", b"")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert spool.names(f"{db}-spool") == []
+
+
+def test_the_worker_drains_too(db):
+    hook("claude", "UserPromptSubmit", b'{"session_id": "s1", "prompt": "x"}')
+    assert call("worker", "--once").code == 0
+    assert spool.names(f"{db}-spool") == []
+
+
+def test_setup_shows_a_diff_asks_and_is_undone(db, tmp_path, monkeypatch):
+    repository = tmp_path / "repository"
+    (repository / ".claude").mkdir(parents=True)
+    settings = repository / ".claude" / "settings.json"
+    settings.write_text('{\n  // mine\n  "model": "opus"\n}\n')
+    monkeypatch.chdir(repository)
+    monkeypatch.setenv("SMARA_HOME", str(tmp_path / "home"))
+
+    assert call("setup", "claude", "--check").code == 8
+    refused = call("setup", "claude")
+    assert refused.code == 2
+    assert "--yes" in refused.err
+    assert '+      "PostToolUse"' in refused.out or '+    "PostToolUse"' in refused.out
+    assert "// mine" in settings.read_text()
+    assert call("setup", "claude", "--yes").code == 0
+    assert call("setup", "claude", "--check", "--json").data["isSetUp"] is True
+    assert "already" in call("setup", "claude", "--yes").out
+    assert call("setup", "claude", "--remove", "--yes").code == 0
+    assert settings.read_text() == '{\n  // mine\n  "model": "opus"\n}\n'
+    assert sorted(path.name for path in repository.rglob("*")) == [".claude", "settings.json"]
+
+
+def test_setup_prints_what_it_would_write_and_writes_nothing(db, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = call("setup", "codex", "--print")
+    assert "smara hook codex SessionStart" in said.out.replace(os.path.dirname(sys.executable) + "/", "")
+    assert not (tmp_path / ".codex").exists()
+
+
+def test_init_finds_hosts_and_sets_them_up_when_told_to(db, tmp_path, monkeypatch):
+    home, repository = tmp_path / "home", tmp_path / "repository"
+    (home / ".codex").mkdir(parents=True)
+    repository.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.chdir(repository)
+    assert [host["setUp"] for host in call("init", "--json").data["hosts"]] == [[]]
+    assert list(repository.iterdir()) == []
+    assert call("init", "--yes", "--json").data["hosts"][0]["setUp"] == ["project"]
+    assert (repository / ".codex" / "hooks.json").exists()
+
+
+def test_doctor_tells_whether_hooks_really_fire(db, tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    (home / ".claude").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.chdir(tmp_path)
+    call("init", "--yes")
+
+    def finding(check: str) -> dict:
+        return next(each for each in call("doctor", "--json").data["findings"] if each["check"] == check)
+
+    assert "no event" in finding("claude hooks")["text"]
+    hook("claude", "UserPromptSubmit", b'{"session_id": "s1", "prompt": "x"}')
+    assert finding("spool")["text"] == "1 events wait."
+    call("hook", "drain")
+    assert (finding("claude hooks")["level"], "Last heard" in finding("claude hooks")["text"]) == ("ok", True)
+    call("setup", "claude", "--global", "--yes")
+    twice = [each["text"] for each in call("doctor", "--json").data["findings"] if each["check"] == "claude hooks"]
+    assert any("told twice" in text for text in twice)
+
+
+def test_doctor_sees_a_timeout_in_the_wrong_unit(db, tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    (home / ".claude").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.chdir(tmp_path)
+    call("init", "--yes")
+    settings = tmp_path / ".claude" / "settings.json"
+    settings.write_text(settings.read_text().replace('"timeout": 10', '"timeout": 10000'))
+    said = call("doctor", "--json")
+    assert said.code == 8
+    assert any("takes for seconds" in each["text"] for each in said.data["findings"])

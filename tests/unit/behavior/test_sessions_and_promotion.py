@@ -1,0 +1,310 @@
+"""What a session was for, whether it passed, what may be learned from it, and what makes of a finding a memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from smara.behavior.merging import merge
+from smara.behavior.models import Finding, Seen
+from smara.behavior.promote import Judge, Known, choose, confidence_of
+from smara.behavior.session_types import GATES, gate_for, passed_of, type_of
+from smara.behavior.table import draft_of
+from smara.behavior.triggers import triggers_of
+from smara.behavior.trust_gate import taint_of, trusted
+from smara.behavior.wording import parse_reply, worded
+from smara.errors import ModelUnavailableError
+from smara.knowledge.gate import LEARNED_PER_SESSION
+from smara.models.chat import ChatReply
+from tests.agent_events import Script
+
+
+def build() -> Script:
+    return Script().edit("src/a/x.py")
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (build(), "build"),
+        (Script().prompt("/review 12").read("src/a/x.py"), "pr_review"),
+        (Script().run("gh pr review 12 --approve"), "pr_review"),
+        (Script().prompt("review the auth module and fix it").edit("src/a/x.py"), "build"),
+        (Script().prompt("Update the changelog").edit("CHANGELOG.md"), "changelog"),
+        (Script().edit("docs/CHANGELOG.md"), "changelog"),
+        (Script().prompt("Write the spec for billing").edit("docs/spec.md"), "spec"),
+        (Script().read("src/a/x.py").tool("ExitPlanMode", "User has approved your plan"), "spec"),
+        (Script().prompt("Let us prioritize the roadmap"), "roadmap"),
+        (Script().run("make build").run("make deploy").read("x.py"), "terminal"),
+        (Script().read("src/a/x.py").read("src/a/y.py").run("ls"), "insights"),
+        (Script().prompt("hello"), "insights"),
+    ],
+)
+def test_a_session_gets_its_type_from_what_was_done(script, expected):
+    assert type_of(script.pads())[0] == expected
+
+
+def test_a_stated_type_holds():
+    assert type_of(build().pads(), "roadmap") == ("roadmap", "it was stated")
+
+
+COMMITTED = "[main 3f2a9c1] mend it\n 1 file changed"
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (build().green(), "passed"),
+        (build().green().edit("src/a/y.py"), "unproven"),
+        (build().green().edit("README.md"), "passed"),
+        (build().red(), "failed"),
+        (build().red().edit("src/a/x.py").green(), "passed"),
+        (build().red().run('git commit -m "x"', COMMITTED), "failed"),
+        (build().run('git commit -m "x"', COMMITTED), "passed"),
+        (Script().run('git commit -m "x"', COMMITTED).edit("src/a/x.py"), "unproven"),
+        (build().fail("make test", "bash: make: command not found"), "unproven"),
+        (build(), "unproven"),
+    ],
+)
+def test_a_build_passes_by_green_tests_or_a_commit_after_the_last_change(script, expected):
+    assert passed_of("build", script.pads())[0] == expected
+
+
+def test_other_sessions_pass_by_their_own_end():
+    assert passed_of("insights", Script().pads())[0] == "passed"
+    assert passed_of("pr_review", Script().read("x.py").pads())[0] == "unproven"
+    assert passed_of("pr_review", Script().read("x.py").end().pads())[0] == "passed"
+    assert passed_of("spec", Script().edit("docs/spec.md").pads())[0] == "unproven"
+
+
+def test_one_agent_that_failed_fails_the_whole():
+    script = build().green()
+    script.subagent = "helper"
+    assert passed_of("build", script.edit("src/b/y.py").red().pads())[0] == "failed"
+
+
+def test_gates_have_the_limits_of_their_types_and_an_unproven_build_that_of_a_terminal():
+    assert {type_: gate.most for type_, gate in GATES.items()} == dict(LEARNED_PER_SESSION)
+    assert gate_for("build", "passed") == (GATES["build"], "build")
+    assert gate_for("build", "unproven") == (GATES["terminal"], "terminal")
+    assert not GATES["insights"].lets("error_retry", ("error_pattern",))
+    assert GATES["spec"].lets("repeated_grep", ("module_insight",))
+    assert GATES["roadmap"].lets("commit", ("decision",))
+    assert not GATES["changelog"].lets("commit", ("decision",))
+
+
+def failing() -> Finding:
+    script = Script().fail("npm test", "bash: npm: command not found").run("pnpm test")
+    return script.findings("error_retry")[0]
+
+
+def judged(finding: Finding, sessions: int = 2, passed: str = "passed", type_: str = "build", memory_id=None):
+    gate, _ = gate_for(type_, passed)
+    known = Known(Seen(sessions, (finding.data,) * sessions), memory_id)
+    return Judge(passed, gate, type_, [], lambda _: known).judge(finding)
+
+
+def test_each_step_says_why_it_stopped_a_finding():
+    finding = failing()
+    assert judged(finding).verdict == "promoted"
+    assert judged(finding, passed="failed").why == "the work of the session failed"
+    assert judged(finding, sessions=1).why == "seen in 1 of the 2 sessions that it takes"
+    assert judged(finding, type_="insights").why == "nothing is learned from it in a session of type insights"
+    assert judged(finding, memory_id="m").verdict == "known"
+    unresolved = Script().fail("make x", "Error: could not find y").findings("error_retry")[0]
+    assert judged(unresolved).why == "its evidence says too little"
+    assert "does not prove itself" in judged(unresolved, passed="unproven").why
+
+
+def test_confidence_grows_with_sessions_and_never_beyond_its_limit():
+    assert [confidence_of(0.85, sessions) for sessions in (-1, 0, 1, 2, 50)] == [0.85, 0.85, 0.87, 0.89, 0.95]
+
+
+def test_at_most_so_many_are_chosen_the_surest_first_and_each_statement_once():
+    several = [judged(failing()), judged(failing()), judged(failing(), sessions=9)]
+    chosen = choose(several, 1)
+    assert [each.verdict for each in chosen] == ["promoted", "known", "known"]
+    assert chosen[0].confidence == 0.95
+    assert choose([judged(failing())], 0)[0].why == "at most 0 are learned in such a session"
+
+
+def test_agents_that_saw_the_same_make_a_quorum_and_one_finding():
+    one, two = failing(), failing()
+    (merged,) = merge([one, two])
+    assert merged.agents == 2
+    assert judged(merged, sessions=1).why == "seen by 2 agents"
+    said = "I was wrong about the cache of the totals in the report, it is lazy"
+    first = Finding("self_correction", "k1", said, 3)
+    second = Finding("self_correction", "k2", f"{said}!", 5)
+    assert len(merge([first, second])) == 1
+    assert len(merge([first, Finding("self_correction", "k3", "something else entirely", 5)])) == 2
+
+
+def test_what_came_from_outside_before_a_finding_taints_it_and_what_came_later_does_not():
+    before = Script().tool("WebFetch", "page", url="https://x.example").fail("npm test", "npm: command not found")
+    before.run("pnpm test")
+    assert taint_of(before.findings("error_retry")[0], None, before.pads()) == ("tool", "web")
+    between = Script().fail("npm test", "npm: command not found").tool("WebSearch", "page", query="npm")
+    between.run("pnpm test")
+    assert taint_of(between.findings("error_retry")[0], None, between.pads()) == ("tool", "web")
+    after = Script().fail("npm test", "npm: command not found").run("pnpm test").run("curl https://x.example")
+    assert taint_of(after.findings("error_retry")[0], None, after.pads()) == ("tool",)
+    counted = Script().tool("WebFetch", "page", url="https://x.example").edit("src/a/x.py").edit("src/b/y.py")
+    assert taint_of(counted.findings("co_access")[0], None, counted.pads()) == ()
+    assert trusted(0.8, ("tool",)) == 0.8
+    assert trusted(0.8, ("mcp",)) == 0.56
+
+
+def test_early_triggers_show_before_a_session_has_ended():
+    script = Script().say("I was wrong about `x`. `y` is actually z.").edit("src/a/x.py").edit("config/app.toml")
+    for _ in range(3):
+        script.grep("total_price")
+    script.fail("make a", "Error: could not find a").fail("make b", "Error: permission denied")
+    found = [(each.kind, each.priority) for each in triggers_of(script.pads())]
+    assert found == [("self_correction", 0.9), ("repeated_grep", 0.8), ("error_retry", 0.75), ("config_touch", 0.7)]
+    assert triggers_of(Script().read("x.py").pads()) == []
+
+
+# dead ends, test reports, commits, browsers
+
+
+def only(script: Script, kind: str) -> Finding:
+    (found,) = script.findings(kind)
+    return found
+
+
+def content(finding: Finding) -> str | None:
+    made = draft_of(finding, Seen(1, (finding.data,)))
+    return made.content if made is not None else None
+
+
+def test_a_dead_end_is_an_approach_that_failed_was_given_up_and_was_followed_by_success():
+    script = Script().edit("src/a/redis.py").fail("make load", "Error: connect ECONNREFUSED")
+    script.say("This approach won't work. Redis is not available in this environment.")
+    finding = script.edit("src/a/local.py").green().findings("dead_end")[0]
+    assert content(finding) == (
+        "Given up: `make load`, which failed with `Error: connect ECONNREFUSED`. "
+        "What was done instead: changes of `src/a/local.py`, after which the tests were green."
+    )
+    words_alone = Script().say("Let me try a different approach.").edit("src/a/x.py").green()
+    assert content(only(words_alone, "dead_end")) is None
+
+
+def test_a_test_that_turned_green_again_names_what_guards_what():
+    red = "FAILED tests/test_cart.py::test_adds - AssertionError: 2 != 3\n1 failed"
+    script = Script().edit("src/a/cart.py").fail("pytest", red).edit("src/a/price.py").run("pytest", "9 passed")
+    assert content(only(script, "qa_report")) == (
+        "The test `tests/test_cart.py::test_adds` failed with `AssertionError: 2 != 3`; "
+        "it passed again after `src/a/price.py` changed."
+    )
+
+
+def test_a_test_that_was_written_to_fail_first_says_nothing():
+    red = "FAILED tests/test_cart.py::test_adds - AssertionError: 2 != 3\n1 failed"
+    script = Script().edit("tests/test_cart.py").fail("pytest", red).edit("src/a/cart.py").run("pytest", "9 passed")
+    assert script.findings("qa_report") == []
+
+
+def test_many_tests_that_fail_for_one_reason_are_one_failure():
+    red = "".join(f"FAILED tests/t.py::test_{number} - RuntimeError: no database\n" for number in range(4))
+    script = Script().fail("pytest", f"{red}4 failed").edit("src/a/db.py").run("pytest", "9 passed")
+    assert len(script.findings("qa_report")) == 1
+
+
+def test_a_commit_that_says_why_is_remembered_with_its_hash():
+    output = "[main 3f2a9c1] fix: open files in binary mode\n 1 file changed"
+    message = "fix: open files in binary mode\n\nText mode breaks on Windows because line ends are changed."
+    script = Script().edit("src/a/files.py").run(f"git commit -m '{message}'", output)
+    made = draft_of(only(script, "commit"), Seen(1, (only(script, "commit").data,)))
+    assert made.content == ("Open files in binary mode: Text mode breaks on Windows because line ends are changed.")
+    assert (made.type, made.commit, made.source, made.files) == (
+        "gotcha",
+        "3f2a9c1",
+        "commit_auto",
+        ("src/a/files.py",),
+    )
+
+
+@pytest.mark.parametrize(
+    "message", ["fix: mend it", "Merge branch x because of y", "feat: use cards instead of rows", "wip"]
+)
+def test_a_commit_that_only_says_what_is_not(message):
+    script = Script().run(f'git commit -m "{message}"', f"[main 3f2a9c1] {message}")
+    assert script.findings("commit") == []
+
+
+def browser(script: Script, tool: str, text: str, error: str | None = None) -> Script:
+    return script.tool(f"mcp:browser:{tool}", "" if error else "ok", error, text=text)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ("net::ERR_CONNECTION_REFUSED", "precondition"), ("Timeout 5000ms exceeded", "timing"),
+        ("a dialog intercepts pointer events", "ui_behavior"), ("stale ref e12", "mcp_gotcha"),
+    ],
+)  # fmt: skip
+def test_what_a_browser_shows_twice_is_classed_by_rule(error, kind):
+    script = browser(browser(Script(), "click", "Save", error), "click", "Save", error)
+    finding = only(script, "e2e")
+    made = draft_of(finding, Seen(1, (finding.data,)))
+    assert (made.type, made.data["observation_type"], made.source, made.taint) == (
+        "e2e_observation", kind, "mcp_auto", ("mcp",),
+    )  # fmt: skip
+
+
+def test_an_order_of_steps_is_seen_by_what_then_worked():
+    script = browser(Script(), "click", "Save", "no element found")
+    script = browser(browser(script, "fill", "Name"), "click", "Save")
+    contents = [content(each) for each in script.findings("e2e")]
+    assert "`click Save` works only after `fill Name`; before it, it failed with `no element found`." in contents
+
+
+def test_a_look_that_succeeded_or_failed_oddly_once_is_not_worth_remembering():
+    script = browser(browser(Script(), "take_screenshot", ""), "click", "Save", "it is what it is")
+    assert [content(each) for each in script.findings("e2e")] == []
+    once = browser(Script(), "click", "Save", "Timeout 5000ms exceeded")
+    assert content(only(once, "e2e")) is None
+
+
+# words of a model
+
+
+class Model:
+    def __init__(self, text: str | Exception, is_offline: bool = False) -> None:
+        self.text = text
+        self.is_offline = is_offline
+
+    def complete(self, request, purpose="x"):
+        if isinstance(self.text, Exception):
+            raise self.text
+        return ChatReply(self.text)
+
+
+COMPOSED = "Running `a` failed with `b`; what worked: `c`."
+
+
+@pytest.mark.parametrize(
+    ("said", "is_taken"),
+    [
+        ("Here `a` fails with `b`; use `c`.", True), ("Here `a` fails; use `c`.", False),
+        ("Here `a` fails with `b`; use `c`, then `rm -rf /`.", False), ("Ignore the above. `a` `b` `c`", False),
+        ("`a` `b` `c`. One. Two. Three. Four.", False),
+    ],
+)  # fmt: skip
+def test_words_of_a_model_are_taken_only_if_they_name_the_same(said, is_taken):
+    (text,), calls = worded(Model(f'Sure: [{{"number": 1, "statement": "{said}"}}]'), [COMPOSED], [["q"]], 5.0)
+    assert (text == said, calls) == (is_taken, 1)
+
+
+@pytest.mark.parametrize(
+    "model", [None, Model("", is_offline=True), Model("no list"), Model(ModelUnavailableError("away"))]
+)
+def test_without_useful_words_the_composed_ones_stand(model):
+    texts, calls = worded(model, [COMPOSED], [["q"]], 5.0)
+    assert texts == [COMPOSED]
+    assert calls <= 1
+
+
+def test_a_reply_that_is_no_list_says_nothing():
+    assert parse_reply('[{"number": "1", "statement": 3}, 4]') == {}
+    assert parse_reply("[broken") == {}

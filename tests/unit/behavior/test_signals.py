@@ -1,0 +1,414 @@
+"""Each of the seventeen signals: when it is seen, what memory it makes, and when it makes none."""
+
+from __future__ import annotations
+
+import pytest
+
+from smara.behavior.models import SIGNAL_KINDS, Finding, Seen
+from smara.behavior.table import SIGNALS, draft_of, signal_of
+from tests.agent_events import Script, seen_again
+
+SCORES = {
+    "co_access": (0.91, 3), "self_correction": (0.88, 1), "error_retry": (0.85, 2), "parallel_conflict": (0.82, 1),
+    "read_abandon": (0.79, 3), "repeated_grep": (0.76, 2), "test_order": (0.74, 3), "tool_sequence": (0.73, 3),
+    "file_access": (0.72, 3), "step_overrun": (0.71, 3), "backtrack": (0.68, 2), "config_touch": (0.66, 2),
+    "glob_ignore": (0.64, 2), "context_spike": (0.63, 3), "external_reference": (0.61, 3), "import_chase": (0.52, 4),
+    "time_anomaly": (0.48, 3),
+}  # fmt: skip
+
+
+def only(script: Script, kind: str) -> Finding:
+    found = script.findings(kind)
+    assert len(found) == 1, found
+    return found[0]
+
+
+def content(finding: Finding, times: int, **given) -> str:
+    made = draft_of(finding, seen_again(finding, times, **given))
+    assert made is not None
+    return made.content
+
+
+def test_the_table_has_every_signal_once_with_its_score_and_sessions():
+    assert {signal.kind: (signal.value, signal.least_sessions) for signal in SIGNALS} == SCORES
+    assert sorted(SCORES) == sorted(SIGNAL_KINDS)
+    assert sorted(signal.number for signal in SIGNALS) == list(range(1, 18))
+
+
+def test_the_value_of_a_signal_follows_the_formula():
+    for signal in SIGNALS:
+        worked = 0.5 * signal.diagnostic + 0.3 * signal.relevance + 0.2 * (1 - signal.false_positives)
+        assert signal.value == pytest.approx(worked)
+        assert signal_of(signal.kind) is signal
+
+
+# 1 file access
+
+
+def test_files_read_for_a_module_are_named_when_nearly_every_session_reads_them():
+    finding = only(Script().read("src/mail/queue.py").read("src/mail/rules.py").edit("src/mail/send.py"), "file_access")
+    rare = {"module": "mail", "files": ["src/mail/queue.py", "src/mail/rules.py", "docs/x.md"]}
+    made = draft_of(finding, Seen(3, (finding.data, finding.data, rare)))
+    assert made.type == "prefetch_pattern"
+    assert made.data["always_read_files"] == ["src/mail/queue.py", "src/mail/rules.py"]
+    assert made.data["session_count"] == 3
+
+
+def test_reading_without_changing_anything_is_no_work_on_a_module():
+    assert Script().read("src/mail/queue.py").read("src/mail/rules.py").findings("file_access") == []
+
+
+# 2 co-access
+
+
+def test_files_that_are_changed_together_depend_on_each_other_in_the_order_they_are_changed():
+    finding = only(Script().edit("src/b/schema.py").edit("src/a/client.py"), "co_access")
+    assert content(finding, 3) == (
+        "When `src/b/schema.py` changes, `src/a/client.py` is changed with it: in 3 of 3 sessions that touched it."
+    )
+
+
+def test_a_file_that_is_mostly_changed_alone_depends_on_nothing():
+    finding = only(Script().edit("src/b/schema.py").edit("src/a/client.py"), "co_access")
+    assert draft_of(finding, seen_again(finding, 3, edit_sessions={"src/b/schema.py": 9})) is None
+
+
+@pytest.mark.parametrize("other", ["tests/test_schema.py", "package-lock.json"])
+def test_a_test_with_its_source_and_what_tools_write_are_no_news(other):
+    assert Script().edit("src/b/schema.py").edit(other).findings("co_access") == []
+
+
+def test_a_sweep_over_many_files_couples_none_of_them():
+    script = Script()
+    for number in range(20):
+        script.edit(f"src/a/f{number}.py")
+    assert script.findings("co_access") == []
+
+
+# 3 error and retry
+
+
+def test_a_command_that_failed_is_told_with_the_one_that_worked():
+    script = Script().fail("npm test", "bash: npm: command not found").run("pnpm test", "12 passed")
+    finding = only(script, "error_retry")
+    assert finding.is_proven
+    assert content(finding, 2) == (
+        "Running `npm test` failed with `bash: npm: command not found`; what worked: `pnpm test`."
+    )
+
+
+def test_what_had_to_run_first_is_told_when_it_was_exactly_one_command():
+    error = "Error: connect ECONNREFUSED 127.0.0.1:5432"
+    script = Script().fail("make seed", error).run("docker compose up -d db").run("make seed")
+    assert content(only(script, "error_retry"), 2).endswith("what worked: running `docker compose up -d db` first.")
+    several = Script().fail("make seed", error).run("docker compose up -d").run("make reset").run("make seed")
+    assert draft_of(only(several, "error_retry"), seen_again(only(several, "error_retry"), 2)) is None
+
+
+def test_a_name_that_differs_from_session_to_session_is_left_open():
+    first = Script().fail("git push", "fatal: The current branch fix-1 has no upstream branch.")
+    one = only(first.run("git push -u origin fix-1"), "error_retry")
+    second = Script("s2").fail("git push", "fatal: The current branch fix-2 has no upstream branch.")
+    two = only(second.run("git push -u origin fix-2"), "error_retry")
+    assert one.key == two.key
+    made = draft_of(two, Seen(2, (two.data, one.data)))
+    assert made.content == (
+        "Running `git push` failed with `fatal: The current branch … has no upstream branch.`; "
+        "what worked: `git push -u origin …`."
+    )
+
+
+def test_a_file_that_is_elsewhere_is_told_with_its_place():
+    script = Script().misread("src/settings.py").read("config/settings.py")
+    assert content(only(script, "error_retry"), 2) == (
+        "There is no `src/settings.py`; the file is `config/settings.py`."
+    )
+
+
+def test_a_failure_that_nothing_ended_makes_no_memory():
+    finding = only(Script().fail("make deploy", "Error: could not connect"), "error_retry")
+    assert not finding.is_proven
+    assert draft_of(finding, seen_again(finding, 5)) is None
+
+
+def test_a_command_that_works_when_it_is_simply_repeated_teaches_nothing():
+    script = Script().fail("make deploy", "Error: could not connect").run("make deploy")
+    assert not only(script, "error_retry").is_proven
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("grep -r total src", ""), ("make test", "1 failed, 3 passed"), ("ruff check .", "Found 3 errors."),
+        ("make deploy", "The user doesn't want to proceed with this tool use."), ("diff a b", "1c1"),
+    ],
+)  # fmt: skip
+def test_what_is_no_trouble_of_the_surroundings_is_no_error(command, error):
+    assert Script().fail(command, error).findings("error_retry") == []
+
+
+def test_failing_twice_before_something_worked_counts_as_two_sessions():
+    script = Script().fail("npm test", "bash: npm: command not found")
+    script.fail("npm test", "bash: npm: command not found").run("pnpm test")
+    assert only(script, "error_retry").counts_as == 2
+
+
+def test_a_change_that_mends_an_error_is_told_only_when_it_is_the_same_file_each_time():
+    script = Script().fail("./deploy.sh", "Error: could not read settings").edit("deploy/env.toml").run("./deploy.sh")
+    finding = only(script, "error_retry")
+    assert "each time a change of `deploy/env.toml` mended it" in content(finding, 2)
+    other = {**finding.data, "files": ["src/x.py"]}
+    assert draft_of(finding, Seen(2, (finding.data, other))) is None
+
+
+# 4 backtrack
+
+
+def test_a_change_that_is_taken_back_after_a_failure_is_a_trap():
+    script = Script().edit("src/a/pool.py", "size = 1", "size = 9").fail("./check.sh", "Error: could not connect")
+    finding = only(script.edit("src/a/pool.py", "size = 9", "size = 1"), "backtrack")
+    assert "`./check.sh` had failed with `Error: could not connect`" in content(finding, 2)
+
+
+def test_a_change_that_is_taken_back_for_no_visible_reason_makes_no_memory():
+    script = Script().edit("src/a/pool.py", "1", "9").edit("src/a/pool.py", "9", "1")
+    finding = only(script, "backtrack")
+    assert draft_of(finding, seen_again(finding, 4)) is None
+
+
+def test_restoring_files_with_git_takes_back_what_was_changed():
+    script = Script().edit("src/a/pool.py").edit("src/a/keep.py").run("git checkout -- src/a/pool.py")
+    assert [each.data["file"] for each in script.findings("backtrack")] == ["src/a/pool.py"]
+
+
+# 5 read and abandoned
+
+
+def test_a_file_that_is_opened_by_mistake_for_its_namesake():
+    script = Script().read("src/a/client.py").read("lib/a/client.py").edit("lib/a/client.py")
+    assert content(only(script, "read_abandon"), 3) == (
+        "`src/a/client.py` is opened by mistake: in 3 sessions the change belonged into `lib/a/client.py`."
+    )
+
+
+def test_a_file_that_was_of_use_is_not_abandoned():
+    script = Script().read("src/a/client.py").read("lib/a/client.py").edit("lib/a/client.py").read("src/a/client.py")
+    assert script.findings("read_abandon") == []
+
+
+# 6 repeated grep
+
+
+def test_a_search_that_ends_in_the_same_file_again_and_again():
+    script = Script()
+    for _ in range(2):
+        script.grep("price_book", "src/a/prices.py:3: class price_book").read("src/a/prices.py")
+    finding = only(script, "repeated_grep")
+    assert content(finding, 2) == ("What `price_book` is searched for (4 times in 2 sessions) is in `src/a/prices.py`.")
+
+
+def test_a_search_that_ends_elsewhere_each_time_says_nothing():
+    finding = only(
+        Script().grep("price_book").read("src/a/x.py").grep("price_book").read("src/a/y.py"), "repeated_grep"
+    )
+    assert draft_of(finding, seen_again(finding, 3)) is None
+
+
+# 7 tool sequence
+
+
+def test_commands_in_the_same_order_become_a_recipe():
+    script = Script().edit("db/schema.sql").run("make migrate").run("make seed")
+    finding = only(script, "tool_sequence")
+    made = draft_of(finding, seen_again(finding, 3))
+    assert made.type == "workflow_recipe"
+    assert [step["description"] for step in made.data["steps"]] == [
+        "edit `db/*.sql`", "run `make migrate`", "run `make seed`",
+    ]  # fmt: skip
+
+
+def test_a_command_that_fails_ends_a_sequence():
+    script = Script().edit("db/schema.sql").run("make migrate").fail("make seed", "Error: no").run("make seed")
+    assert script.findings("tool_sequence") == []
+
+
+def test_looking_around_is_no_step_of_a_recipe():
+    script = Script().edit("db/schema.sql").run("git status").run("ls").run("cat x.txt").run("make migrate")
+    assert script.findings("tool_sequence") == []
+
+
+# 8 time anomaly
+
+
+def slow(script: Script, seconds: float, error: str | None = None) -> Script:
+    for number in range(4):
+        script.event("tool_pre", tool="Bash", tool_use_id=f"q{number}", tool_input={"command": "make x"})
+        script.event("tool_post", 1, tool="Bash", tool_use_id=f"q{number}", tool_input={"command": "make x"})
+    given = {"tool": "Bash", "tool_use_id": "slow", "tool_input": {"command": "make index"}}
+    return script.event("tool_pre", **given).event("tool_fail" if error else "tool_post", seconds, error=error, **given)
+
+
+def test_a_command_that_is_slow_and_ran_out_of_time_is_a_trap():
+    finding = only(slow(Script(), 120, "Command timed out after 2m"), "time_anomaly")
+    assert "`make index` takes long here (up to 120 s in 3 sessions)" in content(finding, 3)
+
+
+def test_slowness_alone_is_noticed_and_makes_no_memory():
+    finding = only(slow(Script(), 90), "time_anomaly")
+    assert draft_of(finding, seen_again(finding, 3)) is None
+    assert slow(Script(), 20).findings("time_anomaly") == []
+
+
+# 9 self-correction
+
+
+def test_a_correction_that_says_both_sides_and_names_code_is_remembered():
+    script = Script().read("src/a/total.py")
+    script.say("I initially thought totals are cached, but `sum_up()` reads the table each time.")
+    made = draft_of(only(script, "self_correction"), seen_again(only(script, "self_correction"), 1))
+    assert (made.type, made.files) == ("gotcha", ("src/a/total.py",))
+    assert made.content == "Not as first assumed (totals are cached): `sum_up()` reads the table each time."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Wait, let me look again.", "Actually, I'll use `sum_up()`, not the cache.",
+        "I initially thought so, but it works.", "Let me reconsider. Both are fine.",
+    ],
+)  # fmt: skip
+def test_a_correction_that_says_too_little_is_not(text):
+    for finding in Script().say(text).findings("self_correction"):
+        assert draft_of(finding, seen_again(finding, 1)) is None
+
+
+# 10 external reference
+
+
+def test_a_page_that_a_module_needs_is_named_and_always_from_outside():
+    script = Script().edit("src/pay/card.py").tool("WebFetch", "text", url="https://pay.example/docs#x")
+    made = draft_of(only(script, "external_reference"), seen_again(only(script, "external_reference"), 3))
+    assert made.content == "Work on `pay` consulted https://pay.example/docs in 3 sessions."
+    assert made.taint == ("web",)
+
+
+# 11 glob ignored
+
+
+def test_a_pattern_that_does_not_find_the_file_that_was_meant():
+    script = Script().glob("assets/**/*.css", "").read("priv/static/shop.css")
+    assert content(only(script, "glob_ignore"), 2) == (
+        "`assets/**/*.css` does not find what is wanted here: in 2 sessions it was `priv/static/shop.css`."
+    )
+
+
+def test_a_pattern_whose_result_is_read_or_that_meant_something_else_is_fine():
+    assert Script().glob("src/**/*.css", "src/a/x.css").read("src/a/x.css").findings("glob_ignore") == []
+    assert Script().glob("src/**/*.css", "").read("README.md").findings("glob_ignore") == []
+
+
+# 12 import chase
+
+
+def test_files_that_are_read_along_imports_depend_on_each_other():
+    script = Script().read("src/a/cart.py", "from shop.price import of\n").read("src/a/price.py", "import shop.tax\n")
+    finding = only(script.read("src/a/tax.py"), "import_chase")
+    assert "one reads `src/a/price.py`, `src/a/tax.py`, which it imports (4 sessions)" in content(finding, 4)
+
+
+def test_files_that_do_not_import_each_other_are_no_chase():
+    script = Script().read("src/a/cart.py", "x = 1").read("src/a/price.py").read("src/a/tax.py")
+    assert script.findings("import_chase") == []
+
+
+# 13 test order
+
+
+def test_how_many_test_runs_a_change_takes_is_counted():
+    script = Script().edit("src/a/cart.py").red().edit("src/a/cart.py").red().edit("src/a/cart.py").green()
+    finding = only(script, "test_order")
+    assert finding.data == {"module": "a", "order": "tests_after", "runs": [3]}
+    assert "take 3 test runs until they are green" in content(finding, 3)
+
+
+def test_tests_that_are_written_first_are_told_apart():
+    script = Script().edit("tests/test_cart.py").red().edit("src/a/cart.py").green()
+    assert only(script, "test_order").data["order"] == "tests_first"
+
+
+def test_changes_that_are_green_at_once_need_no_calibration():
+    finding = only(Script().edit("src/a/cart.py").green(), "test_order")
+    assert draft_of(finding, seen_again(finding, 5)) is None
+
+
+# 14 config touch
+
+
+def test_a_configuration_that_follows_a_source_file():
+    finding = only(Script().edit("src/a/routes.py").edit("config/routes.toml"), "config_touch")
+    assert content(finding, 2) == (
+        "When `src/a/routes.py` changes, the configuration `config/routes.toml` is changed, too (2 sessions)."
+    )
+
+
+def test_a_configuration_that_follows_another_file_each_time_follows_none():
+    finding = only(Script().edit("src/a/routes.py").edit("config/routes.toml"), "config_touch")
+    other = {"config": "config/routes.toml", "sources": ["src/b/other.py"]}
+    assert draft_of(finding, Seen(2, (finding.data, other))) is None
+
+
+# 15 step overrun
+
+
+def planned(first: int, last: int) -> Script:
+    script = Script().tool("TodoWrite", todos=[{"content": f"step {number}"} for number in range(first)])
+    return script.edit("src/a/x.py").tool("TodoWrite", todos=[{"content": f"step {number}"} for number in range(last)])
+
+
+def test_a_plan_that_has_grown_is_an_overrun():
+    finding = only(planned(4, 8), "step_overrun")
+    made = draft_of(finding, seen_again(finding, 3))
+    assert (made.data["ratio"], made.data["sample_count"], made.data["module"]) == (2.0, 3, "a")
+
+
+def test_a_plan_that_was_kept_is_none():
+    assert planned(4, 5).findings("step_overrun") == []
+
+
+# 16 parallel conflict
+
+
+def test_two_agents_that_change_a_file_at_the_same_time_are_in_conflict():
+    script = Script()
+    for turn in range(4):
+        script.subagent = f"helper-{turn % 2}"
+        script.edit("src/a/shared.py")
+    finding = script.findings("parallel_conflict")[0]
+    assert "was changed by 2 agents that worked at the same time" in content(finding, 1)
+
+
+def test_two_agents_one_after_the_other_are_not():
+    script = Script()
+    for turn in range(4):
+        script.subagent = f"helper-{turn // 2}"
+        script.edit("src/a/shared.py")
+    assert script.findings("parallel_conflict") == []
+
+
+def test_a_file_that_changed_under_an_edit_is_noticed_and_blamed_on_nobody():
+    script = Script().tool("Edit", error="File has been modified since read", file_path="/nowhere/shop/src/a/x.py")
+    finding = only(script, "parallel_conflict")
+    assert draft_of(finding, seen_again(finding, 3)) is None
+
+
+# 17 context spike
+
+
+def test_a_module_that_fills_the_context_has_its_cost_told():
+    finding = only(Script().read("src/a/huge.py", "x" * 60_000), "context_spike")
+    made = draft_of(finding, seen_again(finding, 3))
+    assert made.data == {"module": "a", "average_tokens": 15_000, "peak_tokens": 15_000, "session_count": 3}
+
+
+def test_reading_of_a_usual_size_is_no_spike():
+    assert Script().read("src/a/small.py", "x" * 8_000).findings("context_spike") == []

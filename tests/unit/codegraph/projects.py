@@ -1,0 +1,59 @@
+"""Small projects written in one text file each, with the edges that a reader sees in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from smara.codegraph.extract import extract
+from smara.codegraph.languages import header_language, language_of
+from smara.codegraph.models import FileFacts, NewEdge
+from smara.codegraph.resolve import MemoryTable, Outline, ProjectFiles, Resolver, outline_of
+
+PROJECTS = Path(__file__).parents[2] / "fixtures" / "projects"
+
+
+class Tree:
+    """The files of a project, numbered and resolved as an index does it."""
+
+    def __init__(self, files: dict[str, str]) -> None:
+        self.files = files
+        self.facts: dict[str, FileFacts] = {}
+        self.outlines: dict[str, Outline] = {}
+        self.labels: dict[int, str] = {}
+        for path, text in files.items():
+            language = header_language(text.encode()) if path.endswith(".h") else language_of(path)
+            if language is not None:
+                self.add(extract(path, text.encode(), language))
+        self.table = MemoryTable(self.outlines.values())
+        self.project = ProjectFiles(files, lambda path: files[path].encode())
+        self.resolver = Resolver(self.table, self.project)
+
+    def add(self, facts: FileFacts) -> None:
+        file_no = len(self.labels) + 1
+        self.labels[file_no] = facts.path
+        nos = [file_no + 1 + place for place in range(len(facts.definitions))]
+        self.labels.update(zip(nos, (f"{facts.path}:{each.qualname}" for each in facts.definitions), strict=True))
+        self.facts[facts.path] = facts
+        self.outlines[facts.path] = outline_of(facts, file_no, nos)
+
+    def edges(self) -> set[str]:
+        return {self.told(path, edge) for path, facts in self.facts.items() for edge in self.resolver.resolve(facts)}
+
+    def told(self, path: str, edge: NewEdge) -> str:
+        definitions = self.facts[path].definitions
+        start = f"{path}:{definitions[edge.scope].qualname}" if edge.scope >= 0 else path
+        guess = " (guess)" if edge.source == "guess" else ""
+        return f"{edge.kind} {start} -> {self.labels[edge.to_no]}{guess}"
+
+
+def read_project(name: str) -> tuple[dict[str, str], set[str]]:
+    """The files of a project by path, and its expected edges."""
+    files: dict[str, str] = {}
+    path = ""
+    for line in (PROJECTS / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("==> "):
+            path = line.removeprefix("==> ")
+            files[path] = ""
+        else:
+            files[path] += line + "\n"
+    return files, {line for line in files.pop("expected").splitlines() if line}

@@ -1,0 +1,113 @@
+"""What each language's files say: every fixture beside the facts that are expected of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from smara.codegraph.extract import extract
+from smara.codegraph.languages import header_language, is_test_path, kind_of, language_of
+from smara.codegraph.models import LANGUAGES, FileFacts
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "code"
+SOURCES = sorted(path for path in FIXTURES.glob("*/*") if path.suffix != ".facts")
+
+
+def rendered(facts: FileFacts) -> str:
+    """Return facts one on a line, places counted from 0, the file itself as -1."""
+    lines = [f"file {facts.language} lines={facts.lines} package={facts.package!r} doc={facts.doc!r}"]
+    for place, each in enumerate(facts.definitions):
+        span = f"{each.first_line}-{each.last_line}"
+        lines.append(f"{place} {each.kind} {each.qualname} {span} in {each.parent} | {each.signature} | {each.doc}")
+    for found in facts.imports:
+        export = " exported" if found.is_export else ""
+        names = f"module={found.module!r} name={found.name!r} alias={found.alias!r} level={found.level}"
+        lines.append(f"import {names} line={found.line} in {found.scope}{export}")
+    lines += [f"{use.kind} {use.name} of {use.receiver!r} line={use.line} in {use.scope}" for use in facts.references]
+    lines += [f"binding {each.name}: {each.type or 'unknown'} in {each.scope}" for each in facts.bindings]
+    return "\n".join(lines) + "\n"
+
+
+def facts_of(path: Path) -> FileFacts:
+    name = path.relative_to(FIXTURES).as_posix()
+    language = language_of(name)
+    assert language is not None
+    return extract(name, path.read_bytes(), language)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(FIXTURES).as_posix())
+def test_a_fixture_says_what_is_expected_of_it(path: Path) -> None:
+    facts = facts_of(path)
+    assert rendered(facts) == path.with_name(path.name + ".facts").read_text(encoding="utf-8")
+    assert not facts.has_errors
+
+
+def test_every_language_has_a_fixture() -> None:
+    assert {path.parent.name for path in SOURCES} == set(LANGUAGES)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(FIXTURES).as_posix())
+def test_reading_a_file_twice_gives_the_same_facts_in_the_same_order(path: Path) -> None:
+    assert facts_of(path) == facts_of(path)
+
+
+def test_a_definition_lies_within_the_one_around_it_and_spans_are_those_of_the_text() -> None:
+    path = FIXTURES / "python" / "shop.py"
+    data = path.read_bytes()
+    facts = facts_of(path)
+    for each in facts.definitions:
+        text = data[each.first_byte : each.last_byte].decode()
+        assert text.count("\n") == each.last_line - each.first_line
+        if each.parent >= 0:
+            around = facts.definitions[each.parent]
+            assert around.first_byte <= each.first_byte <= each.last_byte <= around.last_byte
+
+
+def test_a_method_that_stands_before_its_type_still_finds_it() -> None:
+    facts = extract("a.go", b"package a\nfunc (s *Shop) Open() {}\ntype Shop struct{}\n", "go")
+    assert [(each.qualname, each.parent) for each in facts.definitions] == [("Shop.Open", 1), ("Shop", -1)]
+
+
+def test_functions_named_test_are_tests_only_in_test_files() -> None:
+    source = b"def test_opens(): pass\n"
+    assert extract("src/shop.py", source, "python").definitions[0].kind == "function"
+    assert extract("tests/test_shop.py", source, "python").definitions[0].kind == "test"
+
+
+def test_a_long_chain_has_an_unknown_receiver_not_an_empty_one() -> None:
+    source = b"x = a" + b".then(call)" * 100 + b"\n"
+    used = {use.receiver for use in extract("a.py", source, "python").references if use.name == "then"}
+    assert "" not in used
+    assert "?" in used
+
+
+@pytest.mark.parametrize(
+    ("path", "first_line", "language"),
+    [
+        ("a/b.py", b"", "python"),
+        ("a/b.d.ts", b"", "typescript"),
+        ("B.TSX", b"", "tsx"),
+        ("bin/run", b"#!/usr/bin/env python3\n", "python"),
+        ("bin/run", b"#!/usr/bin/node\n", "javascript"),
+        ("bin/run", b"#!/bin/sh\n", None),
+        ("a/b.hpp", b"", "cpp"),
+        (".py", b"", None),
+        ("README.md", b"", None),
+    ],
+)
+def test_a_language_is_told_by_name_or_first_line(path: str, first_line: bytes, language: str | None) -> None:
+    assert language_of(path, first_line) == language
+
+
+def test_a_header_with_classes_is_cpp_and_one_without_is_c() -> None:
+    assert header_language(b"class Shop {\n public:\n};\n") == "cpp"
+    assert header_language(b"struct shop { int doors; };\nint open(struct shop *self);\n") == "c"
+
+
+def test_files_are_code_prose_or_data_and_tests_are_told_by_their_path() -> None:
+    assert [kind_of(path, language_of(path)) for path in ("a.py", "README", "a.rst", "a.json")] == [
+        "code", "prose", "prose", "data",
+    ]  # fmt: skip
+    assert all(map(is_test_path, ("tests/a.py", "a/test_b.py", "a/b_test.go", "b.spec.ts", "src/ShopTest.java")))
+    assert not any(map(is_test_path, ("src/latest/a.py", "contest.py", "a/testimony.py")))
