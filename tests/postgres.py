@@ -19,8 +19,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from tests.postgres_stores import Stores
 
 RUN_FOLDER = "SMARA_TEST_RUN"
 SETTINGS = {
@@ -112,28 +117,29 @@ def fresh_schema() -> Iterator[str]:
 
 @contextmanager
 def fresh_store() -> Iterator[str]:
-    """The URL of a store that is up to date and empty, dropped at the end.
-
-    It is a copy of one that was made at the beginning of the run: a third of what all the migrations take.
-    """
-    import psycopg
-
-    url, name = _template_url(), f"s_{secrets.token_hex(6)}"
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE}")
+    """The URL of a store that is up to date and empty; see :mod:`tests.postgres_stores`."""
+    url, stores = _template_url(), _stores()
+    store = stores.take(url)
     try:
-        yield _at(url, name)
+        yield _at(url, store.name)
     finally:
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("SET client_min_messages TO warning")
-            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        stores.give_back(url, store)
 
 
 _TEMPLATE = "smara_template"
 
 
+@cache
+def _stores() -> Stores:
+    from tests.postgres_stores import Stores  # not at the top: the keeper runs this file alone
+
+    return Stores(_TEMPLATE)
+
+
 def _at(url: str, database: str) -> str:
-    return url.replace("/postgres?", f"/{database}?", 1) + "&schema=smara"
+    from tests.postgres_stores import SCHEMA, database_of
+
+    return f"{database_of(url, database)}&schema={SCHEMA}"
 
 
 def _template_url() -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from smara.behavior.methodology.plugin import ExecutionContext, WorkUnitResult
-from smara.errors import InvalidInputError, NotFoundError
+from smara.errors import BusyError, InvalidInputError, NotFoundError
 from smara.knowledge.models import WorkUnit
 from smara.testing import ScriptedModel
 from tests.agent_events import Script
@@ -378,3 +378,27 @@ def test_a_stated_type_and_outcome_hold(memory):
     memory.behavior.state_type("s1", "changelog")
     done = memory.behavior.finalize("s1")
     assert (done.type, done.promoted) == ("changelog", ())
+
+
+def test_a_store_that_cannot_be_written_to_does_not_stop_the_agent(memory):
+    script = worked("s1")
+    really = memory.database.write
+
+    def locked(*given, **named):
+        raise BusyError("locked by somebody")
+
+    memory.database.write = locked
+    for event in script.events:
+        memory.behavior.observe(event)
+    memory.database.write = really
+    memory.behavior.checkpoint("s1")
+    assert memory.behavior.session("s1").events == len(script.events)
+    assert memory.behavior.finalize("s1").outcome == "passed"
+
+
+def test_closing_keeps_what_was_only_in_memory(place, memory):
+    other = place.open(**OFF)
+    for event in worked("s1").events[:4]:
+        other.behavior.observe(event)
+    other.close()
+    assert memory.behavior.session("s1").events == 4

@@ -22,11 +22,14 @@ from smara.core.clock import Clock
 from smara.core.events import HostEvent
 from smara.core.scope import is_id
 from smara.database.database import Session
+from smara.errors import SmaraError
 
 FLUSH_AFTER_EVENTS = 256
 _BOUNDARIES = frozenset({"turn_end", "turn_fail", "session_end", "compact_pre", "subagent_stop", "task"})
 """Where a scratchpad is written: the agent pauses there anyway."""
 _MOST_LIVE = 16
+_MOST_PENDING = 4_096
+"""So many events wait for a store that cannot be written to; then the oldest are given up."""
 _SLOW_SECONDS = 0.002
 """An event that takes longer is told of in the log; nothing is ever refused for it."""
 
@@ -73,8 +76,18 @@ class Watcher:
             elapsed = self._clock.monotonic() - began
             if elapsed > _SLOW_SECONDS:
                 log.event("behavior.slow_event", kind=event.kind, milliseconds=round(elapsed * 1000, 1))
-            if event.kind in _BOUNDARIES or len(live.pending) >= FLUSH_AFTER_EVENTS:
-                self._flush(event.session_id)
+            if event.kind in _BOUNDARIES or len(live.pending) % FLUSH_AFTER_EVENTS == 0:
+                self._try_flush(event.session_id)
+
+    def _try_flush(self, session_id: str) -> None:
+        """Write what is pending; when the store is locked or away the agent goes on, and it is tried again later."""
+        try:
+            self._flush(session_id)
+        except SmaraError as error:
+            pending = self._live[session_id].pending
+            log.warning("behavior.not_kept", session=session_id, events=len(pending), error=error.code)
+            while len(pending) > _MOST_PENDING:
+                del pending[next(iter(pending))]
 
     def observe_batch(self, events: Iterable[HostEvent]) -> Taken:
         """Take many events in and keep them; those that were told before are dropped."""
@@ -120,7 +133,7 @@ class Watcher:
             live = self._live[session_id] = self._resumed(session_id)
             while len(self._live) > _MOST_LIVE:
                 oldest = next(iter(self._live))
-                self._flush(oldest)
+                self._try_flush(oldest)
                 self._live.pop(oldest, None)
         else:
             self._live.move_to_end(session_id)
@@ -129,12 +142,17 @@ class Watcher:
     def _resumed(self, session_id: str) -> _Live:
         """A session as another process, or an earlier turn, has left it."""
         live = _Live()
-        with self._store.database.read() as session:
-            row = self._store.find(session, session_id)
-            if row is not None:
-                live.version = row.version
-                stored = self._store.pads(session, row.no)
-                live.pads = {part: Pad.load(each, self._limit) for part, each in stored.items()}
+        try:
+            with self._store.database.read() as session:
+                row = self._store.find(session, session_id)
+                stored = self._store.pads(session, row.no) if row is not None else {}
+        except SmaraError as error:
+            log.warning("behavior.not_resumed", session=session_id, error=error.code)
+            live.version = -1  # no version of a row: what is in memory is never taken for the newest
+            return live
+        if row is not None:
+            live.version = row.version
+            live.pads = {part: Pad.load(each, self._limit) for part, each in stored.items()}
         return live
 
     def _pad(self, live: _Live, part: str) -> Pad:
