@@ -406,20 +406,20 @@ OUTAGES = [
 
 
 @pytest.mark.parametrize("outage", OUTAGES, ids=lambda error: f"{error.code} {error.facts.get('reason', '')}".strip())
-def test_outage_of_a_day_is_no_poison(memory: Any, clock: FakeClock, outage: ModelError) -> None:
+def test_outage_of_hours_is_no_poison(memory: Any, clock: FakeClock, outage: ModelError) -> None:
     """However long nobody can be asked, the messages wait, are seen to wait, and the model observes them after all."""
     watcher = Watcher([outage] * 10_000)
     room = watch(memory, watcher)
     fill(memory, 3)
     asked_at: list[int] = []
-    for _ in range(24 * 60):
+    for _ in range(6 * 60):
         before = len(watcher.requests)
         assert room.observe("t").success is False
         asked_at += [clock.now_ms()] * (len(watcher.requests) - before)
         clock.advance(60)
     waits = [(later - earlier) / 60_000 for earlier, later in pairwise(asked_at)]
     assert 15 <= max(waits) <= 16, "the server that comes back is not left alone for longer"
-    assert len(asked_at) < 110, "and the one that does not is not asked without end"
+    assert len(asked_at) < 40, "and the one that does not is not asked without end"
     [failure] = room.failures()
     assert (failure.operation, failure.is_dead, failure.attempts) == ("outage", False, len(asked_at))
     assert room.status("t")["waiting"]["code"] == outage.code

@@ -25,8 +25,9 @@ def random_vectors(count: int, dims: int, seed: int = 7) -> np.ndarray:
 
 
 def test_a_kind_is_known_by_its_number_and_the_numbers_never_change():
-    assert [vector_code(kind) for kind in VECTOR_KINDS] == [1, 2, 3, 4, 5]
-    assert [vector_kind(code) for code in (1, 2, 3, 4, 5)] == ["message", "task", "observation", "memory", "working"]
+    assert [vector_code(kind) for kind in VECTOR_KINDS] == [1, 2, 3, 4, 5, 6]
+    assert VECTOR_KINDS == ("message", "task", "observation", "memory", "working", "code")
+    assert [vector_kind(code) for code in (1, 2, 3, 4, 5, 6)] == list(VECTOR_KINDS)
 
 
 @pytest.mark.parametrize("dims", [3, 64, 100, 256])
