@@ -16,6 +16,8 @@ from smara.database.database import Database
 if TYPE_CHECKING:
     from smara.codegraph.graph import CodeGraph
 
+_KEPT_SECONDS = 1.0
+
 
 def make_anchors(
     database: Database, scope: Scope, clock: Clock, settings: Settings, find_root: Callable[[], str | None],
@@ -24,7 +26,24 @@ def make_anchors(
     """The anchors of a project, by the policy of the settings."""
     policy = Policy(settings.freshness_drifted, settings.freshness_orphaned, settings.freshness_withhold_fraction)
 
-    def unseen(root: str) -> Collection[str]:
-        return {path for paths in find_code().changed_paths(root) for path in paths}
-
+    unseen = _Unseen(clock, find_code)
     return Anchors(AnchorStore(database, scope), clock, find_root, policy, settings.freshness_read_files, unseen)
+
+
+class _Unseen:
+    """Which files the index has not seen as they are now; looked at again after a second.
+
+    It takes a walk over the whole tree, which every search that finds an orphan would pay for.
+    """
+
+    def __init__(self, clock: Clock, find_code: Callable[[], CodeGraph]) -> None:
+        self._clock = clock
+        self._find_code = find_code
+        self._kept: tuple[str, float, Collection[str]] | None = None
+
+    def __call__(self, root: str) -> Collection[str]:
+        now = self._clock.monotonic()
+        if self._kept is None or self._kept[0] != root or now - self._kept[1] >= _KEPT_SECONDS:
+            found = {path for paths in self._find_code().changed_paths(root) for path in paths}
+            self._kept = (root, self._clock.monotonic(), found)
+        return self._kept[2]
