@@ -22,9 +22,9 @@ from smara.database.words import Words
 from smara.errors import DeadlineError
 from smara.search.query import Query, QueryTerm
 
-TERM_LIMIT = 10_000
+TERM_LIMIT = 5_000
 """How many rows of one term are read."""
-POSTINGS_LIMIT = 40_000
+POSTINGS_LIMIT = 24_000
 """How many rows of all terms together are read."""
 CONJUNCTION_LIMIT = 2_000
 """How many rows of one conjunction are read."""

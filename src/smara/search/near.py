@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from smara.meaning.models import Vector
     from smara.meaning.reading import Meaning
 
-NEAREST = 200
+NEAREST = 100
 """How many rows are looked at because of their meaning."""
 THREAD_NEAREST = 800
 """The same when threads are ranked, where of these only what users said is kept."""

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from smara.tasks.store import TaskStore
     from smara.working.store import WorkingStore
 
-NEAREST = 40
+NEAREST = 30
 """How many records of a kind are looked at because of their meaning."""
-LOADED = 40
+LOADED = 24
 """How many records of a kind are loaded to be ranked among everything."""
 _OUTSIDE = frozenset({"web", "mcp", "imported", "other"})
 """Where an observation may come from that makes it no base for what is told unasked."""
