@@ -51,7 +51,9 @@ class Gathered:
         """The heaviest rows, newer first among equals."""
         if len(self.weights) <= count:
             return list(self.weights)
-        ordered = sorted(zip(self.weights.values(), self.weights, strict=True), reverse=True)
+        weights = sorted(self.weights.values(), reverse=True)
+        least = weights[count - 1]
+        ordered = sorted([(weight, row) for row, weight in self.weights.items() if weight >= least], reverse=True)
         return [row for _, row in ordered[:count]]
 
     @property
