@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from smara.config import Settings, default_actor, local_timezone
 from smara.core.clock import Clock
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from smara.codegraph.anchors.anchors import Anchors
     from smara.codegraph.graph import CodeGraph
     from smara.context.processors import Processors
+    from smara.core.freshness import Freshness
     from smara.database.database import Session
     from smara.database.leases import Leases
     from smara.intake.intake import Intake
@@ -160,6 +161,12 @@ class Rooms:
         from smara.codegraph.anchors.wiring import make_anchors
 
         return make_anchors(self.database, self.scope, self._clock, self.settings, self._code_root, lambda: self.code)
+
+    def _judge_code(
+        self, session: Session, owner: Literal["memory", "observation"], numbers: Sequence[int]
+    ) -> Mapping[int, Freshness]:
+        """How records stand to the code they name; loaded when the first of them is shown."""
+        return self._anchors.judge(session, owner, numbers)
 
     def _code_root(self) -> str | None:
         """The folder whose code is meant: the repository around the one we are in."""
@@ -416,7 +423,9 @@ class Rooms:
         from smara.search.wiring import record_finders
 
         meaning = self._meaning
-        finders = record_finders(self.database, self.scope, self._clock, meaning, self._anchors.judge, self._code_trees)
+        finders = record_finders(
+            self.database, self.scope, self._clock, meaning, lambda: self._code_trees, self._judge_code
+        )
         return Search(
             Parts(
                 self._store, self._clock, self.settings, self._timezone, meaning, finders, self._reranker,
@@ -430,7 +439,7 @@ class Rooms:
         from smara.search.patterns import PatternSearch
         from smara.search.record_sources import MemorySource
 
-        source = MemorySource(KnowledgeStore(self.database, self.scope), self._clock, self._anchors.judge)
+        source = MemorySource(KnowledgeStore(self.database, self.scope), self._clock, self._judge_code)
         return PatternSearch(self._store, self.database.records, source, self.settings.search_deadline_seconds)
 
     def _reranker(self) -> Reranker | None:
@@ -456,7 +465,7 @@ class Rooms:
 
         store = KnowledgeStore(self.database, self.scope)
         deadline = self.settings.search_deadline_seconds
-        return MemorySearch(store, self._store, self._clock, deadline, self._anchors.judge)
+        return MemorySearch(store, self._store, self._clock, deadline, self._judge_code)
 
     @cached_property
     def _observation_search(self) -> ObservationSearch:

@@ -96,6 +96,13 @@ def test_a_question_in_plain_words_is_answered_by_what_was_said_alone(indexed):
     assert {hit.source for hit in indexed.search("remove everything of a person", 20)} == {"raw"}
 
 
+def test_where_nothing_that_was_said_answers_the_code_does(indexed):
+    found = indexed.search("belongs to a person who left")
+    assert {hit.source for hit in found} == {"code"}
+    assert found[0].files == ("app/store.py",)
+    assert not indexed.search("belongs to a person who left", sources=["messages"])
+
+
 def test_code_of_another_project_stays_behind_the_wall(indexed):
     other = indexed.in_project("other")
     assert len(other.search("refresh_token", sources=["code"])) == 0

@@ -19,6 +19,8 @@ class Wanted:
     since_ms: int | None = None
     until_ms: int | None = None
     task_id: str | None = None
+    is_open: bool = False
+    """Whether no source was named: where nothing that is remembered answers, the code may."""
 
     @property
     def is_about_messages(self) -> bool:

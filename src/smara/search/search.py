@@ -106,8 +106,8 @@ class Search:
         quotes"`` stand together. Nothing a caller writes can raise or hang: it is bounded
         in terms, rows and time, and an answer that was cut short says so. ``sources`` narrows it,
         to ``messages``, ``observations``, ``memories``, ``tasks``, ``working``, ``code``; without it code is
-        looked through only where the query names code (a name, a path, "who calls"). ``since`` and
-        ``until`` take milliseconds, ISO 8601 texts or datetimes. ``neighbors`` asks for so many
+        looked through only where the query names code (a name, a path, "who calls") or nothing else answers.
+        ``since`` and ``until`` take milliseconds, ISO 8601 texts or datetimes. ``neighbors`` asks for so many
         messages before and after each message, at most two. ``phase``, ``recent_tools`` and ``files``
         say what is going on. ``deep`` waits for an embedder that is not loaded yet. ``may_imagine`` lets a
         model, where there is one, write what an answer might say when little was found by itself.
@@ -201,6 +201,8 @@ class Search:
         for sources, finder in self._finders:
             if wanted.sources.intersection(sources):
                 found += finder.find(session, asked, vector, wall, wanted)
+        if not found and wanted.is_open and "code" not in wanted.sources:
+            return self._find(session, asked, vector, within, replace(wanted, sources=frozenset({"code"})), limit, 0)
         return haul, found
 
     def _imagined(
@@ -313,7 +315,7 @@ def _wanted(
             raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {each!r}.")
     return Wanted(
         expand_sources(sources, is_about_code), thread_id, resource_id, roles, _as_ms(since, "since"),
-        _as_ms(until, "until"), task_id,
+        _as_ms(until, "until"), task_id, sources is None,
     )  # fmt: skip
 
 
