@@ -201,8 +201,9 @@ class Search:
         for sources, finder in self._finders:
             if wanted.sources.intersection(sources):
                 found += finder.find(session, asked, vector, wall, wanted)
-        if not found and wanted.is_open and "code" not in wanted.sources:
-            return self._find(session, asked, vector, within, replace(wanted, sources=frozenset({"code"})), limit, 0)
+        if not found and haul.is_complete and wanted.is_open and "code" not in wanted.sources:
+            code = replace(wanted, sources=frozenset({"code"}))
+            found = self._find(session, asked, vector, within, code, limit, 0)[1]
         return haul, found
 
     def _imagined(
