@@ -6,19 +6,13 @@ configuration names is run: no hooks, no monitors, no external diffs.
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from smara.config import environment_for_git
+from smara.core.git import git_text
 
 MOST_COMMITS = 5_000
 _DEADLINE_SECONDS = 60.0
-_QUIET = (
-    "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "log.showSignature=false",
-    "-c", "diff.renameLimit=1000", "-c", "core.quotePath=false",
-)  # fmt: skip
 _RECORD, _FIELD = "\x1e", "\x1f"
 
 
@@ -32,8 +26,8 @@ class Commit(NamedTuple):
     renamed: tuple[tuple[str, str], ...] = ()
 
 
-def head_of(root: str) -> str | None:
-    """The commit that is checked out, or ``None`` without git or without one."""
+def checked_out(root: str) -> str | None:
+    """The commit that is checked out, as git itself tells; ``None`` without git or without one."""
     return (_git(root, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip() or None
 
 
@@ -83,12 +77,4 @@ def _files(fields: list[str]) -> tuple[tuple[str, ...], tuple[tuple[str, str], .
 
 def _git(root: str, *arguments: str) -> str | None:
     """What git answers, or ``None`` when it fails or takes too long."""
-    try:
-        done = subprocess.run(  # noqa: S603 - fixed arguments, no shell
-            ["git", "--no-pager", *_QUIET, *arguments],  # noqa: S607 - git is where the user has it
-            cwd=root, capture_output=True, timeout=_DEADLINE_SECONDS, check=False, stdin=subprocess.DEVNULL,
-            env=environment_for_git(),
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+    return git_text(root, *arguments, timeout_seconds=_DEADLINE_SECONDS)

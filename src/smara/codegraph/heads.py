@@ -10,7 +10,7 @@ import os
 import re
 from typing import NamedTuple
 
-from smara.config import environment_for_git
+from smara.core.git import ask_git
 from smara.core.repository import find_repository
 
 _SMALL = 4_096
@@ -86,20 +86,10 @@ def tracked_paths(root: str, timeout_seconds: float = 20.0) -> frozenset[str] | 
     """The files that git tracks below ``root``; ``None`` when there is no git to ask."""
     if git_folder(root) is None:
         return None
-    import subprocess
-
-    safe = ["-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "core.untrackedCache=false"]
-    try:
-        done = subprocess.run(  # noqa: S603 - fixed arguments, no shell
-            ["git", *safe, "ls-files", "-z"],  # noqa: S607 - git is where the user has it
-            cwd=root, capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout_seconds, check=False,
-            env=environment_for_git(),
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
+    answer = ask_git(root, "ls-files", "-z", timeout_seconds=timeout_seconds)
+    if answer is None or answer.code:
         return None
-    if done.returncode:
-        return None
-    return frozenset(name for name in done.stdout.decode("utf-8", "surrogateescape").split("\0") if name)
+    return frozenset(name for name in answer.output.decode("utf-8", "surrogateescape").split("\0") if name)
 
 
 def index_stamp(root: str) -> tuple[int, int] | None:

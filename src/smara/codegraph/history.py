@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from smara.codegraph.commits import MOST_COMMITS, Commit, commits, head_of, is_ancestor
+from smara.codegraph.commits import MOST_COMMITS, Commit, checked_out, commits, is_ancestor
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.models import CoChange
 from smara.core.storable import from_storable, to_storable
@@ -119,7 +119,7 @@ class History:
 
     def read(self) -> HistoryReport:
         """Take in the commits since the last time. Safe to repeat, and from several processes at once."""
-        head = head_of(self._root)
+        head = checked_out(self._root)
         if head is None:
             return HistoryReport(0, False)
         with self._lookup.database.read() as session:

@@ -11,6 +11,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from smara.core.git import git_text
+
 
 @dataclass(frozen=True, slots=True)
 class Repository:
@@ -78,13 +80,4 @@ def _common_dir_of_worktree(marker: Path) -> str | None:
 
 
 def _git(common_dir: str, *arguments: str) -> str:
-    import subprocess
-
-    try:
-        done = subprocess.run(  # noqa: S603 - fixed arguments, no shell
-            ["git", f"--git-dir={common_dir}", *arguments],  # noqa: S607 - git is where the user has it
-            capture_output=True, text=True, timeout=5, check=False, encoding="utf-8", errors="replace",
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
+    return git_text(common_dir, *arguments) or ""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable
+
+from smara.core.git import git_text
 
 
 def commits_of(root: str, paths: Iterable[str]) -> dict[str, str]:
@@ -21,11 +22,4 @@ def commits_of(root: str, paths: Iterable[str]) -> dict[str, str]:
 
 
 def _git(root: str, *arguments: str) -> str:
-    try:
-        done = subprocess.run(  # noqa: S603 - fixed arguments, no shell
-            ["git", "-C", root, *arguments],  # noqa: S607 - git is where the user has it
-            capture_output=True, timeout=10, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
+    return git_text(root, *arguments, timeout_seconds=10) or ""

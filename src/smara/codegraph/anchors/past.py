@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from smara.codegraph.heads import head_of
-from smara.config import environment_for_git
+from smara.core.git import ask_git
 
 SECONDS = 5.0
 MOST_BYTES = 2_000_000
@@ -96,31 +96,14 @@ class Past:
         return cast(T, found)
 
     def _git(self, *arguments: str) -> bytes | None:
-        done = self._run(*arguments)
-        if done is None or done[0] != 0 or len(done[1]) > MOST_BYTES:
+        answer = ask_git(self.root, *arguments, timeout_seconds=self._seconds)
+        if answer is None or answer.code != 0 or len(answer.output) > MOST_BYTES:
             return None
-        return done[1]
+        return answer.output
 
     def _status(self, *arguments: str) -> bool | None:
-        done = self._run(*arguments)
-        return None if done is None or done[0] not in (0, 1) else bool(done[0])
-
-    def _run(self, *arguments: str) -> tuple[int, bytes] | None:
-        import subprocess
-
-        # Optional locks would let a look at the past write the index of the repository; a pager or a
-        # driver named in a repository's configuration would run a program of somebody else's choice.
-        command = ["git", "--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", *arguments[:1]]
-        if arguments[0] == "diff":
-            command += ["--no-ext-diff", "--no-textconv"]
-        try:
-            done = subprocess.run(  # noqa: S603 - fixed commands, no shell
-                [*command, *arguments[1:]], cwd=self.root, stdin=subprocess.DEVNULL, capture_output=True,
-                timeout=self._seconds, check=False, env=environment_for_git(),
-            )  # fmt: skip
-        except (OSError, ValueError, subprocess.SubprocessError):
-            return None
-        return done.returncode, done.stdout
+        answer = ask_git(self.root, *arguments, timeout_seconds=self._seconds)
+        return None if answer is None or answer.code not in (0, 1) else bool(answer.code)
 
 
 def _line(told: bytes | None) -> str | None:
