@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -12,8 +13,8 @@ import pytest
 from smara.database.fulltext import Within
 from smara.meaning.nearest import Nearest
 from smara.testing import FakeClock, HashEmbedder
+from tests.contract.both import EACH_DATABASE
 from tests.contract.embedding import OTHER, contents, near, shelf_of, unavailable, vectors
-from tests.contract.task_place import EACH_DATABASE
 
 pytestmark = EACH_DATABASE
 
@@ -229,7 +230,7 @@ def test_a_search_finds_by_meaning_what_no_word_of_it_says(place: Any) -> None:
 
 def test_the_tables_of_a_shelf_that_outgrew_them_are_given_up(memory: Any) -> None:
     fill(memory, ["cat"] * 20)
-    finder = Nearest(memory.database, exact_up_to=64 * 20)
+    finder = Nearest(memory.database, exact_up_to=64 * 20, kept_up_to=0)
     vector, _ = memory._meaning.query_vector("cat", deep=True)
     with memory.database.read() as session:
         finder.find(session, shelf_of(memory), vector.values, 3)
@@ -239,3 +240,26 @@ def test_the_tables_of_a_shelf_that_outgrew_them_are_given_up(memory: Any) -> No
         assert len(finder.find(session, shelf_of(memory), vector.values, 30)) == 21
         assert len(finder._tables) == 1
         assert finder.bytes() < whole
+
+
+def test_vectors_kept_in_memory_answer_as_those_in_the_database_do_whatever_happens_meanwhile(memory: Any) -> None:
+    chance = random.Random(5)
+    words = ["cat", "dog", "parser", "schema", "docker", "lunch", "noon", "token"]
+    keeping = Nearest(memory.database, exact_up_to=0)
+    reading = Nearest(memory.database, exact_up_to=0, kept_up_to=0)
+    for _ in range(30):
+        if chance.random() < 0.7:
+            fill(memory, [" ".join(chance.sample(words, 3)) for _ in range(chance.randrange(1, 40))])
+        else:
+            with memory.database.write() as session:
+                session.run("DELETE FROM messages WHERE no % 7 = ?", (chance.randrange(7),))
+        vector, _ = memory._meaning.query_vector(chance.choice(words), deep=True)
+        with memory.database.read() as session:
+            shelf = shelf_of(memory)
+            wanted = [row << 16 for row in chance.sample(range(1, 400), 50)]
+            assert keeping.find(session, shelf, vector.values, 20) == reading.find(session, shelf, vector.values, 20)
+            assert keeping.scores(session, shelf, wanted, vector.values) == reading.scores(
+                session, shelf, wanted, vector.values
+            )
+    assert memory.database.vectors.stamps_removals == any(is_whole for _, is_whole in keeping._tables)
+    assert not any(is_whole for _, is_whole in reading._tables)

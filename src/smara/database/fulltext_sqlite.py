@@ -51,8 +51,13 @@ class SqliteFullText:
         # The limit is written into the statement: as a bound value it would make SQLite
         # prepare the statement anew at every call, because FTS5 is told of it while planning.
         if not within.needs_records:
-            sql = f"SELECT rowid FROM message_index WHERE message_index MATCH ? ORDER BY rowid DESC LIMIT {int(limit)}"
-            return [row[0] for row in session.all(sql, (expression,))]
+            # Thousands of numbers come as one text: taken out of the database one by one they cost twice as much.
+            sql = (
+                "SELECT group_concat(row, ' ') FROM (SELECT rowid AS row FROM message_index WHERE message_index MATCH ?"
+                f" ORDER BY rowid DESC LIMIT {int(limit)})"
+            )
+            found = session.all(sql, (expression,))
+            return list(map(int, found[0][0].split())) if found[0][0] else []
         conditions, values = record_conditions(within)
         sql = (
             "SELECT i.rowid FROM message_index i CROSS JOIN messages m"

@@ -87,6 +87,9 @@ class Block(NamedTuple):
 class Vectors(Protocol):
     """The vector tables of one database."""
 
+    stamps_removals: bool
+    """Whether a block has a new stamp as soon as one of its records is removed."""
+
     def put(self, session: Session, shelf: Shelf, records: Mapping[int, Sequence[bytes]]) -> None:
         """Put the vectors of whole records in the place of what they had; none takes them away.
 

@@ -13,6 +13,8 @@ from smara.database.vectors_tables import TableVectors, table_of
 class SqliteVectors(TableVectors):
     """Rows asked for by a list in JSON, which is one statement however many they are."""
 
+    stamps_removals = True
+
     def free(self, session: Session, shelf: Shelf, records: Iterable[int]) -> tuple[set[int], set[int]]:
         table = table_of(shelf.kind)
         statement = f"SELECT no FROM {table} WHERE project_no = ? AND no IN (SELECT value FROM json_each(?))"

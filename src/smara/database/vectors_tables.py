@@ -25,6 +25,8 @@ def table_of(kind: VectorKind) -> str:
 class TableVectors:
     """Vectors in tables: rows written and read, blocks made from them."""
 
+    stamps_removals = False
+
     def put(self, session: Session, shelf: Shelf, records: Mapping[int, Sequence[bytes]]) -> None:
         if not records:
             return

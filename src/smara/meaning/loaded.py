@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from smara.database.vectors import cosines, decode
+from smara.database.vectors import cosines
 from smara.meaning.models import Vector
+
+if TYPE_CHECKING:
+    from smara.database.vectors import Codes
 
 
 class Loaded:
     """Rows with their vectors, to be compared with more than one question."""
 
-    def __init__(self, stored: Mapping[int, bytes], dims: int) -> None:
-        fitting = {row: found for row, found in stored.items() if len(found) == dims}
-        self._places = {row: place for place, row in enumerate(fitting)}
-        self._codes = decode(list(fitting.values()), dims)
+    def __init__(self, rows: Sequence[int], codes: Codes) -> None:
+        self._places = {row: place for place, row in enumerate(rows)}
+        self._codes = codes
 
     def scores(self, vector: Vector) -> dict[int, float]:
         """The cosine of each row with a question."""

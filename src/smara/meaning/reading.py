@@ -11,7 +11,7 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.database.database import Session
 from smara.database.fulltext import Within
-from smara.database.vectors import VectorKind
+from smara.database.vectors import VectorKind, decode
 from smara.errors import DatabaseError, SmaraError
 from smara.meaning.cache import Cache
 from smara.meaning.loaded import Loaded
@@ -105,10 +105,10 @@ class Meaning:
         """The vectors of given rows in the space of a question, for comparing them more than once; see ``nearest``."""
         try:
             shelf = self._store.shelf(session, vector.space_no, kind)
-            return Loaded(self._store.database.vectors.by_rows(session, shelf, rows) if rows else {}, vector.dims)
+            return Loaded(*self._nearest.vectors(session, shelf, rows, vector.dims))
         except DatabaseError as error:
             log.warning("vectors.unreadable", kind=kind, error=error.code)
-            return Loaded({}, vector.dims)
+            return Loaded([], decode([], vector.dims))
 
     def answering(self) -> tuple[Space | None, str]:
         """The space that answers at this moment, and why. Raises what opening an embedder raises."""

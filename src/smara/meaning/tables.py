@@ -2,7 +2,8 @@
 
 A small shelf is kept whole, one byte per dimension, and compared with everything. Of a large one
 only the signs are kept, 32 bytes for 256 dimensions: they are compared in two rounds, and the best
-thousand rows are then read from the database and compared exactly.
+thousand rows are then compared exactly. Their vectors are read from the database for that; a process that
+asks more than once keeps those of a shelf of medium size, too.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Table:
         self.values: Array = self._empty(0)
         self.stamp = 0
         self.lock = threading.Lock()
+        self._order: Array | None = None
 
     def __len__(self) -> int:
         return self.size - self._gone
@@ -58,6 +60,7 @@ class Table:
 
     def put(self, block: int, rows: Rows, values: Array) -> None:
         """Put a block in the place of what it was."""
+        self._order = None
         start, length = self._places.get(block, (self.size, 0))
         if len(rows) != length and start + length != self.size:
             self.rows[start : start + length] = _GONE
@@ -78,6 +81,7 @@ class Table:
 
     def fill(self, blocks: Sequence[int], sizes: Sequence[int], rows: Rows, values: Array) -> None:
         """Put many blocks into an empty table at once."""
+        self._order = None
         self._grow(len(rows))
         self.rows[: len(rows)], self.values[: len(rows)] = rows, values
         start = 0
@@ -112,6 +116,21 @@ class Table:
             fresh.put(block, before_rows[start : start + length], before[start : start + length])
         self.rows, self.values, self._places = fresh.rows, fresh.values, fresh._places
         self.size, self._gone = fresh.size, 0
+
+    def of(self, wanted: Sequence[int]) -> tuple[Rows, Array]:
+        """Of the rows that are wanted those that are here, in order, and their values."""
+        import numpy as np
+
+        with self.lock:
+            rows, values = self.rows[: self.size], self.values[: self.size]
+            if self._order is None:  # nearly in order as they are, so that this costs next to nothing
+                self._order = np.argsort(rows, kind="stable")
+            order = self._order
+        asked = np.unique(np.asarray(wanted, dtype=np.int64))
+        places = np.searchsorted(rows, asked, sorter=order)
+        places = order[np.minimum(places, len(order) - 1)] if len(order) else np.zeros(0, dtype=np.int64)
+        here = places[rows[places] == asked] if len(places) else places
+        return rows[here], values[here]
 
     def snapshot(self) -> tuple[Rows, Array]:
         """The rows and their values at this moment, those that are gone among them."""

@@ -1,94 +1,79 @@
 """The second stage of a search: fetch what the ranking needs to know about each row.
 
-For every row its terms, role, time and place, and what stands around it.
+For every row its terms, role, time and place, and how long the messages around it are.
 The wall and the filters are checked here once more, against the records themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from smara.core.storable import from_storable
 from smara.core.text import analyze
 from smara.database.database import Row, Session, marks
 from smara.database.fulltext import Within, no_of, row_of
 from smara.messages.store import MessageStore
-from smara.search.rank import Candidate
+from smara.search.evidence import AROUND, Candidate
 
 REACH = 2
-"""How far away a message may stand and still lend its words."""
+"""How far away a message may stand and still be shown beside another."""
 _SCANNED = 2_000
+_PART = 500
+_LENGTHS = ", ".join(
+    f"(SELECT n.term_count FROM messages n WHERE n.thread_no = m.thread_no AND n.seq = m.seq {step:+d})"
+    for step in AROUND
+)
 
 
-class Pool:
-    """Candidates, and what stands around them."""
-
-    def __init__(
-        self,
-        candidates: list[Candidate],
-        lengths: dict[tuple[int, int], int] | None = None,
-        numbers: dict[tuple[int, int], int] | None = None,
-    ) -> None:
-        self.candidates = candidates
-        self.lengths = lengths or {}
-        self._numbers = numbers or {}
-        self._places: dict[int, tuple[int, int]] = {}
-
-    def joined(self, other: Pool) -> Pool:
-        """This pool and another in one."""
-        return Pool(self.candidates + other.candidates, self.lengths | other.lengths, self._numbers | other._numbers)
-
-    def of_role(self, role: str | None) -> Pool:
-        """The same pool with the messages of one role alone."""
-        if role is None:
-            return self
-        return Pool([each for each in self.candidates if each.role == role], self.lengths, self._numbers)
-
-    def beside(self, no: int, count: int) -> tuple[list[int], list[int]]:
-        """The messages before and after one, in order."""
-        if not self._places:
-            self._places = {number: place for place, number in self._numbers.items()}
-        thread_no, seq = self._places[no]
-        steps = range(1, min(count, REACH) + 1)
-        before = [found for step in steps if (found := self._numbers.get((thread_no, seq - step))) is not None]
-        after = [found for step in steps if (found := self._numbers.get((thread_no, seq + step))) is not None]
-        return before[::-1], after
-
-
-def fetch_pool(session: Session, store: MessageStore, rows: Sequence[int], within: Within) -> Pool:
+def fetch_candidates(
+    session: Session, store: MessageStore, rows: Sequence[int], within: Within, is_by_words: bool = True
+) -> list[Candidate]:
     """What the ranking needs for these rows.
 
     Of what stands around them only the length: a neighbor that holds a term of the query
-    is a candidate itself.
+    is a candidate itself. Rows without any term of it need not even that.
     """
     if not rows:
-        return Pool([])
-    around = _around(session, store, sorted({no_of(row) for row in rows}), within.resource_id)
-    texts = store.database.fulltext.texts(session, rows)
-    records = {record[0]: record for record in around}
-    lengths = {(record[1], record[2]): record[5] for record in around}
-    numbers = {(record[1], record[2]): record[0] for record in around}
-    return Pool(_candidates(rows, texts, records), lengths, numbers)
+        return []
+    records = _records(session, store, sorted({no_of(row) for row in rows}), within.resource_id, is_by_words)
+    return _candidates(rows, store.database.fulltext.texts(session, rows), records)
 
 
-def scan_pool(session: Session, store: MessageStore, within: Within) -> Pool:
+def scan_candidates(session: Session, store: MessageStore, within: Within) -> list[Candidate]:
     """The newest messages, read without the index."""
     found = session.all(
         store.sql("SELECT no, raw_content FROM messages WHERE project_no = :project ORDER BY no DESC LIMIT ?"),
         (_SCANNED,),
     )
-    around = _around(session, store, sorted(row[0] for row in found), within.resource_id)
-    records = {record[0]: record for record in around if _is_within(record, within)}
+    numbers = sorted(row[0] for row in found)
+    records = _records(session, store, numbers, within.resource_id, is_by_words=False)
     texts: dict[int, tuple[str, str]] = {}
     for no, stored in found:
         terms = analyze(from_storable(stored)[:20_000])
         texts[row_of(no)] = (terms.prose, terms.code)
-    numbers = {(record[1], record[2]): record[0] for record in around}
-    return Pool(_candidates(texts, texts, records), None, numbers)
+    return _candidates(texts, texts, {no: record for no, record in records.items() if _is_within(record, within)})
+
+
+def find_beside(
+    session: Session, store: MessageStore, numbers: Sequence[int], count: int
+) -> dict[int, tuple[list[int], list[int]]]:
+    """For each message the numbers of those before and after it in its thread, in order."""
+    found: dict[int, tuple[list[int], list[int]]] = {no: ([], []) for no in numbers}
+    reach = min(count, REACH)
+    for start in range(0, len(numbers) if reach > 0 else 0, _PART):
+        part = numbers[start : start + _PART]
+        sql = store.sql(
+            "SELECT m.no, n.no, n.seq - m.seq FROM messages m JOIN messages n ON n.thread_no = m.thread_no"
+            f" AND n.seq BETWEEN m.seq - {reach} AND m.seq + {reach} AND n.no <> m.no"
+            f" WHERE m.project_no = :project AND m.no IN ({marks(len(part))}) ORDER BY n.seq"
+        )
+        for no, other, step in session.all(sql, part):
+            found[no][step > 0].append(other)
+    return found
 
 
 def _is_within(record: Row, within: Within) -> bool:
-    _, thread_no, _, role, created_at, _ = record
+    _, thread_no, _, role, created_at, *_ = record
     return (
         within.thread_no in (None, thread_no)
         and (not within.roles or role in within.roles)
@@ -97,26 +82,29 @@ def _is_within(record: Row, within: Within) -> bool:
     )
 
 
-def _around(session: Session, store: MessageStore, numbers: Sequence[int], resource_id: str | None) -> list[Row]:
-    """(number, thread, place, role, time, terms) of messages and of those around them."""
+def _records(
+    session: Session, store: MessageStore, numbers: Sequence[int], resource_id: str | None, is_by_words: bool
+) -> dict[int, Row]:
+    """(number, thread, place, role, time, and the lengths of those around it) of messages, by number."""
+    lengths = f", {_LENGTHS}" if is_by_words else ""
     join, where = "", ""
     values: list[object] = []
     if resource_id is not None:
         join, where, values = " JOIN threads t ON t.no = m.thread_no", " AND t.resource_id = ?", [resource_id]
-    found: list[Row] = []
-    for start in range(0, len(numbers), 500):
-        part = numbers[start : start + 500]
+    found: dict[int, Row] = {}
+    for start in range(0, len(numbers), _PART):
+        part = numbers[start : start + _PART]
         sql = store.sql(
-            "SELECT DISTINCT n.no, n.thread_no, n.seq, n.role, n.created_at, n.term_count"
-            f" FROM messages m{join} JOIN messages n ON n.thread_no = m.thread_no"
-            f" AND n.seq BETWEEN m.seq - {REACH} AND m.seq + {REACH}"
+            f"SELECT m.no, m.thread_no, m.seq, m.role, m.created_at{lengths} FROM messages m{join}"
             f" WHERE m.project_no = :project AND m.no IN ({marks(len(part))}){where}"
         )
-        found += session.all(sql, (*part, *values))
+        found.update([(record[0], record) for record in session.all(sql, (*part, *values))])
     return found
 
 
-def _candidates(rows: Iterable[int], texts: dict[int, tuple[str, str]], records: dict[int, Row]) -> list[Candidate]:
+def _candidates(
+    rows: Iterable[int], texts: Mapping[int, tuple[str, str]], records: Mapping[int, Row]
+) -> list[Candidate]:
     found = []
     for row in rows:
         record, text = records.get(no_of(row)), texts.get(row)
@@ -124,6 +112,6 @@ def _candidates(rows: Iterable[int], texts: dict[int, tuple[str, str]], records:
             continue  # outside the resource, or gone since it was matched
         prose, code = text
         length = (prose.count(" ") + 1 if prose else 0) + (code.count(" ") + 1 if code else 0)
-        _, thread_no, seq, role, created_at, _ = record
-        found.append(Candidate(row, thread_no, seq, role, created_at, prose, code, length))
+        _, thread_no, seq, role, created_at = record[:5]
+        found.append(Candidate(row, thread_no, seq, role, created_at, prose, code, length, record[5:]))
     return found

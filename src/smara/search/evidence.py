@@ -14,6 +14,10 @@ from typing import NamedTuple
 from smara.search.query import Query, QueryTerm
 from smara.search.weights import RankSettings
 
+AROUND = (-1, 1, -2, 2)
+"""The places around a message that say something about it, the nearer first."""
+PLACE_BITS = 32
+
 
 class Candidate(NamedTuple):
     """One indexed row that matches. Times are milliseconds since the epoch."""
@@ -26,6 +30,13 @@ class Candidate(NamedTuple):
     prose: str
     code: str
     length: int
+    around: tuple[int | None, ...] = ()
+    """How many terms each of the messages around it has, ``None`` where there is none."""
+
+    @property
+    def place(self) -> int:
+        """Thread and place in one number, to which a step is added."""
+        return (self.thread_no << PLACE_BITS) + self.seq
 
     def holds(self, needle: str) -> bool:
         """Whether terms, given with a space on either side, stand in this order in the row."""
@@ -155,14 +166,14 @@ def rarity(frequency: int, total: int) -> float:
     return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
 
 
-Context = dict[tuple[int, int], Evidence]
+Context = dict[int, Evidence]
 
 
 def by_place(found: list[Evidence]) -> Context:
-    """Each message by thread and place. Of a message in several pieces, the piece that says most."""
+    """Each message by its place. Of a message in several pieces, the piece that says most."""
     context: Context = {}
     for each in found:
-        place = (each.row.thread_no, each.row.seq)
+        place = each.row.place
         known = context.get(place)
         if known is None or (len(each.counts), -each.row.no) > (len(known.counts), -known.row.no):
             context[place] = each

@@ -172,6 +172,9 @@ class Gather:
         self._found.frequencies[term] = len(rows)
         weight = self.idf(len(rows)) * share
         weights = self._found.weights
+        if not weights:
+            weights.update(dict.fromkeys(rows, weight))
+            return
         for row in rows:
             weights[row] = weights.get(row, 0.0) + weight
 

@@ -14,7 +14,8 @@ from smara.database.fulltext import Within, no_of
 from smara.errors import CorruptError, DeadlineError
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
-from smara.search.candidates import Pool, fetch_pool, scan_pool
+from smara.search.candidates import fetch_candidates, find_beside, scan_candidates
+from smara.search.evidence import Candidate
 from smara.search.found import Found, Wanted
 from smara.search.gather import CANDIDATES, THREAD_CANDIDATES, Gather, Gathered
 from smara.search.models import Hit, Neighbor, ThreadHit
@@ -77,33 +78,34 @@ class MessageSearch:
                 return haul
         if not asked.query.terms and vector is None:
             return Haul()
-        query, gathered, pool, warnings = self._pool(session, asked.query, within, limit, CANDIDATES)
+        query, gathered, rows, warnings = self._by_words(session, asked.query, within, limit, CANDIDATES)
         close = Closeness(session, self._meaning, vector, within)
-        pool = self._with_nearest(session, pool, close, within)
-        ranking = self._ranking(session, query, gathered, pool)
-        found = MessageFusion(ranking, pool, close, asked.days)
+        rows = self._with_nearest(session, rows, close, within)
+        ranking = self._ranking(session, query, gathered, rows)
+        found = MessageFusion(ranking, rows, close, asked.days)
         found.ask_again()
         is_all = {"raw", "compacted"} <= wanted.sources
         best = found.best(limit + SPARE if is_all else None)
         return Haul(
-            self._load(session, best, pool, query, neighbors, wanted), list(close.cosines.values()), found.code_share,
-            gathered.postings, len(pool.candidates), gathered.message_count, gathered.is_complete, gathered.notes,
+            self._load(session, best, query, neighbors, wanted), list(close.cosines.values()), found.code_share,
+            gathered.postings, len(rows), gathered.message_count, gathered.is_complete, gathered.notes,
             warnings,
         )  # fmt: skip
 
-    def _ranking(self, session: Session, query: Query, gathered: Gathered, pool: Pool) -> Ranking:
+    def _ranking(self, session: Session, query: Query, gathered: Gathered, rows: Sequence[Candidate]) -> Ranking:
         stats = self._statistics.of(session, gathered.frequencies)
-        return Ranking(query, pool.candidates, pool.lengths, stats, self._clock.now_ms(), self._rank_settings)
+        return Ranking(query, rows, stats, self._clock.now_ms(), self._rank_settings)
 
     def _with_nearest(
-        self, session: Session, pool: Pool, close: Closeness, within: Within, role: str | None = None
-    ) -> Pool:
-        """The pool, and the rows that only their meaning brought; the cosines of all of them are looked up."""
-        added = close.nearest_besides([candidate.no for candidate in pool.candidates])
+        self, session: Session, rows: list[Candidate], close: Closeness, within: Within, role: str | None = None
+    ) -> list[Candidate]:
+        """The rows, and those that only their meaning brought; the cosines of all of them are looked up."""
+        added = close.nearest_besides([each.no for each in rows])
         if added:
-            pool = pool.joined(fetch_pool(session, self._store, added, within).of_role(role))
-        close.look_up([candidate.no for candidate in pool.candidates])
-        return pool
+            nearest = fetch_candidates(session, self._store, added, within)
+            rows = rows + [each for each in nearest if role in (None, each.role)]
+        close.look_up([each.no for each in rows])
+        return rows
 
     def _by_name(self, session: Session, query: str, within: Within, limit: int) -> Haul | None:
         """What holds a query that is one rare name; ``None`` for any other."""
@@ -122,7 +124,7 @@ class MessageSearch:
         else:
             stats = self._statistics.of(session, {terms[0]: len(rows)})
             now = self._clock.now_ms()
-            scored = rank_messages(analyze_query(query), as_candidates(rows), {}, stats, now, self._rank_settings)
+            scored = rank_messages(analyze_query(query), as_candidates(rows), stats, now, self._rank_settings)
             messages = {no_of(row[0]): message for row, message in rows}
             best = {no_of(each.no): each for each in reversed(scored)}  # of a message in several pieces, the best
             found = [Found("message", no, _hit(messages[no], best[no].why, terms), best[no].words) for no in best]
@@ -134,10 +136,10 @@ class MessageSearch:
         self, session: Session, asked: Understanding, vector: Vector | None, within: Within, limit: int
     ) -> list[ThreadHit]:
         """The conversations that answer best, each judged by all that was said in it."""
-        query, gathered, pool, _ = self._pool(session, asked.query, within, limit, THREAD_CANDIDATES)
+        query, gathered, rows, _ = self._by_words(session, asked.query, within, limit, THREAD_CANDIDATES)
         close = Closeness(session, self._meaning, vector, within, THREAD_NEAREST)
-        pool = self._with_nearest(session, pool, close, within, "user")
-        ranking = self._ranking(session, query, gathered, pool)
+        rows = self._with_nearest(session, rows, close, within, "user")
+        ranking = self._ranking(session, query, gathered, rows)
         scored = ThreadFusion(ranking, close, asked.days, self._statistics.of(session, gathered.frequencies)).best(
             limit
         )
@@ -148,9 +150,9 @@ class MessageSearch:
             if (thread := threads.get(each.no)) is not None
         ]
 
-    def _pool(
+    def _by_words(
         self, session: Session, query: Query, within: Within, limit: int, most: int
-    ) -> tuple[Query, Gathered, Pool, list[str]]:
+    ) -> tuple[Query, Gathered, list[Candidate], list[str]]:
         """Candidates from the index; from a scan of the newest messages when the index is damaged."""
         stop_at = self._clock.monotonic() + self._deadline_seconds
         warnings: list[str] = []
@@ -164,24 +166,24 @@ class MessageSearch:
             gathered = gather.run(query, limit)
             if "stopped at the deadline" in gathered.notes:
                 warnings.append(OUT_OF_TIME)
-            pool = fetch_pool(session, self._store, gathered.best(max(most, limit)), within)
+            rows = fetch_candidates(session, self._store, gathered.best(max(most, limit)), within)
         except CorruptError as error:
             log.warning("index.damaged", error=error.facts.get("reason"))
             warnings.append(_DAMAGED)
-            pool = scan_pool(session, self._store, within)
+            rows = scan_candidates(session, self._store, within)
             gathered.is_complete = False
         except DeadlineError:
             warnings.append(OUT_OF_TIME)
-            pool = Pool([])
+            rows = []
             gathered.is_complete = False
         if gathered.added_terms:
             query = replace(query, terms=(*query.terms, *gathered.added_terms))
-        return query, gathered, pool, warnings
+        return query, gathered, rows, warnings
 
     def _load(
-        self, session: Session, best: Sequence[Near], pool: Pool, query: Query, neighbors: int, wanted: Wanted
+        self, session: Session, best: Sequence[Near], query: Query, neighbors: int, wanted: Wanted
     ) -> list[Found]:
-        beside = {near.message_no: pool.beside(near.message_no, neighbors) for near in best} if neighbors else {}
+        beside = find_beside(session, self._store, [near.message_no for near in best], neighbors)
         numbers = dict.fromkeys([near.message_no for near in best])
         numbers.update(dict.fromkeys(no for before, after in beside.values() for no in (*before, *after)))
         messages = self._store.by_numbers(session, list(numbers))
@@ -190,7 +192,7 @@ class MessageSearch:
             message = messages.get(near.message_no)
             if message is None or ("compacted" if message.compaction else "raw") not in wanted.sources:
                 continue
-            before, after = beside.get(near.message_no, ((), ()))
+            before, after = beside[near.message_no]
             hit = _hit(message, near.why, query.texts, _neighbors(before, messages), _neighbors(after, messages))
             found.append(Found("message", near.message_no, hit, near.words, near.cosine, near.beside, near.is_in_days))
         return found

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from heapq import nlargest
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smara.core.days import Days
 from smara.database.database import Session
 from smara.database.fulltext import Within, no_of
-from smara.search.candidates import Pool
 from smara.search.evidence import Candidate, Evidence, Stats, is_code
 from smara.search.fuse import DEFAULT, FuseSettings, Spread, fuse_threads, root_share
 from smara.search.rank import Ranking, Rated, Scored
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from smara.database.vectors import Floats
     from smara.meaning.loaded import Loaded
     from smara.meaning.models import Vector
     from smara.meaning.reading import Meaning
+
+    Array = NDArray[Any]
 
 NEAREST = 100
 """How many rows are looked at because of their meaning."""
@@ -84,17 +88,17 @@ class MessageFusion:
     """The candidates of one search, each with its words, its cosine and that of its neighbors."""
 
     def __init__(
-        self, ranking: Ranking, pool: Pool, close: Closeness, days: Days | None, settings: FuseSettings = DEFAULT
-    ) -> None:
+        self, ranking: Ranking, rows: Sequence[Candidate], close: Closeness, days: Days | None,
+        settings: FuseSettings = DEFAULT,
+    ) -> None:  # fmt: skip
         self._ranking = ranking
-        self._rows = list({each.no: each for each in pool.candidates}.values())
+        self._rows = list({each.no: each for each in rows}.values())
         self._words: dict[int, Rated] = {each[1].row.no: each for each in ranking.rated}
         self._close = close
         self._days = days
         self._settings = settings
         self.code_share = self._code_share()
-        best = max((score for score, _ in self._words.values()), default=0.0)
-        self._base = [self._by_words(each, best) for each in self._rows]
+        self._base = self._by_words()
 
     def ask_again(self) -> None:
         """A second round with the best messages of the first."""
@@ -124,11 +128,19 @@ class MessageFusion:
                 break
         return list(found.values())
 
-    def _by_words(self, candidate: Candidate, best: float) -> float | None:
-        """What a row is worth before its meaning is known; ``None`` when it holds no word of the query."""
-        words = self._words.get(candidate.no)
-        bonus = self._settings.days_bonus if self._is_in_days(candidate) else 0.0
-        return None if words is None else root_share(words[0], best) + bonus
+    def _by_words(self) -> list[float | None]:
+        """What each row is worth before its meaning is known; ``None`` when it holds no word of the query."""
+        best = max((score for score, _ in self._words.values()), default=0.0)
+        nothing: tuple[float | None, None] = (None, None)
+        found = [self._words.get(each.no, nothing)[0] for each in self._rows]
+        base = [None if score is None else root_share(score, best) for score in found]
+        if self._days is None:
+            return base
+        bonus = self._settings.days_bonus
+        return [
+            score + bonus if score is not None and self._is_in_days(each) else score
+            for score, each in zip(base, self._rows, strict=True)
+        ]
 
     def _order(self) -> list[tuple[int, float, float | None]]:
         """The place of every row with its score and its neighbors' cosine, best first; of equals the newer."""
@@ -148,20 +160,27 @@ class MessageFusion:
         beside = self._beside(cosines)
         spread = Spread.of(known.values())
         weight = settings.message_meaning + self.code_share * (settings.code_meaning - settings.message_meaning)
-        has_words = np.array([score is not None for score in self._base])
-        base = np.array(
-            [
-                score if score is not None else settings.days_bonus * self._is_in_days(each)
-                for score, each in zip(self._base, self._rows, strict=True)
-            ]
-        )
+        has_words, base, newest, latest = self._columns
         scores = base + weight * spread.standards(cosines) + settings.neighbor_meaning * spread.standards(beside)
         kept = np.flatnonzero(has_words | (cosines > settings.floor))
-        newest = np.array([each.created_at for each in self._rows], dtype=np.int64)
-        latest = np.array([each.no for each in self._rows], dtype=np.int64)
-        order = kept[np.lexsort((-latest[kept], -newest[kept], -scores[kept]))]
+        order = kept[np.lexsort((latest[kept], newest[kept], -scores[kept]))]
         near = zip(order.tolist(), scores[order].tolist(), beside[order].tolist(), strict=True)
         return [(place, score, None if cosine == unknown else cosine) for place, score, cosine in near]
+
+    @cached_property
+    def _columns(self) -> tuple[Array, Array, Array, Array]:
+        """Of every row whether it has words, what it is worth by them, and its time and number, the newest first."""
+        import numpy as np
+
+        bonus = self._settings.days_bonus
+        base = [
+            score if score is not None else bonus * self._is_in_days(each)
+            for score, each in zip(self._base, self._rows, strict=True)
+        ]
+        has_words = np.array([score is not None for score in self._base])
+        newest = np.array([-each.created_at for each in self._rows], dtype=np.int64)
+        latest = np.array([-each.no for each in self._rows], dtype=np.int64)
+        return has_words, np.array(base), newest, latest
 
     def _beside(self, cosines: Floats) -> Floats:
         """For each row, the cosine of the closer of the messages before and after it; -inf where none is known."""
@@ -174,12 +193,12 @@ class MessageFusion:
         return np.maximum(best[before], best[after])[of_row]  # type: ignore[no-any-return]
 
     @cached_property
-    def _places(self) -> tuple[dict[tuple[int, int], int], list[int], list[int], list[int]]:
+    def _places(self) -> tuple[dict[int, int], list[int], list[int], list[int]]:
         """The messages of the rows, each row's message, and of each message the one before and the one after it."""
-        numbers: dict[tuple[int, int], int] = {}
-        of_row = [numbers.setdefault((each.thread_no, each.seq), len(numbers)) for each in self._rows]
-        before = [numbers.get((thread_no, seq - 1), -1) for thread_no, seq in numbers]
-        after = [numbers.get((thread_no, seq + 1), -1) for thread_no, seq in numbers]
+        numbers: dict[int, int] = {}
+        of_row = [numbers.setdefault(each.place, len(numbers)) for each in self._rows]
+        before = [numbers.get(place - 1, -1) for place in numbers]
+        after = [numbers.get(place + 1, -1) for place in numbers]
         return numbers, of_row, before, after
 
     def _is_in_days(self, candidate: Candidate) -> bool:
@@ -187,7 +206,7 @@ class MessageFusion:
 
     def _code_share(self) -> float:
         """How many of the best rows by words are code: a tenth or more of their terms."""
-        best = sorted(self._words.values(), key=lambda each: -each[0])[:_CODE_ROWS]
+        best = nlargest(_CODE_ROWS, self._words.values(), key=lambda each: each[0])
         rows = [each.row for _, each in best]
         if not rows:
             return 0.0

@@ -9,11 +9,11 @@ adds up what its messages say about each term, with less and less for repetition
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from smara.search.evidence import Candidate, Evidence, Stats, WeighedTerms, by_place
+from smara.search.evidence import AROUND, Candidate, Evidence, Stats, WeighedTerms, by_place
 from smara.search.query import Query
 from smara.search.reasons import reasons
 from smara.search.weights import DEFAULT, RankSettings
@@ -21,9 +21,7 @@ from smara.search.weights import DEFAULT, RankSettings
 __all__ = ["DEFAULT", "Candidate", "RankSettings", "Ranking", "Scored", "Stats", "rank_messages", "rank_threads"]
 
 _DAY_MS = 86_400_000
-
-Lengths = Mapping[tuple[int, int], int]
-"""Thread and place of a message → how many terms it has."""
+_NOTHING = (None,) * len(AROUND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,6 @@ class Scored:
 def rank_messages(
     query: Query,
     candidates: Sequence[Candidate],
-    lengths: Lengths,
     stats: Stats,
     now_ms: int,
     settings: RankSettings = DEFAULT,
@@ -51,24 +48,23 @@ def rank_messages(
 ) -> list[Scored]:
     """The candidates in order, best first.
 
-    Candidates lend their words to each other. ``lengths`` are those of the messages around
-    them that hold no word of the query: short answers around a match keep it close to its context.
+    Candidates lend their words to each other. Of the messages around them that hold no word of the query
+    the lengths count: short answers around a match keep it close to its context.
     """
-    ranking = Ranking(query, candidates, lengths, stats, now_ms, settings)
+    ranking = Ranking(query, candidates, stats, now_ms, settings)
     return ranking.scored(ranking.rated, limit)
 
 
 def rank_threads(
     query: Query,
     candidates: Sequence[Candidate],
-    lengths: Lengths,
     stats: Stats,
     now_ms: int,
     settings: RankSettings = DEFAULT,
     limit: int | None = None,
 ) -> list[Scored]:
     """The threads of the candidates in order, best first; the reasons are those of their best messages."""
-    ranking = Ranking(query, candidates, lengths, stats, now_ms, settings)
+    ranking = Ranking(query, candidates, stats, now_ms, settings)
     rated = list(ranking.rated_threads(stats).values())
     return [Scored(each.row.thread_no, score, why) for score, each, why in ranking.answer(rated, limit)]
 
@@ -89,7 +85,6 @@ class Ranking:
         self,
         query: Query,
         candidates: Sequence[Candidate],
-        lengths: Lengths,
         stats: Stats,
         now_ms: int,
         settings: RankSettings,
@@ -100,9 +95,8 @@ class Ranking:
         self.terms = WeighedTerms(query, stats, settings)
         self.found = self.terms.read(candidates, settings)
         self.context = by_place(self.found)
-        self.lengths = lengths
         near, far = settings.near_weight, settings.far_weight
-        self.places = ((near, -1), (near, 1), (far, -2), (far, 2))
+        self.places = tuple([(near if abs(step) == 1 else far, step) for step in AROUND])
         self.usual_length = max(stats.average_length, 1.0)
 
     @property
@@ -144,18 +138,17 @@ class Ranking:
         counts, row = each.counts, each.row
         if not counts:
             return 0.0
-        own, thread_no, seq, context, lengths = counts, row.thread_no, row.seq, self.context, self.lengths
-        length, usual, guesses = float(row.length), self.usual_length, self.terms.guesses
-        for weight, step in self.places:
-            place = (thread_no, seq + step)
-            beside = context.get(place)
+        own, context, place, average = counts, self.context, row.place, self.usual_length
+        length, usual, guesses = float(row.length), average, self.terms.guesses
+        for (weight, step), silent in zip(self.places, row.around or _NOTHING, strict=True):
+            beside = context.get(place + step)
             if beside is None:
-                if (silent := lengths.get(place)) is not None:
+                if silent is not None:
                     length += weight * silent
-                    usual += weight * self.usual_length
+                    usual += weight * average
                 continue
             length += weight * beside.row.length
-            usual += weight * self.usual_length
+            usual += weight * average
             if counts is own:
                 counts = own.copy()
             # Only words the message lacks: of equal messages in a row none may gain by standing in the middle.

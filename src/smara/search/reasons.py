@@ -46,7 +46,7 @@ def _near(terms: WeighedTerms, each: Evidence, context: Context, told: set[int])
     """Words of the query that only the surroundings have."""
     found: list[str] = []
     for step, place in _PLACES:
-        beside = context.get((each.row.thread_no, each.row.seq + step))
+        beside = context.get(each.row.place + step)
         for number in beside.counts if beside is not None else ():
             term = terms.terms[number]
             if term.group not in told:
