@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from smara.errors import InvalidInputError
 from smara.knowledge.models import Evidence
 from smara.search.models import SOURCES
-from tests.contract.task_place import EACH_DATABASE
+from tests.contract.both import EACH_DATABASE
 from tests.contract.test_search import HOSTILE
 
 pytestmark = EACH_DATABASE
@@ -117,9 +117,10 @@ def test_what_is_told_unasked_leaves_out_what_nobody_vouched_for(everything):
     assert "evil" not in packed.text
 
 
-@pytest.mark.parametrize("hostile", HOSTILE)
-def test_no_query_raises(everything, hostile):
-    everything.search(hostile, 5)
+def test_no_query_raises(everything):
+    for hostile in HOSTILE:
+        answer = everything.search(hostile, 5)
+        assert len(answer) <= 5, hostile
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -132,3 +133,12 @@ def test_any_text_may_be_asked_of_any_sources(everything, text, names):
 def test_unknown_source_is_refused_with_those_there_are(everything):
     with pytest.raises(InvalidInputError, match="messages, observations, memories, tasks, working"):
         everything.search("x", sources=["email"])
+
+
+@pytest.mark.parametrize("source", ["memories", "tasks"])
+def test_as_many_as_are_asked_for_are_given_whatever_their_source(place, source):
+    with place.open(embedder="off") as memory:
+        for number in range(60):
+            memory.memories.remember(f"The parser {number} needs option {number * 7} before it starts", type="gotcha")
+            memory.tasks.add(f"Teach the parser number {number}")
+        assert len(memory.search("parser", limit=50, sources=[source])) == 50

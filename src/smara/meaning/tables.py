@@ -24,6 +24,8 @@ FIRST_ROUND = 16_000
 
 Of 493,396 sentences of real conversations, they hold 99.7 of the 100 x 50 that are really nearest.
 """
+FIRST_SHARE = 16
+"""At most one row of so many, which is twice the share of those of half a million."""
 SECOND_ROUND = 1_000
 """So many of those are compared exactly; 99.4 of the 50 nearest, and all of the 10 nearest, are among them."""
 _QUERY_BITS = 6
@@ -153,7 +155,8 @@ def best_by_signs(rows: Rows, signs: Array, query: Floats, limit: int) -> Rows:
 
     columns = signs.T
     apart = _differences(columns, _words(query > 0))
-    within = np.searchsorted(np.cumsum(np.bincount(apart)), max(FIRST_ROUND, limit * 16))
+    wanted = max(min(FIRST_ROUND, len(rows) // FIRST_SHARE), limit * 16)
+    within = np.searchsorted(np.cumsum(np.bincount(apart)), wanted)
     first = np.flatnonzero(apart <= within)
     first = first[rows[first] != _GONE]
     scores = _weighed(columns[:, first], query)

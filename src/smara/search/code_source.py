@@ -53,7 +53,7 @@ class CodeFinder:
         if tree is None:
             return []
         words = self._words(session, tree, asked, wall)
-        scores, ideal = words.scored(CANDIDATES), words.ideal or 1.0
+        scores, ideal = words.scored(max(CANDIDATES, wanted.limit)), words.ideal or 1.0
         close: dict[int, float] = {}
         if vector is not None and self._meaning is not None:
             close = dict(self._meaning.nearest(session, "code", vector, NEAREST))
@@ -62,7 +62,7 @@ class CodeFinder:
         best = sorted({*shares, *close}, key=lambda no: (-(shares.get(no, 0.0) + close.get(no, 0.0)), -no))
         defined = self._defined(session, tree, asked)
         found = []
-        for no, hit in self.load(session, best[:LOADED], tree.no).items():
+        for no, hit in self.load(session, best[: max(LOADED, wanted.limit)], tree.no).items():
             if wanted.includes(hit):
                 names = _names_in(hit, defined)
                 why = (*(f"defines {name}" for name in names), *_reasons(scores.get(no), asked))

@@ -71,10 +71,10 @@ class Evidence:
 
     __slots__ = ("counts", "in_code", "row")
 
-    def __init__(self, row: Candidate, counts: dict[int, float], in_code: tuple[int, ...]) -> None:
+    def __init__(self, row: Candidate) -> None:
         self.row = row
-        self.counts = counts
-        self.in_code = in_code
+        self.counts: dict[int, float] = {}
+        self.in_code: list[int] = []
 
 
 class WeighedTerms:
@@ -83,8 +83,7 @@ class WeighedTerms:
     def __init__(self, query: Query, stats: Stats, settings: RankSettings) -> None:
         self.terms = query.wanted
         self.needles = [
-            (number, term.text, f" {term.text}" if term.is_prefix else f" {term.text} ")
-            for number, term in enumerate(self.terms)
+            (number, f" {term.text}" if term.is_prefix else f" {term.text} ") for number, term in enumerate(self.terms)
         ]
         self.shares = [_share(term, settings) for term in self.terms]
         self.worths = [
@@ -106,30 +105,33 @@ class WeighedTerms:
         code = {role: settings.code_weight * weight for role, weight in settings.code_roles.items()}
         candidates = list(rows)
         is_of_code = len(candidates) >= _FEWEST_OF_CODE and sum(map(is_code, candidates)) >= 0.8 * len(candidates)
-        return [
-            self._read_row(row, roles.get(row.role, 1.0), code.get(row.role, 1.0), is_of_code) for row in candidates
-        ]
+        found = [Evidence(row) for row in candidates]
+        self._count([f" {row.prose} " for row in candidates], [roles.get(row.role, 1.0) for row in candidates], found)
+        named = [each for each in found if each.row.code]
+        weights = [code.get(each.row.role, 1.0) for each in named]
+        self._count([f" {each.row.code} " for each in named], weights, named, is_code=True)
+        for each in found if is_of_code else ():
+            if each.counts and is_code(each.row):
+                role = each.row.role
+                self._add_first(each.counts, each.row, roles.get(role, 1.0), code.get(role, 1.0))
+        return found
 
-    def _read_row(self, row: Candidate, role_weight: float, code_weight: float, is_of_code: bool) -> Evidence:
-        counts: dict[int, float] = {}
-        in_code: list[int] = []
-        prose, code = row.prose, row.code
-        for number, bare, needle in self.needles:
-            # Looking for the bare term first is a third faster than counting: most terms are absent.
-            if bare in prose and (count := f" {prose} ".count(needle)):
-                counts[number] = count * role_weight
-            if code and bare in code and (count := f" {code} ".count(needle)):
-                counts[number] = counts.get(number, 0.0) + count * code_weight
-                in_code.append(number)
-        if is_of_code and counts and is_code(row):
-            self._add_first(counts, row, role_weight, code_weight)
-        return Evidence(row, counts, tuple(in_code))
+    def _count(self, texts: list[str], weights: list[float], found: list[Evidence], is_code: bool = False) -> None:
+        """Add what texts say of each term: term by term, since most rows have few of them."""
+        for number, needle in self.needles:
+            for place, text in enumerate(texts):
+                if needle in text:
+                    each = found[place]
+                    count = text.count(needle) * weights[place]
+                    each.counts[number] = each.counts.get(number, 0.0) + count
+                    if is_code:
+                        each.in_code.append(number)
 
     def _add_first(self, counts: dict[int, float], row: Candidate, role_weight: float, code_weight: float) -> None:
         """What stands first in code, the signature and what is said about it, tells more than what comes after."""
         prose = f" {' '.join(row.prose.split(' ', _FIRST_PROSE)[:_FIRST_PROSE])} "
         code = f" {' '.join(row.code.split(' ', _FIRST_CODE)[:_FIRST_CODE])} "
-        for number, _, needle in self.needles:
+        for number, needle in self.needles:
             if number in counts:
                 if needle in prose:
                     counts[number] += _FIRST_COUNT * role_weight

@@ -21,6 +21,12 @@ class Wanted:
     task_id: str | None = None
     is_open: bool = False
     """Whether no source was named: where nothing that is remembered answers, the code may."""
+    limit: int = 10
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether records of the right source may still be unwanted, for their thread, owner or time."""
+        return any(each is not None for each in (self.thread_id, self.resource_id, self.since_ms, self.until_ms))
 
     @property
     def is_about_messages(self) -> bool:

@@ -17,7 +17,7 @@ from smara.messages.store import MessageStore
 from smara.search.candidates import fetch_candidates, find_beside, scan_candidates
 from smara.search.evidence import Candidate
 from smara.search.found import Found, Wanted
-from smara.search.gather import CANDIDATES, THREAD_CANDIDATES, Gather, Gathered
+from smara.search.gather import THREAD_CANDIDATES, Gather, Gathered
 from smara.search.models import Hit, Neighbor, ThreadHit
 from smara.search.names import FILL_UP_ROWS, as_candidates, find_name, whole_name
 from smara.search.near import THREAD_NEAREST, Closeness, MessageFusion, Near, ThreadFusion
@@ -78,7 +78,7 @@ class MessageSearch:
                 return haul
         if not asked.query.terms and vector is None:
             return Haul()
-        query, gathered, rows, warnings = self._by_words(session, asked.query, within, limit, CANDIDATES)
+        query, gathered, rows, warnings = self._by_words(session, asked.query, within, limit)
         close = Closeness(session, self._meaning, vector, within)
         rows = self._with_nearest(session, rows, close, within)
         ranking = self._ranking(session, query, gathered, rows)
@@ -151,7 +151,7 @@ class MessageSearch:
         ]
 
     def _by_words(
-        self, session: Session, query: Query, within: Within, limit: int, most: int
+        self, session: Session, query: Query, within: Within, limit: int, most: int | None = None
     ) -> tuple[Query, Gathered, list[Candidate], list[str]]:
         """Candidates from the index; from a scan of the newest messages when the index is damaged."""
         stop_at = self._clock.monotonic() + self._deadline_seconds
@@ -166,7 +166,8 @@ class MessageSearch:
             gathered = gather.run(query, limit)
             if "stopped at the deadline" in gathered.notes:
                 warnings.append(OUT_OF_TIME)
-            rows = fetch_candidates(session, self._store, gathered.best(max(most, limit)), within)
+            chosen = gathered.candidates(limit) if most is None else gathered.best(max(most, limit))
+            rows = fetch_candidates(session, self._store, chosen, within)
         except CorruptError as error:
             log.warning("index.damaged", error=error.facts.get("reason"))
             warnings.append(_DAMAGED)

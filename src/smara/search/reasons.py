@@ -32,7 +32,7 @@ def reasons(
 def _matches(terms: WeighedTerms, each: Evidence, told: set[int]) -> list[str]:
     """One reason for each word of the query: a name rather than its parts."""
     found: list[str] = []
-    for number in sorted(each.counts, key=lambda number: (terms.terms[number].kind == "part", -terms.worths[number])):
+    for number in sorted(each.counts, key=lambda no: (terms.terms[no].kind == "part", -terms.worths[no], no)):
         term = terms.terms[number]
         if term.group in told:
             continue
@@ -47,7 +47,7 @@ def _near(terms: WeighedTerms, each: Evidence, context: Context, told: set[int])
     found: list[str] = []
     for step, place in _PLACES:
         beside = context.get(each.row.place + step)
-        for number in beside.counts if beside is not None else ():
+        for number in sorted(beside.counts) if beside is not None else ():
             term = terms.terms[number]
             if term.group not in told:
                 told.add(term.group)

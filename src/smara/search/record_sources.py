@@ -16,7 +16,7 @@ from smara.database.records import RecordKind
 from smara.search.code_freshness import CodeJudge, files_now, judged, metadata_of, no_code
 from smara.search.found import Found, Wanted
 from smara.search.models import Hit
-from smara.search.records import GatheredRecords
+from smara.search.records import CANDIDATES, GatheredRecords
 from smara.search.understanding import Understanding
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 NEAREST = 30
 """How many records of a kind are looked at because of their meaning."""
-LOADED = 24
-"""How many records of a kind are loaded to be ranked among everything."""
+SPARE = 6
+"""How many more records of a kind than are asked for are loaded, for what ranks them anew among everything."""
 _OUTSIDE = frozenset({"web", "mcp", "imported", "other"})
 """Where an observation may come from that makes it no base for what is told unasked."""
 
@@ -76,16 +76,17 @@ class RecordFinder:
         if not total:
             return []
         gathered = GatheredRecords(session, self._database.records, self._source.kind, wall, total, asked.query)
-        scores, ideal = gathered.scored(), gathered.ideal or 1.0
+        most = max(CANDIDATES if wanted.is_narrow else 0, wanted.limit + SPARE)
+        scores, ideal = gathered.scored(max(CANDIDATES, wanted.limit)), gathered.ideal or 1.0
         close: dict[int, float] = {}
         if vector is not None and self._meaning is not None:
             kind = self._source.kind
-            close = dict(self._meaning.nearest(session, kind, vector, NEAREST))
+            close = dict(self._meaning.nearest(session, kind, vector, max(NEAREST, most)))
             close |= self._meaning.scores(session, kind, [no for no in scores if no not in close], vector)
         words = {no: score / ideal for no, (score, _) in scores.items()}
         best = sorted({*words, *close}, key=lambda no: (words.get(no, 0.0) + close.get(no, 0.0), no), reverse=True)
         found = []
-        for no, hit in self._source.load(session, best[:LOADED]).items():
+        for no, hit in self._source.load(session, best[:most]).items():
             if wanted.includes(hit):
                 why = scores[no][1] if no in scores else ()
                 hit = replace(hit, why=why, terms=asked.query.texts)

@@ -16,6 +16,7 @@ from smara.search.query import Query, QueryTerm
 TERM_LIMIT = 1_000
 """How many rows of one term are read, newest first."""
 CANDIDATES = 150
+"""How many rows are ranked, and more where more are asked for."""
 _HEAD_WEIGHT = 3.0
 _K1, _B = 1.2, 0.6
 
@@ -57,9 +58,9 @@ class GatheredRecords:
         """The score of a record of usual length that holds every term once in its body."""
         return sum(self._weights.values())
 
-    def scored(self) -> Scores:
+    def scored(self, most: int = CANDIDATES) -> Scores:
         """The best candidates; of a long record, its best piece."""
-        best = sorted(zip(self._rows.values(), self._rows, strict=True), reverse=True)[:CANDIDATES]
+        best = sorted(zip(self._rows.values(), self._rows, strict=True), reverse=True)[:most]
         texts = self._records.texts(self._session, [row for _, row in best])
         split = {row: (head.split(), body.split()) for row, (head, body) in texts.items()}
         average = sum(len(head) + len(body) for head, body in split.values()) / len(split) if split else 1.0

@@ -114,7 +114,7 @@ class Search:
         """
         _check(query, limit, sources)
         asked = understand(query, Hints(phase, tuple(recent_tools), tuple(files)), self._today())
-        wanted = _wanted(sources, thread_id, resource_id, role, since, until, task_id, asked.is_about_code)
+        wanted = _wanted(sources, thread_id, resource_id, role, since, until, task_id, limit, asked.is_about_code)
         stop_at = self._clock.monotonic() + self._deadline_seconds
         vector, note = self._vector(query, deep)
         try:
@@ -153,7 +153,7 @@ class Search:
         """The conversations that answer a query best, each judged by all that was said in it."""
         _check(query, limit, None)
         asked = understand(query, None, self._today())
-        wanted = _wanted(("messages",), None, resource_id, role, since, until, None)
+        wanted = _wanted(("messages",), None, resource_id, role, since, until, None, limit)
         vector, _ = self._vector(query, deep)
         try:
             with self._database.read(self._deadline_seconds) as session:
@@ -308,7 +308,7 @@ def _hits(best: Sequence[Found]) -> tuple[Hit, ...]:
 def _wanted(
     sources: Collection[str] | None, thread_id: str | None, resource_id: str | None,
     role: str | Collection[str] | None, since: int | str | datetime | None, until: int | str | datetime | None,
-    task_id: str | None, is_about_code: bool = False,
+    task_id: str | None, limit: int, is_about_code: bool = False,
 ) -> Wanted:  # fmt: skip
     roles = (role,) if isinstance(role, str) else tuple(role or ())
     for each in roles:
@@ -316,7 +316,7 @@ def _wanted(
             raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {each!r}.")
     return Wanted(
         expand_sources(sources, is_about_code), thread_id, resource_id, roles, _as_ms(since, "since"),
-        _as_ms(until, "until"), task_id, sources is None,
+        _as_ms(until, "until"), task_id, sources is None, limit,
     )  # fmt: skip
 
 
