@@ -21,7 +21,7 @@ from smara.search.gather import THREAD_CANDIDATES, Gather, Gathered
 from smara.search.models import Hit, Neighbor, ThreadHit
 from smara.search.names import FILL_UP_ROWS, as_candidates, find_name, whole_name
 from smara.search.near import THREAD_NEAREST, Closeness, MessageFusion, Near, ThreadFusion
-from smara.search.query import Query, analyze_query
+from smara.search.query import Query
 from smara.search.rank import Ranking, RankSettings, rank_messages
 from smara.search.statistics import Statistics
 from smara.search.understanding import Understanding
@@ -73,7 +73,7 @@ class MessageSearch:
     ) -> Haul:  # fmt: skip
         """The messages that may answer best, not yet in their final order."""
         if neighbors == 0 and not within.is_filtered and {"raw", "compacted"} <= wanted.sources:
-            haul = self._by_name(session, asked.query.text, within, limit)
+            haul = self._by_name(session, asked.query, within)
             if haul is not None:
                 return haul
         if not asked.query.terms and vector is None:
@@ -107,7 +107,7 @@ class MessageSearch:
         close.look_up([each.no for each in rows])
         return rows
 
-    def _by_name(self, session: Session, query: str, within: Within, limit: int) -> Haul | None:
+    def _by_name(self, session: Session, query: Query, within: Within) -> Haul | None:
         """What holds a query that is one rare name; ``None`` for any other."""
         terms = whole_name(query)
         if terms is None or self._statistics.rows(session) < FILL_UP_ROWS:
@@ -119,12 +119,12 @@ class MessageSearch:
         if rows is None:
             return None
         if len(rows) == 1:
-            why = (f"matches {query} (name)", "the only message with it")
+            why = (f"matches {query.text.strip()} (name)", "the only message with it")
             found = [Found("message", no_of(rows[0][0][0]), _hit(rows[0][1], why, terms), 1.0)]
         else:
             stats = self._statistics.of(session, {terms[0]: len(rows)})
             now = self._clock.now_ms()
-            scored = rank_messages(analyze_query(query), as_candidates(rows), stats, now, self._rank_settings)
+            scored = rank_messages(query, as_candidates(rows), stats, now, self._rank_settings)
             messages = {no_of(row[0]): message for row, message in rows}
             best = {no_of(each.no): each for each in reversed(scored)}  # of a message in several pieces, the best
             found = [Found("message", no, _hit(messages[no], best[no].why, terms), best[no].words) for no in best]

@@ -9,14 +9,12 @@ the general way is taken.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
-from smara.core.terms import expand
-from smara.core.text import find_words
 from smara.database.database import Row, Session
 from smara.database.fulltext import Within
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
+from smara.search.query import LONGEST_SHOWN, Query
 from smara.search.rank import Candidate
 
 FILL_UP_ROWS = 5_000
@@ -27,15 +25,13 @@ RARE_ROWS = 50
 _LIKE_A_NAME = re.compile(r"[\w./:-]{3,200}")
 
 
-@lru_cache(maxsize=64)
-def whole_name(query: str) -> tuple[str, ...] | None:
+def whole_name(query: Query) -> tuple[str, ...] | None:
     """The terms of a query that consists of one identifier or path, the whole before its parts."""
-    if not _LIKE_A_NAME.fullmatch(query) or find_words(query) != [query]:
+    terms = query.terms
+    if len(terms) < 2 or terms[0].kind not in ("identifier", "path") or any(term.group for term in terms):
         return None
-    terms = expand(query).terms
-    if len(terms) < 2 or terms[0].kind not in ("identifier", "path"):
-        return None
-    return tuple([term.text for term in terms])
+    text = query.text.strip()
+    return query.texts if _LIKE_A_NAME.fullmatch(text) and terms[0].word == text[:LONGEST_SHOWN] else None
 
 
 def find_name(session: Session, store: MessageStore, name: str, within: Within) -> list[tuple[Row, Message]] | None:

@@ -20,7 +20,7 @@ MOST_TERMS = 32
 MOST_PHRASES = 8
 LONGEST_QUERY = 1_000
 _LONGEST_SCANNED = 200_000
-_LONGEST_SHOWN = 80
+LONGEST_SHOWN = 80
 _QUOTED = re.compile(r'"([^"]{1,400})"')
 _WEAK = TIME_WORDS | LANGUAGES
 _ASKS_WHICH = re.compile(r"\b(?:what|which|how (?:many|much))\b", re.IGNORECASE)
@@ -88,7 +88,7 @@ def _terms(text: str) -> Iterable[QueryTerm]:
     weak = _WEAK | ANSWER_WORDS if _ASKS_WHICH.search(text[:LONGEST_QUERY]) else _WEAK
     for group, word in enumerate(find_words(text)):
         lower = fold(word).lower().replace("'", "")
-        is_stop, is_weak, shown = _is_stop(word, lower), lower in weak, word[:_LONGEST_SHOWN]
+        is_stop, is_weak, shown = _is_stop(word, lower), lower in weak, word[:LONGEST_SHOWN]
         terms = expand(word).terms
         for position, (term, kind) in enumerate(terms):
             if kind == "cjk" and len(term) == 1:

@@ -30,6 +30,7 @@ from smara.search.fuse import Fusion
 from smara.search.messages import OUT_OF_TIME, Haul, MessageSearch
 from smara.search.models import SOURCES, Answer, Hit, Stages, ThreadHit, Trace
 from smara.search.names import whole_name
+from smara.search.query import Query
 from smara.search.rerank import rerank
 from smara.search.understanding import Hints, Understanding, understand
 
@@ -116,7 +117,7 @@ class Search:
         asked = understand(query, Hints(phase, tuple(recent_tools), tuple(files)), self._today())
         wanted = _wanted(sources, thread_id, resource_id, role, since, until, task_id, limit, asked.is_about_code)
         stop_at = self._clock.monotonic() + self._deadline_seconds
-        vector, note = self._vector(query, deep)
+        vector, note = self._vector(asked.query, deep)
         try:
             with self._database.read(self._deadline_seconds) as session:
                 within = self._within(session, wanted)
@@ -154,7 +155,7 @@ class Search:
         _check(query, limit, None)
         asked = understand(query, None, self._today())
         wanted = _wanted(("messages",), None, resource_id, role, since, until, None, limit)
-        vector, _ = self._vector(query, deep)
+        vector, _ = self._vector(asked.query, deep)
         try:
             with self._database.read(self._deadline_seconds) as session:
                 within = self._within(session, wanted)
@@ -175,15 +176,15 @@ class Search:
     def _today(self) -> date:
         return moment_in(zone_of(self._timezone), self._clock.now_ms()).date()
 
-    def _vector(self, query: str, deep: bool) -> tuple[Vector | None, str]:
+    def _vector(self, query: Query, deep: bool) -> tuple[Vector | None, str]:
         """The query as a vector, and what to say when there is none."""
         if self._meaning is None:
             return None, "not used: the embedder is off"
-        if whole_name(query.strip()) is not None:
+        if whole_name(query) is not None:
             return None, "not used: the query is one name"
-        if not query.strip():
+        if not query.text.strip():
             return None, "not used: the query is empty"
-        return self._meaning.query_vector(query, deep=deep)
+        return self._meaning.query_vector(query.text, deep=deep)
 
     def _find(
         self, session: Session, asked: Understanding, vector: Vector | None, within: Within, wanted: Wanted, limit: int,
