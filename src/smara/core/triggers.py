@@ -18,16 +18,21 @@ if TYPE_CHECKING:
 
 _JOINTS = re.compile(r"&&|\|\||[;|\n&(){}]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=\S*")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{3,}")
+_ENDS_A_COMMAND = ("&&", "||", ";", "|", ">", "1>", "2>", "&>", ")", "&")
+_MOST_CHARACTERS = 4_000
 _BEFORE_A_PROGRAM = ("sudo", "env", "time", "nice", "nohup", "timeout", "xargs", "exec", "command", "then", "do", "!")
 
 
 def triggers_of(tool: str, arguments: Mapping[str, Any]) -> list[str]:
-    """The triggers of a call: its tool, the last names of its files, the programs of its command.
+    """The triggers of a call: its tool, the last names of its files, the programs of its command, what it searches.
 
     >>> triggers_of("exec_command", {"cmd": "cd web && CI=1 npm test | tail"})
     ['tool:Bash', 'program:cd', 'program:npm', 'program:tail']
     >>> triggers_of("edit_file", {"path": "src/auth/session.py"})
     ['tool:Edit', 'file:session.py']
+    >>> triggers_of("Grep", {"pattern": "def retry_later"})
+    ['tool:Grep', 'word:retry_later']
     """
     name = tool_name(tool)
     given = tool_arguments(name, arguments)
@@ -36,6 +41,8 @@ def triggers_of(tool: str, arguments: Mapping[str, Any]) -> list[str]:
     found += [file_trigger(each) for each in files if isinstance(each, str) and each]
     if name == "Bash" and isinstance(given.get("command"), str):
         found += program_triggers(given["command"])
+    if name in ("Grep", "Glob") and isinstance(given.get("pattern"), str):
+        found += [f"word:{word}" for word in words_of(given["pattern"])]
     return list(dict.fromkeys(found))
 
 
@@ -47,10 +54,46 @@ def file_trigger(path: str) -> str:
 def program_triggers(command: str) -> list[str]:
     """The triggers of a command line: every program that it names."""
     found = []
-    for part in _JOINTS.split(command[:4000]):
+    for part in _JOINTS.split(command[:_MOST_CHARACTERS]):
         words = [word for word in part.split() if not _ASSIGNMENT.fullmatch(word)]
         while words and (words[0] in _BEFORE_A_PROGRAM or words[0].startswith("-") or words[0].isdigit()):
             words.pop(0)
         if words:
             found.append("program:" + words[0].strip("\"'`$").rpartition("/")[2])
     return list(dict.fromkeys(found))
+
+
+def words_of(pattern: str) -> list[str]:
+    r"""The identifiers of four and more characters in what is searched for, in lower case.
+
+    >>> words_of(r"class\s+CartTotal|fee")
+    ['class', 'carttotal']
+    """
+    return [word.lower() for word in _WORD.findall(pattern[:_MOST_CHARACTERS].replace("\\s", " ").replace("\\b", " "))]
+
+
+def runs(line: str, command: str) -> bool:
+    """Whether a command line runs a command, whatever is set before it and done with its output after it.
+
+    >>> runs("cd web && CI=1 npm test 2>&1 | tail -5", "npm test"), runs("npm test -- --watch", "npm test")
+    (True, False)
+    """
+    text = " ".join(line[:_MOST_CHARACTERS].replace("\n", " ; ").split())
+    start = text.find(command) if command else -1
+    while start >= 0:
+        before, after = text[:start], text[start + len(command) :].lstrip()
+        if (not after or after.startswith(_ENDS_A_COMMAND)) and _only_prepares(before):
+            return True
+        start = text.find(command, start + 1)
+    return False
+
+
+def _only_prepares(before: str) -> bool:
+    """Whether what stands before a command, back to the last joint, only sets variables or wraps it."""
+    last = _JOINTS.split(before)[-1]
+    if last and not last.endswith(" "):
+        return False
+    return all(
+        word in _BEFORE_A_PROGRAM or word.startswith("-") or word.isdigit() or _ASSIGNMENT.fullmatch(word)
+        for word in last.split()
+    )

@@ -27,13 +27,14 @@ from smara.knowledge.models import (
     rank_of,
 )
 from smara.knowledge.novelty import Known, candidates, find_known
-from smara.knowledge.prepare import INFERRED, clean_name, clean_relation, clean_taint, fields_of
+from smara.knowledge.prepare import INFERRED, clean_relation, clean_taint, fields_of
 from smara.knowledge.replacing import absorb, is_outranked, supersede, taken_over
 from smara.knowledge.sources import Sources
 from smara.knowledge.statements import read
 from smara.knowledge.store import Stored, evidence_of
 from smara.knowledge.trust import level_of, lowest_taint
 from smara.knowledge.turn import Turn
+from smara.secrets.names import clean_name
 
 SOURCE_TAINT: Mapping[MemorySource, str] = {
     "imported": "imported", "mcp_auto": "mcp", "qa_auto": "tool", "commit_auto": "tool",

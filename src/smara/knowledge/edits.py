@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from smara.core.checks import one_of
 from smara.errors import InvalidInputError
 from smara.knowledge import prepare
 from smara.knowledge.models import SCOPES, VISIBILITIES, TypedMemory
@@ -50,8 +51,8 @@ _CLEANED: dict[str, tuple[str, Any]] = {
     "tags": ("tags", lambda value: list(prepare.clean_tags(value))),
     "files": ("files", lambda value: list(prepare.clean_files(value))),
     "modules": ("modules", lambda value: list(prepare.clean_list(value, "modules"))),
-    "scope": ("scope", lambda value: prepare.one_of(value, SCOPES, "scope")),
-    "visibility": ("visibility", lambda value: prepare.one_of(value, VISIBILITIES, "visibility")),
+    "scope": ("scope", lambda value: one_of(value, SCOPES, "scope")),
+    "visibility": ("visibility", lambda value: one_of(value, VISIBILITIES, "visibility")),
     "citation": ("citation", prepare.clean_citation),
     "half_life_days": ("half_life_days", lambda value: prepare.clean_half_life(value or None)),
     "commit": ("commit_sha", prepare.clean_commit),

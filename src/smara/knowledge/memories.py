@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from smara.core import log
+from smara.core.checks import one_of
 from smara.core.freshness import CODE_CHANGED, Freshness
 from smara.errors import SmaraError
 from smara.knowledge import changing, levels, prepare, pruning, reading, replacing, undo, using
@@ -37,8 +38,10 @@ from smara.knowledge.models import (
 from smara.knowledge.sources import NoSources, Sources
 from smara.knowledge.staleness import FileHistory, Staleness, staleness_of
 from smara.knowledge.store import Stored
-from smara.knowledge.trust import TrustStatus, Verdict, may_inject, trust_told
+from smara.knowledge.telling import told_unasked
+from smara.knowledge.trust import Tellable, TrustStatus, Verdict, may_inject, trust_told
 from smara.knowledge.turn import Turn, Turns
+from smara.secrets.names import clean_name
 
 if TYPE_CHECKING:  # what learns and what measures is loaded by its first use: hooks only look up
     from smara.database.database import Session
@@ -137,7 +140,7 @@ class Memories:
         from smara.knowledge.adding import Adder, prepare_new
         from smara.knowledge.gate import SESSION_TYPES
 
-        prepare.one_of(session_type, SESSION_TYPES, "session_type")
+        one_of(session_type, SESSION_TYPES, "session_type")
         has_session = session_id is not None or self._turns.default_session is not None
         prepared = [self._with_cosines(prepare_new(each, already_told, has_session)) for each in new]
         with self._turns.begin(actor, session_id, by) as turn:
@@ -370,13 +373,8 @@ class Memories:
             level = self._store.state(session).trust_level if is_injectable_only else 1
             code = self._freshness(session, [each.id for each in found]) if is_injectable_only else {}
         if is_injectable_only:
-            found = [each for each in found if self._may_tell(each, now, level, code.get(each.id))]
+            found = [each for each in found if told_unasked(each, now, level, code.get(each.id)) is not None]
         return found[:limit]
-
-    def _may_tell(self, memory: TypedMemory, now_ms: int, level: int, code: Freshness | None) -> bool:
-        stale = staleness_of(memory, now_ms, None, code)
-        worth = confidence_now(memory, now_ms, *stale.telling_factors)
-        return may_inject(memory, worth.value, level, stale.is_gone).allowed
 
     def history(self, memory_id: str, *, limit: int = 50) -> builtins.list[MemoryEvent]:
         """What happened to a memory, newest first."""
@@ -441,6 +439,15 @@ class Memories:
         worth = confidence_now(memory, self._turns.clock.now_ms(), *stale.telling_factors)
         return may_inject(memory, worth.value, level, stale.is_gone)
 
+    def tellable(self, memories: Sequence[TypedMemory]) -> builtins.list[Tellable]:
+        """Those of some memories that may be told unasked, in their order, each with what has to be said beside it."""
+        now = self._turns.clock.now_ms()
+        with self._store.database.read() as session:
+            level = self._store.state(session).trust_level
+            code = self._freshness(session, [memory.id for memory in memories])
+        found = (told_unasked(memory, now, level, code.get(memory.id)) for memory in memories)
+        return [told for told in found if told is not None]
+
     def audit(self, *, examples: int = 5) -> Audit:
         """How much is junk, said twice, contradicted, stale, unreviewed, tainted or without evidence."""
         from smara.knowledge.audit import audit
@@ -495,7 +502,7 @@ class Memories:
 
     def end_session(self, session_id: str) -> TrustStatus:
         """A session is over: it counts for the trust that is earned, and once a day what has faded is pruned."""
-        name = prepare.clean_name(session_id, "session_id")
+        name = clean_name(session_id, "session_id")
         with self._turns.begin(None, name, "system") as turn:
             levels.end_session(turn, name)
             if turn.now_ms - turn.state.pruned_at >= DAY_MS:

@@ -9,10 +9,12 @@ what agents and people said here, and ``confirmed`` what a person taught or veri
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, get_args, overload
+from typing import Any, Literal, get_args
+
+from smara.core.items import Items
 
 MemoryType = Literal[
     "gotcha", "decision", "preference", "pattern", "requirement", "error_pattern", "module_insight",
@@ -288,24 +290,14 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Sequence[TypedMemory]):
+class Page(Items[TypedMemory]):
     """Some memories of a longer list; a sequence. ``next_offset`` is ``None`` on the last page."""
 
     memories: tuple[TypedMemory, ...]
     next_offset: int | None = None
 
-    def __len__(self) -> int:
-        return len(self.memories)
-
-    @overload
-    def __getitem__(self, index: int) -> TypedMemory: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[TypedMemory]: ...
-    def __getitem__(self, index: int | slice) -> TypedMemory | Sequence[TypedMemory]:
-        return self.memories[index]
-
-    def __iter__(self) -> Iterator[TypedMemory]:
-        return iter(self.memories)
+    def _items(self) -> tuple[TypedMemory, ...]:
+        return self.memories
 
 
 @dataclass(frozen=True, slots=True)

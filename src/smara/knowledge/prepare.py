@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -10,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from smara.core.checks import invalid, one_of
 from smara.core.scope import require_id
-from smara.errors import InvalidInputError
 from smara.knowledge.kinds import KINDS, checked_data
 from smara.knowledge.models import (
     CHUNK_TYPES,
@@ -49,19 +48,6 @@ CONFIDENCE: Mapping[MemorySource, float] = {
 
 INFERRED: frozenset[MemorySource] = frozenset({"observer_inferred", "qa_auto", "mcp_auto", "commit_auto"})
 """Sources that are no statement of anybody: they need evidence, and the whole shape of their type."""
-
-
-def invalid(brief: str, hint: str, field: str) -> InvalidInputError:
-    """A refusal that says what is wrong, and what is allowed instead."""
-    return InvalidInputError(f"{brief}. {hint}", field=field, brief=brief, hint=hint)
-
-
-def one_of(value: object, allowed: tuple[str, ...], what: str) -> str:
-    """A value out of a few."""
-    if not isinstance(value, str) or value not in allowed:
-        names = ", ".join(allowed)
-        raise invalid(f"{what} must be one of {names}; got {value!r}", f"Use one of {names}.", what)
-    return value
 
 
 def clean_type(value: object) -> MemoryType:
@@ -103,17 +89,6 @@ def clean_citation(value: object) -> str | None:
     """A few words to show in the place of the whole, at most 40 characters."""
     line = clean_optional(value, "citation", MAX_CITATION_LENGTH)
     return None if line is None else line[:MAX_CITATION_LENGTH]
-
-
-def clean_name(value: object, what: str) -> str:
-    """The name of a person, a session or an actor."""
-    if not isinstance(value, str):
-        raise invalid(f"{what} must be a text, not {type(value).__name__}", "Give a name or an id.", what)
-    shown = redact(require_id(value, what)).text
-    if shown == value:
-        return value
-    # Two names that both look like secrets must not become one.
-    return f"{shown}#{hashlib.sha256(value.encode()).hexdigest()[:8]}"
 
 
 def clean_list(values: object, what: str, longest: int = _MAX_NAME_LENGTH) -> tuple[str, ...]:

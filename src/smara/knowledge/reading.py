@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from smara.core.checks import one_of
 from smara.core.storable import to_storable
 from smara.database.database import Session, marks
 from smara.errors import InvalidInputError
@@ -57,11 +58,12 @@ def filters_for(store: KnowledgeStore, given: dict[str, Any]) -> list[Filter]:
             found.append((f"m.type IN ({marks(len(wanted))})" if wanted else "1 = 0", wanted))
         elif name in _CHOICES:
             column, allowed = _CHOICES[name]
-            found.append((f"{column} = ?", (prepare.one_of(value, allowed, name),)))
+            found.append((f"{column} = ?", (one_of(value, allowed, name),)))
         elif name in _FLAGS:
-            found.append((f"m.{name} = ?", (int(bool(value)),)))
+            # Written out: SQLite takes an index of some rows only for a condition that it can read.
+            found.append((f"m.{name} = {int(bool(value))}", ()))
         elif name == "tier":
-            found.append(_TIER[prepare.one_of(value, TIERS, "tier")])
+            found.append(_TIER[one_of(value, TIERS, "tier")])
         elif name in _KEYS:
             found.append(_keyed(store, _KEYS[name], _key_value(name, value)))
         else:
@@ -86,8 +88,8 @@ def list_page(
     session: Session, store: KnowledgeStore, filters: Sequence[Filter], state: str, order: str, limit: int, offset: int
 ) -> Page:
     """A page of memories."""
-    prepare.one_of(state, STATES, "state")
-    prepare.one_of(order, ORDERS, "order")
+    one_of(state, STATES, "state")
+    one_of(order, ORDERS, "order")
     found = select(session, store, [(_STATE[state], ()), *filters], _ORDER[order], limit + 1, offset)
     memories = tuple(stored.memory for stored in found[:limit])
     return Page(memories, offset + limit if len(found) > limit else None)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from smara.errors import ConflictError, InvalidInputError
+from smara.knowledge.changing import refuse_deprecated
 from smara.knowledge.models import TypedMemory, rank_of
 from smara.knowledge.prepare import MAX_EVIDENCE, MAX_ITEMS, plain_evidence
 from smara.knowledge.store import Stored
@@ -26,7 +27,7 @@ def supersede(turn: Turn, old: Stored, new: Stored, why: str) -> Stored:
     """The newer memory takes the place of the older; the newer one, as it is then."""
     _refuse_same(old, new)
     for stored in (old, new):
-        _refuse_deprecated(stored.memory)
+        refuse_deprecated(stored.memory)
     if turn.by != "person" and is_outranked(new.memory, old.memory):
         raise _outranked(old.memory, new.memory)
     fields = {"deprecated_at": turn.now_ms, "deprecated_because": "superseded", "superseded_by": new.memory.id}
@@ -39,7 +40,7 @@ def merge(turn: Turn, keep: Stored, others: Iterable[Stored]) -> Stored:
     for other in others:
         _refuse_same(keep, other)
         for stored in (keep, other):
-            _refuse_deprecated(stored.memory)
+            refuse_deprecated(stored.memory)
         if turn.by != "person" and is_outranked(keep.memory, other.memory):
             raise _outranked(other.memory, keep.memory)
         keep = absorb(turn, keep, other)
@@ -79,15 +80,6 @@ def _joined(one: Iterable[str], other: Iterable[str]) -> list[str]:
 def _refuse_same(one: Stored, other: Stored) -> None:
     if one.no == other.no:
         raise InvalidInputError(f"{one.memory.short_id} was named twice. Name two different memories.")
-
-
-def _refuse_deprecated(memory: TypedMemory) -> None:
-    if not memory.is_active:
-        hint = "Restore it first."
-        raise ConflictError(
-            f"Memory {memory.short_id} was {memory.deprecated_because}. {hint}",
-            memory_id=memory.short_id, brief=f"Memory was {memory.deprecated_because}", hint=hint,
-        )  # fmt: skip
 
 
 def _outranked(old: TypedMemory, new: TypedMemory) -> ConflictError:

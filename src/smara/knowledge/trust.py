@@ -108,6 +108,16 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Tellable:
+    """A memory that may be told unasked: why, what it is worth today, and what of its code has changed since."""
+
+    memory: TypedMemory
+    verdict: Verdict
+    confidence: float
+    hedge: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TrustTold:
     """A memory's tier and the reasons for it, in words."""
 

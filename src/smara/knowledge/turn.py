@@ -23,10 +23,11 @@ from smara.database.records import RecordTerms
 from smara.errors import ConflictError, InvalidInputError
 from smara.knowledge.kinds import subject_key
 from smara.knowledge.models import By, EventKind, Relation, TypedMemory
-from smara.knowledge.prepare import clean_by, clean_name, plain_evidence
+from smara.knowledge.prepare import clean_by, plain_evidence
 from smara.knowledge.statements import read
 from smara.knowledge.store import KnowledgeStore, Stored
 from smara.knowledge.text import memory_terms
+from smara.secrets.names import clean_name
 
 PREFIX = "m"
 _JSON = frozenset(

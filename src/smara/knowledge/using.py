@@ -11,10 +11,11 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from smara.core.checks import one_of
 from smara.knowledge.changing import verified_fields
 from smara.knowledge.decay import DAY_MS
 from smara.knowledge.models import USE_OUTCOMES, TypedMemory, UseOutcome
-from smara.knowledge.prepare import clean_optional, one_of
+from smara.knowledge.prepare import clean_optional
 from smara.knowledge.store import Stored
 from smara.knowledge.turn import Turn
 

@@ -197,6 +197,14 @@ class MessageStore:
         )
         return [_message(row) for row in rows]
 
+    def last_of_role(self, session: Session, thread_no: int, role: str, after: int, limit: int) -> list[Message]:
+        """The newest messages of a role, the newest first, as far back as a sequence number."""
+        rows = session.all(
+            self.sql(f"{_MESSAGES} AND m.thread_no = ? AND m.seq > ? AND m.role = ? ORDER BY m.seq DESC LIMIT ?"),
+            (thread_no, after, role, limit),
+        )
+        return [_message(row) for row in rows]
+
     def seal(self, session: Session, thread_no: int, up_to_seq: int, now_ms: int) -> int:
         return session.run(
             self.sql(

@@ -246,6 +246,17 @@ class ObservationStore:
         )
         return [json.loads(row[0]) for row in rows]
 
+    def taint_of_thread(self, session: Session, thread_id: str) -> frozenset[str]:
+        """What everything that was observed in a thread holds besides people's own words."""
+        rows = session.all(
+            self.sql(
+                "SELECT DISTINCT b.taint FROM observation_batches b JOIN threads h ON h.no = b.thread_no"
+                " WHERE b.project_no = :project AND h.project_no = :project AND h.id = ?"
+            ),
+            (thread_id,),
+        )
+        return frozenset(word for row in rows for word in row[0].split())
+
     def warnings_of(self, session: Session, observation_id: str) -> tuple[str, ...]:
         """What was left out of the batch that an observation came with."""
         row = session.one(

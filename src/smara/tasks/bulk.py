@@ -17,6 +17,7 @@ from smara.core.scope import require_id
 from smara.core.shortids import key_of
 from smara.database.records import terms_of
 from smara.errors import DependencyCycleError, InvalidInputError
+from smara.secrets.names import clean_name
 from smara.tasks import prepare, verbs
 from smara.tasks.lookup import require
 from smara.tasks.models import NewTask, Refused, TasksImported
@@ -77,7 +78,7 @@ class Bulk:
         name = str(new.short_id or new.id or new.title)
         try:
             fields = _checked(new, turn.now_ms)
-            short_id = None if new.short_id is None else prepare.clean_name(new.short_id, "short_id")
+            short_id = None if new.short_id is None else clean_name(new.short_id, "short_id")
             task_id = None if new.id is None else require_id(new.id, "id")
             wanted = [
                 (require_id(other, "depends_on"), prepare.clean_dependency_type(type_))
@@ -218,7 +219,7 @@ def _checked(new: NewTask, now_ms: int) -> dict[str, Any]:
 
 
 def _name(value: str | None, what: str) -> str | None:
-    return None if value is None or not value.strip() else prepare.clean_name(value, what)
+    return None if value is None or not value.strip() else clean_name(value, what)
 
 
 def _text(value: str | None, what: str) -> str | None:

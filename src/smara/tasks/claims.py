@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from smara.core.checks import invalid
 from smara.errors import ConflictError, TaskBlockedError, TaskClaimedError
+from smara.secrets.names import clean_name
 from smara.tasks.models import Task
-from smara.tasks.prepare import clean_name, invalid
 from smara.tasks.store import WAITS, Stored
 from smara.tasks.turn import Turn
 

@@ -7,10 +7,12 @@ task: it is computed from the dependencies whenever somebody asks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, get_args, overload
+from typing import Any, Literal, get_args
+
+from smara.core.items import Items
 
 TaskStatus = Literal["open", "in_progress", "closed"]
 TaskType = Literal["bug", "feature", "task", "epic", "chore"]
@@ -140,24 +142,14 @@ class TaskTotals:
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Sequence[Task]):
+class Page(Items[Task]):
     """Some tasks of a longer list; a sequence. ``next_offset`` is ``None`` on the last page."""
 
     tasks: tuple[Task, ...]
     next_offset: int | None = None
 
-    def __len__(self) -> int:
-        return len(self.tasks)
-
-    @overload
-    def __getitem__(self, index: int) -> Task: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Task]: ...
-    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
-        return self.tasks[index]
-
-    def __iter__(self) -> Iterator[Task]:
-        return iter(self.tasks)
+    def _items(self) -> tuple[Task, ...]:
+        return self.tasks
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from smara.core.scope import require_id
-from smara.errors import InvalidInputError
+from smara.core.checks import invalid, one_of
 from smara.secrets import redact
 from smara.secrets.metadata import dump_metadata
 from smara.tasks.models import CLOSE_REASONS, DEPENDENCY_TYPES, MAX_TITLE_LENGTH, STATUSES, TYPES
@@ -17,11 +15,6 @@ MAX_DESCRIPTION_LENGTH = 2_000_000
 MAX_SUMMARY_LENGTH = 20_000
 MAX_LABELS = 100
 MAX_LABEL_LENGTH = 200
-
-
-def invalid(brief: str, hint: str, field: str) -> InvalidInputError:
-    """A refusal that says what is wrong, and what is allowed instead."""
-    return InvalidInputError(f"{brief}. {hint}", field=field, brief=brief, hint=hint)
 
 
 def clean_title(title: object) -> str:
@@ -63,14 +56,6 @@ def clean_priority(priority: object) -> int:
     return priority
 
 
-def one_of(value: object, allowed: tuple[str, ...], what: str) -> str:
-    """A value out of a few."""
-    if not isinstance(value, str) or value not in allowed:
-        names = ", ".join(allowed)
-        raise invalid(f"{what} must be one of {names}; got {value!r}", f"Use one of {names}.", what)
-    return value
-
-
 def clean_type(value: object) -> str:
     return one_of(value, TYPES, "type")
 
@@ -90,17 +75,6 @@ def clean_dependency_type(value: object) -> str:
 def clean_dependency_types(value: object) -> tuple[str, ...]:
     """The one type that is named, or all of them."""
     return DEPENDENCY_TYPES if value is None else (clean_dependency_type(value),)
-
-
-def clean_name(value: object, what: str) -> str:
-    """The name of a person, a session or an actor."""
-    if not isinstance(value, str):
-        raise invalid(f"{what} must be a text, not {type(value).__name__}", "Give a name or an id.", what)
-    shown = redact(require_id(value, what)).text
-    if shown == value:
-        return value
-    # Two names that both look like secrets must not become one holder.
-    return f"{shown}#{hashlib.sha256(value.encode()).hexdigest()[:8]}"
 
 
 def clean_labels(labels: object) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from smara.core import log
 from smara.database.database import Session
 from smara.database.records import terms_of
 from smara.errors import DatabaseError, InvalidInputError, SmaraError
+from smara.secrets.names import clean_name
 from smara.tasks import claims, prepare, verbs
 from smara.tasks.bulk import Bulk
 from smara.tasks.decay import WORTH_CHARACTERS, condensed
@@ -98,7 +99,7 @@ class Tasks:
             "status": "open",
             "priority": prepare.clean_priority(priority),
             "type": prepare.clean_type(type),
-            "assignee": prepare.clean_name(assignee, "assignee") if assignee else None,
+            "assignee": clean_name(assignee, "assignee") if assignee else None,
             "metadata": prepare.clean_metadata(metadata or {}),
         }
         tags = prepare.clean_labels(labels)
@@ -152,7 +153,7 @@ class Tasks:
         if labels is not None:
             fields["labels"] = prepare.clean_labels(labels)
         if assignee is not None:
-            fields["assignee"] = prepare.clean_name(assignee, "assignee") if assignee else None
+            fields["assignee"] = clean_name(assignee, "assignee") if assignee else None
         more = None if metadata is None else prepare.clean_metadata(metadata)
         with self._changing(task_id, actor, session_id) as (turn, stored):
             if more is not None:
@@ -389,7 +390,7 @@ class Tasks:
     def seen(self, session_id: str) -> None:
         """A sign of life of a session; cheap, since at most one in half a minute is written."""
         now = self._turns.clock.now_ms()
-        name = prepare.clean_name(session_id, "session_id")
+        name = clean_name(session_id, "session_id")
         if now - self._seen.get(name, -_SIGN_OF_LIFE_MS) < _SIGN_OF_LIFE_MS:
             return
         with self._store.database.write(is_derived=True) as session:
@@ -398,7 +399,7 @@ class Tasks:
 
     def end_session(self, session_id: str) -> builtins.list[Task]:
         """A session is over: what it holds is free again; those tasks."""
-        name = prepare.clean_name(session_id, "session_id")
+        name = clean_name(session_id, "session_id")
         self._seen.pop(name, None)
         with self._store.database.write() as session:
             self._store.end_session(session, name, self._turns.clock.now_ms())

@@ -18,8 +18,8 @@ from smara.core.ids import IdMaker
 from smara.core.storable import to_storable
 from smara.database.database import Session, marks
 from smara.database.records import RecordTerms, terms_of
+from smara.secrets.names import clean_name
 from smara.tasks.models import EventKind, Task, TaskTotals
-from smara.tasks.prepare import clean_name
 from smara.tasks.store import WAITS, Stored, TaskStore
 
 _TEXTS = frozenset({"title", "description", "summary", "close_reason", "original_content", "assignee", "session_id"})

@@ -73,6 +73,35 @@ class Space:
         return (self.facts.before_query if kind == "query" else self.facts.before_document) + text
 
 
+class Served:
+    """What an embedder of a server says of itself and of its vectors."""
+
+    def __init__(self, vendor: str, model: str, space: Space) -> None:
+        self._vendor = vendor
+        self._model = model
+        self._space = space
+
+    @property
+    def name(self) -> str:
+        return f"{self._vendor}:{self._model}"
+
+    @property
+    def model_id(self) -> str:
+        return f"{self._vendor}/{self._model}@{self.dims}"
+
+    @property
+    def dims(self) -> int:
+        return self._space.dims
+
+    @property
+    def first_dims(self) -> int:
+        return self._space.first_dims
+
+    @property
+    def most_tokens(self) -> int:
+        return self._space.facts.most_tokens
+
+
 def space_of(model: str, settings: Settings) -> Space:
     """The vectors of a model: as many dimensions as are asked for, or 1,024 at most where it can be cut.
 

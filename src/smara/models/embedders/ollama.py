@@ -8,7 +8,7 @@ from typing import Any
 
 from smara.config import Settings
 from smara.errors import ModelRefusedError
-from smara.models.embedders.known import space_of
+from smara.models.embedders.known import Served, space_of
 from smara.models.embedding import ADVICE, Embedded, Kind, checked_rows
 from smara.models.http import get_json, parse_address, post_json
 
@@ -21,36 +21,15 @@ _MOST_TEXTS = 16
 _BYTES_PER_NUMBER = 32
 
 
-class OllamaEmbedder:
+class OllamaEmbedder(Served):
     """Asks Ollama at ``/api/embed``. Safe to use from several threads."""
 
     most_texts = _MOST_TEXTS
 
     def __init__(self, model: str, address: str, settings: Settings) -> None:
-        self._model = model
+        super().__init__("ollama", model, space_of(model, settings))
         self._url = _endpoint(address, "/api/embed")
-        self._space = space_of(model, settings)
         self._advice = {**ADVICE, "unknown_model": f"Fetch it with `ollama pull {model}`, or set embedder."}
-
-    @property
-    def name(self) -> str:
-        return f"ollama:{self._model}"
-
-    @property
-    def model_id(self) -> str:
-        return f"ollama/{self._model}@{self.dims}"
-
-    @property
-    def dims(self) -> int:
-        return self._space.dims
-
-    @property
-    def first_dims(self) -> int:
-        return self._space.first_dims
-
-    @property
-    def most_tokens(self) -> int:
-        return self._space.facts.most_tokens
 
     def ask(self, texts: Sequence[str], kind: Kind, deadline_seconds: float) -> Embedded:
         # Older servers do not know the field "dimensions", so the whole vector is taken and cut here.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from smara.config import Settings
-from smara.models.embedders.known import space_of
+from smara.models.embedders.known import Served, space_of
 from smara.models.embedding import ADVICE, Embedded, Kind, bad_vectors, checked_rows
 from smara.models.http import bearer, parse_address, post_json
 
@@ -16,40 +16,18 @@ _MOST_TEXTS = 64
 _BYTES_PER_NUMBER = 32
 
 
-class OpenAIEmbedder:
+class OpenAIEmbedder(Served):
     """Asks for vectors at ``/embeddings``. Safe to use from several threads."""
 
     most_texts = _MOST_TEXTS
 
     def __init__(self, model: str, address: str | None, api_key: str | None, settings: Settings) -> None:
         parts = parse_address(address or _URL)
-        self._model = model
-        self._vendor = "openai" if address is None else "openai-compatible"
+        super().__init__("openai" if address is None else "openai-compatible", model, space_of(model, settings))
         self._url = parts._replace(path=parts.path.rstrip("/") + "/embeddings").geturl()
         self._headers = bearer(api_key)
-        self._space = space_of(model, settings)
         # A server that is only compatible may not know the field, so it is sent where it has something to say.
         self._sends_dims = self._space.is_cut
-
-    @property
-    def name(self) -> str:
-        return f"{self._vendor}:{self._model}"
-
-    @property
-    def model_id(self) -> str:
-        return f"{self._vendor}/{self._model}@{self.dims}"
-
-    @property
-    def dims(self) -> int:
-        return self._space.dims
-
-    @property
-    def first_dims(self) -> int:
-        return self._space.first_dims
-
-    @property
-    def most_tokens(self) -> int:
-        return self._space.facts.most_tokens
 
     def ask(self, texts: Sequence[str], kind: Kind, deadline_seconds: float) -> Embedded:
         body: dict[str, Any] = {

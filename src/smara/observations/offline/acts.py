@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from smara.observations.offline.wording import one_of, word_set
+from smara.core.wordlists import word_set
+from smara.observations.offline.wording import one_of
 
 Act = Literal[
     "request", "question", "statement", "preference", "decision", "change", "correction", "report", "outcome", "chat"

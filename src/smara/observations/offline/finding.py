@@ -8,7 +8,7 @@ from datetime import tzinfo
 from typing import Any, NamedTuple
 
 from smara.core.days import days_meant, moment_in
-from smara.observations.offline.wording import word_set
+from smara.core.wordlists import word_set
 from smara.working.keywords import compiled
 
 _MOST = 400

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smara.observations.offline.wording import word_set
+from smara.core.wordlists import word_set
 
 _EXTENSIONS = word_set(
     "py pyi ts tsx js jsx mjs cjs md json jsonl yaml yml toml ini cfg conf lock sh c h cc cpp hpp cs go rs rb php java"

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from smara.core.days import zone_of
+from smara.core.wordlists import word_set
 from smara.messages.models import Message
 from smara.observations.models import Draft, Note, ObserveRequest
 from smara.observations.offline import phrases
@@ -21,7 +22,6 @@ from smara.observations.offline.outlook import current_task, suggested_response,
 from smara.observations.offline.paths import Paths
 from smara.observations.offline.tools import path_of
 from smara.observations.offline.users import Person, speakers_in
-from smara.observations.offline.wording import word_set
 from smara.observations.offline.work import Work
 
 METHOD = "offline-1"

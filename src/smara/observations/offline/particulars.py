@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from smara.observations.offline.wording import clip, one_of, word_set
+from smara.core.wordlists import word_set
+from smara.observations.offline.wording import clip, one_of
 
 _PARTICULAR = one_of(
     r"\d|`|\"\w|“|«",

@@ -6,7 +6,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from smara.observations.offline.wording import word_set
+from smara.core.wordlists import word_set
 
 # A folder that holds one of these is taken for the root of a project when nothing tells it.
 _TOP_FOLDERS = word_set(

@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from smara.observations.offline.wording import clip, one_line, one_of, word_set
+from smara.core.wordlists import word_set
+from smara.observations.offline.wording import clip, one_line, one_of
 
 RunKind = Literal["commit", "test", "build", "install", "git", "query", "other", "look", "idle"]
 # The most telling part of a line that runs several things gives the line its kind.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from smara.core.wordlists import word_set
 from smara.observations.offline.acts import is_outcome
-from smara.observations.offline.wording import one_of, word_set
+from smara.observations.offline.wording import one_of
 
 _PERSONAL = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|my|mine|me|we|we're|we've|we'll|our|ours|us)\b", re.IGNORECASE)
 _NAMES_OR_NUMBERS = re.compile(r"\d|(?<=[a-z,;] )[A-Z][a-z]|[^\x00-\x7f]{2}")

@@ -31,11 +31,6 @@ def one_of(*alternatives: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
     return re.compile("|".join(alternatives), flags)
 
 
-def word_set(words: str) -> frozenset[str]:
-    """The words of a text, as a set."""
-    return frozenset(words.split())
-
-
 LONGEST_READ = 16_000
 _HEAD, _TAIL = 10_000, 6_000
 

@@ -10,21 +10,18 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from smara.core.wordlists import word_set
 
-def _listed(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_EXTENSIONS = _listed("""
+_EXTENSIONS = word_set("""
     astro bash bat bzl c cc cfg cjs clj conf cpp cs css csv dart db diff env erb erl ex exs fish go gql gradle graphql
     gz h hpp hs htm html ini ipynb java jpeg jpg js json jsonl jsx kt kts less lock log lua m md mdx mjs ml mm nix
     parquet patch pdf php pl png prisma properties proto ps1 py pyi pyx r rake rb rs rst sass scala scm scss sh sol sql
     sqlite svelte svg swift tar tf tfvars toml ts tsx txt vue wasm xlsx xml yaml yml zig zip zsh
 """)
-_WHOLE_NAMES = _listed("""
+_WHOLE_NAMES = word_set("""
     Dockerfile Makefile Jenkinsfile Procfile Gemfile Rakefile Vagrantfile LICENSE README CHANGELOG CODEOWNERS
 """)
-_NOT_FILES = _listed("""
+_NOT_FILES = word_set("""
     node.js next.js nuxt.js vue.js react.js express.js nest.js three.js d3.js chart.js angular.js ember.js
 """)
 # Possessive: nothing is tried twice. A colon ends a path; what follows it may be a line.
