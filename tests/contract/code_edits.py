@@ -29,6 +29,9 @@ class Project:
             self._rewrite,
             self._grow,
             self._shrink,
+            self._insert,
+            self._insert,
+            self._replace,
             self._add,
             self._remove,
             self._move,
@@ -82,6 +85,31 @@ class Project:
         path = self.rng.choice(self.modules)
         lines = (self.root / path).read_text().splitlines()
         self._write(path, "\n".join(lines[: self.rng.randint(0, len(lines))]) + "\n")
+        return [path]
+
+    def _insert(self) -> list[str]:
+        """Put something between two lines, wherever that may be."""
+        path = self.rng.choice(self.modules)
+        lines = (self.root / path).read_text().splitlines(keepends=True)
+        word, name = self.rng.choice(_WORDS), self.rng.choice(_CLASSES)
+        new = self.rng.choice(
+            (
+                "\n", "# said\n", f"    {self._call('self')}\n", f"        {self._call('y')}\n", self._import(path),
+                f"    def {word}(self, {self.rng.choice(_WORDS)}):\n        self.held = {name}()\n",
+                f"{word} = {name}()\n", self._function(path), self._class(path),
+            )
+        )  # fmt: skip
+        place = self.rng.randint(0, len(lines))
+        self._write(path, "".join([*lines[:place], new, *lines[place:]]))
+        return [path]
+
+    def _replace(self) -> list[str]:
+        """Put one name for another, in one place or in all."""
+        path = self.rng.choice(self.modules)
+        text = (self.root / path).read_text()
+        names = self.rng.choice((_WORDS, _CLASSES))
+        old, new = self.rng.choice(names), self.rng.choice(names)
+        self._write(path, text.replace(old, new, self.rng.choice((1, -1))))
         return [path]
 
     def _write(self, path: str, text: str) -> None:

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from smara.codegraph import partial
 from smara.codegraph.asked import Notes
 from smara.codegraph.indexing import Tree, _leased, index
+from smara.codegraph.resolve.resolver import Resolver
 from smara.core.clock import SystemClock
 from smara.errors import BusyError, InvalidInputError, NotFoundError
+from tests.contract.both import EACH_DATABASE
 from tests.contract.code_edits import Project
 from tests.contract.code_place import git, picture, write
-from tests.contract.memory_place import EACH_DATABASE, OFF
+from tests.contract.memory_place import OFF
 
 pytestmark = EACH_DATABASE
 
@@ -326,4 +329,49 @@ def test_an_index_that_forgot_whom_a_change_concerns_would_be_caught(place, memo
     monkeypatch.setattr(Notes, "touched", lambda self, changes: set())
     write(app, {"app/client.py": APP["app/client.py"].replace("fetch_raw", "fetch_bytes")})
     memory.code.update(["app/client.py"], app)
+    assert picture(memory, app) != fresh(place, memory, app)
+
+
+LONG = (
+    "def first():\n    return helper(1)\n\n\n"
+    + "".join(f"def step_{number}():\n    return first() + {number}\n\n\n" for number in range(12))
+    + "def helper(x):\n    return x\n"
+)
+
+
+def test_what_did_not_change_keeps_its_edges_and_they_move_with_it(place, memory, app, monkeypatch):
+    write(app, {"app/long.py": LONG})
+    memory.code.update(["app/long.py"], app)
+    resolved = []
+    known = Resolver.resolve
+    monkeypatch.setattr(
+        Resolver, "resolve", lambda self, facts, *rest: resolved.append(facts) or known(self, facts, *rest)
+    )
+    write(app, {"app/long.py": LONG.replace("def step_3", "# said\n\ndef step_3").replace("return x", "return x + 1")})
+    memory.code.update(["app/long.py"], app)
+    assert [len(facts.references) for facts in resolved] == [1]
+    monkeypatch.undo()
+    assert picture(memory, app) == fresh(place, memory, app)
+
+
+HELD = (
+    "class Tea:\n    def pour(self):\n        return 1\n\n\nclass Milk:\n    def pour(self):\n        return 2\n\n\n"
+    "class Cup:\n    held = Tea()\n\n    def drink(self):\n        return self.held.pour()\n"
+)
+
+
+def test_a_method_that_did_not_change_follows_the_field_it_uses(place, memory, app):
+    write(app, {"app/cup.py": HELD})
+    memory.code.update(["app/cup.py"], app)
+    write(app, {"app/cup.py": HELD.replace("held = Tea", "held = Milk")})
+    memory.code.update(["app/cup.py"], app)
+    assert picture(memory, app) == fresh(place, memory, app)
+
+
+def test_a_save_that_kept_edges_of_names_that_mean_something_else_would_be_caught(place, memory, app, monkeypatch):
+    write(app, {"app/cup.py": HELD})
+    memory.code.update(["app/cup.py"], app)
+    monkeypatch.setattr(partial, "_unmoved", lambda facts, names: list(facts.taken))
+    write(app, {"app/cup.py": HELD.replace("held = Tea", "held = Milk")})
+    memory.code.update(["app/cup.py"], app)
     assert picture(memory, app) != fresh(place, memory, app)

@@ -13,17 +13,17 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
-from smara.codegraph.kinds import words
 from smara.codegraph.models import FileFacts, Import
 from smara.codegraph.resolve.outline import Outline
 from smara.codegraph.resolve.table import Symbol, SymbolTable
 from smara.codegraph.resolve.tested_stem import tested_stem
+from smara.core.wordlists import word_set
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _WORD = re.compile(r"\w+")
-NAMING_FILES = words(
+NAMING_FILES = word_set(
     "__init__.py __init__.pyi mod.rs lib.rs main.rs index.ts index.tsx index.js index.jsx index.mjs index.cjs"
     " index.d.ts tsconfig.json jsconfig.json package.json go.mod Cargo.toml"
 )
@@ -79,6 +79,14 @@ def keys_of(facts: FileFacts, asked_paths: Iterable[str], asked_names: Iterable[
     keys.update(key_of("m", word) for word in mentioned)
     keys.add(key_of("d", folder))
     return np.array(sorted(keys), dtype="<u4").tobytes()
+
+
+def with_keys(keys: bytes, others: bytes) -> bytes:
+    """The notes on a file with those made before, of which some may hold no longer: one asked too much is no harm."""
+    import numpy as np
+
+    both = {*np.frombuffer(keys, dtype="<u4").tolist(), *np.frombuffer(others, dtype="<u4").tolist()}
+    return np.array(sorted(both), dtype="<u4").tobytes()
 
 
 def _words(facts: FileFacts) -> tuple[set[str], set[str]]:
@@ -155,22 +163,32 @@ class Notes:
         mentioning = self._with({key_of("m", name) for name in names})
         return self._with({self._path_keys[no] for no in mentioning if no in self._path_keys})
 
+    def is_reached_through(self, file_no: int, names: Collection[str]) -> bool:
+        """Whether a file asked about one, itself perhaps, whose outline mentions one of the words."""
+        return bool(names) and file_no in self._asking_those_that_mention(names)
+
     def know_paths(self, paths: dict[int, str]) -> None:
         """Tell which path belongs to which number."""
         self._path_keys = {no: key_of("o", path) for no, path in paths.items()}
+
+    def get_ready(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """All keys, sorted, with the files they belong to; sorted now if they are not."""
+        import numpy as np
+
+        if self._sorted is None:
+            sizes = [len(each) for each in self._of.values()]
+            owners = np.repeat(np.fromiter(self._of, dtype=np.int64, count=len(sizes)), sizes)
+            all_keys = np.concatenate([np.array([], dtype="<u4"), *self._of.values()])
+            order = np.argsort(all_keys)
+            self._sorted, self._later = (all_keys[order], owners[order]), {}
+        return self._sorted
 
     def _with(self, keys: set[int]) -> set[int]:
         import numpy as np
 
         if not keys or not self._of:
             return set()
-        if self._sorted is None:
-            sizes = [len(each) for each in self._of.values()]
-            owners = np.repeat(np.fromiter(self._of, dtype=np.int64, count=len(sizes)), sizes)
-            all_keys = np.concatenate(list(self._of.values()))
-            order = np.argsort(all_keys)
-            self._sorted, self._later = (all_keys[order], owners[order]), {}
-        all_keys, owners = self._sorted
+        all_keys, owners = self.get_ready()
         wanted = np.array(sorted(keys), dtype=np.uint32)
         spans = zip(np.searchsorted(all_keys, wanted), np.searchsorted(all_keys, wanted, side="right"), strict=True)
         found = {no for first, last in spans for no in owners[first:last].tolist()}

@@ -20,6 +20,8 @@ from smara.codegraph.loading import LoadedGraph
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.map import make_map
 from smara.codegraph.models import (
+    DEPTH,
+    LIMIT,
     CoChange,
     CodeMap,
     CodeModule,
@@ -40,7 +42,6 @@ from smara.errors import InvalidInputError
 from smara.models.caller import Models
 from smara.secrets.redact import redact
 
-DEPTH, LIMIT = 3, 200
 MOST_LIMIT = 10_000
 MOST_BUDGET = 200_000
 _MANIFEST_BYTES = 200_000

@@ -22,7 +22,7 @@ _HIDDEN = bytes.maketrans(_BLANKS, b"\x0e\x0f\x10\x11\x12\x13")
 _DEEPEST_MARK = 8
 _QUOTE, _TRIPLE, _RAW = (b'"', b"'"), (b'"' * 3, b"'" * 3), b"rR"
 _ESCAPE = re.compile(rb"\\[\n\\'\"abfnrtv0-7xNuU]")
-_BLANKED = bytes(byte if byte in b"\r\n" else 32 for byte in range(256))
+BLANKED = bytes(byte if byte in b"\r\n" else 32 for byte in range(256))
 PASSED = _BLANKS + bytes(range(1, _DEEPEST_MARK + 1))
 """What says nothing at the end of a definition: blanks, and the marks of the blocks that end with it."""
 _QUOTES = bytes.maketrans(b"'", b'"')
@@ -37,7 +37,7 @@ def without_comments(data: bytes, comments: Iterable[Span]) -> bytearray:
     text += b"\n"
     for start, end in comments:
         comment = data[start:end]
-        text[start:end] = comment.translate(_BLANKED) if b"\n" in comment else b" " * (end - start)
+        text[start:end] = comment.translate(BLANKED) if b"\n" in comment else b" " * (end - start)
     return text
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, groupby
 
 from smara.codegraph.models import CodeChunk, Definition, FileFacts
 from smara.codegraph.prose import chunk_prose, parts, trimmed
@@ -118,11 +119,11 @@ def _with_comments(lines: Sequence[str], owners: Sequence[int], first: int) -> i
 def _runs(owners: Sequence[int]) -> list[Run]:
     """Return the lines of each owner, together where they stand together."""
     runs: list[Run] = []
-    for line in range(1, len(owners)):
-        if runs and runs[-1][2] == owners[line]:
-            runs[-1] = (runs[-1][0], line, owners[line])
-        else:
-            runs.append((line, line, owners[line]))
+    line = 1
+    for owner, found in groupby(owners[1:]):
+        count = sum(1 for _ in found)
+        runs.append((line, line + count - 1, owner))
+        line += count
     return runs
 
 
@@ -130,9 +131,10 @@ def _joined(runs: Sequence[Run], lines: Sequence[str]) -> list[Run]:
     """Return the runs with blank and tiny ones joined to the one below, the last to the one above."""
     joined: list[Run] = []
     waiting: int | None = None
+    said_above = list(accumulate(map(bool, map(str.strip, lines)), initial=0))
     for first, last, place in runs:
         start = first if waiting is None else waiting
-        said = sum(1 for line in lines[first - 1 : last] if line.strip())
+        said = said_above[last] - said_above[first - 1]
         if said <= TINY_LINES and last != len(lines) and (place < 0 or said == 0 or last - first < TINY_LINES):
             waiting = start
             continue

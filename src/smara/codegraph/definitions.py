@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smara.codegraph.bodies import PASSED, body_hash, hashes_in, python_body_hash, sketch
-from smara.codegraph.languages import is_test_path
+from smara.codegraph.kept import Kept, Misplaced, moved
 from smara.codegraph.models import Definition, NodeKind
 from smara.codegraph.naming import (
     LONGEST_DOC,
@@ -23,6 +24,7 @@ from smara.codegraph.naming import (
     without_parameters,
 )
 from smara.codegraph.source import Source
+from smara.core.source_paths import is_test_path
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -35,6 +37,7 @@ _KINDS: dict[str, NodeKind] = {
 }  # fmt: skip
 _IMPLEMENTATION = "implementation"
 _LABELS = (*_KINDS, _IMPLEMENTATION)
+_KEPT = len(_LABELS)
 _MOST_COMMENTS = 200
 _DEEPEST = 50
 """Definitions nested deeper than this are no one's handwriting, and their full names would fill the memory."""
@@ -87,11 +90,21 @@ class _Open:
 
 
 class DefinitionReader:
-    """Reads the definitions of one file in the order in which they stand."""
+    """Reads the definitions of one file in the order in which they stand.
 
-    def __init__(self, source: Source) -> None:
+    Those that are ``kept`` are put in where they stand, unread; the text has to hold nothing else there.
+    """
+
+    def __init__(self, source: Source, kept: Sequence[Kept] = ()) -> None:
         self.source = source
         self.definitions: list[Definition] = []
+        self.ends: list[int] = []
+        """Where the code of each definition ends, without comments behind it; 0 inside of those that are kept."""
+        self.columns: dict[int, int] = {}
+        """For each class, how far the statements of its body are indented."""
+        self.moved: list[tuple[Kept, int, int]] = []
+        """What was kept, with its place now and the number of lines it has moved down."""
+        self._kept = kept
         self.scopes = Scopes()
         self.doc = ""
         self._open: list[_Open] = []
@@ -108,11 +121,12 @@ class DefinitionReader:
     def read(self) -> None:
         """Fill ``definitions`` and ``scopes``."""
         found = self.source.found
-        raws = [
+        raws: list[tuple[int, int, int, Any]] = [
             (node.start_byte, -node.end_byte, order, node)
             for order, label in enumerate(_LABELS)
             for node in found.get(label, ())
         ]
+        raws += [(kept.first, -kept.end, _KEPT, kept) for kept in self._kept]
         raws.sort(key=itemgetter(0, 1, 2))
         before = (-1, 0)
         for start, negative_end, order, node in raws:
@@ -120,7 +134,9 @@ class DefinitionReader:
                 continue
             before = (start, negative_end)
             self._close(start)
-            if _LABELS[order] == _IMPLEMENTATION:
+            if order == _KEPT:
+                self._put(node)
+            elif _LABELS[order] == _IMPLEMENTATION:
                 self._add_implementation(node, start, -negative_end)
             else:
                 self._add(_LABELS[order], node, start, -negative_end)
@@ -153,12 +169,35 @@ class DefinitionReader:
             body, lines = _with_children(left, left.children, facts, end, self.source)
         digest, drawn = self._hash(body), sketch(lines)
         self.definitions[left.place] = Definition._make((*facts, digest, drawn))
+        self.ends[left.place] = end
         if around is not None and around.facts is not None:
             child = _Child(first, end, first_line, last_line, f"{name}={digest.hex()}".encode(), drawn)
             if around.children is None:
                 around.children = [child]
             else:
                 around.children.append(child)
+
+    def _put(self, kept: Kept) -> None:
+        """Take over definitions as they were, at their new places and lines."""
+        around = self._open[-1] if self._open else None
+        if (around.owner if around else "", around.is_class if around else False) != (kept.owner, kept.is_in_class):
+            raise Misplaced(kept)
+        place, root = len(self.definitions), kept.definitions[0]
+        down = self.source.line(kept.first) - root.first_line
+        right, on = kept.first - root.first_byte, place - kept.place
+        self.moved.append((kept, place, down))
+        if down or right or on or root.parent >= 0:
+            self.definitions.extend(moved(each, down, right, on) for each in kept.definitions)
+            self.definitions[place] = root = self.definitions[place]._replace(parent=around.parent if around else -1)
+        else:
+            self.definitions.extend(kept.definitions)
+        self.ends += [kept.end, *(0 for _ in kept.definitions[1:])]
+        self.scopes.breaks += (kept.first, root.last_byte)
+        self.scopes.owners += (place, around.place if around else -1)
+        if around is not None and around.facts is not None:
+            said = f"{root.name}={root.body_hash.hex()}".encode()
+            child = _Child(kept.first, kept.end, root.first_line, root.last_line, said, root.sketch)
+            around.children = [*(around.children or ()), child]
 
     def _add_implementation(self, node: Node, start: int, end: int) -> None:
         """Enter a block that gives methods to a type defined elsewhere, such as Rust's ``impl``."""
@@ -191,11 +230,20 @@ class DefinitionReader:
             self._signature(node, kind, start, end), "" if self._is_python else self._comment_before(first),
         )  # fmt: skip
         self.definitions.append(_UNFINISHED)
+        self.ends.append(0)
         if kind == "class":
             self._by_name.setdefault(name, place)
+            if self._is_python:
+                self._note_column(node, place)
         self._open.append(_Open(end, place, place, qualname, kind == "class", False, facts, name_start, name_end))
         self.scopes.breaks.append(first)
         self.scopes.owners.append(place)
+
+    def _note_column(self, node: Node, place: int) -> None:
+        body = node.child_by_field_name("body")
+        if body is not None:
+            starts = self.source.line_starts
+            self.columns[place] = body.start_byte - starts[self.source.line(body.start_byte) - 1]
 
     def _name(self, label: str, node: Node) -> tuple[str, int, int] | None:
         """Return a definition's name and where it stands."""
@@ -300,7 +348,8 @@ class DefinitionReader:
     def _add_docs(self) -> None:
         """Give each definition the first line of the string that its body begins with, and the file its own."""
         source = self.source
-        for node in source.found.get("doc", ()):
+        # In code that is half written a body may seem to begin several times; the first beginning holds.
+        for node in sorted(source.found.get("doc", ()), key=attrgetter("start_byte"), reverse=True):
             place = self.scopes.at(node.start_byte)
             line = first_doc_line(source.text(node.start_byte, min(node.end_byte, node.start_byte + 4 * LONGEST_DOC)))
             if place >= 0:

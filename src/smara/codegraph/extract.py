@@ -2,38 +2,111 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
+from smara.codegraph import splicing
 from smara.codegraph.definitions import DefinitionReader
 from smara.codegraph.grammars import captures, parse
 from smara.codegraph.hiding import hidden_names
 from smara.codegraph.imports import read_imports
+from smara.codegraph.kept import Kept, Misplaced
 from smara.codegraph.macros import without_macros
-from smara.codegraph.models import FileFacts, Language
-from smara.codegraph.routes import read_routes
+from smara.codegraph.models import FileFacts, Language, Taken
+from smara.codegraph.routes import MOST_ROUTES, read_routes, route_pattern
 from smara.codegraph.source import Source, readable
-from smara.codegraph.uses import read_bindings, read_references
+from smara.codegraph.units import units_of
+from smara.codegraph.uses import known_names, read_bindings, read_references
+
+_ATTEMPTS = 3
 
 
-def extract(path: str, data: bytes, language: Language) -> FileFacts:
+def extract(path: str, data: bytes, language: Language, before: FileFacts | None = None) -> FileFacts:
     """Return what a file says by itself, as much of it as can be read.
 
     Any bytes are taken: what is no proper code yields fewer facts and ``has_errors``, never an error.
-    Offsets are those of ``readable(data)``. Depends on nothing but the arguments.
+    Offsets are those of ``readable(data)``. ``before`` is what an earlier text of the file said, in full: it saves
+    reading what is still the same and changes nothing else.
     """
     text = readable(data)
+    if before is not None and before.units and before.language == language:
+        found = _spliced(path, text, before)
+        if found is not None:
+            return found
     root, is_whole = parse(language, without_macros(text) if language in ("c", "cpp") else text)
     source = Source.read(path, language, text, captures(language, root))
     reader = DefinitionReader(source)
     reader.read()
     imports = read_imports(source, reader.scopes, reader.definitions)
     references = read_references(source, reader.scopes, reader.definitions, imports)
-    bindings = read_bindings(source, reader.scopes, reader.definitions)
+    lending: set[int] = set()
+    bindings = read_bindings(source, reader.scopes, reader.definitions, lending)
     bindings += hidden_names(language, reader.definitions, imports, bindings)
-    routes, answers = read_routes(reader, root)
-    lines = text.count(b"\n") + (not text.endswith(b"\n") and bool(text))
+    routes, answers = read_routes(reader, root, route_pattern(language, text))
+    has_errors = root.has_error or not is_whole
+    units = () if has_errors or language != "python" else units_of(reader, text, lending)
     return FileFacts(
-        path, language, lines, (*reader.definitions, *routes), tuple(imports), (*references, *answers), tuple(bindings),
-        package=_package(source), has_errors=root.has_error or not is_whole, doc=reader.doc,
+        path, language, _count_lines(text), (*reader.definitions, *routes), tuple(imports), (*references, *answers),
+        tuple(bindings), _package(source), has_errors, reader.doc, len(text), units,
     )  # fmt: skip
+
+
+def _spliced(path: str, text: bytes, before: FileFacts) -> FileFacts | None:
+    """Return what a changed text says by reading what changed of it, ``None`` when all of it has to be read."""
+    refused: set[int] = set()
+    kept = splicing.found_again(before, text, refused)
+    pattern = route_pattern(before.language, text)
+    if pattern is not None and splicing.has_doubtful_routes(kept, text, before, pattern):
+        return None
+    for _ in range(_ATTEMPTS):
+        if sum(each.end - each.first for each in kept) < len(text) // 4:
+            return None
+        found = _read_around(path, text, before, kept, pattern)
+        if not isinstance(found, list):
+            return found
+        refused.update(each.place for each in found)
+        kept = splicing.found_again(before, text, refused)
+    return None
+
+
+def _read_around(
+    path: str, text: bytes, before: FileFacts, kept: Sequence[Kept], pattern: re.Pattern[bytes] | None
+) -> FileFacts | list[Kept] | None:
+    """Read a text around what is kept of it; or say what must not be kept, or ``None`` for a text with errors."""
+    rest = splicing.without_kept(text, kept)
+    root, is_whole = parse(before.language, rest)
+    if root.has_error or not is_whole or not splicing.stand_alone(root, kept):
+        return None
+    block_ends = [each.end for each in kept for _ in range(each.blocks)]
+    source = Source.read(path, before.language, rest, captures(before.language, root), block_ends)
+    reader = DefinitionReader(source, kept)
+    try:
+        reader.read()
+    except Misplaced as error:
+        return [error.kept]
+    moves = splicing.Moves(reader, before)
+    imports = moves.imports(read_imports(source, reader.scopes, reader.definitions))
+    known = known_names(reader.definitions, imports)
+    doubtful = splicing.in_doubt(kept, text, known ^ known_names(before.plain, before.imports))
+    if doubtful:
+        return doubtful
+    references = moves.references(read_references(source, reader.scopes, reader.definitions, imports))
+    lending: set[int] = set()
+    bindings = moves.bindings(read_bindings(source, reader.scopes, reader.definitions, lending))
+    bindings += hidden_names(before.language, reader.definitions, imports, bindings)
+    routes, answers = moves.routes(*read_routes(reader, root, pattern)) if pattern else ([], [])
+    if len(routes) > MOST_ROUTES:
+        return None
+    return FileFacts(
+        path, before.language, _count_lines(text), (*reader.definitions, *routes), tuple(imports),
+        (*references, *answers), tuple(bindings), _package(source), False, reader.doc, len(text),
+        units_of(reader, text, lending, before.units),
+        tuple(Taken(place, len(each.definitions), each.place, down) for each, place, down in reader.moved),
+    )  # fmt: skip
+
+
+def _count_lines(text: bytes) -> int:
+    return text.count(b"\n") + (not text.endswith(b"\n") and bool(text))
 
 
 def _package(source: Source) -> str:

@@ -1,6 +1,7 @@
 """A file's facts as bytes, so that its edges can be made again without reading the file.
 
-Kept are the columns that resolving asks for; what nodes hold anyway (signatures, hashes, lines) is not kept twice.
+Kept are the columns that resolving asks for, and those by which unchanged definitions are known again; what nodes hold
+anyway (signatures, hashes) is not kept twice.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-from smara.codegraph.models import NODE_KINDS, Binding, Definition, FileFacts, Import, Reference, ReferenceKind
+from smara.codegraph.models import NODE_KINDS, Binding, Definition, FileFacts, Import, Reference, ReferenceKind, Unit
 
-VERSION = 1
+VERSION = 2
 _KIND_NO = {kind: number for number, kind in enumerate(NODE_KINDS)}
 _REFERENCE_KINDS: tuple[ReferenceKind, ...] = ("calls", "inherits", "references")
 _REFERENCE_NO = {kind: number for number, kind in enumerate(_REFERENCE_KINDS)}
@@ -39,11 +40,11 @@ def pack_facts(facts: FileFacts) -> bytes:
             [_KIND_NO[each.kind], each.name, each.qualname, each.first_line, each.last_line, each.parent]
             for each in facts.definitions
         ],
-        [list(each) for each in facts.imports],
+        facts.imports,
         bytes(_REFERENCE_NO[kind] for kind in kinds).decode("latin-1"),
         strings.of(names), strings.of(receivers), _steps(lines), list(scopes),
-        [list(each) for each in facts.bindings],
-        list(strings.numbers),
+        facts.bindings,
+        list(strings.numbers), facts.size, *_pack_units(facts),
     ]  # fmt: skip
     return zlib.compress(json.dumps(columns, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace"), 1)
 
@@ -56,8 +57,9 @@ def unpack_facts(data: bytes) -> FileFacts | None:
             return None
         (
             _, path, language, lines, package, definitions, imports, kinds, names, receivers, at, scopes, bindings,
-            strings,
+            strings, size, offsets, units,
         ) = columns  # fmt: skip
+        firsts, lasts = _unpack_offsets(offsets, len(definitions))
         references = map(
             Reference,
             [_REFERENCE_KINDS[ord(kind)] for kind in kinds],
@@ -69,16 +71,58 @@ def unpack_facts(data: bytes) -> FileFacts | None:
         return FileFacts(
             path, cast(Any, language), lines,
             tuple(
-                Definition(NODE_KINDS[kind], name, qualname, first, last, 0, 0, parent, "", "", b"")
-                for kind, name, qualname, first, last, parent in definitions
+                Definition(NODE_KINDS[kind], name, qualname, first, last, start, end, parent, "", "", b"")
+                for (kind, name, qualname, first, last, parent), start, end in zip(
+                    definitions, firsts, lasts, strict=True
+                )
             ),
             tuple(Import(*each) for each in imports),
             tuple(references),
             tuple(Binding(*each) for each in bindings),
-            package,
+            package, False, "", size, _unpack_units(units, firsts, lasts),
         )  # fmt: skip
     except (ValueError, TypeError, IndexError, zlib.error):
         return None
+
+
+def _pack_units(facts: FileFacts) -> tuple[list[list[int]], list[list[int]]]:
+    """Where definitions stand, and the units by how far they are from that; nothing where there are no units."""
+    if not facts.units:
+        return [], []
+    definitions = facts.definitions
+    offsets = [
+        _steps([each.first_byte for each in definitions]),
+        [each.last_byte - each.first_byte for each in definitions],
+    ]
+    places, starts, ends, untils, blocks, digests = zip(*facts.units, strict=True)
+    return offsets, [
+        _steps(places),
+        [definitions[place].first_byte - start for place, start in zip(places, starts, strict=True)],
+        [definitions[place].last_byte - end for place, end in zip(places, ends, strict=True)],
+        [until - end for until, end in zip(untils, ends, strict=True)],
+        list(blocks),
+        list(digests),
+    ]
+
+
+def _unpack_offsets(offsets: list[list[int]], count: int) -> tuple[list[int], list[int]]:
+    if not offsets:
+        return [0] * count, [0] * count
+    firsts = _sums(offsets[0])
+    return firsts, [first + length for first, length in zip(firsts, offsets[1], strict=True)]
+
+
+def _unpack_units(units: list[list[int]], firsts: list[int], lasts: list[int]) -> tuple[Unit, ...]:
+    if not units:
+        return ()
+    steps, columns, after, down, blocks, digests = units
+    found = []
+    for place, column, behind, below, ending, digest in zip(
+        _sums(steps), columns, after, down, blocks, digests, strict=True
+    ):
+        end = lasts[place] - behind
+        found.append(Unit(place, firsts[place] - column, end, end + below, ending, digest))
+    return tuple(found)
 
 
 def _steps(numbers: Sequence[int]) -> list[int]:

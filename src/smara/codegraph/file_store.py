@@ -11,7 +11,7 @@ from smara.codegraph.rows import FileRow, TreeRow, code_file, parts
 from smara.core.scope import Scope, walled
 from smara.database.database import Database, Row, Session, marks
 
-VERSION = 1
+VERSION = 2
 """Of what is read from files. An index of another version is made again."""
 
 _TREE = "no, root, branch, head, state, revision, version, started_at, finished_at, counts"
@@ -121,6 +121,17 @@ class FileStore:
             (tree_no,),
         )
         return [code_file(row) for row in rows]
+
+    def one_of_each_language(self, session: Session, tree_no: int) -> list[str]:
+        """The path of some file of each language in a tree."""
+        rows = session.all(
+            self.sql(
+                "SELECT min(path) FROM code_files WHERE project_no = :project AND tree_no = ? AND language IS NOT NULL"
+                " GROUP BY language"
+            ),
+            (tree_no,),
+        )
+        return [row[0] for row in rows]
 
     def below(self, session: Session, tree_no: int, folder: str) -> list[FileRow]:
         """The files in a folder and in those below it."""

@@ -16,6 +16,7 @@ from smara.codegraph import ignoring
 from smara.codegraph.kinds import kind_of
 from smara.codegraph.models import SkipReason
 from smara.codegraph.reading import NotRead, TreeReader
+from smara.core.source_paths import is_made_name, is_output_name
 
 MOST_BYTES = 1_000_000
 """A larger file is a dump, a bundle or somebody's data; a person's source file is smaller."""
@@ -159,11 +160,11 @@ class Walk:
         return "ignored" if self._is_left_out(path, name, rules) else None
 
     def _is_left_out(self, path: str, name: str, rules: Sequence[ignoring.Rules]) -> bool:
-        if ignoring.is_made_name(name):
+        if is_made_name(name):
             return True
         if path in self._tracked_folders:
             return False
-        return ignoring.is_output_name(name) or ignoring.is_ignored(rules, path, is_folder=True)
+        return is_output_name(name) or ignoring.is_ignored(rules, path, is_folder=True)
 
     def _is_foreign(self, path: str, name: str, inside: set[str] | frozenset[str]) -> bool:
         """Whether a folder is a machine's, or another worktree: a tree of its own, with all of these files again."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from smara.codegraph.indexing import Parts, Progress, Tree, index
-from smara.codegraph.kinds import words
-from smara.codegraph.models import IndexReport, TreeStatus
+from smara.codegraph.models import DEPTH, LIMIT, IndexReport, TreeStatus
 from smara.codegraph.rows import TreeRow
 from smara.codegraph.store import CodeStore
 from smara.core.clock import Clock
@@ -23,7 +22,21 @@ from smara.errors import NotFoundError
 
 if TYPE_CHECKING:
     from smara.codegraph.asking import Asking
-    from smara.codegraph.models import CodePiece, Located
+    from smara.codegraph.history import HistoryReport
+    from smara.codegraph.models import (
+        CoChange,
+        CodeMap,
+        CodeModule,
+        CodePiece,
+        Cycle,
+        Edge,
+        EntryPoint,
+        HotSpot,
+        Located,
+        Node,
+        SymbolCard,
+        Walk,
+    )
 
 OnIndexed = Callable[[str, Sequence[str] | None], None]
 
@@ -75,6 +88,14 @@ class CodeGraph:
         report = update(tree, paths)
         self._tell(tree, [os.fspath(path) for path in paths])
         return report
+
+    def get_ready(self, root: str | os.PathLike[str] | None = None) -> None:
+        """Load now what the first update would have to wait for; whoever watches does so by itself."""
+        from smara.codegraph.updating import get_ready
+
+        tree = self.tree(root if root is not None else self._root())
+        get_ready(tree)
+        self._tell(tree, [])
 
     def watch(
         self, stop: threading.Event | None = None, root: str | os.PathLike[str] | None = None,
@@ -164,10 +185,63 @@ class CodeGraph:
         with self.store.database.read() as session:
             return self.store.piece(session, row.no, path, int(first), int(last))
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _QUESTIONS:
-            return getattr(self.asking(), name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    # The questions of ``Asking``, to the tree around the current folder.
+
+    def find(self, target: str) -> list[Node]:
+        """Every node that a path, a name, ``path:name`` or ``path:line`` may mean; none when nothing is."""
+        return self.asking().find(target)
+
+    def impact(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> Walk:
+        """Who depends on this, directly or through others, and by which path."""
+        return self.asking().impact(target, depth, limit)
+
+    def deps(self, target: str, depth: int = 1, limit: int = LIMIT) -> Walk:
+        """What this depends on."""
+        return self.asking().deps(target, depth, limit)
+
+    def callers(self, target: str, depth: int = 1, limit: int = LIMIT) -> Walk:
+        """Who calls this."""
+        return self.asking().callers(target, depth, limit)
+
+    def tests_for(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> Walk:
+        """The tests that come to this, the nearest first."""
+        return self.asking().tests_for(target, depth, limit)
+
+    def symbol(self, target: str) -> SymbolCard:
+        """All there is to say of one file or symbol."""
+        return self.asking().symbol(target)
+
+    def edges(self, path: str) -> list[tuple[Node, Edge, Node]]:
+        """The edges that start in a file, each between what it joins."""
+        return self.asking().edges(path)
+
+    def map(self, budget: int = 1_024, files: Collection[str] = (), names: Collection[str] = ()) -> CodeMap:
+        """The most important names in at most so many tokens, ranked for the files and names in play."""
+        return self.asking().map(budget, files, names)
+
+    def modules(self, only: Collection[str] = ()) -> list[CodeModule]:
+        """The parts of the program, the most central first."""
+        return self.asking().modules(only)
+
+    def cycles(self, limit: int = 50, *, with_lazy: bool = False) -> list[Cycle]:
+        """Files that import each other in a circle, the smallest circles first."""
+        return self.asking().cycles(limit, with_lazy=with_lazy)
+
+    def entry_points(self, limit: int = 50) -> list[EntryPoint]:
+        """Where the program is entered."""
+        return self.asking().entry_points(limit)
+
+    def hotspots(self, limit: int = 20) -> list[HotSpot]:
+        """Files that much depends on and that change often."""
+        return self.asking().hotspots(limit)
+
+    def read_history(self) -> HistoryReport:
+        """Take in the commits since the last time; cheap when there are none."""
+        return self.asking().read_history()
+
+    def cochange(self, path: str, limit: int = 20) -> list[CoChange]:
+        """The files that change together with one."""
+        return self.asking().cochange(path, limit)
 
     # which tree
 
@@ -194,11 +268,6 @@ class CodeGraph:
     def _tell(self, tree: Tree, paths: Sequence[str] | None) -> None:
         if self.on_indexed is not None:
             self.on_indexed(tree.root, paths)
-
-
-_QUESTIONS = words(
-    "find impact deps callers tests_for cycles entry_points hotspots map modules symbol read_history cochange edges"
-)
 
 
 def _current_root() -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from smara.codegraph.asked import Notes
+from smara.codegraph.partial import Partial
 from smara.codegraph.resolve.outline import Outline, unpack_outline
 from smara.codegraph.resolve.project import MANIFESTS, ProjectFiles
 from smara.codegraph.resolve.table import Symbol
@@ -29,6 +30,8 @@ class Held:
     outlines: dict[str, tuple[int, Outline | None]] = field(default_factory=dict)
     project: ProjectFiles | None = None
     notes_revision: int = -1
+    partial: tuple[int, Partial] | None = None
+    """The number of the file written last, when a part of it was taken over from before."""
 
     def refresh(self, session: Session, store: CodeStore, tree_no: int) -> None:
         """Bring everything up to what is stored now."""

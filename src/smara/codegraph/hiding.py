@@ -40,7 +40,7 @@ def _parameters(signature: str) -> list[str]:
     if not opened:
         return _PARAMETERS.findall(signature.rpartition("=")[2])
     inside = inside.rpartition(")")[0]
-    for brackets in (_SQUARE, _ROUND):
-        while (shorter := brackets.sub("", inside)) != inside:
+    for opening, brackets in (("[", _SQUARE), ("(", _ROUND)):
+        while opening in inside and (shorter := brackets.sub("", inside)) != inside:
             inside = shorter
     return _PARAMETERS.findall(inside)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from smara.codegraph.reading import NotRead, TreeReader
+from smara.core.source_paths import is_made_name
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -20,23 +21,6 @@ if TYPE_CHECKING:
 RULE_FILES = (".gitignore", ".smaraignore")
 _LARGEST_RULES = 256 * 1024
 _MOST_RULES = 5_000
-
-_MADE_FOLDERS = frozenset(
-    re.findall(
-        r"\S+",
-        ".git .hg .svn .jj CVS node_modules bower_components jspm_packages .pnpm-store .yarn __pycache__ .venv .tox"
-        " .nox .eggs .mypy_cache .pytest_cache .ruff_cache .hypothesis .ipynb_checkpoints .cache .parcel-cache .turbo"
-        " .next .nuxt .svelte-kit .angular .gradle .idea .vs .terraform .serverless .aws-sam .dart_tool .bundle"
-        " .stack-work .direnv .pixi site-packages DerivedData .ccls-cache .clangd htmlcov .nyc_output"
-        " __pypackages__ .smara",
-    )
-)
-"""Folders that machines make and nobody reads, whatever lies in them."""
-
-_OUTPUT_FOLDERS = frozenset(
-    re.findall(r"\S+", "build dist out target bin obj coverage vendor third_party Pods Carthage env venv bazel-out")
-)
-"""Folders that usually hold what is built or brought along; one with tracked files in it is source like any other."""
 
 _SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store"})
 
@@ -86,16 +70,6 @@ def is_made_folder(name: str, inside: Collection[str]) -> bool:
     """Whether a folder is a machine's, by its name or by what lies in it."""
     is_environment = "pyvenv.cfg" in inside or "CACHEDIR.TAG" in inside
     return is_environment or is_made_name(name)
-
-
-def is_made_name(name: str) -> bool:
-    """Whether folders of this name are a machine's."""
-    return name in _MADE_FOLDERS or name.endswith((".egg-info", ".dist-info", ".xcodeproj", ".xcassets"))
-
-
-def is_output_name(name: str) -> bool:
-    """Whether folders of this name usually hold what is built or brought along."""
-    return name in _OUTPUT_FOLDERS
 
 
 def rules_in(reader: TreeReader, folder: str, names: Collection[str], above: Sequence[Rules]) -> Sequence[Rules]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from smara.codegraph.asked import Recorder, keys_of
-from smara.codegraph.edges import pack
+from smara.codegraph.asked import Recorder, keys_of, with_keys
+from smara.codegraph.edges import joined, pack
 from smara.codegraph.facts import unpack_facts
-from smara.codegraph.models import Edge
+from smara.codegraph.models import Edge, FileFacts
+from smara.codegraph.partial import Stayed
 from smara.codegraph.reading import NotRead, TreeReader
-from smara.codegraph.resolve.outline import unpack_outline
+from smara.codegraph.resolve.outline import Outline, unpack_outline
 from smara.codegraph.resolve.project import ProjectFiles
 from smara.codegraph.resolve.resolver import Resolver
 from smara.codegraph.resolve.table import MemoryTable, SymbolTable
@@ -49,14 +50,26 @@ class Joiner:
         outline = self._table.outline(path)
         if facts is None or outline is None:
             return Joined(file_no, None, b"")
+        edges = pack(self._edges(outline, facts))
+        return Joined(file_no, edges, keys_of(facts, self._table.paths, self._table.names))
+
+    def join_rest(self, file_no: int, facts: FileFacts, stayed: Stayed, asked: bytes) -> Joined | None:
+        """The edges out of a file of which some stay; what it ``asked`` for those is noted further on."""
+        outline = self._table.outline(facts.path)
+        if outline is None:
+            return None
+        edges = joined(pack(self._edges(outline, stayed.rest, stayed.tested)), stayed.edges)
+        keys = keys_of(facts, self._table.paths, self._table.names)
+        return Joined(file_no, edges, with_keys(keys, asked))
+
+    def _edges(self, outline: Outline, facts: FileFacts, tested: Collection[int] = ()) -> list[Edge]:
         # What an earlier file asked must not be taken for known: this one's notes would miss it.
         self._table.forget()
         self._resolver.forget()
-        edges = [
+        return [
             Edge(outline.no_of(edge.scope), edge.to_no, edge.kind, edge.line, edge.confidence, edge.source)
-            for edge in self._resolver.resolve(facts)
+            for edge in self._resolver.resolve(facts, tested)
         ]
-        return Joined(file_no, pack(edges), keys_of(facts, self._table.paths, self._table.names))
 
 
 class manifest_reader:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from smara.codegraph.models import FileKind, Language
+from smara.codegraph.models import Language
 
 _SUFFIXES: dict[str, Language] = {
     "py": "python", "pyi": "python", "pyw": "python",
@@ -17,27 +17,7 @@ _SUFFIXES: dict[str, Language] = {
     "ipp": "cpp", "inl": "cpp", "tpp": "cpp", "cu": "cpp", "cuh": "cpp",
 }  # fmt: skip
 _NAMES: dict[str, Language] = {"SConstruct": "python", "SConscript": "python", "wscript": "python"}
-_PROSE = frozenset({"md", "markdown", "mdx", "rst", "txt", "adoc", "asciidoc", "org", "tex"})
-_PROSE_NAMES = frozenset(
-    {
-        "README",
-        "LICENSE",
-        "COPYING",
-        "NOTICE",
-        "AUTHORS",
-        "CONTRIBUTING",
-        "CHANGELOG",
-        "CHANGES",
-        "NEWS",
-        "TODO",
-        "HACKING",
-    }
-)
 _SHEBANG = re.compile(rb"#!.*\b(?:(python|pypy)[\d.]*|(node|nodejs|bun)|(deno|ts-node|tsx))\b")
-_TEST_PATH = re.compile(
-    r"(?:^|/)(?:tests?|testing|__tests__|spec|specs)/|(?:^|/)(?:test_[^/]*|conftest\.py|[^/]*_test\.\w+|"
-    r"[^/]*\.(?:test|spec)\.\w+|[^/]*(?:Tests?|IT|TestCase)\.(?:java|kt))$"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +80,3 @@ _CPP_HEADER = re.compile(
 def header_language(data: bytes) -> Language:
     """Return whether a ``.h`` file is written in C or in C++."""
     return "cpp" if _CPP_HEADER.search(data, 0, 65_536) else "c"
-
-
-def kind_of(path: str, language: Language | None) -> FileKind:
-    """Return whether a file is code, prose or data."""
-    if language is not None:
-        return "code"
-    name = path.rpartition("/")[2]
-    stem, dot, suffix = name.rpartition(".")
-    is_prose = suffix.lower() in _PROSE if dot and stem else name.upper() in _PROSE_NAMES
-    return "prose" if is_prose else "data"
-
-
-def is_test_path(path: str) -> bool:
-    """Say whether a path looks like that of a test."""
-    return _TEST_PATH.search(path) is not None

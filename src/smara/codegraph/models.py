@@ -24,6 +24,9 @@ SkipReason = Literal[
     "changing", "too_many", "unknown",
 ]  # fmt: skip
 
+DEPTH, LIMIT = 3, 200
+"""How far, and to how many, a question follows dependents when nobody says."""
+
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 NODE_KINDS: tuple[NodeKind, ...] = get_args(NodeKind)
 EDGE_KINDS: tuple[EdgeKind, ...] = get_args(EdgeKind)
@@ -89,6 +92,32 @@ class Binding(NamedTuple):
     scope: int
 
 
+class Unit(NamedTuple):
+    """A definition that is known again by its bytes, so that it need not be read again when the file changes.
+
+    ``start`` is where its first line begins, ``end`` where its code ends, and ``until`` lies behind the first
+    character of the code below it: the digest is of all that says where the definition ends. ``blocks`` counts
+    the blocks that end with it.
+    """
+
+    place: int
+    start: int
+    end: int
+    until: int
+    blocks: int
+    digest: int
+
+
+class Taken(NamedTuple):
+    """Definitions that were taken over from an earlier text: so many from a place on, which was another then."""
+
+    place: int
+    length: int
+    before: int
+    down: int
+    """How many lines further down they stand."""
+
+
 class FileFacts(NamedTuple):
     """All that one file says by itself."""
 
@@ -104,6 +133,20 @@ class FileFacts(NamedTuple):
     has_errors: bool = False
     doc: str = ""
     """The first line of what the file says about itself."""
+    size: int = 0
+    """In bytes, of the text that offsets are of."""
+    units: tuple[Unit, ...] = ()
+    """Definitions that may be taken over unread, in their order; see ``splicing``."""
+    taken: tuple[Taken, ...] = ()
+    """Those that were; not stored."""
+
+    @property
+    def plain(self) -> tuple[Definition, ...]:
+        """The definitions that stand where they are found: all but the routes, which come last."""
+        count = len(self.definitions)
+        while count and self.definitions[count - 1].kind == "route":
+            count -= 1
+        return self.definitions[:count]
 
 
 class CodeChunk(NamedTuple):

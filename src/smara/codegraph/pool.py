@@ -13,10 +13,11 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO
 
+from smara.codegraph.models import FileFacts
 from smara.codegraph.reading import TreeReader
 from smara.codegraph.work import Asked, KnownChunk, Work, work_on
 
@@ -35,11 +36,13 @@ Answers = SimpleQueue["tuple[_Worker, Any]"]
 
 
 def work_inline(
-    root: str, asked: Sequence[Asked], has_text: bool = True, known: Container[KnownChunk] = frozenset()
-) -> Iterator[Work]:
-    """Work on files in this process; see :func:`smara.codegraph.work.work_on`."""
+    root: str, asked: Sequence[Asked], has_text: bool = True, known: Container[KnownChunk] = frozenset(),
+    before: Callable[[str], FileFacts | None] | None = None,
+) -> Iterator[Work]:  # fmt: skip
+    """Work on files in this process; see :func:`smara.codegraph.work.work_on`. ``before`` is asked by path."""
     reader = TreeReader(root)
-    yield from (work_on(reader, each, has_text, known) for each in asked)
+    for each in asked:
+        yield work_on(reader, each, has_text, known, before(each.path) if before is not None else None)
 
 
 class Pool:

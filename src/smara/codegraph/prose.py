@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from smara.codegraph.languages import kind_of
+from smara.codegraph.kinds import kind_of
 from smara.codegraph.models import CodeChunk
 
 MOST_LINES = 100
@@ -20,7 +20,7 @@ _LONGEST_NAME = 120
 def chunk_prose(path: str, lines: Sequence[str]) -> list[CodeChunk]:
     """Return the pieces of a file that is not code; every line that says something is in one of them."""
     name = path.rpartition("/")[2]
-    is_prose = kind_of(path, None) == "prose"
+    is_prose = kind_of(path) == "prose"
     chunks: list[CodeChunk] = []
     for first, last, heading in _sections(lines) if is_prose else [(1, len(lines), "")]:
         prefix = f"{path} > {heading}" if heading else path
@@ -79,6 +79,9 @@ def parts(
 ) -> Iterator[tuple[int, int]]:
     """Yield lines cut into parts of bounded length, at a blank line in a part's second half where there is one."""
     start = first
+    if last - first < most_lines and last - first + sum(map(len, lines[first - 1 : last])) <= most_characters:
+        yield first, last
+        return
     while start <= last:
         end, size = start, len(lines[start - 1])
         while end < last and end - start + 1 < most_lines and size + len(lines[end]) + 1 <= most_characters:

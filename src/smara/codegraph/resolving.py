@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from smara.codegraph.held import Held, StoredTable
 from smara.codegraph.joining import Joined, Joiner, manifest_reader
 from smara.codegraph.lookup import CodeLookup
+from smara.codegraph.partial import divide
 from smara.codegraph.pool import Pool
 from smara.codegraph.reading import TreeReader
 from smara.codegraph.scip import NamedLines, Precise, ScipIndex
@@ -116,5 +117,16 @@ class Resolving:
             table.load_all()
         joiner = Joiner(table, held.files(manifest_reader(self._reader)), precise)
         paths = dict(stale)
-        rows = self._store.facts(session, "uses", list(paths))
-        return held.revision, [joiner.join(no, paths[no], bytes(uses)) for no, uses in rows]
+        found = [] if precise is not None else self._join_partial(session, joiner, paths)
+        rows = self._store.facts(session, "uses", [no for no in paths if all(no != each.file_no for each in found)])
+        return held.revision, [*found, *(joiner.join(no, paths[no], bytes(uses)) for no, uses in rows)]
+
+    def _join_partial(self, session: Session, joiner: Joiner, paths: dict[int, str]) -> list[Joined]:
+        """The edges of the file that was just written, if a part of it is as it was and nobody has written since."""
+        number, partial = self._held.partial or (0, None)
+        if partial is None or number not in paths or partial.revision != self._held.revision:
+            return []
+        asked = [bytes(row[1]) for row in self._store.facts(session, "asked", [number])]
+        stayed = divide(partial, self._store.edges(session, [number]).get(number, b""))
+        joined = joiner.join_rest(number, partial.facts, stayed, asked[0]) if stayed and asked else None
+        return [joined] if joined is not None else []

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from smara.codegraph.bodies import body_hash
 from smara.codegraph.definitions import LONGEST_NAME, LONGEST_SIGNATURE, DefinitionReader
 from smara.codegraph.models import Definition, Language, Reference
-from smara.codegraph.source import Source
 from smara.codegraph.uses import LONGEST_USE, split_use
 
 if TYPE_CHECKING:
@@ -42,35 +41,40 @@ _CALLS = frozenset({"call", "call_expression"})
 _MARKS = frozenset({"decorator", "annotation", "attribute_item"})
 _HANDLERS = frozenset({"identifier", "attribute", "member_expression", "selector_expression", "scoped_identifier"})
 _MOST_STEPS = 6
-_MOST_ROUTES = 2_000
+MOST_ROUTES = 2_000
 
 
-def read_routes(reader: DefinitionReader, root: Node) -> tuple[list[Definition], list[Reference]]:
+def route_pattern(language: Language, data: bytes) -> re.Pattern[bytes] | None:
+    """Return what a route of a file would look like, ``None`` where there can be none."""
+    if language == "python" and has_paths_of_its_own(data):
+        return _DJANGO
+    if language == "java":
+        return _PATTERNS["java"] if b"Mapping(" in data else None
+    return _PATTERNS.get(language) if any(mark in data for mark in _QUOTED_PATHS) else None
+
+
+def has_paths_of_its_own(data: bytes) -> bool:
+    """Say whether a Python file lists its routes, so that ``path("…")`` is one anywhere in it."""
+    return b"urlpatterns" in data
+
+
+def read_routes(
+    reader: DefinitionReader, root: Node, pattern: re.Pattern[bytes] | None
+) -> tuple[list[Definition], list[Reference]]:
     """Return the routes of a file, to be added after its definitions, and what answers each of them.
 
     A decorator's route is answered by the function below it, a call's by what the call is given.
     """
-    source = reader.source
-    pattern = _pattern(source)
     routes: list[Definition] = []
     answers: list[Reference] = []
-    for found in pattern.finditer(source.data) if pattern else ():
+    for found in pattern.finditer(reader.source.data) if pattern else ():
         holder = _holder(root, found.start() + 1)
-        if holder is None or len(routes) >= _MOST_ROUTES:
+        if holder is None or len(routes) >= MOST_ROUTES:
             continue
         place = len(reader.definitions) + len(routes)
         routes.append(_route(reader, found, holder))
         answers.extend(_answers(reader, holder, routes[-1], place))
     return routes, answers
-
-
-def _pattern(source: Source) -> re.Pattern[bytes] | None:
-    """Return what a route of this file would look like, ``None`` where there can be none."""
-    if source.language == "python" and b"urlpatterns" in source.data:
-        return _DJANGO
-    if source.language == "java":
-        return _PATTERNS["java"] if b"Mapping(" in source.data else None
-    return _PATTERNS.get(source.language) if any(mark in source.data for mark in _QUOTED_PATHS) else None
 
 
 def _holder(root: Node, offset: int) -> Node | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -60,8 +61,13 @@ class Source:
     line_hashes: list[int]
 
     @classmethod
-    def read(cls, path: str, language: Language, data: bytes, found: dict[str, list[Node]]) -> Source:
-        """Return a file made ready: bared of comments and layout, with a table of its lines."""
+    def read(
+        cls, path: str, language: Language, data: bytes, found: dict[str, list[Node]], block_ends: Iterable[int] = ()
+    ) -> Source:
+        """Return a file made ready: bared of comments and layout, with a table of its lines.
+
+        ``block_ends`` are those of blocks that are known to be there and were not found.
+        """
         comments = sorted([(node.start_byte, node.end_byte) for node in found.get("comment", ())])
         text = without_comments(data, comments)
         hashes = line_hashes(text)
@@ -70,7 +76,7 @@ class Source:
             text,
             [(node.start_byte, node.end_byte) for node in found.get("string", ())],
             [(node.start_byte, node.end_byte) for node in found.get("parentheses", ())],
-            [node.end_byte for node in found.get("block", ())],
+            [*block_ends, *(node.end_byte for node in found.get("block", ()))],
         )
         if b"\r" in data:
             starts = list(accumulate(map(len, data.split(b"\n")), _next_line, initial=0))

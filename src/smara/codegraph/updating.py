@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from smara.codegraph.earlier import Earlier
+from smara.codegraph.file_store import VERSION
 from smara.codegraph.ignoring import RULE_FILES
 from smara.codegraph.indexing import Tree, index, is_as_before, plan_of
 from smara.codegraph.models import IndexReport
@@ -24,8 +28,37 @@ def update(tree: Tree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
     Paths may be absolute or relative to the root; those outside of it are nobody's business here. A tree that was never
     indexed, a folder among the paths or a change of what is ignored leads to a run over everything.
     """
-    with tree.changing():
+    with tree.changing(), _collected_later():
         return _update(tree, paths)
+
+
+@contextmanager
+def _collected_later() -> Iterator[None]:
+    """A block in which no circles of garbage are looked for: an update leaves none, and looking through all that the
+    process holds takes as long as the update."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def get_ready(tree: Tree) -> None:
+    """Load and compile now what the first update of this process would have to wait for."""
+    from smara.codegraph.work import taken_apart
+    from smara.secrets.scan import scan
+
+    store, row = tree.parts.store, tree.row()
+    scan("password = 'none'")
+    if row is None:
+        return
+    with tree.lock, store.database.read() as session:
+        for path in store.one_of_each_language(session, row.no):
+            taken_apart(path.rpartition("/")[2], b"ready\n")
+        tree.held.refresh(session, store, row.no)
+        tree.held.up_to_date_notes(session, store, row.no).get_ready()
 
 
 def _update(tree: Tree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
@@ -33,7 +66,8 @@ def _update(tree: Tree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
     started = clock.monotonic()
     row = tree.row()
     wanted = _inside(tree.root, paths)
-    if row is None or row.finished_at is None or len(wanted) > MOST_PATHS or _concerns_everything(tree.root, wanted):
+    is_behind = row is None or row.finished_at is None or row.version != VERSION
+    if row is None or is_behind or len(wanted) > MOST_PATHS or _concerns_everything(tree.root, wanted):
         return index(tree)
     walked = tree.walk().some(wanted)
     with store.database.read() as session:
@@ -41,20 +75,22 @@ def _update(tree: Tree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
         below = [each for path in wanted if path not in walked.files for each in store.below(session, row.no, path)]
     plan = plan_of(walked, seen)
     writer = Writer(store, row.no, tree.held, tree.numbers)
-    late = [seen[each.path].no for each in plan.read if each.path in seen]
+    late = [seen[each.path] for each in plan.read if each.path in seen]
     if len(late) > 1:
         with store.database.write(is_derived=True) as session:
-            store.mark_stale(session, late, clock.now_ms())
+            store.mark_stale(session, [each.no for each in late], clock.now_ms())
     with store.database.read() as session:
-        chunks = store.chunks(session, late)
-    known = {(c.kind, c.name, c.prefix, c.text) for found in chunks.values() for c in found}
-    works = list(work_inline(tree.root, plan.read, known=known))
+        earlier = Earlier.read(session, store, late)
+    known = {(c.kind, c.name, c.prefix, c.text) for found in earlier.chunks.values() for c in found}
+    works = list(work_inline(tree.root, plan.read, known=known, before=earlier.facts))
     tree.numbers.prepare(works)
     gone = [*plan.removed, *below]
     indexed = removed = 0
     if works or gone:
         with store.database.write(is_derived=True) as session:
-            indexed = writer.write(session, works, seen, clock.now_ms(), is_first=False) if works else 0
+            indexed = (
+                writer.write(session, works, seen, clock.now_ms(), is_first=False, earlier=earlier) if works else 0
+            )
             removed = writer.remove(session, gone, clock.now_ms()) if gone else 0
     resolving = Resolving(store, row.no, tree.root, tree.held)
     while resolving.some(_RESOLVED_AT_ONCE):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from smara.codegraph.definitions import Scopes
 from smara.codegraph.models import Binding, Definition, Import, Reference, ReferenceKind
 from smara.codegraph.source import Source
+from smara.core.wordlists import word_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -37,54 +38,12 @@ _WRAPPERS = re.compile(
 )
 _ANYTHING: set[str] = set()
 """Stands for every name: where files share names without importing them, any type may be another file's."""
-_PLAIN_TYPES = frozenset(
-    {
-        "var",
-        "string",
-        "int",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "uint",
-        "uint8",
-        "uint16",
-        "uint32",
-        "uint64",
-        "byte",
-        "rune",
-        "bool",
-        "error",
-        "any",
-        "float32",
-        "float64",
-        "uintptr",
-        "complex64",
-        "complex128",
-        "size_t",
-        "ssize_t",
-        "uint8_t",
-        "uint16_t",
-        "uint32_t",
-        "uint64_t",
-        "int8_t",
-        "int16_t",
-        "int32_t",
-        "int64_t",
-        "String",
-        "Object",
-        "Integer",
-        "Long",
-        "Boolean",
-        "Double",
-        "Override",
-        "std",
-        "T",
-        "K",
-        "V",
-    }
+_PLAIN_TYPES = word_set(
+    "var string int int8 int16 int32 int64 uint uint8 uint16 uint32 uint64 byte rune bool error any float32 float64"
+    " uintptr complex64 complex128 size_t ssize_t uint8_t uint16_t uint32_t uint64_t int8_t int16_t int32_t int64_t"
+    " String Object Integer Long Boolean Double Override std T K V"
 )
-_NO_TYPES = frozenset({"var", "auto", "let", "void", "None", "any", "unknown", "object", "Any", "_", "require"})
+_NO_TYPES = word_set("var auto let void None any unknown object Any _ require")
 _TYPE_WORDS = re.compile(
     r"^(?:(?:const|mut|dyn|impl|final|volatile|static|struct|enum|union|unsigned|readonly|ref|&\s*'\w+)\s+)+"
 )
@@ -98,8 +57,7 @@ def read_references(
     Names that are called or inherited are all kept. Those only mentioned are kept where the file itself
     imports or defines their first part, since any other is a local variable.
     """
-    known = {definition.name for definition in definitions} | {found.alias or found.name for found in imports}
-    known |= {_first_name(found) for found in imports if not found.name}
+    known = known_names(definitions, imports)
     references: list[Reference] = []
     bases = set(source.spans("base"))
     spans = [(node.start_byte, node.end_byte) for node in source.found.get("call", ())]
@@ -122,6 +80,12 @@ def read_references(
         mentioned = [span for span in mentioned if span not in bases]
     _collect(source, scopes, "references", mentioned, references, definitions, known)
     return references
+
+
+def known_names(definitions: Sequence[Definition], imports: Sequence[Import]) -> set[str]:
+    """Return the names by which a file speaks of what it defines and imports."""
+    known = {definition.name for definition in definitions} | {found.alias or found.name for found in imports}
+    return known | {_first_name(found) for found in imports if not found.name}
 
 
 def _path_start(data: bytes, start: int) -> int:
@@ -231,8 +195,12 @@ def _plain_receiver(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else UNKNOWN
 
 
-def read_bindings(source: Source, scopes: Scopes, definitions: Sequence[Definition]) -> list[Binding]:
+def read_bindings(
+    source: Source, scopes: Scopes, definitions: Sequence[Definition], lending: set[int]
+) -> list[Binding]:
     """Return the variables, parameters and fields whose type is written or made by a call.
+
+    The places of functions that bind something of the class around them are put into ``lending``.
 
     What a call makes is bound to the name that is called: a class, or a function that returns something.
     Fields are bound as ``self.x`` in the scope of their class, in every language; what a function returns
@@ -244,14 +212,14 @@ def read_bindings(source: Source, scopes: Scopes, definitions: Sequence[Definiti
             continue
         for start, end, type_start, type_end in source.pairs(names, types):
             if end - start <= LONGEST_TYPE and type_end - type_start <= LONGEST_USE:
-                text = source.text(start, end)
-                name, scope = _variable(
-                    f"this.{text}" if names == "own.name" else text, scopes.at(start), definitions, source
-                )
+                text, inside = source.text(start, end), scopes.at(start)
+                name, scope = _variable(f"this.{text}" if names == "own.name" else text, inside, definitions, source)
+                if inside != scope:
+                    lending.add(inside)
                 kind = read(source.text(type_start, type_end))
                 if name and kind:
                     bindings.setdefault((name, scope), Binding(name, kind, scope))
-    _add_copies(source, scopes, definitions, bindings)
+    _add_copies(source, scopes, definitions, bindings, lending)
     for start, end in source.spans("returns"):
         scope = scopes.at(start)
         kind = plain_type(source.text(start, min(end, start + LONGEST_TYPE)))
@@ -261,13 +229,16 @@ def read_bindings(source: Source, scopes: Scopes, definitions: Sequence[Definiti
 
 
 def _add_copies(
-    source: Source, scopes: Scopes, definitions: Sequence[Definition], bindings: dict[tuple[str, int], Binding]
-) -> None:
+    source: Source, scopes: Scopes, definitions: Sequence[Definition], bindings: dict[tuple[str, int], Binding],
+    lending: set[int],
+) -> None:  # fmt: skip
     """Bind fields that take the value of a variable whose type is known: ``self.x = x``."""
     for start, end, other, other_end in source.pairs("copied.name", "copied.from"):
         scope = scopes.at(start)
         known = bindings.get((source.text(other, other_end), scope))
         name, owner = _variable(source.text(start, end), scope, definitions, source)
+        if owner != scope:
+            lending.add(scope)
         if known and name:
             bindings.setdefault((name, owner), Binding(name, known.type, owner))
 

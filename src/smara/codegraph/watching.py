@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from smara.codegraph import heads, ignoring
+from smara.codegraph import heads
 from smara.codegraph.indexing import Tree, index
 from smara.codegraph.models import IndexReport
-from smara.codegraph.updating import update
+from smara.codegraph.updating import get_ready, update
 from smara.core import log
+from smara.core.source_paths import is_made_name
 from smara.errors import SmaraError
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ class _Watcher:
         """Compare everything with the disk."""
         self._is_all_waiting = True
         self._work()
+        if not self._is_all_waiting:
+            get_ready(self._tree)
 
     def take(self, paths: set[str]) -> None:
         """Read what changed; ``paths`` may be empty, which is the time to try again what failed."""
@@ -136,4 +139,4 @@ def _notices(root: str) -> RustNotify:
 def is_worth_a_look(root: str, path: str) -> bool:
     """Whether a change may concern the index: nothing in a folder that machines make does."""
     inside = os.path.relpath(path, root)
-    return not any(ignoring.is_made_name(part) for part in inside.split(os.sep))
+    return not any(is_made_name(part) for part in inside.split(os.sep))

@@ -18,6 +18,7 @@ from smara.codegraph.kinds import kind_of
 from smara.codegraph.models import CodeChunk, Definition, FileFacts, FileKind, Language, SkipReason
 from smara.codegraph.reading import NotRead, TreeReader
 from smara.core import log
+from smara.core.source_paths import is_test_path
 from smara.core.storable import to_storable
 
 _RACY_NS = 2_000_000_000
@@ -69,6 +70,8 @@ class Work(NamedTuple):
     """Without the names it uses: those are in ``uses``, packed."""
     uses: bytes = b""
     chunks: tuple[ReadyChunk, ...] = ()
+    again: FileFacts | None = None
+    """All that a file says of which a part was taken over from before."""
 
 
 def content_hash(data: bytes) -> bytes:
@@ -77,11 +80,13 @@ def content_hash(data: bytes) -> bytes:
 
 
 def work_on(
-    reader: TreeReader, asked: Asked, has_text: bool = True, known: Container[KnownChunk] = frozenset()
-) -> Work:
+    reader: TreeReader, asked: Asked, has_text: bool = True, known: Container[KnownChunk] = frozenset(),
+    before: FileFacts | None = None,
+) -> Work:  # fmt: skip
     """Read and take apart one file. Never raises for what a file holds; ``has_text`` asks for chunks too.
 
-    Chunks that are ``known``, as they are stored, come without their terms: they keep those they have.
+    Chunks that are ``known``, as they are stored, come without their terms: they keep those they have. ``before`` is
+    what the file said the last time; see :func:`smara.codegraph.extract.extract`.
     """
     try:
         opened = reader.read(asked.path, files.MOST_BYTES)
@@ -93,16 +98,19 @@ def work_on(
     if found == asked.known_hash:
         return Work(asked.path, opened.size, mtime_ns, found, is_same=True)
     try:
-        work = taken_apart(asked.path, opened.data, has_text, known)
+        work = taken_apart(asked.path, opened.data, has_text, known, before)
     except Exception as error:  # noqa: BLE001 - a file nobody foresaw must not keep all others out of the index
         log.warning("code.not_taken_apart", path=asked.path, error=repr(error))
         work = Work(asked.path, opened.size, mtime_ns, found, "unreadable")
     return work._replace(size=opened.size, mtime_ns=mtime_ns, hash=found)
 
 
-def taken_apart(path: str, data: bytes, has_text: bool = True, known: Container[KnownChunk] = frozenset()) -> Work:
+def taken_apart(
+    path: str, data: bytes, has_text: bool = True, known: Container[KnownChunk] = frozenset(),
+    before: FileFacts | None = None,
+) -> Work:  # fmt: skip
     """What the content of a file says."""
-    from smara.codegraph.languages import header_language, is_test_path, language_of
+    from smara.codegraph.languages import header_language, language_of
 
     empty = Work(path, len(data), 0, content_hash(data))
     text = decoded(data)
@@ -124,7 +132,7 @@ def taken_apart(path: str, data: bytes, has_text: bool = True, known: Container[
     if language is not None:
         from smara.codegraph.extract import extract
 
-        facts = extract(path, text.encode("utf-8", "replace"), language)
+        facts = extract(path, text.encode("utf-8", "replace"), language, before)
     safe_text, safe_facts, doc = _without_secrets(path, text, facts)
     return empty._replace(
         language=language, kind=kind, lines=text.count("\n") + (not text.endswith("\n") and text != ""),
@@ -132,6 +140,7 @@ def taken_apart(path: str, data: bytes, has_text: bool = True, known: Container[
         facts=None if safe_facts is None else slim(safe_facts),
         uses=b"" if safe_facts is None else pack_facts(safe_facts),
         chunks=tuple(ready_chunks(safe_facts, path, safe_text, known)) if has_text else (),
+        again=safe_facts if safe_facts is not None and safe_facts.taken else None,
     )  # fmt: skip
 
 
@@ -186,6 +195,8 @@ def _without_secrets(path: str, text: str, facts: FileFacts | None) -> tuple[str
         facts = facts._replace(
             definitions=tuple(map(_safe_definition, facts.definitions)),
             imports=tuple(each._replace(module=_redacted(each.module)) for each in facts.imports),
+            # What is stored of it is not what it says, and must not be put beside what is read the next time.
+            units=(),
         )
     return safe, facts, _first_line(path, safe)
 

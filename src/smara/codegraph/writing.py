@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from smara.codegraph.asked import NAMING_FILES, Change, change_between
+from smara.codegraph.earlier import Earlier
 from smara.codegraph.held import Held
 from smara.codegraph.models import Definition
+from smara.codegraph.partial import Partial
 from smara.codegraph.resolve.outline import Outline, outline_of, pack_outline, unpack_outline
 from smara.codegraph.rows import ChunkRow, FileRow, NodeRow
 from smara.codegraph.store import CodeStore
@@ -77,22 +79,26 @@ class Writer:
         self._store, self._tree_no, self._held, self._numbers = store, tree_no, held, numbers
 
     def write(
-        self, session: Session, works: Sequence[Work], seen: Mapping[str, FileRow], now_ms: int, is_first: bool
-    ) -> int:
+        self, session: Session, works: Sequence[Work], seen: Mapping[str, FileRow], now_ms: int, is_first: bool,
+        earlier: Earlier | None = None,
+    ) -> int:  # fmt: skip
         """Write files; how many. Call ``numbers.prepare`` before the transaction.
 
         ``seen`` are the rows as they were when it was decided to read the files: one that somebody else has written
-        since is left as they wrote it. ``is_first`` says that all edges are going to be made anyway.
+        since is left as they wrote it. ``is_first`` says that all edges are going to be made anyway. ``earlier`` saves
+        reading what is stored of the files a second time.
         """
         store = self._store
         rows = store.files(session, self._tree_no, [work.path for work in works])
         works = [work for work in works if _is_as_seen(rows.get(work.path), seen.get(work.path))]
         revision = store.next_revision(session, self._tree_no)
-        old = [row.no for work in works if (row := rows.get(work.path)) is not None and not work.is_same]
-        nodes, chunks = store.nodes(session, old), store.chunks(session, old)
-        outlines = {row[0]: bytes(row[1]) for row in store.facts(session, "outline", old)}
+        old = [row for work in works if (row := rows.get(work.path)) is not None and not work.is_same]
+        if earlier is None or not all(map(earlier.is_current, old)):
+            earlier = Earlier.read(session, store, old)
+        nodes, chunks, outlines = earlier.nodes, earlier.chunks, earlier.outlines
         batch = Batch()
         outcome: dict[str, tuple[int, Outline | None]] = {}
+        before: Outline | None = None
         for work in works:
             row = rows.get(work.path)
             if work.is_same and row is not None:
@@ -115,7 +121,24 @@ class Writer:
             self._held.wrote_files(outcome, revision)
         if not is_first:
             self.mark_touched(session, batch.changes, now_ms)
+        self._held.partial = None
+        if len(works) == 1 and not is_first:
+            self._note_partial(works[0], rows.get(works[0].path), before, outcome, batch.changes, revision)
         return batch.written
+
+    def _note_partial(
+        self, work: Work, row: FileRow | None, before: Outline | None,
+        outcome: Mapping[str, tuple[int, Outline | None]], changes: Sequence[Change], revision: int,
+    ) -> None:  # fmt: skip
+        """Keep in mind what was taken over of a file whose edges were right until now: they need not be made again."""
+        if work.again is None or row is None or row.is_stale or before is None:
+            return
+        after, names = outcome[work.path][1], [change.names for change in changes]
+        if after is None or None in names:
+            return
+        changed = frozenset(name for each in names for name in each or ())
+        if not self._held.notes.is_reached_through(row.no, changed):
+            self._held.partial = row.no, Partial(revision, work.again, after.nos, before.nos, changed)
 
     def remove(self, session: Session, rows: Sequence[FileRow], now_ms: int) -> int:
         """Remove files; how many were there. Those that somebody else has written since stay."""

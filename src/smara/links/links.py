@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from smara.core.checks import one_of
 from smara.core.scope import is_id, require_id
 from smara.database.database import Session
 from smara.errors import NotFoundError
@@ -12,7 +13,6 @@ from smara.messages.store import MessageStore
 from smara.messages.threads import Threads
 from smara.tasks.lookup import require
 from smara.tasks.models import RELATIONS, Relation, Task
-from smara.tasks.prepare import one_of
 from smara.tasks.reading import check_page
 from smara.tasks.store import TaskStore
 from smara.tasks.tasks import Tasks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from smara.codegraph.models import FileFacts, Language, NewEdge, ReferenceKind
@@ -60,8 +60,11 @@ class Resolver:
         self._rules: dict[str, Rules] = {}
         self._named: dict[tuple[str, str], list[Symbol]] = {}
 
-    def resolve(self, facts: FileFacts) -> list[NewEdge]:
-        """The edges that start in a file: distinct by where they start, end, their kind and line."""
+    def resolve(self, facts: FileFacts, tested: Collection[int] = ()) -> list[NewEdge]:
+        """The edges that start in a file: distinct by where they start, end, their kind and line.
+
+        ``tested`` are nodes that parts of the file test of which nothing is said here.
+        """
         outline = self._table.outline(facts.path) or outline_of(facts, 0, [0] * len(facts.definitions))
         rules = self._rules_for(facts.language)
         walk = Walk(rules, facts, outline)
@@ -72,7 +75,7 @@ class Resolver:
             facts = _add_precise(facts, precise, found)
         left = _add_references(walk, facts, found)
         self._add_by_name(walk, left, found)
-        add_test_edges(self._table, self._project, outline, found)
+        add_test_edges(self._table, self._project, outline, found, tested)
         return list(found.edges.values())
 
     def forget(self) -> None:

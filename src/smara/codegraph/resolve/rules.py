@@ -7,6 +7,7 @@ classes and of types end in "not found".
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
@@ -36,7 +37,7 @@ _POINTERS = frozenset({"Box", "Rc", "Arc", "unique_ptr", "shared_ptr", "scoped_r
 _STEPS = re.compile(r"\.|::|->")
 
 
-class Rules:
+class Rules(ABC):
     """How one language finds what a name means. A subclass says how modules are found, and what else is in sight."""
 
     own_names: ClassVar[frozenset[str]] = frozenset({"self", "this", "cls", "Self"})
@@ -91,9 +92,9 @@ class Rules:
                 memo[key] = answer
         return answer
 
+    @abstractmethod
     def find_module(self, outline: Outline, imported: Import) -> Target | None:
         """The file or package that an import of ``outline`` names, or ``None``."""
-        raise NotImplementedError
 
     def files_of(self, outline: Outline, imported: Import) -> list[Outline]:
         """The files that an import leads to, for the edges between files."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from smara.codegraph.languages import is_test_path
+from collections.abc import Collection
+
 from smara.codegraph.models import NewEdge
 from smara.codegraph.resolve.found import FoundEdges
 from smara.codegraph.resolve.outline import Outline
 from smara.codegraph.resolve.project import ProjectFiles, closest
 from smara.codegraph.resolve.table import SymbolTable
 from smara.codegraph.resolve.tested_stem import tested_stem
+from smara.core.source_paths import is_test_path
 
 NAMED_AFTER = 0.6
 """Of a file that a test is named after and does not import."""
@@ -19,7 +21,9 @@ _SUFFIXES = {
 }  # fmt: skip
 
 
-def add_test_edges(table: SymbolTable, project: ProjectFiles, outline: Outline, found: FoundEdges) -> None:
+def add_test_edges(
+    table: SymbolTable, project: ProjectFiles, outline: Outline, found: FoundEdges, tested: Collection[int] = ()
+) -> None:
     """Add an edge of the kind ``tests`` beside every import and call that leads from a test to what is none."""
     is_test_file = is_test_path(outline.path)
     in_test = _inside_tests(outline)
@@ -39,7 +43,7 @@ def add_test_edges(table: SymbolTable, project: ProjectFiles, outline: Outline, 
         if is_tested and edge.to_no not in tests:
             added.append(edge._replace(kind="tests"))
     named_after = _named_after(table, project, outline) if is_test_file else None
-    if named_after is not None and not any(edge.to_no == named_after.file_no for edge in added):
+    if named_after is not None and named_after.file_no not in {*tested, *(edge.to_no for edge in added)}:
         added.append(NewEdge(-1, named_after.file_no, "tests", 1, NAMED_AFTER, "guess"))
         found.path_of[named_after.file_no] = named_after.path
     for edge in added:
