@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from evals import freshness, issues, observed_recall, observing, resolution, signals, stories
+from evals import freshness, issues, observed_recall, observing, promoted, replay, resolution, signals, stories
 from evals.data import DataMissing, Dataset, data_folder, load_all, load_longmemeval
 from evals.report import Result, render
 from evals.scoring import score
@@ -60,6 +60,8 @@ def main() -> int:
         observing.NAME: lambda: observing.render(observing.evaluate(data_folder())),
         stories.NAME: lambda: stories.render(stories.evaluate()),
         signals.NAME: lambda: signals.render(signals.evaluate()),
+        promoted.NAME: lambda: promoted.render(promoted.evaluate(data_folder())),
+        replay.NAME: lambda: replay.render(replay.evaluate(data_folder())),
         issues.NAME: lambda: issues.render(issues.evaluate(data_folder())),
         resolution.NAME: lambda: resolution.render(resolution.evaluate()),
         freshness.NAME: lambda: freshness.render(freshness.evaluate()),

@@ -10,7 +10,8 @@ Purpose = Literal["test", "check", "commit", "revert", "review", "read", "search
 LONGEST = 280
 _CUT_OFF = re.compile(r"\s*(?:2>&1)?\s*\|\s*(?:head|tail|grep|rg|cat|less|wc|sort|tee)\b[^|;&]*$")
 _REDIRECT = re.compile(r"\s*(?:2>&1|[12]?>\s*/dev/null|&>\s*/dev/null)")
-_JOINED = re.compile(r"\s*(?:&&|;|\|\||\n)\s*")
+_JOINED = re.compile(r"(\"(?:[^\"\\]|\\.)*\"|'[^']*')|\s*(?:&&|;|\|\||\n)\s*")
+_BLOCK = re.compile(r"^(?:for|while|until|if|case|do|done|then|else|fi|function)\b|^[{}()]")
 _BEFORE = re.compile(
     r"^(?:(?:cd|pushd)\s+[^\s;&|]+|(?:export\s+)?[A-Z_][A-Z0-9_]*=(?:\"[^\"]*\"|'[^']*'|\S*)"
     r"|set\s+-\w+|source\s+\S+|\.\s+\S+/activate)\s*$"
@@ -23,14 +24,18 @@ _HEREDOC = re.compile(r"<<-?\s*['\"]?\w+")
 
 _TEST = re.compile(
     r"(?:^|/|\s)(?:pytest|py\.test|tox|nosetests|jest|vitest|mocha|rspec|phpunit|ctest|ava|karma)(?:\s|$)"
-    r"|^python[\d.]*\s+-m\s+(?:pytest|unittest)|^(?:npm|pnpm|yarn|bun|deno)(?:\s+run)?\s+(?:test|t)\b"
+    r"|^python[\d.]*\s+-m\s+(?:pytest|unittest)"
+    r"|^(?:npm|pnpm|yarn|bun|deno)(?:\s+(?:-r|--filter[ =]\S+|-F\s+\S+|-w\s+\S+|run))*\s+(?:test|t)\b"
+    r"|^(?:mise|task|just|nox|hatch|poetry|uv|pdm|pixi|nx|turbo|invoke|inv|composer|moon)\s+(?:run\s+)?[\w:-]*\btest"
     r"|^(?:go|cargo|mix|dotnet|swift|zig|sbt|rake|rails|bazel|gradle|\./gradlew|mvn|\./mvnw|lein|stack|cabal|dart|flutter)"
     r"\s+(?:\S+\s+)?(?:test|nextest)\b|^make\s+(?:\S*test\S*|check)\b|^just\s+\S*test\S*|playwright\s+test|cypress\s+run"
 )
 _CHECK = re.compile(
     r"(?:^|/|\s)(?:ruff|flake8|pylint|mypy|pyright|black|isort|eslint|prettier|tsc|clippy|golangci-lint|shellcheck|credo"
     r"|dialyzer|rubocop|stylelint|biome)(?:\s|$)|^make\s+(?:lint|check|format|fmt)\b|^mix\s+(?:format|compile|credo|dialyzer)"
-    r"|^cargo\s+(?:check|clippy|fmt|build)|^go\s+(?:vet|build)|(?:npm|pnpm|yarn|bun)(?:\s+run)?\s+(?:lint|typecheck|build)\b"
+    r"|^cargo\s+(?:check|clippy|fmt|build)|^go\s+(?:vet|build|fmt)|^gofmt\b"
+    r"|(?:npm|pnpm|yarn|bun)(?:\s+(?:-r|--filter[ =]\S+|-F\s+\S+|run))*\s+(?:lint|typecheck|build|format)\b"
+    r"|^(?:mise|task|just|nx|turbo|composer|moon)\s+(?:run\s+)?(?:\S+:)?(?:lint|fmt|format|check|typecheck|build)\b"
     r"|pre-commit\s+run"
 )
 _COMMIT = re.compile(r"^git\s+(?:-\S+\s+\S+\s+)?commit\b(?!.*--dry-run)")
@@ -54,9 +59,17 @@ _NETWORK = re.compile(r"(?:^|\s|/)(?:curl|wget|http|https|lynx|w3m|aria2c)\s")
 _FAILS_BY_NATURE = re.compile(
     r"^(?:rg|grep|egrep|ag|git\s+grep|test|\[|diff|cmp|which|type|git\s+diff|pgrep|ls|find|command)\b"
 )
+_OF_THE_MOMENT = re.compile(
+    r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/tmp/|<<|\$\(|\n|/(?:Users|home)/|#\d|\b\d{4,}\b|[\"'][^\"']{20}"
+)
+_OF_THE_MOMENT_LENGTH = 160
+_NAMED_ANEW = re.compile(
+    r"^git\s+(?:commit|add|push|pull|checkout|switch|rm|mv)\b|^gh\s+(?:pr|issue)\s+(?:create|edit)\b"
+)
 _TOKEN = re.compile(r"[\w.@:/+-]+")
 _EMPTY = re.compile(r"-{1,2}[\w-]*|[\d.]+|origin|run|/+")
-_GIT_FOLDER = re.compile(r"^(\S*git)\s+(?:-[Cc]\s+\S+\s+)+")
+_GIT_FOLDER = re.compile(r"^(?:\S*/)?git\s+(?:-[Cc]\s+\S+\s+|--no-pager\s+)+")
+_VERB = re.compile(r"[a-z][a-z0-9:_-]{1,24}")
 _PYTHON = re.compile(r"^python[\d.]*$")
 
 
@@ -76,7 +89,7 @@ def parse(line: object) -> Command | None:
     """What a command line does; ``None`` for what is none.
 
     >>> parse("cd /w && npm run build 2>&1 | tail -5")
-    Command(text='npm run build', head='npm run', purpose='check', is_simple=True)
+    Command(text='npm run build', head='npm run build', purpose='check', is_simple=True)
     """
     if not isinstance(line, str) or not line.strip():
         return None
@@ -86,7 +99,7 @@ def parse(line: object) -> Command | None:
         first = _DOCUMENT.split(first, maxsplit=1)[0].split("\n", 1)[0]
     if "commit" in first:
         first = _MESSAGE.sub("", first)  # another message each time, and the same command
-    parts = [part for part in _JOINED.split(first) if part and not _BEFORE.match(part)]
+    parts = [part for part in _commands_in(first) if part and not _BEFORE.match(part)]
     if not parts:
         return None
     cleaned = [_bare(part) for part in parts]
@@ -96,7 +109,22 @@ def parse(line: object) -> Command | None:
         return None
     purposes = [each for each in map(_purpose, reversed(telling)) if each != "other"]
     purpose: Purpose = purposes[0] if purposes else "other"
-    return Command(text[:LONGEST], head_of(telling[-1]), purpose, len(telling) == 1 and not has_document)
+    is_simple = len(telling) == 1 and not has_document and not any(map(_BLOCK.match, parts))
+    return Command(text[:LONGEST], head_of(telling[-1]), purpose, is_simple)
+
+
+def _commands_in(line: str) -> list[str]:
+    """The commands of a line; what stands between quotation marks is not cut.
+
+    >>> _commands_in("cd app && python -c 'a; b'; ls")
+    ['cd app', "python -c 'a; b'", 'ls']
+    """
+    found, start = [], 0
+    for match in _JOINED.finditer(line):
+        if match[1] is None:
+            found.append(line[start : match.start()])
+            start = match.end()
+    return [*found, line[start:]]
 
 
 def _bare(part: str) -> str:
@@ -107,7 +135,7 @@ def _bare(part: str) -> str:
         before = text
         text = _REDIRECT.sub("", _CUT_OFF.sub("", text)).strip()
         text = _WRAPPER.sub("", _ASSIGNED.sub("", text))
-    return text
+    return _GIT_FOLDER.sub("git ", text)
 
 
 def _purpose(text: str) -> Purpose:
@@ -128,23 +156,35 @@ def head_of(text: str) -> str:
 
     >>> head_of("git push -u origin x"), head_of("./run.sh --fast"), head_of(".venv/bin/python -m pytest tests")
     ('git push', 'run.sh', 'python -m pytest')
+    >>> head_of("npm run build -- --fast")
+    'npm run build'
     """
-    words = _GIT_FOLDER.sub(r"\1 ", text).split()
+    words = _GIT_FOLDER.sub("git ", text).split()
     if not words:
         return ""
     program = _program(words[0])
     if program == "python" and len(words) > 2 and words[1] == "-m":
         return f"python -m {words[2]}"
-    following = next((word for word in words[1:] if not word.startswith("-")), "")
-    is_verb = (
-        bool(re.fullmatch(r"[a-z][a-z0-9:._-]{1,24}", following)) and "/" not in following and "." not in following
-    )
-    return f"{program} {following}" if is_verb else program
+    following = [word for word in words[1:] if not word.startswith("-")][:2]
+    verbs = following if following[:1] == ["run"] else following[:1]
+    if not all(_VERB.fullmatch(word) for word in verbs):
+        verbs = verbs[:1] if verbs[0] == "run" else []
+    return " ".join([program, *verbs])
 
 
 def _program(word: str) -> str:
     name = word.rsplit("/", 1)[-1]
     return "python" if _PYTHON.match(name) else {"pip3": "pip", "nodejs": "node"}.get(name, name)
+
+
+def is_of_the_moment(text: str) -> bool:
+    """Whether a command has something in it that no other session has: a long script, a commit, a comment's number."""
+    return len(text) > _OF_THE_MOMENT_LENGTH or bool(_OF_THE_MOMENT.search(text))
+
+
+def is_named_anew(text: str) -> bool:
+    """Whether a command names something else each time it is run: a message, files, a branch."""
+    return bool(_NAMED_ANEW.match(text))
 
 
 def fails_by_nature(text: str) -> bool:
@@ -160,10 +200,15 @@ def is_same_aim(failed: str, worked: str) -> bool:
     """
     if failed == worked:
         return False
+    # `git status` and `git read-tree` of one folder have the folder in common, and no aim.
+    (program, *verb), (other_program, *other_verb) = (
+        [word for word in head_of(each).split(" ") if word != "run"] for each in (failed, worked)
+    )
+    if program == other_program and verb and other_verb and verb != other_verb:
+        return False
     one, other = _words(failed), _words(worked)
     if not one or not other:
         return False
-    program = _program(failed.split()[0])
     # `make seed` and `make reset` have only their program in common.
     aims, others = one - {program}, other - {program}
     if not aims:

@@ -15,12 +15,11 @@ _EXIT = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _SURROUNDINGS = (
-    "command not found", "No such file or"
-                         " directory", "ermission denied", "not recognized as", "annot find", "ould not ",
-    "Couldn't ", "onnection refused", "ECONNREFUSED", "EADDRINUSE", "unrecognized ", "nknown option", "nknown command",
-    "nknown flag", "not installed", "timed out", "has no"
-                                                 " upstream", "are ignored by", "does not exist", "already in use",
-    "already exists", "No module named", "is required", "issing script", "not a git repository", "no such ", "pathspec",
+    "command not found", "No such file or directory", "ermission denied", "not recognized as", "annot find",
+    "ould not ", "Couldn't ", "onnection refused", "ECONNREFUSED", "EADDRINUSE", "unrecognized ", "nknown option",
+    "nknown command", "nknown flag", "not installed", "timed out", "has no upstream", "are ignored by",
+    "does not exist", "already in use", "[rejected]", "non-fast-forward", "already exists", "No module named",
+    "is required", "issing script", "not a git repository", "no such ", "pathspec",
 )  # fmt: skip
 """Words of errors that speak of what is installed, running or spelled; some without their first letter."""
 _TROUBLE = (
@@ -35,6 +34,18 @@ _TROUBLE = (
     "not found",
     "undefined reference",
 )
+_SAYS_NOTHING = re.compile(
+    r"task failed|exit(?:ed)? (?:status|with|code)|ELIFECYCLE|Command failed|^make(?:\[\d+\])?: \*\*\*"
+    r"|^npm (?:ERR!|error)\s*(?:code|errno|path|A complete log)|failed to push some refs|error: Recipe|^\s*at .+:\d+"
+    r"|^\W*(?:\w+\W+)?warning\b|^\W*(?:ERROR|FAIL(?:ED)?|Error:?|Traceback.*)\W*$",
+    re.IGNORECASE,
+)
+_ABSENT_TOOL = re.compile(
+    r"command not found|not installed|[Uu]nknown (?:flag|option|command|argument)|unrecognized (?:option|argument|flag)"
+    r"|No module named|Cannot find module|ECONNREFUSED|[Cc]onnection refused|[Pp]ermission denied|[Mm]issing script"
+    r"|not recognized as|not a git repository|EADDRINUSE|already in use",
+)
+_TELLING_LINE, _LEAST_LETTERS, _TRIES = 400, 8, 3
 _ENVIRONMENT = re.compile(
     r"command not found|No module named|Cannot find module|No such file or directory|[Pp]ermission denied|not installed"
     r"|ECONNREFUSED|[Cc]onnection refused|unrecognized (?:option|argument)|[Uu]nknown (?:option|command|flag|argument)"
@@ -94,20 +105,38 @@ def ends_of(text: str) -> str:
 
 
 def telling_line(text: str) -> str:
-    """The line that says what went wrong: the last that speaks of the surroundings, else that names an error."""
-    ends = ends_of(text)
-    at = max(map(ends.rfind, _SURROUNDINGS))
-    if at < 0:
-        at = max(map(ends.rfind, _TROUBLE))
-    if at < 0:
-        lines = [line for line in ends.rstrip().rsplit("\n", 8)[-8:] if line.strip() and not _EXIT.match(line.strip())]
-        return _plain(lines[-1]) if lines else ""
-    start, end = ends.rfind("\n", 0, at) + 1, ends.find("\n", at)
-    return _plain(ends[start : end if end >= 0 else len(ends)])
+    """The line that says what went wrong: the last that speaks of the surroundings, else that names an error.
+
+    Empty when no line says anything: that a task has failed is known.
+    """
+    return _telling_line(ends_of(text))
+
+
+@lru_cache(maxsize=128)
+def _telling_line(ends: str) -> str:
+    """What fails is tried again, and ends with the same words."""
+    for words in (_SURROUNDINGS, _TROUBLE):
+        rest = ends
+        for _ in range(_TRIES):
+            at = max(map(rest.rfind, words))
+            if at < 0:
+                break
+            start, end = rest.rfind("\n", 0, at) + 1, rest.find("\n", at)
+            line = _plain(rest[start : end if end >= 0 else len(rest)])
+            if line:
+                return line
+            rest = rest[:start]
+    lines = map(_plain, reversed(ends.rstrip().rsplit("\n", 8)[-8:]))
+    return next((line for line in lines if line), "")
 
 
 def _plain(line: str) -> str:
-    return _VARIES[0][0].sub("", line).strip()[:300]
+    """A line without colors; empty when it says nothing, or is no line of a message but a piece of data."""
+    if len(line) > _TELLING_LINE:
+        return ""
+    plain = _VARIES[0][0].sub("", line).strip()[:300]
+    letters = sum(map(str.isalpha, plain))
+    return plain if letters >= _LEAST_LETTERS and not _EXIT.match(plain) and not _SAYS_NOTHING.search(plain) else ""
 
 
 @lru_cache(maxsize=512)
@@ -125,8 +154,13 @@ def fingerprint(tool: str, head: str, line: str) -> str:
 
 def is_harness(text: str) -> bool:
     """Whether it is the agent's own program that refused: no fact about the project."""
-    head = text[:600].lower()
-    return any(word in head for word in _HARNESS)
+    return _is_harness(text[:600])
+
+
+@lru_cache(maxsize=128)
+def _is_harness(head: str) -> bool:
+    lowered = head.lower()
+    return any(word in lowered for word in _HARNESS)
 
 
 @lru_cache(maxsize=512)
@@ -135,12 +169,23 @@ def is_environment(line: str) -> bool:
     return bool(_ENVIRONMENT.search(line))
 
 
+def is_absent_tool(line: str) -> bool:
+    """Whether an error speaks of what a command needs to run at all; then a test or a check has not even begun."""
+    return bool(_ABSENT_TOOL.search(line))
+
+
 def was_changed_by_others(text: str) -> bool:
     return bool(_CHANGED.search(text[:600]))
 
 
 def is_absent(text: str) -> bool:
     return bool(_ABSENT.search(text[:600]))
+
+
+def has_run_tests(output: str) -> bool:
+    """Whether a run says how many tests passed or failed: whatever else it prints, it could run."""
+    ends = output[-_SUMMARY:]
+    return bool(_RED.search(ends) or _GREEN.search(ends))
 
 
 def test_verdict(output: str, failed: bool) -> bool | None:

@@ -114,19 +114,23 @@ class Finalizer:
                 log.warning("behavior.budget_spent", session=session_id, left=len(findings) - position)
                 break
             judged.append(judge.judge(finding))
-        chosen = choose(judged, max(0, gate.most - row.promoted))
+        told = self._store.promoted_data(session, "tool_sequence")
+        chosen = choose(judged, max(0, gate.most - row.promoted), told)
         steps = sum(pad.step for pad in pads)
         return Finalized(session_id, type_, passed, f"{why_type}; {why}", tuple(chosen), steps)
 
     def _known(self, session: Session, session_no: int, finding: Finding) -> Known:
         signal = self._store.signal(session, finding.kind, finding.key)
         others = [] if signal is None else self._store.history(session, signal.no, session_no)
-        files = [str(finding.data[name]) for name in ("a", "b") if finding.data.get(name)]
+        files = [str(finding.data[name]) for name in ("a", "b", "config") if finding.data.get(name)]
         files += list(finding.data.get("sources", ()))
-        edited = {path: count + 1 for path, count in self._tables.edit_sessions(session, files).items()}
+        edited = {path: count + 1 for path, count in self._store.edit_sessions(session, files).items()}
         sessions = finding.counts_as + sum(counts for _, counts in others)
-        seen = Seen(sessions, (finding.data, *(data for data, _ in others)), edited)
-        return Known(seen, signal.memory_id if signal is not None else None)
+        history = (finding.data, *(data for data, _ in others))
+        days = len({data["day"] for data in history if "day" in data}) or 99
+        seen = Seen(sessions, history, edited, self._store.changing_sessions(session) + 1 if edited else 0, days)
+        is_told = finding.kind == "co_access" and self._store.is_edge_promoted(session, *files[:2])
+        return Known(seen, signal.memory_id if signal is not None else None, is_told)
 
     def _write(self, row: SessionRow, done: Finalized, pads: Sequence[Pad], wanted: Wanted) -> Finalized:
         """Steps six to eight: words, then one transaction for the memories and all the counting."""
@@ -181,7 +185,9 @@ class Finalizer:
             if each.verdict == "promoted" and each.finding.kind == "co_access":
                 self._tables.mark_promoted(session, each.finding.data["a"], each.finding.data["b"], now)
         if wanted.is_over:
-            self._tables.count(session, pads, Ended(done.session_id, done.type, row.methodology, now))
+            # What is imported happened when it happened, not now.
+            happened = min(now, max(int(pad.facts["last"]) for pad in pads) or now)
+            self._tables.count(session, pads, Ended(done.session_id, done.type, row.methodology, happened))
             self._store.clear_pads(session, row.no)
         return replace(done, judged=judged, model_calls=row.model_calls + calls)
 

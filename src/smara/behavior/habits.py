@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from smara.behavior.commands import parse
+from smara.behavior.failures import fingerprint, is_harness, telling_line
+from smara.behavior.quoting import quote
 from smara.behavior.signals.file_access import ALWAYS, FREQUENT
 from smara.behavior.store import BehaviorStore
 from smara.core.storable import from_storable, to_storable
 from smara.database.database import Row, Session
 
 LEAST_SESSIONS = 3
+ERROR_LENGTH = 240
+"""So much of the line that tells an error is kept, and compared; see ``running``."""
 _MOST_RATIO = 2.0
 """However badly plans went, nobody is told to plan for more than twice as much."""
 
@@ -32,6 +36,10 @@ class KnownFailure:
     fix: str | None = None
     files: tuple[str, ...] = ()
     fingerprint: str = ""
+    resolved: int = 0
+    """In how many sessions something ended it."""
+    worked_since: bool = False
+    """Whether the same command has worked in a later session, without failing in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,15 @@ class Habits:
                 session, " AND command = ? ORDER BY resolved_count DESC, last_seen_at DESC", (to_storable(text),), limit
             )
 
+    def failures_like(self, command: str, told: str) -> list[KnownFailure]:
+        """What is known of an error that a command has just ended with: the same program failed so before."""
+        parsed, line = parse(command), telling_line(told)
+        if parsed is None or not line or is_harness(told):
+            return []
+        print_ = fingerprint("Bash", parsed.head, quote(line, ERROR_LENGTH))
+        with self._store.database.read() as session:
+            return self._failures(session, " AND error_fingerprint = ?", (print_,), 1)
+
     def failures(self, limit: int = 50) -> list[KnownFailure]:
         """The errors that come again most often."""
         with self._store.database.read() as session:
@@ -104,7 +121,8 @@ class Habits:
         rows = session.all(
             self._store.sql(
                 "SELECT command, error_message, tool_name, occurrence_count, session_count, last_seen_at, resolved_how,"
-                f" error_fingerprint FROM observer_error_patterns WHERE project_no = :project{rest} LIMIT ?"
+                " error_fingerprint, resolved_count, last_worked_at FROM observer_error_patterns"
+                f" WHERE project_no = :project{rest} LIMIT ?"
             ),
             (*values, limit),
         )
@@ -181,5 +199,6 @@ def _failure(row: Row) -> KnownFailure:
     solved = json.loads(from_storable(row[6])) if row[6] else {}
     return KnownFailure(
         from_storable(row[0]), from_storable(row[1]), row[2], row[3], row[4], row[5], solved.get("how"),
-        solved.get("fix"), tuple(solved.get("files") or ()), row[7],
+        solved.get("fix"), tuple(solved.get("files") or ()), row[7], row[8],
+        row[9] is not None and row[9] > row[5],
     )  # fmt: skip

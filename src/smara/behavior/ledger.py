@@ -45,14 +45,17 @@ class Ledger:
 
     def count(self, key: str, step: int) -> Entry:
         """The entry of a key, counted once more; made when it is new."""
-        key = key[:LONGEST_KEY]
-        entry = self.entries.get(key)
-        if entry is None:
-            if len(self.entries) >= self.most:
-                self._evict_one()
-            entry = self.entries[key] = {"n": 0, "s": step, "f": step}
-        entry["n"] += 1
-        entry["s"] = step
+        if len(key) > LONGEST_KEY:
+            key = key[:LONGEST_KEY]
+        entries = self.entries
+        entry = entries.get(key)
+        if entry is not None:
+            entry["n"] += 1
+            entry["s"] = step
+            return entry
+        if len(entries) >= self.most:
+            self._evict_one()
+        entry = entries[key] = {"n": 1, "s": step, "f": step}
         return entry
 
     def shrink(self, kept_share: float) -> None:
@@ -62,10 +65,11 @@ class Ledger:
 
     def _evict_one(self) -> None:
         """Of the few entries that came longest ago, the one that was counted least goes."""
+        entries = self.entries
         for _ in range(_CHANCES):
-            key, entry = next(iter(self.entries.items()))
-            if entry["n"] <= 1:
+            key = next(iter(entries))
+            if entries[key]["n"] <= 1:
                 break
-            self.entries.move_to_end(key)
-        self.entries.popitem(last=False)
+            entries.move_to_end(key)
+        entries.popitem(last=False)
         self.evicted += 1

@@ -14,6 +14,9 @@ from smara.core.text import find_words
 
 SAME = 0.85
 QUORUM = 2
+_OBSERVED = frozenset(
+    {"error_retry", "self_correction", "repeated_grep", "read_abandon", "glob_ignore", "backtrack", "dead_end", "e2e"}
+)
 
 
 def merge(findings: Iterable[Finding]) -> list[Finding]:
@@ -57,4 +60,5 @@ def _share(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def is_quorum(finding: Finding) -> bool:
-    return finding.agents >= QUORUM
+    """Whether enough agents saw it. Which files a task takes is no observation: its agents share the task."""
+    return finding.agents >= QUORUM and finding.kind in _OBSERVED

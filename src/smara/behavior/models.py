@@ -86,6 +86,10 @@ class Seen:
     """What was seen in each, the newest first, this one included."""
     edit_sessions: Mapping[str, int] = field(default_factory=dict)
     """For files of the finding: in how many sessions they were edited, this one included."""
+    all_sessions: int = 0
+    """How many sessions have changed files at all, this one included; 0 when that is not known."""
+    days: int = 99
+    """On how many days it showed: what is seen thrice on one day is mostly one piece of work."""
 
 
 @dataclass(frozen=True, slots=True)

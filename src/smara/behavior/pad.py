@@ -26,9 +26,10 @@ _FACT_BYTES = 600_000
 
 LEDGERS: dict[str, tuple[int, int]] = {
     "durations": (400, 0),
+    "worked": (400, 0),
     "chases": (100, 2 * 900),
     "references": (100, 900),
-    "outputs": (200, 0),
+    "outputs": (200, 300),
     "globs": (150, 900),
     "configs": (50, 0),
     "backtracks": (60, 4 * QUOTE),
@@ -50,24 +51,33 @@ LEDGERS: dict[str, tuple[int, int]] = {
 class Pad:
     """What is held of a session of one agent; ``facts`` are single numbers, flags and short lists."""
 
-    __slots__ = ("facts", "ledgers", "limit_bytes")
+    __slots__ = ("facts", "ledgers", "limit_bytes", "may_overflow")
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self.limit_bytes = limit_bytes
         self.ledgers = {name: Ledger(most, text) for name, (most, text) in LEDGERS.items()}
+        # With all ledgers full it is below the usual limit: then nobody has to look after every event.
+        self.may_overflow = (
+            _FACT_BYTES + sum(each.most * each.entry_bytes for each in self.ledgers.values()) > limit_bytes
+        )
         self.facts: dict[str, Any] = {
             "step": 0, "events": 0, "tokens": 0, "started": 0, "last": 0, "root": "", "prompt": "", "prompts": 0,
             "turns": 0, "reads": 0, "edits": 0, "runs": 0, "fetches": 0, "failures": 0,
             "last_edit": 0, "last_source_edit": 0, "first_source_edit": 0, "first_test_edit": 0,
             "test_runs": 0, "last_test": 0, "last_test_ok": None, "last_commit": 0,
             "green_after": [], "green_at": 0, "runs_so_far": 0, "chain": [], "e2e_failed": None, "committed_at": 0,
-            "reviewed": False, "accepted": False, "cues": [], "plan": [], "plan_first": 0,
+            "reviewed": False, "accepted": False, "cues": [], "plan": [], "plan_first": 0, "plans": [],
             "outside": {}, "recent_files": [], "recent_tools": [], "open_failures": [], "recent_edits": [],
             "open_search": None, "open_glob": None, "starts": {}, "imports": [], "said": [], "run_seconds": [],
         }  # fmt: skip
 
     def __getitem__(self, name: str) -> Ledger:
         return self.ledgers[name]
+
+    @property
+    def day(self) -> int:
+        """The day on which it began."""
+        return int(self.facts["started"]) // 86_400_000
 
     @property
     def step(self) -> int:
@@ -98,6 +108,12 @@ class Pad:
                 if not len(fullest):
                     return
             fullest.shrink(0.5)
+
+    def planned(self) -> tuple[int, int]:
+        """The steps of all plans as they were first made, and all that were ever on them."""
+        plans = [*self.facts["plans"], [self.facts["plan_first"], len(self.facts["plan"])]]
+        known = [plan for plan in plans if plan[0]]
+        return sum(int(plan[0]) for plan in known), sum(int(plan[1]) for plan in known)
 
     def dump(self) -> bytes:
         """The pad as the store keeps it."""

@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 
 from smara.core.repository import find_repository
+from smara.core.source_paths import is_test_path
 
 _REMEMBERED = 4_096
 """A session touches the same files again and again."""
@@ -28,10 +29,6 @@ _CONFIG = re.compile(
 )
 _LOCK = re.compile(r"(?:^|/)(?:package-lock\.json|yarn\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock|cargo\.lock|go\.sum"
                    r"|mix\.lock|gemfile\.lock|composer\.lock)$", re.IGNORECASE)  # fmt: skip
-_TEST = re.compile(
-    r"(?:^|/)(?:tests?|__tests__|spec|specs|e2e)/|(?:^|/)test_[^/]+$|[._-](?:test|spec|tests)\.\w+$"
-    r"|_(?:test|spec)\.\w+$|(?:^|/)conftest\.py$|Test\.(?:java|kt|cs)$"
-)
 _PROSE = re.compile(r"\.(?:md|rst|txt|adoc)$", re.IGNORECASE)
 _SOURCE = re.compile(
     r"\.(?:py|pyi|[cm]?[jt]sx?|go|rs|java|kts?|c|cc|cpp|h|hpp|cs|rb|php|exs?|erl|swift|scala|clj|hs|ml|lua|sh|sql|vue"
@@ -73,7 +70,7 @@ def _project_path(path: str, root: str, cwd: str) -> str | None:
             return None
         plain = plain[len(root.rstrip("/")) + 1 :]
     plain = posixpath.normpath(plain) if plain else ""
-    is_inside = bool(plain) and plain != "." and not plain.startswith(("../", "~")) and plain != ".."
+    is_inside = bool(plain) and bool(plain.rsplit("/", 1)[-1].strip(".")) and not plain.startswith(("../", "~"))
     return plain if is_inside and len(plain) <= LONGEST_PATH else None
 
 
@@ -105,7 +102,7 @@ def is_lock(path: str) -> bool:
 
 @lru_cache(maxsize=_REMEMBERED)
 def is_test(path: str) -> bool:
-    return bool(_TEST.search(path))
+    return is_test_path(path)
 
 
 def is_prose(path: str) -> bool:

@@ -8,14 +8,15 @@ transaction by the words and the meaning of everything that is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from smara.behavior.merging import is_quorum
 from smara.behavior.models import Draft, Finding, Judged, Passed, Seen
 from smara.behavior.pad import Pad
 from smara.behavior.session_types import Gate
+from smara.behavior.signals.tool_sequence import own_runs
 from smara.behavior.table import draft_of, signal_of
 from smara.behavior.trust_gate import taint_of, trusted
 from smara.knowledge.models import Evidence, NewMemory, WorkUnit
@@ -30,6 +31,8 @@ class Known(NamedTuple):
 
     seen: Seen
     memory_id: str | None = None
+    is_told: bool = False
+    """Whether a memory says it that did not come of this finding."""
 
 
 class Judge(NamedTuple):
@@ -52,7 +55,7 @@ class Judge(NamedTuple):
             why = f"nothing is learned from it in a session of type {self.type_name}"
             return Judged(finding, "discarded", why, taint=taint, is_valid=True)
         known = self.known(finding)
-        if known.memory_id is not None:
+        if known.memory_id is not None or known.is_told:
             return Judged(
                 finding, "known", "it was promoted before", taint=taint, memory_id=known.memory_id, is_valid=True
             )
@@ -83,10 +86,13 @@ def confidence_of(value: float, further_sessions: int) -> float:
     return round(min(_MOST_CONFIDENT, value + _PER_SESSION * max(0, further_sessions)), 3)
 
 
-def choose(judged: Iterable[Judged], most: int) -> list[Judged]:
-    """The best ones of those that could be promoted, each statement once; the others with the reason."""
+def choose(judged: Iterable[Judged], most: int, told: Sequence[Mapping[str, Any]] = ()) -> list[Judged]:
+    """The best ones of those that could be promoted, each statement once; the others with the reason.
+
+    ``told`` are the sequences of commands that are memories already.
+    """
     ranked = sorted(judged, key=_rank)
-    habits = [each.finding for each in ranked if each.finding.kind == "tool_sequence" and each.memory_id is not None]
+    habits = list(told)
     chosen: list[Judged] = []
     said: set[str] = set()
     count = 0
@@ -100,7 +106,8 @@ def choose(judged: Iterable[Judged], most: int) -> list[Judged]:
             else:
                 count += 1
                 said.add(content)
-                habits.append(each.finding)
+                if each.finding.kind == "tool_sequence":
+                    habits.append(each.finding.data)
         chosen.append(each)
     return chosen
 
@@ -113,12 +120,13 @@ def _rank(judged: Judged) -> tuple[bool, float, int, str]:
     )  # fmt: skip
 
 
-def _is_part(finding: Finding, others: Iterable[Finding]) -> bool:
-    """Whether two steps of a sequence are among those of one that is a memory already."""
+def _is_part(finding: Finding, others: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a sequence and one that is a memory already have half of the project's own commands in common."""
     if finding.kind != "tool_sequence":
         return False
-    steps = set(finding.data["steps"])
-    return any(len(steps & set(each.data["steps"])) >= 2 for each in others if each.kind == "tool_sequence")
+    runs = own_runs(finding.data["steps"])
+    known = [own_runs(each.get("steps", ())) for each in others]
+    return any(2 * len(runs & each) >= min(len(runs), len(each)) for each in known if each)
 
 
 def new_memory(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from smara.secrets import redact
 
 _MARGIN = 240
@@ -10,7 +12,13 @@ _MARGIN = 240
 
 def quote(text: str, longest: int) -> str:
     """The beginning of a text as one line of at most so many characters."""
-    line = " ".join(redact(text[: longest + _MARGIN]).text.split())
+    return _quoted(text[: longest + _MARGIN], longest)
+
+
+@lru_cache(maxsize=256)
+def _quoted(text: str, longest: int) -> str:
+    """The same errors come again and again; looking for secrets is what costs."""
+    line = " ".join(redact(text).text.split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 

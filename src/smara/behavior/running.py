@@ -15,6 +15,8 @@ from smara.behavior.actions import Action
 from smara.behavior.commands import Command
 from smara.behavior.failures import (
     fingerprint,
+    has_run_tests,
+    is_absent_tool,
     is_environment,
     is_harness,
     telling_line,
@@ -63,9 +65,12 @@ def ran(pad: Pad, event: HostEvent, action: Action, failed: bool) -> None:
     elif command.purpose == "revert":
         _reverted(pad, command)
     if command.purpose not in ("read", "search", "look"):
+        pad["worked"].count(command.text, pad.step)
         _close(pad, command)
-        # A commit has another message each time, and is the same step.
-        _chained(pad, command.head if command.purpose == "commit" else command.text[:80])
+        for each in command.text.split(" && "):
+            # A commit has another message each time, and is the same step; so has a push another branch.
+            is_named = commands.is_named_anew(each)
+            _chained(pad, commands.head_of(each) if is_named else each[:80])
 
 
 def _time(pad: Pad, event: HostEvent, command: Command) -> None:
@@ -88,7 +93,7 @@ def _open(pad: Pad, command: Command, told: str) -> None:
     if not line or is_harness(told) or commands.fails_by_nature(command.text):
         return
     is_surroundings = is_environment(line)
-    if command.purpose in ("test", "check") and not is_surroundings:
+    if command.purpose in ("test", "check") and not (is_absent_tool(line) and not has_run_tests(told)):
         return  # red tests and findings of linters are work, not trouble
     shown = quote(line, 240)
     print_ = fingerprint("Bash", command.head, shown)
@@ -147,15 +152,17 @@ def missed(pad: Pad, path: str, told: str) -> None:
     entry = pad["errors"].count(print_, pad.step)
     entry.update(tool="Read", cmd=path, line=told, env=True)
     _note_open(pad, print_, path, True)
+    pad.facts["open_failures"][-1]["read"] = True
 
 
 def found(pad: Pad, path: str) -> None:
     """A file was read: perhaps the one that was looked for elsewhere."""
+    opened = pad.facts["open_failures"]
+    if not any(each.get("read") for each in opened):
+        return
     still = []
-    for each in pad.facts["open_failures"]:
-        entry = pad["errors"].find(each["fp"])
-        is_missed = entry is not None and entry.get("tool") == "Read"
-        is_other = is_missed and path != each["cmd"] and pad.step - each["step"] <= _FIX_STEPS
+    for each in opened:
+        is_other = each.get("read") and path != each["cmd"] and pad.step - each["step"] <= _FIX_STEPS
         if is_other and stem_of(path) == stem_of(each["cmd"]):
             _resolve(pad, each, "path", path)
         else:
@@ -174,8 +181,7 @@ def edited(pad: Pad, path: str) -> None:
             if path not in changed and len(changed) < 4:
                 changed.append(path)
     suffix = path.rsplit(".", 1)[-1] if "." in path else path.rsplit("/", 1)[-1]
-    folder = path.rsplit("/", 1)[0] if "/" in path else "."
-    _chained(pad, f"edit {folder}/*.{suffix}"[:80])
+    _chained(pad, f"edit *.{suffix}"[:80])
 
 
 # tests
@@ -279,6 +285,8 @@ def _chained(pad: Pad, what: str) -> None:
     for length in range(3, len(chain) + 1):
         steps = chain[-length:]
         runs = [each for each in steps if not each.startswith("edit ")]
-        if len(set(runs)) >= 2 and len(set(steps)) == length:
+        is_whole = len(set(runs)) >= 2 and len(set(steps)) == length
+        # A change stands at the beginning or is none of it: what comes after it is the next round.
+        if is_whole and not any(each.startswith("edit ") for each in steps[1:]):
             entry = pad["sequences"].count(" → ".join(steps), pad.step)
             entry["steps"] = steps

@@ -9,6 +9,7 @@ from smara.behavior.pad import Pad
 from smara.behavior.quoting import code
 
 SIGNAL = Signal(0, "e2e", 0.75, 0.70, 0.30, ("e2e_observation",), 1)
+_OFTEN = 2
 _TOLD = {
     "precondition": "{action} needs something first: {said}",
     "timing": "{action} is a matter of time: {said}",
@@ -27,14 +28,14 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
-    """An order is proven by what worked; everything else must have shown at least twice."""
+    """An order is proven by what worked; everything else must have shown in two sessions at least."""
     data = finding.data
     times = sum(int(each.get("times", 1)) for each in seen.history)
     kind, action, said = str(data["kind"]), str(data["action"]), str(data["q"]).rstrip(".")
     if kind == "test_sequence":
         content = f"{code(action)} works only after {code(str(data['first']))}; before it, it failed with {code(said)}."
-    elif times < 2:
-        return None
+    elif times < _OFTEN or len(seen.history) < _OFTEN:
+        return None  # that something fails twice in a row may be the fault of the one who tries
     else:
         content = _TOLD[kind].format(action=code(action), said=code(said)) + "."
     fields = {"observation_type": kind, "tool": str(data["tool"])}

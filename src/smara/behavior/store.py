@@ -195,6 +195,51 @@ class BehaviorStore:
         )
         return [(json.loads(from_storable(row[0])), int(row[1])) for row in rows]
 
+    def edit_sessions(self, session: Session, paths: Sequence[str]) -> dict[str, int]:
+        """In how many sessions files were edited, those that have ended before."""
+        if not paths:
+            return {}
+        rows = session.all(
+            self.sql(
+                "SELECT file_path, edit_session_count FROM observer_file_nodes"
+                f" WHERE project_no = :project AND file_path IN ({marks(len(paths))})"
+            ),
+            [to_storable(path) for path in paths],
+        )
+        return {from_storable(row[0]): row[1] for row in rows}
+
+    def changing_sessions(self, session: Session) -> int:
+        """How many sessions that have ended have changed files."""
+        row = session.one(
+            self.sql("SELECT count(*) FROM behavior_sessions WHERE project_no = :project AND type = 'build'")
+        )
+        return int(row[0]) if row else 0
+
+    def is_edge_promoted(self, session: Session, first: str, second: str) -> bool:
+        """Whether a pair of files is a memory already."""
+        a, b = sorted((first, second))
+        row = session.one(
+            self.sql(
+                "SELECT promoted_at FROM observer_co_access_edges"
+                " WHERE project_no = :project AND file_a = ? AND file_b = ?"
+            ),
+            (to_storable(a), to_storable(b)),
+        )
+        return row is not None and row[0] is not None
+
+    def promoted_data(self, session: Session, kind: str, limit: int = 200) -> list[dict[str, Any]]:
+        """What was seen of the findings of a kind that have become memories."""
+        rows = session.all(
+            self.sql(
+                "SELECT f.data FROM behavior_signals s JOIN behavior_findings f"
+                " ON f.project_no = s.project_no AND f.signal_no = s.no"
+                " WHERE s.project_no = :project AND s.kind = ? AND s.memory_id IS NOT NULL AND f.verdict = 'promoted'"
+                " ORDER BY s.no DESC LIMIT ?"
+            ),
+            (kind, limit),
+        )
+        return [json.loads(from_storable(row[0])) for row in rows]
+
     def put_finding(self, session: Session, session_no: int, judged: Judged, now_ms: int) -> None:
         """Write what became of a finding; what was promoted once stays so."""
         finding = judged.finding

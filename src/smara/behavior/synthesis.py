@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from smara.behavior.commands import is_of_the_moment
 from smara.behavior.habits import Edge, Habits, KnownFailure
 from smara.behavior.models import Draft
 from smara.behavior.paths import is_lock, is_test_of, module_of
 from smara.behavior.quoting import code, quote
+from smara.behavior.signals.co_access import Pair, coupled
 from smara.behavior.store import BehaviorStore
+from smara.behavior.sureness import surely
 from smara.behavior.wording import PROMPTS, Asked
 from smara.core import log
 from smara.core.clock import Clock
@@ -33,8 +35,12 @@ from smara.models.chat import ChatRequest
 THRESHOLDS = (5, 10, 20, 50, 100)
 MOST_MEMORIES = 5
 WEEK_MS = 7 * 86_400_000
-_STRONG = 3
-_LEAST_STRENGTH = 0.6
+_STRONG = 5
+"""Less is left to the signal of files that change together, which knows the sessions one by one."""
+_RESOLVED = 2
+_SURE = 0.8
+_SIGNAL_OF = {"prefetch_pattern": ("file_access", "module_trigger"), "error_pattern": ("error_retry", "fingerprint")}
+"""The signal that would have said the same, and the field that holds its key."""
 _TYPES: tuple[MemoryType, ...] = ("prefetch_pattern", "causal_dependency", "gotcha", "error_pattern", "module_insight")
 _NAMED = re.compile(r"`([^`]+)`")
 _CONFIDENCE = 0.7
@@ -63,6 +69,8 @@ class ModuleStats:
     files: list[tuple[str, int]] = field(default_factory=list)
     pairs: list[Edge] = field(default_factory=list)
     errors: list[KnownFailure] = field(default_factory=list)
+    edit_sessions: dict[str, int] = field(default_factory=dict)
+    all_sessions: int = 0
 
 
 class Synthesis:
@@ -118,16 +126,29 @@ class Synthesis:
         stats = self.stats(module)
         drafts, method = self._asked(stats)
         if drafts is None:
-            drafts, method = list(by_rule(stats))[:MOST_MEMORIES], "rules"
+            drafts, method = self._untold(by_rule(stats))[:MOST_MEMORIES], "rules"
         return self._write(module, threshold, "threshold", drafts, method)
+
+    def _untold(self, drafts: Iterable[Draft]) -> list[Draft]:
+        """Those that no signal has become a memory of already, in other words perhaps."""
+        found: list[Draft] = []
+        with self._store.database.read() as session:
+            for draft in drafts:
+                kind, name = _SIGNAL_OF.get(draft.type, ("", ""))
+                known = self._store.signal(session, kind, str(draft.data.get(name))) if name else None
+                if known is None or known.memory_id is None:
+                    found.append(draft)
+        return found
 
     def weekly(self, week: int) -> list[Synthesized]:
         """Files of different modules that are changed together, and of which no memory speaks."""
-        done = []
-        for edge in self._across()[:_MOST_CLUSTERS]:
-            name = f"{module_of(edge.file_a)} + {module_of(edge.file_b)}"
-            done.append(self._write(name, 1_000 + week, "weekly", [_coupled(edge)], "rules"))
-        return done
+        across = self._across()
+        edits, total = self._edits(across)
+        found = [(edge, made) for edge in across if (made := _coupled(edge, edits, total)) is not None]
+        return [
+            self._write(f"{module_of(edge.file_a)} + {module_of(edge.file_b)}", 1_000 + week, "weekly", [made], "rules")
+            for edge, made in found[:_MOST_CLUSTERS]
+        ]
 
     def stats(self, module: str) -> ModuleStats:
         """The files, pairs and errors of a module, the strongest first."""
@@ -149,11 +170,17 @@ class Synthesis:
         edges = [
             each for each in self._habits.edges(limit=400) if module in (module_of(each.file_a), module_of(each.file_b))
         ]
-        errors = [each for each in self._habits.failures(200) if each.sessions >= 2 and each.how]
+        errors = [each for each in self._habits.failures(200) if each.resolved >= _RESOLVED]
         return ModuleStats(
             module, int(row[0]) if row else 0, [(from_storable(each[0]), each[1]) for each in files],
-            [each for each in edges if each.edit_session_count >= _STRONG][:20], errors[:10],
+            [each for each in edges if each.edit_session_count >= _STRONG][:20], errors[:10], *self._edits(edges),
         )  # fmt: skip
+
+    def _edits(self, edges: Sequence[Edge]) -> tuple[dict[str, int], int]:
+        """In how many sessions each file was changed, and in how many any was."""
+        paths = sorted({path for each in edges for path in (each.file_a, each.file_b)})[:400]
+        with self._store.database.read() as session:
+            return self._store.edit_sessions(session, paths), self._store.changing_sessions(session)
 
     def _across(self) -> list[Edge]:
         edges = [each for each in self._habits.edges(limit=400) if each.edit_session_count >= _STRONG]
@@ -207,7 +234,7 @@ class Synthesis:
             if not self._put_log(session, entry[0]):
                 raise _Done
             for draft in drafts:
-                if mode == "weekly" and len(draft.files) == 2:
+                if draft.type == "causal_dependency" and len(draft.files) == 2:
                     self._mark(session, draft.files, now)
 
         try:
@@ -255,9 +282,9 @@ class _Done(Exception):
 def by_rule(stats: ModuleStats) -> Iterator[Draft]:
     """What the counts of a module say without a model: files to read, files that go together, errors with their fix."""
     total = stats.sessions
-    always = [path for path, count in stats.files if count / max(1, total) > 0.8][:10]
+    always = [path for path, count in stats.files if count / max(1, total) > 0.8 and surely(count, total) >= _SURE][:10]
     often = [path for path, count in stats.files if 0.5 < count / max(1, total) <= 0.8][:10]
-    if total and 2 <= len(always) <= 10:
+    if 2 <= len(always) <= 10:
         content = (
             f"Work on {code(stats.module)} reads {', '.join(map(code, always))} in nearly every session"
             f" ({total} counted)."
@@ -275,28 +302,18 @@ def by_rule(stats: ModuleStats) -> Iterator[Draft]:
             data,
         )
     for edge in stats.pairs:
-        if edge.edit_session_count / max(1, edge.session_count) >= _LEAST_STRENGTH and not is_test_of(
-            edge.file_a, edge.file_b
-        ):
-            yield _coupled(edge)
+        made = None if is_test_of(edge.file_a, edge.file_b) else _coupled(edge, stats.edit_sessions, stats.all_sessions)
+        if made is not None and edge.promoted_at is None:
+            yield made
     for error in stats.errors:
-        if error.how in ("command", "first") and error.fix:
+        fixed = [error.command, str(error.fix or "")]
+        if error.how in ("command", "first") and error.fix and not any(map(is_of_the_moment, fixed)):
             yield _error(error)
 
 
-def _coupled(edge: Edge) -> Draft:
-    trigger, dependent = (edge.file_a, edge.file_b) if edge.directional >= 0 else (edge.file_b, edge.file_a)
-    content = (
-        f"When {code(trigger)} changes, {code(dependent)} is changed with it: in {edge.edit_session_count} sessions."
-    )
-    data: dict[str, Any] = {
-        "trigger_file": trigger, "dependent_files": [dependent], "reason": "changed together",
-        "strength": round(edge.edit_session_count / max(1, edge.session_count), 2),
-        "session_count": edge.edit_session_count,
-    }  # fmt: skip
-    modules = tuple(dict.fromkeys(filter(None, (module_of(trigger), module_of(dependent)))))
-    quotes = (f"both edited in {edge.edit_session_count} of {edge.session_count} sessions that touched both",)
-    return Draft("causal_dependency", content, quotes, (trigger, dependent), modules, data)
+def _coupled(edge: Edge, edit_sessions: Mapping[str, int], all_sessions: int) -> Draft | None:
+    pair = Pair(edge.file_a, edge.file_b, edge.directional, edge.edit_session_count)
+    return coupled(pair, edit_sessions, all_sessions)
 
 
 def _error(error: KnownFailure) -> Draft:

@@ -17,7 +17,7 @@ from smara.behavior.paths import module_of
 from smara.behavior.signals.step_overrun import main_module
 from smara.behavior.store import BehaviorStore
 from smara.core.ids import IdMaker
-from smara.core.storable import from_storable, to_storable
+from smara.core.storable import to_storable
 from smara.database.database import Session, marks
 
 _MOST_FILES = 400
@@ -153,6 +153,21 @@ class Tables:
                 if ended.session_id not in sessions:
                     sessions = [*sessions, ended.session_id][-_MOST_SESSIONS:]
                 self._put_error(session, print_, entry, sessions, main, ended)
+        self._worked(session, pads, ended)
+
+    def _worked(self, session: Session, pads: Sequence[Pad], ended: Ended) -> None:
+        """Commands that are known to fail, and have worked in this session without failing in it."""
+        failed = {entry["cmd"] for pad in pads for _, entry in pad["errors"]}
+        worked = sorted({to_storable(text) for pad in pads for text, _ in pad["worked"] if text not in failed})
+        for start in range(0, len(worked), _PART):
+            part = worked[start : start + _PART]
+            session.run(
+                self._store.sql(
+                    "UPDATE observer_error_patterns SET last_worked_at = ? WHERE project_no = :project"
+                    f" AND command IN ({marks(len(part))}) AND (last_worked_at IS NULL OR last_worked_at < ?)"
+                ),
+                (ended.now_ms, *part, ended.now_ms),
+            )
 
     def _put_error(
         self, session: Session, print_: str, entry: Entry, sessions: list[str], module: str | None, ended: Ended
@@ -172,7 +187,11 @@ class Tables:
                 " ON CONFLICT (project_no, error_fingerprint) DO UPDATE SET command = excluded.command,"
                 " error_message = excluded.error_message,"
                 " occurrence_count = observer_error_patterns.occurrence_count + excluded.occurrence_count,"
-                " session_count = observer_error_patterns.session_count + 1, last_seen_at = excluded.last_seen_at,"
+                " session_count = observer_error_patterns.session_count + 1,"
+                " first_seen_at = CASE WHEN excluded.first_seen_at < observer_error_patterns.first_seen_at"
+                " THEN excluded.first_seen_at ELSE observer_error_patterns.first_seen_at END,"
+                " last_seen_at = CASE WHEN excluded.last_seen_at > observer_error_patterns.last_seen_at"
+                " THEN excluded.last_seen_at ELSE observer_error_patterns.last_seen_at END,"
                 " resolved_how = coalesce(excluded.resolved_how, observer_error_patterns.resolved_how),"
                 " resolved_count = observer_error_patterns.resolved_count + excluded.resolved_count,"
                 " module = coalesce(excluded.module, observer_error_patterns.module), sessions = excluded.sessions"
@@ -208,7 +227,7 @@ class Tables:
 
     def _calibrate(self, session: Session, pads: Sequence[Pad], ended: Ended) -> None:
         for pad in pads:
-            planned, actual, module = int(pad.facts["plan_first"]), len(pad.facts["plan"]), main_module(pad)
+            (planned, actual), module = pad.planned(), main_module(pad)
             if planned and module:
                 session.run(
                     self._store.sql(
@@ -223,21 +242,6 @@ class Tables:
                     ),
                     (to_storable(module), ended.methodology, planned, actual, ended.now_ms),
                 )
-
-    # reading
-
-    def edit_sessions(self, session: Session, paths: Sequence[str]) -> dict[str, int]:
-        """In how many sessions files were edited, those that have ended before."""
-        if not paths:
-            return {}
-        rows = session.all(
-            self._store.sql(
-                "SELECT file_path, edit_session_count FROM observer_file_nodes"
-                f" WHERE project_no = :project AND file_path IN ({marks(len(paths))})"
-            ),
-            [to_storable(path) for path in paths],
-        )
-        return {from_storable(row[0]): row[1] for row in rows}
 
     def mark_promoted(self, session: Session, first: str, second: str, now_ms: int) -> None:
         """Note that a pair has become a memory."""

@@ -15,6 +15,7 @@ from smara.behavior import e2e, running
 from smara.behavior.actions import Action, actions_of
 from smara.behavior.failures import has_failed, is_absent, is_harness, was_changed_by_others
 from smara.behavior.language import listen
+from smara.behavior.ledger import Entry
 from smara.behavior.pad import QUOTE, RECENT, Pad
 from smara.behavior.paths import is_config, is_source, is_test, module_of, root_of, stem_of
 from smara.behavior.quoting import quote
@@ -25,13 +26,16 @@ _TOGETHER_MS = 15 * 60_000
 _READ_TOGETHER = 4
 """What is read is paired with fewer files than what is changed: reading wanders."""
 _ANSWER_STEPS = 4
-_MOST_PLAN = 80
+_MOST_PLAN, _MOST_PLANS = 80, 40
 _SPIKE_TOKENS = 8_000
 _MOST_STARTS = 32
 _IMPORT = re.compile(
     r"^\s*(?:\d+\s*[→|:\t]\s*)?(?:from\s+([\w.]+)\s+import|import\s+([\w.]+)|.*?\bfrom\s+['\"]([^'\"]+)['\"]"
     r"|.*?\brequire\(['\"]([^'\"]+)['\"]\)|(?:use|alias|import)\s+([\w:.]+)|#include\s+[\"<]([^\">]+))",
 )
+_IMPORTING = ("import", "from ", "require(", "use ", "alias ", "#include")
+_ENDING = re.compile(r"\.(?:[cm]?[jt]sx?|h|hpp|py|css|vue)$")
+_SEPARATOR = re.compile(r"[./:]")
 _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (cue, re.compile(pattern, re.IGNORECASE))
     for cue, pattern in (
@@ -60,7 +64,7 @@ def take(pad: Pad, event: HostEvent) -> None:
         act(pad, event)
     if event.text and event.kind in _SPOKEN:
         _listen(pad, event)
-    if pad.held_bytes > pad.limit_bytes:
+    if pad.may_overflow and pad.held_bytes > pad.limit_bytes:
         pad.make_room()
 
 
@@ -169,18 +173,22 @@ def _touch(pad: Pad, path: str, event: HostEvent, is_edit: bool) -> None:
         entry.setdefault("em", now)
         entry["el"] = now
     others: list[list[Any]] = facts["recent_files"]
+    pairs = pad.ledgers["pairs"]
     for other, at, other_edit in others if is_edit else others[-_READ_TOGETHER:]:
-        if other != path and now - at <= _TOGETHER_MS:
-            _pair(pad, other, path, now - at, is_edit and other_edit)
+        apart_ms = now - at
+        if other != path and apart_ms <= _TOGETHER_MS:
+            is_first = other < path
+            entry = pairs.count(f"{other}|{path}" if is_first else f"{path}|{other}", step)
+            _pair(entry, apart_ms, is_first, is_edit and other_edit)
     rest = [each for each in others if each[0] != path or (each[2] and not is_edit)]
     facts["recent_files"] = [*rest, [path, now, is_edit]][-RECENT:]
 
 
-def _pair(pad: Pad, earlier: str, later: str, apart_ms: int, both_edited: bool) -> None:
-    first, second = (earlier, later) if earlier < later else (later, earlier)
-    entry = pad["pairs"].count(f"{first}|{second}", pad.step)
-    entry["d"] = entry.get("d", 0) + max(0, apart_ms)
-    entry["l"] = entry.get("l", 0) + (1 if earlier == first else -1)
+def _pair(entry: Entry, apart_ms: int, is_first: bool, both_edited: bool) -> None:
+    """Count two files that were touched; the first of the two names may have been the earlier one."""
+    if apart_ms > 0:
+        entry["d"] = entry.get("d", 0) + apart_ms
+    entry["l"] = entry.get("l", 0) + (1 if is_first else -1)
     if both_edited:
         entry["e"] = entry.get("e", 0) + 1
 
@@ -191,7 +199,8 @@ def _answer(pad: Pad, path: str) -> None:
     search = facts["open_search"]
     if search is not None and pad.step - search[1] <= _ANSWER_STEPS:
         entry = pad["searches"].find(search[0])
-        if entry is not None and (not search[2] or path in search[2]):
+        # Hits in many files are no answer, and opening one of them is none either.
+        if entry is not None and len(search[2]) == 1 and (path == search[2][0] or path.endswith("/" + search[2][0])):
             answers = entry.setdefault("a", {})
             if path in answers or len(answers) < 4:
                 answers[path] = answers.get(path, 0) + 1
@@ -246,22 +255,25 @@ def _chase(pad: Pad, path: str, content: str) -> None:
         entry = pad["chases"].count(chain[0], pad.step)
         if len(chain) > len(entry.get("c", ())):
             entry["c"] = chain
-    lines = {line for line in content[:1_500].splitlines()[:30] if _may_import(line)}
-    names = {_last(match) for match in map(_IMPORT.match, lines) if match}
-    facts["imports"] = [*facts["imports"], [chain, sorted(names)[:30]]][-3:]
+    facts["imports"] = [*facts["imports"], [chain, _imported(content[:1_500])]][-3:]
 
 
-def _may_import(line: str) -> bool:
-    """Plain searches: a pattern for it takes ten times as long, at every line that is read."""
-    return (
-        "import" in line or "from " in line or "require(" in line or "use " in line or "alias " in line
+def _imported(head: str) -> list[str]:
+    """The last names of what is imported. Plain searches: at every line a pattern takes ten times as long."""
+    if not any(word in head for word in _IMPORTING):
+        return []
+    lines = {
+        line
+        for line in head.splitlines()[:30]
+        if "import" in line or "from " in line or "require(" in line or "use " in line or "alias " in line
         or "#include" in line
-    )  # fmt: skip
+    }  # fmt: skip
+    return sorted({_last(match) for match in map(_IMPORT.match, lines) if match})[:30]
 
 
 def _last(match: re.Match[str]) -> str:
-    name = next((group for group in match.groups() if group), "")
-    return re.split(r"[./:]", re.sub(r"\.(?:[cm]?[jt]sx?|h|hpp|py|css|vue)$", "", name))[-1].lower()[:60]
+    name = _ENDING.sub("", match[match.lastindex or 0])
+    return _SEPARATOR.split(name)[-1].lower()[:60]
 
 
 def _weigh(pad: Pad, path: str, output: str) -> None:
@@ -271,7 +283,8 @@ def _weigh(pad: Pad, path: str, output: str) -> None:
     tokens = len(output) // 4
     entry = pad["outputs"].count(module, pad.step)
     entry["t"] = entry.get("t", 0) + tokens
-    entry["p"] = max(entry.get("p", 0), tokens)
+    if tokens > entry.get("p", 0):
+        entry["p"], entry["pf"] = tokens, path
     if tokens >= _SPIKE_TOKENS:
         entry["k"] = entry.get("k", 0) + 1
 
@@ -310,6 +323,10 @@ def _plan(pad: Pad, event: HostEvent, action: Action) -> None:
     facts = pad.facts
     given = event.tool_input.get("todos") or event.tool_input.get("plan") or event.tool_input.get("items") or []
     items = [_item(each) for each in given if _item(each)] if isinstance(given, list) else []
+    if items and facts["plan"] and not set(items) & set(facts["plan"]):
+        # Nothing of it was on the list: another task has begun, and the last one took what it took.
+        facts["plans"] = [*facts["plans"], [facts["plan_first"], len(facts["plan"])]][-_MOST_PLANS:]
+        facts["plan"], facts["plan_first"] = [], 0
     facts["plan"] = list(dict.fromkeys([*facts["plan"], *items]))[:_MOST_PLAN]
     facts["plan_first"] = facts["plan_first"] or len(items)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smara.behavior.commands import fails_by_nature, head_of, is_same_aim, parse
+from smara.behavior.commands import fails_by_nature, head_of, is_of_the_moment, is_same_aim, parse
 from smara.behavior.failures import constant_part, fingerprint, telling_line, test_verdict
 from smara.behavior.testruns import failed_tests
 
@@ -54,7 +54,7 @@ def test_two_commands_have_one_aim_when_they_say_the_same_differently(failed, wo
 
 def test_heads_name_the_program_and_what_it_shall_do():
     assert head_of("/usr/bin/git -C x push") == "git push"
-    assert head_of("npm run build") == "npm run"
+    assert head_of("npm run build") == "npm run build"
     assert head_of("") == ""
 
 
@@ -106,3 +106,48 @@ def test_failed_tests_are_named_with_what_is_said_of_them(output, found):
 
 
 test_verdict.__test__ = False  # type: ignore[attr-defined]  # a function of ours, not a test
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("building\nError: could not find libfoo\n[test] ERROR task failed\n", "Error: could not find libfoo"),
+        ("[lint] ERROR task failed", ""),
+        ("}\n", ""),
+        ("fatal: The branch x has no upstream branch.\nexit status 128", "fatal: The branch x has no upstream branch."),
+        ("! [rejected] main (fetch first)\nerror: failed to push some refs to 'x'", "! [rejected] main (fetch first)"),
+        ("[Parser] Warning: could not parse\nError: broken pipe at last", "Error: broken pipe at last"),
+        ("x" * 900 + " does not exist " + "y" * 900, ""),
+    ],
+)  # fmt: skip
+def test_the_line_that_says_why_is_found_and_none_where_none_says_it(output, line):
+    assert telling_line(output) == line
+
+
+def test_what_stands_between_quotation_marks_is_no_second_command():
+    assert parse("python -c 'a; b' && ls").text == "python -c 'a; b'"
+    assert not parse("for x in a b; do make $x; done").is_simple
+
+
+@pytest.mark.parametrize(
+    ("line", "purpose"),
+    [
+        ("mise run test:ci", "test"), ("pnpm --filter web test", "test"), ("just test-all", "test"),
+        ("mise run lint", "check"), ("pnpm -r build", "check"), ("git -C /x status", "look"),
+    ],
+)  # fmt: skip
+def test_runners_of_tasks_are_understood(line, purpose):
+    assert parse(line).purpose == purpose
+
+
+def test_two_verbs_of_one_program_have_no_aim_in_common():
+    assert not is_same_aim("git status src", "git read-tree src")
+    assert is_same_aim("npm run tests", "npm tests")
+
+
+@pytest.mark.parametrize(
+    "command", ["gh pr create --title 'a long title of a pull request'", "git show 1a2b3c4d5e", "cat /tmp/x", "x " * 90]
+)
+def test_a_command_of_the_moment_is_told_apart(command):
+    assert is_of_the_moment(command)
+    assert not is_of_the_moment("npm run build")

@@ -182,11 +182,13 @@ def test_a_dead_end_is_an_approach_that_failed_was_given_up_and_was_followed_by_
     script.say("This approach won't work. Redis is not available in this environment.")
     finding = script.edit("src/a/local.py").green().findings("dead_end")[0]
     assert content(finding) == (
-        "Given up: `make load`, which failed with `Error: connect ECONNREFUSED`. "
+        "Given up: `make load`, which failed with `Error: connect ECONNREFUSED` (“This approach won't work”). "
         "What was done instead: changes of `src/a/local.py`, after which the tests were green."
     )
-    words_alone = Script().say("Let me try a different approach.").edit("src/a/x.py").green()
+    words_alone = Script().say("This approach won't work.").edit("src/a/x.py").green()
     assert content(only(words_alone, "dead_end")) is None
+    another_look = Script().fail("make load", "Error: connect ECONNREFUSED").say("Let me try a different approach.")
+    assert content(only(another_look.edit("src/a/x.py").green(), "dead_end")) is None
 
 
 def test_a_test_that_turned_green_again_names_what_guards_what():
@@ -224,9 +226,26 @@ def test_a_commit_that_says_why_is_remembered_with_its_hash():
     )
 
 
+def test_a_reason_that_is_wrapped_over_lines_is_one_sentence():
+    message = (
+        "Address review feedback\n\n- Reject refs that start with a dash, so that a branch\n  named by a user cannot"
+        " become an option of git.\n- Rename x"
+    )
+    script = Script().run(f"git commit -m '{message}'", "[main 3f2a9c1] Address review feedback")
+    made = draft_of(only(script, "commit"), Seen(1, (only(script, "commit").data,)))
+    assert made.content == (
+        "Reject refs that start with a dash, so that a branch named by a user cannot become an option of git."
+    )
+
+
 @pytest.mark.parametrize(
-    "message", ["fix: mend it", "Merge branch x because of y", "feat: use cards instead of rows", "wip"]
-)
+    "message",
+    [
+        "fix: mend it", "Merge branch x because of y", "feat: use cards instead of rows", "wip",
+        "Extract a helper for saving settings to avoid duplicated logic in the two commands",
+        "The list was empty because the filter was applied before the rows were read at all",
+    ],
+)  # fmt: skip
 def test_a_commit_that_only_says_what_is_not(message):
     script = Script().run(f'git commit -m "{message}"', f"[main 3f2a9c1] {message}")
     assert script.findings("commit") == []
@@ -243,10 +262,11 @@ def browser(script: Script, tool: str, text: str, error: str | None = None) -> S
         ("a dialog intercepts pointer events", "ui_behavior"), ("stale ref e12", "mcp_gotcha"),
     ],
 )  # fmt: skip
-def test_what_a_browser_shows_twice_is_classed_by_rule(error, kind):
+def test_what_a_browser_shows_in_two_sessions_is_classed_by_rule(error, kind):
     script = browser(browser(Script(), "click", "Save", error), "click", "Save", error)
     finding = only(script, "e2e")
-    made = draft_of(finding, Seen(1, (finding.data,)))
+    assert draft_of(finding, Seen(1, (finding.data,))) is None
+    made = draft_of(finding, Seen(2, (finding.data, finding.data)))
     assert (made.type, made.data["observation_type"], made.source, made.taint) == (
         "e2e_observation", kind, "mcp_auto", ("mcp",),
     )  # fmt: skip

@@ -64,13 +64,46 @@ def test_reading_without_changing_anything_is_no_work_on_a_module():
 def test_files_that_are_changed_together_depend_on_each_other_in_the_order_they_are_changed():
     finding = only(Script().edit("src/b/schema.py").edit("src/a/client.py"), "co_access")
     assert content(finding, 3) == (
-        "When `src/b/schema.py` changes, `src/a/client.py` is changed with it: in 3 of 3 sessions that touched it."
+        "When `src/b/schema.py` changes, `src/a/client.py` is changed with it: in 3 of 3 sessions that changed it."
     )
 
 
 def test_a_file_that_is_mostly_changed_alone_depends_on_nothing():
     finding = only(Script().edit("src/b/schema.py").edit("src/a/client.py"), "co_access")
-    assert draft_of(finding, seen_again(finding, 3, edit_sessions={"src/b/schema.py": 9})) is None
+    alone = {"src/b/schema.py": 9, "src/a/client.py": 9}
+    assert draft_of(finding, seen_again(finding, 3, edit_sessions=alone)) is None
+
+
+def test_the_file_that_is_never_changed_alone_calls_for_the_other():
+    finding = only(Script().edit("src/b/schema.py").edit("src/a/client.py"), "co_access")
+    made = draft_of(finding, seen_again(finding, 3, edit_sessions={"src/b/schema.py": 9}))
+    assert made.data["trigger_file"] == "src/a/client.py"
+
+
+def test_a_file_that_every_session_changes_goes_with_none_in_particular():
+    finding = only(Script().edit("src/b/schema.py").edit("src/a/hub.py"), "co_access")
+    edits = {"src/b/schema.py": 3, "src/a/hub.py": 12}
+    assert draft_of(finding, seen_again(finding, 3, edit_sessions=edits, all_sessions=15)) is None
+    assert draft_of(finding, seen_again(finding, 3, edit_sessions=edits, all_sessions=60)) is not None
+
+
+def test_what_was_changed_together_on_one_day_was_one_piece_of_work():
+    finding = only(Script().edit("src/b/schema.py").edit("src/a/client.py"), "co_access")
+    assert draft_of(finding, seen_again(finding, 3, days=1)) is None
+
+
+def test_two_files_of_a_dozen_that_are_changed_need_not_belong_together():
+    script = Script()
+    for number in range(12):
+        script.edit(f"src/a/f{number}.py")
+    finding = script.findings("co_access")[0]
+    assert draft_of(finding, seen_again(finding, 3)) is None
+    assert draft_of(finding, seen_again(finding, 6)) is not None
+
+
+def test_a_test_that_is_changed_calls_for_nothing():
+    finding = only(Script().edit("tests/test_total.py").edit("src/a/client.py"), "co_access")
+    assert draft_of(finding, seen_again(finding, 3)).data["trigger_file"] == "src/a/client.py"
 
 
 @pytest.mark.parametrize("other", ["tests/test_schema.py", "package-lock.json"])
@@ -204,7 +237,25 @@ def test_a_search_that_ends_in_the_same_file_again_and_again():
     for _ in range(2):
         script.grep("price_book", "src/a/prices.py:3: class price_book").read("src/a/prices.py")
     finding = only(script, "repeated_grep")
-    assert content(finding, 2) == ("What `price_book` is searched for (4 times in 2 sessions) is in `src/a/prices.py`.")
+    assert content(finding, 2) == (
+        "`price_book` is in `src/a/prices.py`: it was searched for 4 times in 2 sessions, with hits nowhere else."
+    )
+
+
+def test_a_search_with_hits_in_many_files_has_no_answer():
+    script = Script()
+    for _ in range(2):
+        script.grep("price_book", "src/a/prices.py:3: class price_book\nsrc/b/x.py:9: price_book").read(
+            "src/a/prices.py"
+        )
+    assert draft_of(only(script, "repeated_grep"), seen_again(only(script, "repeated_grep"), 3)) is None
+
+
+def test_a_word_of_prose_is_not_worth_a_place():
+    script = Script()
+    for _ in range(2):
+        script.grep("handshake", "src/a/net.py:3: handshake").read("src/a/net.py")
+    assert draft_of(only(script, "repeated_grep"), seen_again(only(script, "repeated_grep"), 3)) is None
 
 
 def test_a_search_that_ends_elsewhere_each_time_says_nothing():
@@ -223,8 +274,28 @@ def test_commands_in_the_same_order_become_a_recipe():
     made = draft_of(finding, seen_again(finding, 3))
     assert made.type == "workflow_recipe"
     assert [step["description"] for step in made.data["steps"]] == [
-        "edit `db/*.sql`", "run `make migrate`", "run `make seed`",
+        "edit `*.sql`", "run `make migrate`", "run `make seed`",
     ]  # fmt: skip
+
+
+def test_the_order_that_most_sessions_had_is_told_and_none_when_there_is_none():
+    one = only(Script().edit("db/schema.sql").run("make migrate").run("make seed"), "tool_sequence")
+    other = only(Script().edit("db/schema.sql").run("make seed").run("make migrate"), "tool_sequence")
+    assert one.key == other.key
+    assert draft_of(one, Seen(5, (one.data,) * 3 + (other.data,) * 2)).content == (
+        "How it is done here, in 3 of 5 sessions: edit `*.sql`, then run `make migrate`, then run `make seed`."
+    )
+    assert draft_of(one, Seen(6, (one.data,) * 3 + (other.data,) * 3)) is None
+
+
+@pytest.mark.parametrize(
+    "commands", [("git fetch", "git rebase main"), ("rtk git diff a.py", "rtk git commit"), ("sh -c 'x'", "make a")]
+)
+def test_what_everybody_does_and_what_is_done_once_is_no_recipe(commands):
+    script = Script().edit("db/schema.sql")
+    for command in commands:
+        script.run(command)
+    assert all(draft_of(each, seen_again(each, 4)) is None for each in script.findings("tool_sequence"))
 
 
 def test_a_command_that_fails_ends_a_sequence():
@@ -280,6 +351,21 @@ def test_a_correction_that_says_both_sides_and_names_code_is_remembered():
 def test_a_correction_that_says_too_little_is_not(text):
     for finding in Script().say(text).findings("self_correction"):
         assert draft_of(finding, seen_again(finding, 1)) is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Actually, the simplest fix is to change `load()`, not `save()`.",
+        "Actually, shows the default from `init`, not `theme.json`.",
+        "Actually, `t.Setenv()` is compatible with `t.Chdir()` but not with `t.Parallel()`.",
+        "This is actually creating a slice from `ids`, not modifying `ids`.",
+        "I initially thought it was cached, but maybe `load()` reads it each time.",
+    ],
+)
+def test_what_weighs_plans_or_was_cut_corrects_nothing(said):
+    script = Script().say(said)
+    assert all(draft_of(each, seen_again(each, 1)) is None for each in script.findings("self_correction"))
 
 
 # 10 external reference
@@ -372,7 +458,19 @@ def test_a_plan_that_has_grown_is_an_overrun():
 
 
 def test_a_plan_that_was_kept_is_none():
-    assert planned(4, 5).findings("step_overrun") == []
+    finding = only(planned(4, 5), "step_overrun")
+    assert draft_of(finding, seen_again(finding, 3)) is None
+
+
+def test_plans_that_held_count_as_well():
+    grown, kept = only(planned(4, 8), "step_overrun"), only(planned(8, 8), "step_overrun")
+    assert draft_of(grown, Seen(9, (grown.data,) * 3 + (kept.data,) * 6)) is None
+
+
+def test_another_task_begins_another_plan():
+    script = planned(4, 4).tool("TodoWrite", todos=[{"content": f"other {number}"} for number in range(3)])
+    assert only(script, "step_overrun").data["actual"] == 7
+    assert only(script, "step_overrun").data["planned"] == 7
 
 
 # 16 parallel conflict
@@ -385,6 +483,15 @@ def test_two_agents_that_change_a_file_at_the_same_time_are_in_conflict():
         script.edit("src/a/shared.py")
     finding = script.findings("parallel_conflict")[0]
     assert "was changed by 2 agents that worked at the same time" in content(finding, 1)
+
+
+def test_an_agent_that_waits_for_the_one_it_called_is_in_no_conflict():
+    script = Script().edit("src/a/shared.py")
+    script.subagent = "helper"
+    script.edit("src/a/shared.py").edit("src/a/shared.py")
+    script.subagent = ""
+    script.edit("src/a/shared.py")
+    assert script.findings("parallel_conflict") == []
 
 
 def test_two_agents_one_after_the_other_are_not():

@@ -8,10 +8,12 @@ from smara.behavior.models import Draft, Finding, Seen, Signal
 from smara.behavior.pad import Pad
 from smara.behavior.paths import is_source, module_of
 from smara.behavior.quoting import code
+from smara.behavior.signals.co_access import is_lifted, support_of
 
 SIGNAL = Signal(14, "config_touch", 0.60, 0.80, 0.40, ("causal_dependency",), 2, has_text=False)
 _MOST_EDITED = 15
 _LEAST_STRENGTH = 0.6
+_LEAST_DAYS, _LEAST_SUPPORT = 2, 1.2
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
@@ -22,18 +24,22 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
         if not sources or len(edited) > _MOST_EDITED:
             continue
         for path, entry in pad["configs"]:
-            data = {"config": path, "sources": sources}
+            data = {"config": path, "sources": sources, "day": pad.day, "width": len(edited)}
             yield Finding("config_touch", path, f"{path} with {', '.join(sources)}"[:160], entry["f"], data)
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
     """Only for the source file that was changed each time, and seldom without the configuration."""
     config, total = finding.data["config"], len(seen.history)
+    if seen.days < _LEAST_DAYS or support_of(seen) < _LEAST_SUPPORT:
+        return None
     same = set.intersection(*(set(data.get("sources", ())) for data in seen.history))
     strengths = {path: total / max(total, seen.edit_sessions.get(path, total)) for path in same}
     coupled = sorted(
         (path for path, strength in strengths.items() if strength >= _LEAST_STRENGTH), key=lambda p: (-strengths[p], p)
     )
+    others = max(0, seen.edit_sessions.get(config, total) - total)
+    coupled = [path for path in coupled if is_lifted(strengths[path], others, seen.all_sessions - total)]
     if not coupled or len(coupled) > 2:
         return None
     trigger = coupled[0]

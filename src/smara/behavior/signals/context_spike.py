@@ -1,33 +1,44 @@
-"""17, context spike: reading a module takes very many tokens at once."""
+"""17, context spike: reading a file of a module takes very many tokens at once."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from smara.behavior.models import Draft, Finding, Seen, Signal
 from smara.behavior.pad import Pad
+from smara.behavior.paths import is_prose
 from smara.behavior.quoting import code
 
 SIGNAL = Signal(17, "context_spike", 0.60, 0.70, 0.40, ("context_cost",), 3, has_text=False)
+_OFTEN = 2
+"""In so many sessions it must have been the same file."""
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
     """Modules of which one reading was larger than anything an agent should read at once."""
     for pad in pads:
         for module, entry in pad["outputs"]:
-            if entry.get("k"):
-                data = {"module": module, "tokens": int(entry["t"]), "peak": int(entry["p"])}
+            # Plans and notes are read once and done with.
+            if entry.get("k") and not is_prose(str(entry.get("pf", ""))):
+                data = {
+                    "module": module, "tokens": int(entry["t"]), "peak": int(entry["p"]), "file": entry.get("pf", "")
+                }  # fmt: skip
                 yield Finding("context_spike", module, f"{module}: {entry['p']:,} tokens at once", entry["f"], data)
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
     module, total = finding.data["module"], len(seen.history)
     average = round(sum(int(data["tokens"]) for data in seen.history) / total)
-    peak = max(int(data["peak"]) for data in seen.history)
+    read = Counter(str(data.get("file") or "") for data in seen.history)
+    path, count = read.most_common(1)[0]
+    if not path or count < _OFTEN:
+        return None  # another file each time: nothing to beware of
+    peak = max(int(data["peak"]) for data in seen.history if data.get("file") == path)
     content = (
-        f"Reading {code(module)} takes about {average:,} tokens a session, {peak:,} at once at most ({total} sessions)."
+        f"Reading {code(path)} whole takes {peak:,} tokens at once;"
+        f" sessions on {code(module)} read about {average:,} of that module ({total} counted)."
     )
     data = {"module": module, "average_tokens": average, "peak_tokens": peak, "session_count": total}
-    return Draft(
-        "context_cost", content, (f"tokens read in {total} sessions, {peak:,} at once at most",), (), (module,), data
-    )
+    quotes = (f"{path} was read at once in {count} sessions, up to {peak:,} tokens",)
+    return Draft("context_cost", content, quotes, (path,), (module,), data)

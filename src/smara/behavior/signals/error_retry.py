@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from smara.behavior.commands import is_of_the_moment
 from smara.behavior.ledger import Entry
 from smara.behavior.models import Draft, Finding, Seen, Signal
 from smara.behavior.pad import Pad
@@ -50,6 +51,8 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         return None
     command, line, fix = (_constant([str(each.get(name, "")) for each in seen.history if each.get("how") == how])
                           for name in ("cmd", "line", "fix"))  # fmt: skip
+    if is_of_the_moment(command) or is_of_the_moment(fix):
+        return None
     worked = f"running {code(fix)} first" if how == "first" else code(fix)
     content = f"Running {code(command)} failed with {code(line)}; what worked: {worked}."
     times = sum(int(each.get("times", 1)) for each in seen.history)
@@ -88,6 +91,8 @@ def _mended(finding: Finding, seen: Seen) -> Draft | None:
         return None
     path = same.pop()
     command, line = str(data["cmd"]), str(data["line"])
+    if is_of_the_moment(command):
+        return None
     content = (
         f"Running {code(command)} failed with {code(line)} in {len(changed)} sessions; each time a change of"
         f" {code(path)} mended it."

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from smara.behavior.models import Draft, Finding, Seen, Signal
 from smara.behavior.pad import Pad
 from smara.behavior.paths import module_of
 from smara.behavior.quoting import code
+from smara.behavior.sureness import surely
 
 SIGNAL = Signal(1, "file_access", 0.64, 0.90, 0.35, ("prefetch_pattern",), 3, has_text=False)
 ALWAYS, FREQUENT = 0.8, 0.5
 """The shares of sessions above which a file is read always, or frequently."""
 _MOST_FILES = 40
 _LEAST_FILES = 2
+_LEAST_DAYS = 2
+_FOCUSED = 10
+"""Three sessions that read so few files tell what they have in common; with more it takes more sessions."""
+_LEAST_SURE, _LEAST_SESSIONS = 0.75, 8
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
@@ -26,7 +31,11 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
             if len(read) >= _LEAST_FILES:
                 step = min(entry["f"] for _, entry in pad["files"])
                 yield Finding(
-                    "file_access", module, f"files read for {module}", step, {"module": module, "files": read}
+                    "file_access",
+                    module,
+                    f"files read for {module}",
+                    step,
+                    {"module": module, "files": read, "day": pad.day},
                 )
 
 
@@ -36,6 +45,8 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     total = len(seen.history)
     always = sorted(path for path, count in counted.items() if count / total > ALWAYS)[:12]
     often = sorted(path for path, count in counted.items() if FREQUENT < count / total <= ALWAYS)[:12]
+    if seen.days < _LEAST_DAYS or not _is_telling(seen, counted, always):
+        return None
     # Hundreds of files that are all read always tell of a bulk change, one tells nothing.
     if not _LEAST_FILES <= len(always) <= 10:
         return None
@@ -48,3 +59,11 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     }
     quotes = (f"read in more than 80 % of {total} sessions: {', '.join(always)}",)
     return Draft("prefetch_pattern", content, quotes, tuple(always), (module,), data)
+
+
+def _is_telling(seen: Seen, counted: Mapping[str, int], always: Sequence[str]) -> bool:
+    """Whether it is no chance that sessions have these files in common."""
+    total = len(seen.history)
+    if max(len(data.get("files", ())) for data in seen.history) <= _FOCUSED:
+        return True
+    return total >= _LEAST_SESSIONS and all(surely(counted[path], total) >= _LEAST_SURE for path in always)

@@ -23,13 +23,23 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
     for pad in pads:
         for path, entry in pad["files"]:
             others = edited.get(path, [])
-            is_overlapping = any(
-                other is not entry and entry.get("e") and other["em"] <= entry["el"] and entry["em"] <= other["el"]
-                for other in others
-            )  # fmt: skip
+            is_overlapping = any(other is not entry and _is_beside(entry, other) for other in others)
             if is_overlapping or entry.get("x"):
                 data = {"file": path, "agents": len(others) if is_overlapping else 1, "refused": int(entry.get("x", 0))}
                 yield Finding("parallel_conflict", path, f"{path} was changed by two at once", entry["f"], data)
+
+
+def _is_beside(one: Entry, other: Entry) -> bool:
+    """Whether two agents changed a file in turns: one began before the other had done.
+
+    An agent that called another one waits for it: its own changes before and after are not beside the other's. So one
+    change of each has to lie between two of the other, or one of them must have been refused.
+    """
+    if not one.get("e") or not other["em"] <= one["el"] or not one["em"] <= other["el"]:
+        return False
+    is_within = other["em"] <= one["em"] and one["el"] <= other["el"]
+    is_around = one["em"] <= other["em"] and other["el"] <= one["el"]
+    return not (is_within or is_around) or bool(one.get("x") or other.get("x"))
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -13,6 +14,9 @@ from smara.behavior.quoting import code
 SIGNAL = Signal(6, "repeated_grep", 0.78, 0.80, 0.35, ("module_insight", "gotcha"), 2, has_text=False)
 _LEAST_LETTERS = 4
 _TIMES = 2
+_LEAST_SEARCHES = 3
+_NAME = re.compile(r"[A-Za-z_]\w*(?:[_A-Z]|\.\w|::|\()\w*|\b(?:func|def|class|type|struct|interface|fn|const|enum)\b")
+"""A pattern that looks for something that has a name; words of prose stand everywhere."""
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
@@ -33,13 +37,16 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     counted = Counter(path for data in seen.history for path in data.get("answers", {}))
     times = sum(int(data.get("times", 1)) for data in seen.history)
     answered = [data for data in seen.history if data.get("answers")]
-    if not counted or len(answered) < SIGNAL.least_sessions or times <= len(seen.history):
+    if not counted or len(answered) < SIGNAL.least_sessions or times < max(_LEAST_SEARCHES, len(seen.history) + 1):
+        return None
+    if not _NAME.search(pattern):
         return None
     (path, count), *others = counted.most_common(2)
     if count < len(answered) or (others and others[0][1] == count):
         return None
     content = (
-        f"What {code(pattern)} is searched for ({times} times in {len(seen.history)} sessions) is in {code(path)}."
+        f"{code(pattern)} is in {code(path)}: it was searched for {times} times in {len(seen.history)} sessions,"
+        " with hits nowhere else."
     )
     module = module_of(path)
     data = {"module": module} if module else {}

@@ -16,11 +16,11 @@ _LEAST_PLANNED = 2
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
-    """A plan that has grown: the steps of its first version against all that were ever on it."""
+    """Every plan: the steps of its first version against all that were ever on it."""
     for pad in pads:
-        planned, actual = int(pad.facts["plan_first"]), len(pad.facts["plan"])
+        planned, actual = pad.planned()
         module = main_module(pad)
-        if module is not None and planned >= _LEAST_PLANNED and actual >= OVERRUN * planned:
+        if module is not None and planned >= _LEAST_PLANNED:
             data = {"module": module, "planned": planned, "actual": actual}
             yield Finding("step_overrun", module, f"{module}: {planned} steps planned, {actual} taken", 0, data, True)
 
@@ -38,9 +38,13 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     planned = [int(data["planned"]) for data in seen.history]
     actual = [int(data["actual"]) for data in seen.history]
     ratio = round(sum(actual) / sum(planned), 2)
+    grown = sum(one >= OVERRUN * other for one, other in zip(actual, planned, strict=True))
+    # Plans that held count as well: of those that overran alone everything overruns.
+    if ratio < OVERRUN or grown < SIGNAL.least_sessions:
+        return None
     content = (
         f"Work on {code(module)} takes {ratio:g} times the steps that are planned "
-        f"({sum(actual)} taken, {sum(planned)} planned, in {len(planned)} sessions that overran)."
+        f"({sum(actual)} taken, {sum(planned)} planned, in {len(planned)} sessions with a plan)."
     )
     data = {
         "module": module, "methodology": "native", "average_actual_steps": round(sum(actual) / len(actual), 1),

@@ -10,6 +10,7 @@ from smara.behavior.quoting import code
 from smara.behavior.signals.step_overrun import main_module
 
 SIGNAL = Signal(13, "test_order", 0.70, 0.80, 0.25, ("task_calibration",), 3, has_text=False)
+_WORTH_PLANNING = 2.5
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
@@ -33,8 +34,8 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     if len(runs) < SIGNAL.least_sessions:
         return None
     average = round(sum(runs) / len(runs), 1)
-    if average < 1.5:
-        return None  # as hoped for: nothing to plan for
+    if average < _WORTH_PLANNING:
+        return None  # nearly as hoped for: nothing to plan for
     told = "tests written first" if order == "tests_first" else "tests run afterwards"
     content = (
         f"Changes of {code(module)} take {average:g} test runs until they are green ({told}, {len(runs)}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from smara.behavior.models import Draft, Finding, Seen, Signal
@@ -10,33 +12,58 @@ from smara.behavior.quoting import code
 
 SIGNAL = Signal(7, "tool_sequence", 0.70, 0.80, 0.30, ("workflow_recipe",), 3)
 _MOST = 60
+_SAME_ORDER = 0.6
+"""In so many of the sessions the commands must have come in the order that is told."""
+_OF_EVERYBODY = re.compile(r"^(?:[a-z]+\s+)?(?:git|gh|glab|cd|ls|rm|mkdir|cp|mv|kill|pkill|chmod|open|sleep)\b")
+_ONE_TIME = re.compile(r"[\"'$<>*]|/tmp/|https?:|\b[0-9a-f]{7,40}\b|\b\d{3,}\b|-run\b|::")
+"""What stands in a command of the moment: a quotation, a place, a number, one test of many."""
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
-    """Every sequence of three to five steps: which of them is a habit, only other sessions can show."""
+    """The commands of every sequence: which of them are a habit, only other sessions can show."""
     for pad in pads:
-        found = sorted(pad["sequences"], key=lambda item: (-item[1]["n"], -len(item[1]["steps"]), item[0]))
-        for key, entry in found[:_MOST]:
-            data = {"steps": entry["steps"], "times": entry["n"]}
-            yield Finding("tool_sequence", key, key[:160], entry["f"], data, is_proven=True)
+        orders: dict[str, Counter[tuple[str, ...]]] = {}
+        first: dict[str, int] = {}
+        for _, entry in pad["sequences"]:
+            runs = runs_of(entry["steps"])
+            if len(set(runs)) >= 2:
+                key = " + ".join(sorted(set(runs)))
+                orders.setdefault(key, Counter())[tuple(entry["steps"])] += entry["n"]
+                first[key] = min(first.get(key, entry["f"]), entry["f"])
+        found = sorted(orders.items(), key=lambda item: (-item[1].total(), -len(item[0]), item[0]))
+        for key, counted in found[:_MOST]:
+            steps = list(counted.most_common(1)[0][0])
+            data = {"steps": steps, "times": counted.total()}
+            yield Finding("tool_sequence", key, " → ".join(steps)[:160], first[key], data, is_proven=True)
+
+
+def runs_of(steps: Sequence[str]) -> list[str]:
+    return [step for step in steps if not step.startswith("edit ")]
+
+
+def own_runs(steps: Sequence[str]) -> set[str]:
+    """The commands of a sequence that belong to the project: everybody commits and lists files."""
+    return {step for step in runs_of(steps) if not _OF_EVERYBODY.match(step)}
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
-    steps = [str(step) for step in finding.data["steps"]]
-    runs = [step for step in steps if not step.startswith("edit ")]
-    if len(runs) < 2:
+    """The order that most sessions had, if it has commands of the project and none of the moment."""
+    orders = Counter(tuple(runs_of(data["steps"])) for data in seen.history if data.get("steps"))
+    (runs, count), total = orders.most_common(1)[0], orders.total()
+    own = own_runs(runs)
+    if len(own) < 2 or count < SIGNAL.least_sessions or count / total < _SAME_ORDER or any(map(_ONE_TIME.search, runs)):
         return None
-    first = steps[0]
-    pattern = f"changing {first.removeprefix('edit ')}" if first.startswith("edit ") else f"after {first}"
+    changed = Counter(data["steps"][0] for data in seen.history if str(data["steps"][0]).startswith("edit "))
+    begin = changed.most_common(1)[0][0] if changed and changed.total() * 2 > total else ""
+    steps = [*([begin] if begin else []), *runs]
     told = [
         f"edit {code(step.removeprefix('edit '))}" if step.startswith("edit ") else f"run {code(step)}"
         for step in steps
     ]
-    total = len(seen.history)
-    content = f"How it is done here, in {total} sessions: {', then '.join(told)}."
+    content = f"How it is done here, in {count} of {total} sessions: {', then '.join(told)}."
     data = {
-        "task_pattern": pattern,
+        "task_pattern": f"changing {begin.removeprefix('edit ')}" if begin else f"after {steps[0]}",
         "steps": [{"order": number, "description": each} for number, each in enumerate(told, 1)],
-        "success_count": total,
+        "success_count": count,
     }  # fmt: skip
     return Draft("workflow_recipe", content, (" → ".join(steps),), (), (), data)
