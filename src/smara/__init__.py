@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from smara.aio import AsyncMemory, open_async
+    from smara.context.moments.models import Receipt, Told
     from smara.core.events import HostEvent
     from smara.errors import SmaraError
     from smara.memory import Memory
@@ -25,8 +26,10 @@ __all__ = [
     "NewMessage",
     "NewThread",
     "Part",
+    "Receipt",
     "SmaraError",
     "Thread",
+    "Told",
     "__version__",
     "open",
     "open_async",
@@ -46,6 +49,8 @@ _WHERE = {
     "Answer": ("smara.search.models", "Answer"),
     "Hit": ("smara.search.models", "Hit"),
     "HostEvent": ("smara.core.events", "HostEvent"),
+    "Receipt": ("smara.context.moments.models", "Receipt"),
+    "Told": ("smara.context.moments.models", "Told"),
 }
 
 

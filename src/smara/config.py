@@ -152,6 +152,16 @@ class Settings:
     """When more than this part of its code differs, a drifted memory is treated as an orphaned one."""
     freshness_read_files: int = 16
     """How many changed files are read again, at most, to answer one question; beyond, a verdict is not known yet."""
+    moments: Literal["full", "start", "off"] = "full"
+    """When agents are told unasked what is known: at all moments, only when a session starts, or never."""
+    moment_start_tokens: int = 2_400
+    """The most tokens a session starts with; hosts cut what is longer."""
+    moment_statements: int = 12
+    """How much a session is told at most in the middle of its work."""
+    moment_scratchpad: bool = False
+    """Whether an agent that asks between its steps is told what it has noted itself."""
+    moment_prefetch: bool = False
+    """Whether it is given the contents of files that such work nearly always reads."""
     models_enabled: bool = True
     """``false`` stops every call of a model, whatever else is set."""
 
@@ -161,6 +171,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "observe_scope": ("thread", "resource"),
     "observe_flavor": ("coding", "general"),
     "durability": ("full", "normal"),
+    "moments": ("full", "start", "off"),
     "freshness_drifted": ("tell", "hedge", "withhold"),
     "freshness_orphaned": ("tell", "hedge", "withhold"),
 }

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from smara.behavior.behavior import Behavior
     from smara.codegraph.anchors.anchors import Anchors
     from smara.codegraph.graph import CodeGraph
+    from smara.context.moments.lately import Lately
+    from smara.context.moments.moments import Moments
     from smara.context.processors import Processors
     from smara.core.freshness import Freshness
     from smara.database.database import Session
@@ -279,6 +281,44 @@ class Rooms:
         return Processors(
             self.messages, self.threads, self.observations, self.working, self._counter, self._clock, settings
         )
+
+    @cached_property
+    def moments(self) -> Moments:
+        """What agents are told unasked, when, and what came of it."""
+        from smara.behavior.habits import Habits
+        from smara.behavior.store import BehaviorStore
+        from smara.context.moments.moments import Moments, MomentSettings, Parts
+        from smara.context.moments.store import MomentStore
+
+        chosen = self.settings
+        settings = MomentSettings(
+            chosen.moments, chosen.moment_start_tokens, chosen.moment_statements, chosen.moment_scratchpad,
+            chosen.moment_prefetch,
+        )  # fmt: skip
+        return Moments(
+            Parts(
+                MomentStore(self.database, self.scope), self._clock, self._new_id, lambda: self.memories,
+                lambda: self.behavior, lambda: Habits(BehaviorStore(self.database, self.scope)), self._lately,
+                lambda: self.tasks, self._answering_memory, self._code_root, chosen.actor or default_actor(), settings,
+            )
+        )  # fmt: skip
+
+    def _lately(self) -> Lately:
+        from smara.behavior.store import BehaviorStore
+        from smara.context.moments.lately import Lately
+        from smara.context.moments.lately import Rooms as Around
+        from smara.observations.store import ObservationStore
+
+        return Lately(
+            Around(
+                lambda: self.threads, self._store, lambda: self.tasks, lambda: self.working,
+                BehaviorStore(self.database, self.scope), ObservationStore(self.database, self.scope),
+            )
+        )  # fmt: skip
+
+    def _answering_memory(self, pattern: str) -> str | None:
+        found = self._pattern_search.find(pattern)
+        return found.id if found is not None else None
 
     @cached_property
     def links(self) -> Links:

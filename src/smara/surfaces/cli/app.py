@@ -48,6 +48,7 @@ COMMANDS = {
     "behavior": "What habits show: sessions, signals, and why something was learned.",
     "worker": "Observe threads in the background.",
     "context": "Preview what an agent gets.",
+    "receipts": "What agents were told unasked, why, and whether it was used.",
     "compact": "Summarize old messages for showing; undo it.",
     "index": "Check, rebuild or optimize the search index.",
     "embeddings": "Vectors: how they stand, make them, change the model.",

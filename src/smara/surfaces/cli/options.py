@@ -35,6 +35,20 @@ class Call:
         """
         with open_memory(self.db, project=self.project, **{"embed_in_background": False, **settings}) as memory:
             yield memory
+            brief = _changed_brief(memory)
+        if brief is not None:
+            brief()
+
+
+def _changed_brief(memory: Memory) -> Callable[[], object] | None:
+    """What is left to do, when the store is closed, for hooks to say what was changed here."""
+    if "memories" not in memory.__dict__:
+        return None
+    from smara.adapters.hosts.preparing import finish, keep_up
+    from smara.environment import spool_folder
+
+    draft = keep_up(memory, spool_folder())
+    return None if draft is None else lambda: finish(spool_folder(), draft)
 
 
 def common(function: F) -> Callable[..., Any]:

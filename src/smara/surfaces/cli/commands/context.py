@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from smara.context.models import Context
+from smara.core.events import AGENTS
 from smara.core.tokens import counter_for
 from smara.memory import Memory
 from smara.observations.models import MODES, AgentMode
@@ -34,15 +36,32 @@ def command() -> None:
 
 
 @command.command("preview")
-@click.argument("thread_id", metavar="THREAD", shell_complete=complete_thread)
+@click.argument("thread_id", metavar="[THREAD]", required=False, shell_complete=complete_thread)
+@click.option(
+    "--agent",
+    type=click.Choice(AGENTS),
+    default="claude",
+    show_default=True,
+    help="Without a thread: whose session begins; what its instruction files say is left out.",
+)
+@click.option("--file", "files", metavar="PATH", multiple=True, help="Without a thread: a file that is at hand.")
 @click.option("--memory", "provider", metavar="NAME", help="As this memory provider tells it: window, observational, …")
 @click.option(
     "--mode", type=click.Choice(MODES), default="default", show_default=True, help="What the agent is busy with."
 )
 @click.option("--step", type=click.IntRange(0), metavar="N", default=0, help="The step of the turn; 0 begins it.")
 @common
-def preview(call: Call, thread_id: str, provider: str | None, mode: AgentMode, step: int) -> None:
-    """What the next step in a thread would begin with, and what it costs. Nothing is stored or observed."""
+def preview(
+    call: Call, thread_id: str | None, agent: str, files: tuple[str, ...], provider: str | None, mode: AgentMode,
+    step: int,
+) -> None:  # fmt: skip
+    """What the next step in a thread would begin with, and what it costs. Nothing is stored or observed.
+
+    Without a thread: what a new session of an agent would be told here and now, byte for byte.
+    """
+    if thread_id is None:
+        _preview_start(call, agent, files)
+        return
     # Read-only, so that looking neither starts nor activates an observation.
     with call.memory(observe_read_only=True) as memory:
         memory.threads.get(thread_id)
@@ -58,6 +77,32 @@ def preview(call: Call, thread_id: str, provider: str | None, mode: AgentMode, s
         return
     output.warn(warnings)
     _show(pieces)
+
+
+def _preview_start(call: Call, agent: str, files: tuple[str, ...]) -> None:
+    from smara.adapters.hosts.preparing import instructions_of
+
+    cwd = os.getcwd()
+    with call.memory() as memory:
+        told = memory.moments.preview(agent=agent, cwd=cwd, files=files, known_texts=instructions_of(agent, cwd))
+        counted = counter_for(memory.settings.token_model).count(told.text)
+    if call.as_json:
+        items = [
+            {"kind": each.kind, "id": each.id, "text": each.text, "why": each.why, "tokens": each.tokens}
+            for each in told.items
+        ]
+        data = {
+            "agent": agent, "text": told.text, "tokens": counted.tokens, "tokenMethod": counted.method,
+            "estimatedTokens": told.tokens, "characters": len(told.text), "items": items,
+        }  # fmt: skip
+        output.envelope(data)
+        return
+    if told.text:
+        output.say(told.text)
+    if output.is_terminal():
+        output.say()
+        size = f"{counted.tokens:,} tokens ({counted.method}), {len(told.text):,} characters, {len(told.items)} items"
+        output.say(f"{agent}: {size}." if told.text else f"{agent}: a session would begin with nothing.", bold=True)
 
 
 def _built(memory: Memory, context: Context) -> tuple[list[_Piece], dict[str, Any], tuple[str, ...]]:

@@ -102,7 +102,7 @@ def _tell(memory: Memory, clock: FakeClock, pause: float, quiet: bool) -> dict[s
     tell.note("And the first of them, word for word, as it was written three weeks ago:")
     tell.code(found["Login schema"])
     tell.note("Your turn:")
-    tell.code("smara import ~/.claude/projects/*/*.jsonl\nsmara search 'what you remember'")
+    tell.code("smara import\nsmara search 'what you remember'")
     return found
 
 

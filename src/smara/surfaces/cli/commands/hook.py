@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 
 from smara.adapters.hosts.draining import Drained, drain
+from smara.adapters.hosts.preparing import finish
+from smara.adapters.hosts.speaking import refresh
 from smara.environment import spool_folder
 from smara.errors import BusyError, InvalidInputError
 from smara.surfaces.cli import output
@@ -32,7 +34,10 @@ def command(call: Call, agent: str, event: str | None, seconds: float) -> None:
         raise InvalidInputError("Give an agent and an event, or `drain`: smara hook claude Stop, smara hook drain.")
     with call.memory() as memory:
         done = drain(memory, spool_folder(), seconds)
+        drafts = refresh(memory, spool_folder(), done)
         warnings = memory.warnings
+    for draft in drafts:
+        finish(spool_folder(), draft)
     if done.is_busy:
         raise BusyError("Another process is draining the spool at the moment. Nothing is lost; try again later.")
     if call.as_json:

@@ -5,25 +5,32 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import click
 
+from smara.adapters.bulk import BulkImport, BulkReport, find
+from smara.adapters.finding import Found, Here
+from smara.adapters.hosts.preparing import finish, prepare
 from smara.adapters.hosts.setup.hosts import FoundHost, find_hosts, program
 from smara.adapters.hosts.setup.journal import Journal
 from smara.adapters.hosts.setup.plan import apply, plan
 from smara.adapters.hosts.setup.targets import targets_of
+from smara.adapters.records import Progress
+from smara.adapters.sniff import HOST_FORMATS
 from smara.core.repository import find_repository
-from smara.environment import setup_folder
+from smara.environment import setup_folder, spool_folder
 from smara.errors import SmaraError
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Call, common
+from smara.surfaces.cli.progress import bar
 
 
 @click.command("init")
-@click.option("--yes", is_flag=True, help="Set up every agent that is found in this repository, without asking.")
+@click.option("--yes", is_flag=True, help="Set up every agent that is found, bring in past sessions, and do not ask.")
 @common
 def command(call: Call, yes: bool) -> None:
-    """Make the store, if there is none, say where it is, and offer to set up the agents that are here.
+    """Make the store, if there is none, and offer what is here: agents to set up, past sessions to bring in.
 
     Nothing is written into your repository unless you say so; every change is shown first.
     """
@@ -33,26 +40,44 @@ def command(call: Call, yes: bool) -> None:
     here = find_repository(os.getcwd())
     root, journal = here.root if here else os.getcwd(), Journal(setup_folder())
     hosts = find_hosts(root, journal)
-    done = [host.agent for host in hosts if not host.set_up and yes and _set_up(host, root, journal, is_shown=False)]
+    sessions, _ = find(HOST_FORMATS, Here(os.getcwd()))
+    if not call.as_json:
+        output.warn(warnings)
+        _tell(status, hosts, sessions)
+    may_ask = not yes and not call.as_json and sys.stdin.isatty()
+    done = [host.agent for host in hosts if not host.set_up and _set_up(host, root, journal, yes, may_ask)]
+    imported = _bring_in(call, sessions) if sessions and (yes or (may_ask and _wants(sessions))) else BulkReport()
+    _prepare(call, root, [host.agent for host in hosts if host.set_up or host.agent in done])
     if call.as_json:
-        output.envelope({**status, "hosts": [_json(host, done) for host in hosts]}, warnings)
+        found = {"found": len(sessions), "stored": sum(each.stored for each in imported.reports),
+                 "learned": imported.learned.memories}  # fmt: skip
+        output.envelope({**status, "hosts": [_json(host, done) for host in hosts], "sessions": found}, warnings)
         return
-    output.warn(warnings)
-    output.say(f"Store    {status['store']['path']}")
+    _tell_done(hosts, done, imported)
+    is_new = len(sessions) > len(imported.reports) and len(sessions) > int(status["threads"])
+    _next(hosts, done, imported.learned.memories, has_sessions=is_new)
+
+
+def _tell(status: dict[str, object], hosts: Sequence[FoundHost], sessions: Sequence[Found]) -> None:
+    store = status["store"]
+    output.say(f"Store    {store['path'] if isinstance(store, dict) else store}")
     output.say(f"Project  {status['project']}")
     output.say(f"Holds    {status['messages']:,} messages in {status['threads']:,} threads")
     for host in hosts:
-        output.say(f"Found    {host.name}{_where(host, done)}")
-    for host in hosts:
-        if not host.set_up and not yes and sys.stdin.isatty():
-            _offer(host, root, journal)
-    _next(hosts, done)
+        names = {"project": "in this repository", "global": "for all repositories"}
+        where = ", set up " + " and ".join(names[reach] for reach in host.set_up) if host.set_up else ""
+        output.say(f"Found    {host.name}{where}")
+    if sessions:
+        output.say(f"Found    {_count(len(sessions), 'past session')} of this repository")
 
 
-def _set_up(host: FoundHost, root: str, journal: Journal, *, is_shown: bool) -> bool:
+def _set_up(host: FoundHost, root: str, journal: Journal, yes: bool, may_ask: bool) -> bool:
+    if not yes and not may_ask:
+        return False
     try:
         changes = plan(targets_of(host.agent, "project", root, program()), journal)
-        if is_shown:
+        if may_ask:
+            output.say()
             for change in changes:
                 output.say(change.diff())
             if not click.confirm(f"Set up {host.name} in this repository?", default=True):
@@ -63,28 +88,60 @@ def _set_up(host: FoundHost, root: str, journal: Journal, *, is_shown: bool) -> 
         return False
 
 
-def _offer(host: FoundHost, root: str, journal: Journal) -> None:
+def _wants(sessions: Sequence[Found]) -> bool:
     output.say()
-    _set_up(host, root, journal, is_shown=True)
+    return click.confirm(f"Bring in {_count(len(sessions), 'past session')} of this repository?", default=True)
 
 
-def _where(host: FoundHost, done: Sequence[str]) -> str:
-    if host.agent in done:
-        return ", set up now"
-    names = {"project": "in this repository", "global": "for all repositories"}
-    return ", set up " + " and ".join(names[reach] for reach in host.set_up) if host.set_up else ""
+def _bring_in(call: Call, sessions: Sequence[Found]) -> BulkReport:
+    try:
+        with call.memory(models_enabled=False) as memory:
+            return BulkImport(memory).run(sessions, _bar)
+    except SmaraError as error:
+        output.warn([f"The past sessions were not brought in: {error}"])
+        return BulkReport()
 
 
-def _next(hosts: list[FoundHost], done: Sequence[str]) -> None:
+def _bar(name: str) -> AbstractContextManager[Progress | None]:
+    return bar(output.short(name, 50))
+
+
+def _prepare(call: Call, root: str, agents: Sequence[str]) -> None:
+    """Let hooks know what to say before the first session, so that not even it has to wait."""
+    with call.memory() as memory:
+        brief = prepare(memory, spool_folder(), root, agents) if agents else None
+    if brief is not None:
+        finish(spool_folder(), brief)
+
+
+def _tell_done(hosts: Sequence[FoundHost], done: Sequence[str], imported: BulkReport) -> None:
+    for host in hosts:
+        if host.agent in done:
+            output.say(f"Set up   {host.name}; `smara setup {host.agent} --remove` undoes it")
+    if imported.reports:
+        stored, learned = sum(each.stored for each in imported.reports), imported.learned
+        told = f"; learned {_count(learned.memories, 'thing')} from them" if learned.memories else ""
+        output.say(f"Took in  {stored:,} messages of {_count(len(imported.reports), 'session')}{told}")
+
+
+def _next(hosts: Sequence[FoundHost], done: Sequence[str], learned: int, *, has_sessions: bool) -> None:
     output.say()
     waiting = [host.agent for host in hosts if not host.set_up and host.agent not in done]
     lines = [(f"smara setup {agent}", "make it tell and hear what is known") for agent in waiting]
+    if has_sessions:
+        lines.append(("smara import", "bring in the past sessions of this repository"))
+    if learned:
+        lines.append(("smara memories review", "see what was learned, and from what"))
     lines += [
-        ("smara import ~/.claude/projects/*/*.jsonl", "bring in what your agent has said"),
-        ("smara search 'the words you remember'", "find it again"),
+        ("smara import --from git", "learn from commits that say why"),
+        ("smara search 'the words you remember'", "find anything again"),
     ]
     for position, (line, what) in enumerate(lines):
-        output.say(f"{'Next:' if position == 0 else '     '}  {line:<45} {what}")
+        output.say(f"{'Next:' if position == 0 else '     '}  {line:<40} {what}")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _json(host: FoundHost, done: Sequence[str]) -> dict[str, object]:

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 import click
 
 from smara.adapters.hosts.draining import drain
+from smara.adapters.hosts.preparing import finish
+from smara.adapters.hosts.speaking import refresh
 from smara.core import log
 from smara.environment import spool_folder
 from smara.errors import InvalidInputError, SmaraError
@@ -98,7 +100,9 @@ def command(call: Call, once: bool, poll_seconds: float, leave_after_minutes: fl
 def _drain(memory: Memory) -> None:
     """Take in what hooks left, after each round; another process may be at it, and then it is."""
     try:
-        drain(memory, spool_folder())
+        folder = spool_folder()
+        for draft in refresh(memory, folder, drain(memory, folder)):
+            finish(folder, draft)
     except SmaraError as error:
         log.warning("spool.not_drained", error=error.code)  # the files stay, and the next round may do
 

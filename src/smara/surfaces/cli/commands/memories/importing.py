@@ -50,19 +50,24 @@ def import_files(
         report = import_instructions(memory, None, paths, is_dry_run=dry_run, is_verified=verified, actor=actor)
         warnings = memory.warnings
     if call.as_json:
-        output.envelope(_report_json(report), warnings)
+        output.envelope(report_json(report), warnings)
         return
     output.warn(warnings)
     if not report.files and not report.unreadable:
         say_more(f"No instruction files below {report.root}. Name one: `smara memories import PATH`.")
         return
+    tell(report, with_all, verified)
+
+
+def tell(report: InstructionReport, with_all: bool = False, is_verified: bool = False) -> None:
+    """Say what an import of files did: to a person by file, to a pipe line by line."""
     if output.is_terminal():
         _print(report, with_all)
     else:
         rows = [(each.outcome, each.memory_id, each.type, " ".join(each.places), each.text) for each in report.changes]
         output.table(("outcome", "memory", "type", "places", "content"), rows)
     _print_problems(report, with_all)
-    _print_sum(report, verified)
+    _print_sum(report, is_verified)
 
 
 def _print(report: InstructionReport, with_all: bool) -> None:
@@ -127,7 +132,7 @@ def _print_sum(report: InstructionReport, is_verified: bool) -> None:
         output.say("They wait for you: `smara memories review`.", dim=True)
 
 
-def _report_json(report: InstructionReport) -> dict[str, Any]:
+def report_json(report: InstructionReport) -> dict[str, Any]:
     return {
         "root": report.root, "isDryRun": report.is_dry_run, "isNothingNew": report.is_nothing_new,
         "counts": dict(Counter(report.counts)),

@@ -1,0 +1,36 @@
+"""Arms of an experiment: whether being told anything helps, asked of the sessions of a project that opted in.
+
+The arm is a matter of the session's id alone, so every process and every host comes to the same one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from smara.context.moments.models import Arm, Point
+
+CONTROL_SHARE, PASSIVE_SHARE = 5, 10
+"""Of a hundred sessions; the others are told everything."""
+_PASSIVE: tuple[Point, ...] = ("start", "first_message")
+
+
+def arm_of(session_id: str, project_id: str) -> Arm:
+    """The arm of a session.
+
+    >>> arm_of("s1", "shop") == arm_of("s1", "shop")
+    True
+    """
+    text = f"{session_id}:{project_id}".encode("utf-8", "surrogatepass")
+    number = int.from_bytes(hashlib.sha256(text).digest()[:8], "big") % 100
+    if number < CONTROL_SHARE:
+        return "control"
+    return "passive" if number < CONTROL_SHARE + PASSIVE_SHARE else "full"
+
+
+def may_say(arm: Arm | None, point: Point) -> bool:
+    """Whether an arm is told something at a point; without an experiment everything is.
+
+    >>> may_say("control", "start"), may_say("passive", "start"), may_say("passive", "before_tool"), may_say(None, "qa")
+    (False, True, False, True)
+    """
+    return arm in (None, "full") or (arm == "passive" and point in _PASSIVE)

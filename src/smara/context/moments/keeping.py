@@ -1,0 +1,211 @@
+"""Receipts: written when something is said, in the transaction that makes sure nobody else has said it meanwhile.
+
+Everything in a receipt was stored before and so was redacted then; what callers add in words is redacted here. The disk
+is not waited for: a power cut may lose the receipt of the last second, never part of one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
+
+from smara.context.moments.arms import arm_of, may_say
+from smara.context.moments.drafts import Draft
+from smara.context.moments.models import ASKED, POINTS, Arm, Item, Point, Receipt, Told
+from smara.context.moments.store import MomentStore, SessionRow
+from smara.core import log
+from smara.core.clock import Clock
+from smara.core.ids import IdMaker
+from smara.core.scope import require_id
+from smara.errors import InvalidInputError, NotFoundError, SmaraError
+
+KEPT_DAYS = 180
+_SHORT = 200
+_LEAST_PREFIX = 4
+
+
+class Standing(NamedTuple):
+    """Where a session stands when something is about to be said to it."""
+
+    row: SessionRow
+    told: set[str]
+
+
+class Keeper:
+    """Reads and writes receipts."""
+
+    def __init__(self, store: MomentStore, clock: Clock, new_id: IdMaker) -> None:
+        self._store = store
+        self._clock = clock
+        self._new_id = new_id
+
+    def standing(self, session_id: str, is_emptied: bool = False) -> Standing:
+        """What a session was told so far; nothing that it still knows when its context was emptied."""
+        with self._store.database.read() as session:
+            row = self._store.find_session(session, session_id)
+            if row is None:
+                arm = self._arm(session_id) if self._store.has_arms(session) else None
+                return Standing(SessionRow(arm, 0, 0), set())
+            if is_emptied:
+                return Standing(row._replace(epoch=row.epoch + 1), set())
+            return Standing(row, self._store.told_keys(session, session_id, row.epoch))
+
+    def _arm(self, session_id: str) -> Arm:
+        return arm_of(session_id, self._store.scope.project_id)
+
+    def has_arms(self) -> bool:
+        with self._store.database.read() as session:
+            return self._store.has_arms(session)
+
+    def keep(
+        self, point: Point, session_id: str, draft: Draft, standing: Standing, source: str, agent: str, elapsed_ms: int
+    ) -> Told | None:
+        """Write the receipt; what is to be said, or ``None`` when it is not said after all.
+
+        Silence when another process has said it meanwhile, and in arms that are told nothing at this point, whose
+        receipt tells what would have been said. A store that cannot be written to does not silence anybody: the receipt
+        can be written later, see :meth:`deliver`.
+        """
+        row = standing.row
+        is_said = point in ASKED or may_say(row.arm, point)
+        told = Told(
+            draft.text, draft.tokens, point, draft.items, _receipt_id(self._new_id()), source[:_SHORT], agent[:_SHORT],
+            row.arm,
+        )  # fmt: skip
+        try:
+            is_kept = self._write(told, session_id, row, is_said, elapsed_ms)
+        except SmaraError as error:
+            log.warning("moments.not_kept", error=error.code)
+            return replace(told, is_kept=False) if is_said else None
+        return told if is_kept and is_said else None
+
+    def _write(self, told: Told, session_id: str, row: SessionRow, is_said: bool, elapsed_ms: int) -> bool:
+        now = self._clock.now_ms()
+        keys = {item.key for item in told.items}
+        with self._store.database.write(is_derived=True) as session:
+            held = self._store.hold_session(session, session_id, row.arm, now)
+            row = held._replace(epoch=max(held.epoch, row.epoch))
+            is_repeated = not keys.isdisjoint(self._store.told_keys(session, session_id, row.epoch))
+            if is_repeated and told.point not in ASKED:
+                return False
+            statements = held.statements + is_statement(told.point)
+            self._store.put_session(session, session_id, row._replace(statements=statements), now)
+            return self._store.add(session, told, session_id, row.epoch, is_said, elapsed_ms, now)
+
+    def empty(self, session_id: str, standing: Standing) -> None:
+        """A session's context was emptied and there was nothing to say: what comes next is said again all the same."""
+        try:
+            with self._store.database.write(is_derived=True) as session:
+                if self._store.find_session(session, session_id) is not None:
+                    self._store.put_session(session, session_id, standing.row, self._clock.now_ms())
+        except SmaraError as error:
+            log.warning("moments.not_kept", error=error.code)
+
+    def deliver(self, told: Mapping[str, Any] | Told, session_id: str, source: str, at_ms: int) -> bool:
+        """Write the receipt of something that was said as it had been prepared; ``False`` when it was there already."""
+        require_id(session_id, "session_id")
+        given = told if isinstance(told, Told) else told_of(told)
+        if not given.text.strip() or not given.items:
+            return False
+        # The same words are prepared for many sessions: the receipt is of this session at this time.
+        identity = f"{session_id}\0{at_ms}\0{given.point}\0{given.text}"
+        made = replace(
+            _redacted(given),
+            receipt_id=given.receipt_id if not given.is_kept else _receipt_id(identity),
+            source=(source or given.source)[:_SHORT],
+        )  # fmt: skip
+        with self._store.database.write(is_derived=True) as session:
+            arm = self._arm(session_id) if self._store.has_arms(session) else None
+            row = self._store.hold_session(session, session_id, arm, at_ms)
+            made = replace(made, arm=row.arm, is_kept=True)
+            is_new = self._store.add(session, made, session_id, row.epoch, True, 0, at_ms, at_ms)
+            if is_new:
+                statements = row.statements + is_statement(made.point)
+                self._store.put_session(session, session_id, row._replace(statements=statements), at_ms)
+            return is_new
+
+    def mark_delivered(self, receipt_id: str) -> bool:
+        """What was said was handed to the host."""
+        with self._store.database.write(is_derived=True) as session:
+            return self._store.mark_delivered(session, receipt_id, self._clock.now_ms()) > 0
+
+    def mark_used(self, receipt_id: str, how: str) -> Receipt:
+        """Somebody says that what was told was used, and how they know."""
+        from smara.secrets import redact
+
+        if not isinstance(how, str) or not how.strip():
+            raise InvalidInputError("how must say by what the use is known; give a few words.", field="how")
+        found = self.get(receipt_id)
+        words = " ".join(redact(how).text.split())[:_SHORT]
+        now = self._clock.now_ms()
+        with self._store.database.write(is_derived=True) as session:
+            no = self._store.number_of(session, found.id)
+            if no is not None:
+                self._store.mark_used(session, no, words, now)
+                self._store.settle(session, no, None, "used", words, now)
+        return self.get(found.id)
+
+    def get(self, receipt_id: str) -> Receipt:
+        """A receipt by its id or the beginning of it."""
+        if isinstance(receipt_id, str) and len(receipt_id) >= _LEAST_PREFIX and receipt_id.isascii():
+            beginning = receipt_id if receipt_id.startswith("r-") else f"r-{receipt_id}"
+            with self._store.database.read() as session:
+                found = self._store.find(session, beginning.lower())
+            if len(found) == 1:
+                return found[0]
+            if found:
+                raise InvalidInputError(f"Several receipts begin with {receipt_id!r}. Give more of the id.", field="id")
+        raise NotFoundError(
+            f"There is no receipt {receipt_id!r} in this project. `smara receipts list` shows what there is.",
+            receipt_id=receipt_id,
+        )
+
+    def list(self, session_id: str | None, limit: int, offset: int) -> list[Receipt]:
+        for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
+            if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**31:
+                raise InvalidInputError(f"{name} must be a whole number, at least {least}; got {value!r}.", field=name)
+        with self._store.database.read() as session:
+            return self._store.list(session, session_id, limit, offset)
+
+
+def is_statement(point: Point) -> bool:
+    """Whether something said at a point counts for how much a session is told unasked in the middle of its work."""
+    return point not in ASKED and point != "start"
+
+
+def _receipt_id(seed: str) -> str:
+    """A receipt's id: drawn from something that is its own, short enough to be typed."""
+    return "r-" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def told_of(plain: Mapping[str, Any]) -> Told:
+    """What was said, from the JSON it was kept as; raises ``InvalidInputError`` for what is none."""
+    try:
+        known = {each.name for each in fields(Item)}
+        items = tuple(
+            Item(**{**{name: value for name, value in each.items() if name in known},
+                    "signs": tuple(map(str, each.get("signs", ())))})
+            for each in plain.get("items", ())
+        )  # fmt: skip
+        point = str(plain["point"])
+        if point not in POINTS:
+            raise ValueError(point)
+        return Told(
+            str(plain["text"]), int(plain["tokens"]), point, items, str(plain.get("receipt_id", "")),
+            str(plain.get("source", "")), str(plain.get("agent", "")), None, bool(plain.get("is_kept", True)),
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInputError(f"This is nothing that was prepared to be said: {error!r}.", field="told") from None
+
+
+def _redacted(told: Told) -> Told:
+    """It went through a file, where anybody may have put anything."""
+    from smara.secrets import redact
+
+    items = tuple(
+        replace(each, why=redact(each.why).text, text=redact(each.text).text, id=each.id[:512], key=each.key[:512])
+        for each in told.items
+    )
+    return replace(told, text=redact(told.text).text, items=items, agent=told.agent[:_SHORT])

@@ -1,0 +1,171 @@
+"""What is known and may be told: memories about a file, an error, a search, or for the start of a session."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from smara.context.moments.models import BUDGETS
+from smara.context.moments.selecting import Candidate, score
+from smara.context.moments.wording import cost_of, memory_line
+from smara.knowledge.gate import is_echo
+from smara.knowledge.memories import Memories
+from smara.knowledge.models import MemoryType, TypedMemory
+from smara.knowledge.reading import names_of
+from smara.knowledge.statements import Statement, is_repeated_in, read
+from smara.knowledge.trust import Tellable
+
+FOR_START: tuple[MemoryType, ...] = (
+    "requirement", "decision", "preference", "pattern", "workflow_recipe", "gotcha", "error_pattern", "dead_end",
+    "causal_dependency", "module_insight", "e2e_observation",
+)  # fmt: skip
+FOR_FILE: tuple[MemoryType, ...] = ("gotcha", "dead_end", "error_pattern", "causal_dependency")
+FOR_EDIT: tuple[MemoryType, ...] = (*FOR_FILE, "decision", "requirement")
+LEAST_CONFIDENCE = 0.65
+"""Below this nothing is said in the middle of the work, whatever the level of trust allows."""
+_MOST_OF_A_FILE = 3
+_LEAST_ERROR = 12
+_READ_FOR_START = {"pinned": 40, "confirmed": 80, "facts": 40, "near": 40}
+_JUDGED = 64
+_LEAST_SHARED = 0.75
+_INNER_CAPITAL = re.compile(r"[a-z][A-Z]")
+
+
+class Known:
+    """Reads the memories that may be told unasked."""
+
+    def __init__(
+        self, memories: Callable[[], Memories], root: Callable[[], str | None],
+        search_pattern: Callable[[str], str | None],
+    ) -> None:  # fmt: skip
+        self._find_memories = memories
+        self.root = root
+        self._search_pattern = search_pattern
+
+    @property
+    def memories(self) -> Memories:
+        return self._find_memories()
+
+    def about_file(self, path: str, is_edit: bool = False) -> list[Tellable]:
+        """What is known about a file itself, the surest first; what is about its folder is no strong evidence."""
+        names = file_names(path, self.root())
+        types = FOR_EDIT if is_edit else FOR_FILE
+        found = [
+            memory
+            for memory in self.memories.for_files([path], types=types, limit=20, root=self.root())
+            if names.intersection(memory.files) and (memory.type in FOR_FILE or memory.tier == "confirmed")
+        ]
+        return self._sure(found)[:_MOST_OF_A_FILE]
+
+    def about_error(self, told: str) -> list[Tellable]:
+        """Errors that somebody described, and that stand in a text."""
+        text = " ".join(told.split()).casefold()
+        found = []
+        for memory in self.memories.list(type="error_pattern", limit=200):
+            error = " ".join(str(memory.data.get("error") or "").split()).casefold()
+            if len(error) >= _LEAST_ERROR and error in text:
+                found.append(memory)
+        return self._sure(found)[:2]
+
+    def answering(self, pattern: str) -> list[Tellable]:
+        """The memory that has every word of what is searched for."""
+        memory_id = self._search_pattern(pattern) if is_telling(pattern) else None
+        memory = self.memories.find(memory_id) if memory_id is not None else None
+        return self._sure([memory]) if memory is not None and memory.type != "work_state" else []
+
+    def of_types(self, types: Sequence[MemoryType], limit: int) -> list[Tellable]:
+        """The newest of some types."""
+        return self.memories.tellable(self.memories.list(types=types, limit=limit))
+
+    def sure_of_files(self, limit: int) -> list[Tellable]:
+        """Everything that would be said about some file, the newest first."""
+        found = [each for each in self.memories.list(types=FOR_EDIT, limit=limit) if each.files]
+        return self._sure(each for each in found if each.type in FOR_FILE or each.tier == "confirmed")
+
+    def sure_of_any(self, limit: int) -> list[Tellable]:
+        """Everything that may answer a search, the newest first."""
+        return self._sure(self.memories.list(types=FOR_START, limit=limit))
+
+    def _sure(self, memories: Iterable[TypedMemory]) -> list[Tellable]:
+        return [each for each in self.memories.tellable(list(memories)) if each.confidence >= LEAST_CONFIDENCE]
+
+    def for_start(self, files: Sequence[str], cwd: str, known_texts: Sequence[str]) -> list[Candidate]:
+        """What a session may begin with, best first; without what instruction files say, and nothing twice."""
+        near = self._near(files, cwd)
+        memories, most = self.memories, _READ_FOR_START
+        every: dict[str, TypedMemory] = {}
+        for page in (
+            near.values(),
+            memories.list(is_pinned=True, limit=most["pinned"]),
+            memories.list(is_verified=True, types=FOR_START, limit=most["confirmed"]),
+            memories.list(is_verified=False, types=FOR_START, order="confidence", limit=most["facts"]),
+        ):
+            every.update((memory.id, memory) for memory in page)
+        wanted = [memory for memory in every.values() if memory.type in FOR_START and memory.tier != "quarantined"]
+        wanted.sort(key=lambda each: (not each.is_pinned, each.id not in near, not each.is_verified, -each.created_at))
+        places = {id_: 0 if _is_file(memory, files, self.root()) else 1 for id_, memory in near.items()}
+        found = [_candidate(told, places.get(told.memory.id)) for told in memories.tellable(wanted[:_JUDGED])]
+        found.sort(key=lambda each: (-score(each), each.told.memory.id))
+        return list(_without_repetition(found, known_texts))
+
+    def _near(self, files: Sequence[str], cwd: str) -> dict[str, TypedMemory]:
+        paths = [path for path in files if path]
+        root = self.root()
+        if cwd and root and os.path.abspath(cwd).startswith(root.rstrip("/") + "/"):
+            paths.append(os.path.abspath(cwd))
+        if not paths:
+            return {}
+        found = self.memories.for_files(paths, types=FOR_START, limit=_READ_FOR_START["near"], root=root)
+        return {memory.id: memory for memory in found}
+
+
+def file_names(path: str, root: str | None) -> set[str]:
+    """The names under which memories may know a file; not those of the folders around it.
+
+    >>> sorted(file_names("/w/app/src/a.py", "/w/app")), sorted(file_names("/w/app/src/a.py", None))
+    (['src/a.py'], ['/w/app/src/a.py', 'app/src/a.py', 'src/a.py', 'w/app/src/a.py'])
+    """
+    names = names_of(path, root)
+    last = names[0].rpartition("/")[2] if names else ""
+    return {name for name in names if name.rpartition("/")[2] == last}
+
+
+def is_telling(pattern: str) -> bool:
+    """Whether what is searched for is particular enough that an answer to it is no accident.
+
+    >>> is_telling("refresh_tokens"), is_telling("RefreshToken"), is_telling("import"), is_telling("retry budget limit")
+    (True, True, False, True)
+    """
+    words = [word for word in pattern.replace("\\b", " ").replace("\\s", " ").split() if len(word) >= 4]
+    is_name = any("_" in word.strip("_") or _INNER_CAPITAL.search(word) for word in words)
+    return is_name or len(words) >= 3
+
+
+def _is_file(memory: TypedMemory, files: Sequence[str], root: str | None) -> bool:
+    return any(file_names(path, root).intersection(memory.files) for path in files)
+
+
+def _candidate(told: Tellable, nearness: int | None) -> Candidate:
+    line = memory_line(told, is_grouped=True)
+    return Candidate(told, line, cost_of(line, BUDGETS["start"]), nearness)
+
+
+def _without_repetition(candidates: Iterable[Candidate], known_texts: Sequence[str]) -> Iterable[Candidate]:
+    kept: list[Candidate] = []
+    lowered = [text.lower() for text in known_texts]
+    for each in candidates:
+        statement = read(each.told.memory.content)
+        texts = [text for text, low in zip(known_texts, lowered, strict=True) if _may_say(low, statement)]
+        if texts and is_echo(statement, texts):
+            continue
+        if any(is_repeated_in(statement, read(other.told.memory.content)) for other in kept):
+            continue
+        kept.append(each)
+        yield each
+
+
+def _may_say(lowered: str, statement: Statement) -> bool:
+    """Whether a text could say what a statement says: most of its words stand in it. Reading it costs more."""
+    words = statement.content_set
+    return bool(words) and sum(word in lowered for word in words) >= _LEAST_SHARED * len(words)

@@ -1,0 +1,391 @@
+"""Moments: what an agent is told unasked, when, and what came of it.
+
+Little, rarely, on strong evidence: recall on every prompt was measured to make coding agents worse. There is one
+pack when a session begins, and again when its context was emptied; after that only what is known about the very
+file, command, error or search at hand, each thing once, and no more than a few in a session. Out of time, or with
+trouble in the store, there is silence. Everything that is said has a receipt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from smara.context.moments.arms import may_say
+from smara.context.moments.drafts import Deadline, Draft, Said, drafted, unsaid
+from smara.context.moments.heeding import Heeder
+from smara.context.moments.keeping import Keeper, Standing
+from smara.context.moments.known import Known
+from smara.context.moments.models import (
+    BUDGETS,
+    Budget,
+    Point,
+    Prepared,
+    Receipt,
+    ReceiptTotals,
+    Told,
+)
+from smara.context.moments.store import MomentStore
+from smara.core import log
+from smara.core.clock import Clock
+from smara.core.events import HostEvent
+from smara.core.ids import IdMaker
+from smara.core.scope import require_id
+from smara.errors import DeadlineError, InvalidInputError, SmaraError
+
+if TYPE_CHECKING:  # a hook pays for what it loads: each point loads what it needs
+    from smara.behavior.behavior import Behavior
+    from smara.behavior.habits import Habits
+    from smara.behavior.methodology.contexts import PlannerContext, PrefetchedFile
+    from smara.context.moments.lately import Lately
+    from smara.context.moments.tools import Tools
+    from smara.knowledge.memories import Memories
+    from smara.tasks.tasks import Tasks
+
+FIRST_STEP = 5
+"""Before this step an agent is still reading what it was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class MomentSettings:
+    """How much is said."""
+
+    level: str = "full"
+    """``full``, only at the ``start`` of sessions, or ``off``."""
+    start_tokens: int = 2_400
+    most_statements: int = 12
+    has_scratchpad: bool = False
+    has_prefetch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the room needs of others, each opened when it is first asked."""
+
+    store: MomentStore
+    clock: Clock
+    new_id: IdMaker
+    memories: Callable[[], Memories]
+    behavior: Callable[[], Behavior]
+    habits: Callable[[], Habits]
+    lately: Callable[[], Lately]
+    tasks: Callable[[], Tasks]
+    search_pattern: Callable[[str], str | None]
+    root: Callable[[], str | None]
+    actor: str
+    settings: MomentSettings
+
+
+class Moments:
+    """What agents of one project are told unasked, and the receipts of it."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._known = Known(parts.memories, parts.root, parts.search_pattern)
+        self._keeper = Keeper(parts.store, parts.clock, parts.new_id)
+        self._heeder = Heeder(parts.store, parts.memories, parts.clock)
+
+    # the points
+
+    def start(
+        self, session_id: str, *, source: str = "startup", agent: str = "", cwd: str = "", files: Sequence[str] = (),
+        known_texts: Sequence[str] = (),
+    ) -> Told | None:  # fmt: skip
+        """The pack of a session: what is known, confirmed first, where work was left, what is to be done.
+
+        ``known_texts`` are the instruction files that the agent has read by itself: what they say is left out, as is
+        what this session was told before. After ``source="compact"`` or ``"clear"`` it is said again.
+        """
+        from smara.context.moments.starting import EMPTYING
+
+        is_emptied = source in EMPTYING
+
+        def find(standing: Standing, deadline: Deadline) -> Draft | None:
+            return self._start_draft(session_id, source, cwd, files, known_texts, standing.told, deadline)
+
+        return self._say("start", session_id, find, source, agent, is_emptied)
+
+    def first_message(self, session_id: str, text: str) -> Told | None:
+        """How far the work stands that a session's first message is about, if it says so."""
+
+        def find(standing: Standing, deadline: Deadline) -> Draft | None:
+            from smara.context.moments.first import matching, subjects
+
+            found = matching(subjects(self._known, self._parts.tasks()), text)
+            deadline.check()
+            return drafted(unsaid(found, standing.told), BUDGETS["first_message"])
+
+        return self._say("first_message", session_id, find) if text.strip() else None
+
+    def before_tool(self, session_id: str, tool: str, tool_input: Mapping[str, Any]) -> Told | None:
+        """What is known about a call that is about to be made: it failed here before, or its file has traps.
+
+        It advises: nothing that it says can keep a call from being made.
+        """
+        from smara.context.moments.tools import call_of
+
+        call = call_of(tool, tool_input)
+        if not (call.command or call.files):
+            return None
+        return self._say(
+            "before_tool", session_id,
+            lambda standing, _: self._tool_draft("before_tool", self._tools.before(call), standing),
+        )  # fmt: skip
+
+    def after_tool(
+        self, session_id: str, tool: str, tool_input: Mapping[str, Any], output: str = "", error: str | None = None
+    ) -> Told | None:
+        """What is known about the file just opened, the error just met, or the search just made."""
+        from smara.context.moments.tools import call_of
+
+        call = call_of(tool, tool_input)
+        if not (call.files or call.pattern or call.command):
+            return None
+
+        def find(standing: Standing, deadline: Deadline) -> Draft | None:
+            return self._tool_draft("after_tool", self._tools.after(call, output, error), standing)
+
+        return self._say("after_tool", session_id, find)
+
+    def between_steps(
+        self, session_id: str, step: int, recent: Sequence[Mapping[str, Any] | HostEvent] = ()
+    ) -> Told | None:
+        """What the newest calls of a session bring up, for agents that ask before each step.
+
+        Each of ``recent`` is an event, or a mapping with ``tool``, ``tool_input`` and perhaps ``output`` and ``error``.
+        On: what is known about files just touched, searches already answered, commands that failed before. Off unless
+        set: what the session itself has noted (``moment_scratchpad``), the contents of files that such work always
+        reads (``moment_prefetch``).
+        """
+        if step < FIRST_STEP:
+            return None
+
+        def find(standing: Standing, deadline: Deadline) -> Draft | None:
+            from smara.context.moments.stepping import read_ahead, step_lines
+
+            chosen = self._parts.settings
+            lines = step_lines(
+                self._tools, self._known, recent, session_id if chosen.has_scratchpad else None, deadline
+            )  # fmt: skip
+            draft = self._tool_draft("between_steps", lines, standing)
+            if draft is not None or not chosen.has_prefetch:
+                return draft
+            ahead = unsaid(read_ahead(self._known, self._parts.habits(), recent), standing.told)
+            return drafted(ahead, BUDGETS["coder"])
+
+        return self._say("between_steps", session_id, find)
+
+    def _tool_draft(self, point: Point, lines: Iterable[Said], standing: Standing) -> Draft | None:
+        return drafted(unsaid(lines, standing.told), BUDGETS[point])
+
+    def _say(
+        self, point: Point, session_id: str, find: Callable[[Standing, Deadline], Draft | None], source: str = "",
+        agent: str = "", is_emptied: bool = False,
+    ) -> Told | None:  # fmt: skip
+        """Find something to say within the time of a point, and keep its receipt; trouble is silence."""
+        require_id(session_id, "session_id")
+        if not self._is_on(point):
+            return None
+        try:
+            self._load(point)
+            deadline = Deadline(self._parts.clock, BUDGETS[point].seconds)
+            standing = self._keeper.standing(session_id, is_emptied)
+            if point != "start" and standing.row.statements >= self._parts.settings.most_statements:
+                return None
+            if not may_say(standing.row.arm, point) and standing.row.arm == "passive":
+                return None
+            draft = find(standing, deadline)
+            deadline.check()
+            if draft is None:
+                if is_emptied:
+                    self._keeper.empty(session_id, standing)
+                return None
+            return self._keeper.keep(point, session_id, draft, standing, source, agent, deadline.elapsed_ms)
+        except DeadlineError:
+            log.warning("moments.out_of_time", point=point)
+        except SmaraError as error:
+            log.warning("moments.failed", point=point, error=error.code)
+        except Exception as error:  # noqa: BLE001 - the agent's turn must not die of its memory
+            log.warning("moments.failed", point=point, error=type(error).__name__)
+        return None
+
+    def _load(self, point: Point) -> None:
+        """Load what a point needs: the first time takes longer than looking does, and must not end in silence."""
+        if point == "start":
+            import smara.context.moments.starting
+
+            self._parts.lately()
+        elif point == "first_message":
+            import smara.context.moments.first  # noqa: F401 - to have it loaded
+
+            self._parts.tasks()
+        else:
+            self._tools  # noqa: B018 - made by being looked at
+        self._known.memories  # noqa: B018
+
+    def _is_on(self, point: Point) -> bool:
+        level = self._parts.settings.level
+        return level == "full" or (level == "start" and point == "start")
+
+    def _start_draft(
+        self, session_id: str, source: str, cwd: str, files: Sequence[str], known_texts: Sequence[str], told: set[str],
+        deadline: Deadline,
+    ) -> Draft | None:  # fmt: skip
+        from smara.context.moments.starting import Wanted, start_draft
+
+        wanted = Wanted(session_id, source, cwd, files, known_texts, told, self._start_budget)
+        return start_draft(self._known, self._parts.lately(), wanted, deadline)
+
+    @property
+    def _start_budget(self) -> Budget:
+        most = BUDGETS["start"]
+        return most._replace(tokens=min(most.tokens, self._parts.settings.start_tokens))
+
+    @cached_property
+    def _tools(self) -> Tools:
+        from smara.context.moments.tools import Tools
+
+        return Tools(self._known, self._parts.habits())
+
+    # made ahead
+
+    def prepare_start(
+        self, *, agent: str = "", cwd: str = "", files: Sequence[str] = (), known_texts: Sequence[str] = ()
+    ) -> Told | None:
+        """What a new session would begin with now, byte for byte; nothing is written, and an empty text is silence.
+
+        ``None`` when it depends on the session: where sessions take part in an experiment. Trouble is raised.
+        """
+        if self._keeper.has_arms():
+            return None
+        return self._preview(agent, cwd, files, known_texts)
+
+    def preview(
+        self, *, agent: str = "", cwd: str = "", files: Sequence[str] = (), known_texts: Sequence[str] = ()
+    ) -> Told:
+        """The same for a person who wants to see it, whatever arms there are."""
+        return self._preview(agent, cwd, files, known_texts)
+
+    def _preview(self, agent: str, cwd: str, files: Sequence[str], known_texts: Sequence[str]) -> Told:
+        draft = None
+        if self._is_on("start"):
+            deadline = Deadline(self._parts.clock, float("inf"))
+            draft = self._start_draft("", "startup", cwd, files, known_texts, set(), deadline)
+        text, tokens, items = draft if draft is not None else ("", 0, ())
+        return Told(text, tokens, "start", items, source="startup", agent=agent)
+
+    def prepared(self, *, agent: str = "", cwd: str = "", known_texts: Sequence[str] = ()) -> Prepared | None:
+        """Everything that a new session may be told, for hooks that have no time to open a store; nothing is written.
+
+        ``None`` when only the store can tell: where sessions take part in an experiment.
+        """
+        start = self.prepare_start(agent=agent, cwd=cwd, known_texts=known_texts)
+        if start is None:
+            return None
+        said = start if start.text else None
+        if not self._is_on("first_message"):
+            return Prepared(said)
+        from smara.context.moments.first import subjects
+        from smara.context.moments.preparing import prepared_firsts, prepared_tools
+
+        firsts = prepared_firsts(subjects(self._known, self._parts.tasks()))
+        tools = prepared_tools(self._known, self._tools, self._parts.habits())
+        return Prepared(said, tuple(firsts), (), tuple(tools), (), self._parts.settings.most_statements)
+
+    def watched(self) -> list[str]:
+        """Coarse triggers (``core.triggers``) of everything that something may be said about."""
+        from smara.core.triggers import file_trigger, program_triggers
+
+        found = self.prepared()
+        if found is None:
+            return ["tool:Bash", "tool:Read", "tool:Edit", "tool:Write", "tool:Grep", "tool:Glob"]
+        keys: list[str] = []
+        for each in found.tools:
+            keys += [file_trigger(each.file)] if each.file else []
+            keys += program_triggers(each.command) if each.command else []
+            keys += [f"word:{each.pattern}"] if each.pattern else []
+        return list(dict.fromkeys(keys))
+
+    def deliver(self, told: Mapping[str, Any] | Told, *, session_id: str, source: str = "", at_ms: int) -> bool:
+        """Write the receipt of something that was said as it had been prepared; safe to repeat.
+
+        ``told`` is a ``Told`` or the mapping of its fields. ``False`` when the receipt was there already.
+        """
+        return self._keeper.deliver(told, session_id, source, at_ms)
+
+    # receipts
+
+    def mark_delivered(self, receipt_id: str) -> bool:
+        """What was said was handed to the host; ``False`` when that was known, or when it was not to be said."""
+        return self._keeper.mark_delivered(receipt_id)
+
+    def mark_used(self, receipt_id: str, how: str) -> Receipt:
+        """Say that what was told was used, and by what that is known. No memory counts as verified by it."""
+        return self._keeper.mark_used(receipt_id, how)
+
+    def heed(self, events: Sequence[HostEvent]) -> int:
+        """Look in what happened for signs that what was told is used; how much was settled. Safe to repeat."""
+        return self._heeder.heed(events)
+
+    def receipt(self, receipt_id: str) -> Receipt:
+        """One receipt, by its id or the beginning of it; ``NotFoundError`` when there is none."""
+        return self._keeper.get(receipt_id)
+
+    def receipts(self, session_id: str | None = None, limit: int = 50, offset: int = 0) -> list[Receipt]:
+        """Receipts, of one session or of all, the newest first."""
+        return self._keeper.list(session_id, limit, offset)
+
+    def totals(self) -> ReceiptTotals:
+        """All receipts in numbers."""
+        with self._parts.store.database.read() as session:
+            return self._parts.store.totals(session)
+
+    # the experiment
+
+    @property
+    def has_arms(self) -> bool:
+        """Whether the sessions of this project take part in an experiment: some are told nothing, or less."""
+        return self._keeper.has_arms()
+
+    def set_arms(self, is_on: bool, *, actor: str | None = None) -> None:
+        """Let the sessions of this project take part in an experiment from now on, or no longer."""
+        if not isinstance(is_on, bool):
+            raise InvalidInputError(f"is_on must be true or false; got {is_on!r}.", field="is_on")
+        store, now = self._parts.store, self._parts.clock.now_ms()
+        with store.database.write() as session:
+            store.put_arms(session, is_on, now, (actor or self._parts.actor)[:200])
+
+    # for agents that work by a plan
+
+    def for_planner(
+        self, modules: Sequence[str], task: str = "", *, methodology: str = "native", session_id: str | None = None
+    ) -> PlannerContext:
+        """What to know before planning: constraints, files that must follow, how estimates went; see ``behavior``.
+
+        With a ``session_id`` it has a receipt.
+        """
+        from smara.context.moments.stages import told_planner
+
+        return told_planner(
+            self._parts.behavior().planner_context(modules, task, methodology), self._known, self._keeper, session_id
+        )
+
+    def for_coder(
+        self, modules: Sequence[str], read: Callable[[str], str | None], *, session_id: str | None = None
+    ) -> list[PrefetchedFile]:
+        """The files that such work reads, within 32,000 tokens and 12 files; ``read`` gives the text of a path."""
+        from smara.context.moments.stages import told_coder
+
+        return told_coder(self._parts.behavior().coder_files(modules, read), self._keeper, session_id)
+
+    def for_qa(self, modules: Sequence[str] = (), *, session_id: str | None = None) -> str:
+        """What a tester should know before the first look: what was seen to fail, what is required."""
+        from smara.context.moments.stages import told_qa
+
+        return told_qa(self._known, modules, self._keeper, session_id)
+
+    def step_limit(self, base: int, module: str, methodology: str = "native") -> int:
+        """How many steps an agent may take for work on a module, by how such work went; at most twice as many."""
+        return self._parts.behavior().step_limit(base, module, methodology)

@@ -1,0 +1,137 @@
+"""Around a tool call: what is known about the file, the command, the error or the search, on strong evidence only.
+
+It advises; nothing here can deny a call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from smara.behavior.failures import has_failed
+from smara.behavior.habits import Habits, KnownFailure
+from smara.behavior.paths import project_path
+from smara.context.moments.drafts import Said, said_failure, said_memory
+from smara.context.moments.known import Known
+from smara.core.events import HostEvent
+from smara.core.tool_names import tool_arguments, tool_name
+from smara.knowledge.trust import Tellable
+
+EDITING = ("Edit", "Write")
+TOUCHING = ("Read", "Edit", "Write")
+SEARCHING = ("Grep", "Glob")
+LEAST_OCCURRENCES, LEAST_SESSIONS = 3, 2
+"""A failure nobody has found a way around is told when it came so often, in so many sessions."""
+_MOST_FILES = 4
+
+
+class Call(NamedTuple):
+    """A tool call in our words."""
+
+    tool: str
+    files: tuple[str, ...] = ()
+    command: str = ""
+    pattern: str = ""
+
+
+def call_of(tool: str, arguments: Mapping[str, Any]) -> Call:
+    """What a call is about."""
+    name = tool_name(str(tool))
+    given = tool_arguments(name, arguments)
+    files = given.get("files") or [given.get("file_path")]
+    paths = tuple(path for path in files if isinstance(path, str) and path) if name in TOUCHING else ()
+    command, pattern = given.get("command"), given.get("pattern")
+    return Call(
+        name, paths[:_MOST_FILES], command if name == "Bash" and isinstance(command, str) else "",
+        pattern if name in SEARCHING and isinstance(pattern, str) else "",
+    )  # fmt: skip
+
+
+def is_worth_saying(failure: KnownFailure) -> bool:
+    """Whether a failure says something: another way is known, or it comes again and again and none is.
+
+    What a change of the code has mended is mended, and what worked in a later session is no trouble any more.
+    """
+    if failure.worked_since:
+        return False
+    if failure.how in ("command", "first", "path"):
+        return bool(failure.fix)
+    return failure.how is None and failure.occurrences >= LEAST_OCCURRENCES and failure.sessions >= LEAST_SESSIONS
+
+
+class Tools:
+    """Finds what is to be said around tool calls."""
+
+    def __init__(self, known: Known, habits: Habits) -> None:
+        self._known = known
+        self._habits = habits
+
+    def before(self, call: Call) -> list[Said]:
+        """What is known about a call that is about to be made."""
+        if call.command:
+            found = [each for each in self._habits.failures_of(call.command) if each.tool == "Bash"]
+            return [self.failed_before(each) for each in found if is_worth_saying(each)][:1]
+        if call.tool in EDITING:
+            return [said for path in call.files for said in self.about_file(path, is_edit=True)]
+        if call.tool == "Read":
+            return [said for path in call.files for said in self._missing(path)][:1]
+        return []
+
+    def after(self, call: Call, output: str, error: str | None) -> list[Said]:
+        """What is known about what a call has just brought up."""
+        if self._failed(call, output, error):
+            return self._about_error(call, error or output)
+        if call.pattern:
+            return self.answered(call.pattern)
+        return [said for path in call.files for said in self.about_file(path, is_edit=call.tool in EDITING)]
+
+    def about_file(self, path: str, is_edit: bool) -> list[Said]:
+        """What is known about a file."""
+        return [self.of_file(told, is_edit) for told in self._known.about_file(path, is_edit)]
+
+    def of_file(self, told: Tellable, is_edit: bool) -> Said:
+        """A memory about a file that is at hand."""
+        why = "it is about the file that is changed" if is_edit else "it is about the file that was opened"
+        return said_memory(told, why, self._known.root(), True)
+
+    def answered(self, pattern: str) -> list[Said]:
+        """The memory that answers a search."""
+        return [self.of_search(told) for told in self._known.answering(pattern)]
+
+    def of_search(self, told: Tellable) -> Said:
+        """A memory that answers what is searched for."""
+        return said_memory(told, "it answers what is searched for", self._known.root())
+
+    def failed_before(self, failure: KnownFailure) -> Said:
+        """A command that failed here before."""
+        return said_failure(failure, "the same command failed here before", is_before=True)
+
+    def known_error(self, failure: KnownFailure) -> Said:
+        """An error that came here before."""
+        return said_failure(failure, "the same error came here before", is_before=False)
+
+    def _missing(self, path: str) -> list[Said]:
+        """A file that was looked for there before, and is not there."""
+        root = self._known.root() or os.getcwd()
+        name = project_path(path, root)
+        if name is None or os.path.exists(os.path.join(root, name)):
+            return []
+        found = [each for each in self._habits.failures_of(name) if each.tool == "Read" and each.how == "path"]
+        return [self.failed_before(each) for each in found if is_worth_saying(each)][:1]
+
+    def _failed(self, call: Call, output: str, error: str | None) -> bool:
+        if error:
+            return True
+        event = HostEvent("generic", "tool_post", "s", 0, tool=call.tool, tool_output=output, key="k")
+        return call.tool == "Bash" and has_failed(event)
+
+    def _about_error(self, call: Call, told: str) -> list[Said]:
+        if call.command:
+            like = [each for each in self._habits.failures_like(call.command, told) if is_worth_saying(each)]
+            if like:
+                return [self.known_error(like[0])]
+        root = self._known.root()
+        return [said_memory(each, "its error stands in what failed", root) for each in self._known.about_error(told)][
+            :1
+        ]
