@@ -8,7 +8,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from resource import RUSAGE_CHILDREN, getrusage
+from typing import Any, NamedTuple
 
 import smara
 from bench.corpus import Corpus
@@ -19,27 +20,39 @@ MESSAGES = 100_000
 _RUNS = 25
 _MAIN = "from smara.surfaces.cli import main; main()"
 _CAPTURE, _INJECTING, _INJECTING_MS = 1.5, 4.0, 150.0
-_START = {"text": "What is known here: " + "one line of a pack. " * 400, "told": {}, "files": ["CLAUDE.md"]}
 _TOOL = {"tool_name": "Read", "tool_use_id": "t", "tool_response": "x" * 2_000}
+_FAILING = {"tool_name": "Bash", "tool_input": {"command": "npm test"}}
+_ERROR = "Exit code 1\nError: Cannot find module 'left-pad'"
+Case = tuple[str, str, dict[str, Any]]
+
+
+class Taken(NamedTuple):
+    """What a process took: by the clock, and of the processor; other work slows down the first alone."""
+
+    wall: float
+    processor: float
 
 
 def run(folder: Path, report: Report, messages: int = MESSAGES) -> None:
-    """Measure each hook; the store has a memory or two for those that speak."""
+    """Measure each hook; the store knows a file with a trap and a command that failed before."""
     place = folder / "hooks"
     place.mkdir()
     store = place / "smara.db"
     _fill(store, messages)
-    spool = f"{store}-spool"
-    os.makedirs(spool, mode=0o700)
-    times: dict[str, list[float]] = {}
-    for number in range(_RUNS + 1):
-        for name, event, payload, is_watched in _cases(number):
-            if event and not is_watched:
-                briefs.write(spool, str(place), str(store), ["file:known.py"], {"claude": _START})
-            taken = _once(event, payload, place, store)
+    _fail_twice(place, store)
+    times: dict[str, list[Taken]] = {}
+    said: dict[str, int] = {}
+    for number in range((_RUNS if messages >= MESSAGES else _RUNS // 2) + 1):
+        for name, event, payload in _cases(number):
+            if name.endswith("asked"):
+                _forget_briefs(store)
+            if name.endswith("checked"):
+                _add_message(store, number)
+            taken, size = _once(event, payload, place, store)
             if number:  # the first run compiles
                 times.setdefault(name, []).append(taken)
-    _tell(report, times)
+                said[name] = size
+    _tell(report, times, said)
 
 
 def _fill(store: Path, messages: int) -> None:
@@ -52,42 +65,74 @@ def _fill(store: Path, messages: int) -> None:
                 memory.messages.add_many(thread_id=f"t{number // 1000}", messages=batch)
                 batch = []
         memory.memories.add("known.py must be read before it is changed: its tables are generated", type="gotcha",
-                            files=["known.py"])  # fmt: skip
+                            files=["known.py"], by="person", source="user_taught")  # fmt: skip
 
 
-def _cases(number: int) -> list[tuple[str, str, dict[str, Any], bool]]:
+def _fail_twice(place: Path, store: Path) -> None:
+    """Two sessions in which the same command failed for the same reason, and another helped."""
+    for session in ("f1", "f2"):
+        told = {"session_id": session, **_FAILING}
+        helped = {"tool_input": {"command": "npm ci"}, "tool_response": "added 10 packages", "tool_use_id": "2"}
+        _once("PostToolUseFailure", {**told, "error": _ERROR, "tool_use_id": "1"}, place, store)
+        _once("PostToolUse", {**told, **helped}, place, store)
+        _once("PostToolUse", {**told, "tool_response": "5 passing", "tool_use_id": "3"}, place, store)
+        _once("SessionEnd", {"session_id": session, "reason": "other"}, place, store)
+    _once("drain", {}, place, store)
+    _once("drain", {}, place, store)
+
+
+def _forget_briefs(store: Path) -> None:
+    for path in Path(f"{store}-spool", briefs.FOLDER).glob("*"):
+        path.unlink()
+
+
+def _add_message(store: Path, number: int) -> None:
+    with smara.open(store, durability="normal", embed_in_background=False) as memory:
+        memory.messages.add(thread_id="later", role="user", content=f"Message {number} that changes the store")
+
+
+def _cases(number: int) -> list[Case]:
     common = {"session_id": f"s{number}"}
     about = {**common, **_TOOL, "tool_use_id": f"t{number}"}
+    known = {**about, "tool_input": {"file_path": "known.py"}}
+    failing = {**about, **_FAILING}
     return [
-        ("bare", "", {}, False),
-        ("capture: end of a turn", "Stop", {**common, "last_assistant_message": "Done. " * 100}, False),
-        ("capture: end of a session", "SessionEnd", {**common, "reason": "other"}, False),
-        ("injecting: tool result, nothing known", "PostToolUse",
-         {**about, "tool_input": {"file_path": "/x/other.py"}}, False),
-        ("injecting: tool result, something known", "PostToolUse",
-         {**about, "tool_input": {"file_path": "/x/known.py"}}, False),
-        ("injecting: before a command", "PreToolUse", {**about, "tool_name": "Bash", "tool_input": {"command": "ls"}},
-         False),
-        ("injecting: first prompt", "UserPromptSubmit", {**common, "prompt": "What is next?"}, False),
-        ("injecting: later prompt", "UserPromptSubmit", {**common, "prompt": "And then?"}, False),
-        ("injecting: start of a session, events waiting", "SessionStart", {**common, "source": "startup"}, False),
-        ("capture with a secret in it", "Stop", {**common, "last_assistant_message": "password = x9!Kq2#vPz7Lm"}, True),
-        ("drain", "drain", {}, True),
-        ("injecting: start of a session, prepared", "SessionStart", {**common, "source": "startup", "n": 2}, False),
-        ("injecting: start of a session, asked", "SessionStart", {**common, "source": "resume"}, False),
+        ("bare", "", {}),
+        ("capture: end of a turn", "Stop", {**common, "last_assistant_message": "Done. " * 100}),
+        ("capture: end of a session", "SessionEnd", {**common, "reason": "other"}),
+        ("injecting: start of a session, events waiting", "SessionStart", {**common, "source": "startup"}),
+        ("injecting: first prompt", "UserPromptSubmit", {**common, "prompt": "What is next?"}),
+        ("injecting: later prompt", "UserPromptSubmit", {**common, "prompt": "And then?"}),
+        ("injecting: tool result, nothing known", "PostToolUse", {**about, "tool_input": {"file_path": "other.py"}}),
+        ("injecting: before a command, nothing known", "PreToolUse",
+         {**about, "tool_name": "Bash", "tool_input": {"command": "ls"}}),
+        # In sessions that were told nothing yet, so that there is something to say.
+        ("injecting: tool result, something known", "PostToolUse", {**known, "session_id": f"a{number}"}),
+        ("injecting: before a command that failed", "PreToolUse", {**failing, "session_id": f"b{number}"}),
+        ("injecting: a failure that is known", "PostToolUseFailure",
+         {**failing, "session_id": f"c{number}", "error": _ERROR}),
+        ("capture with a secret in it", "Stop", {**common, "last_assistant_message": "password = x9!Kq2#vPz7Lm"}),
+        ("start of a session, nothing prepared: asked", "SessionStart",
+         {"session_id": f"g{number}", "source": "startup"}),
+        ("tool result, nothing prepared: asked", "PostToolUse", {**known, "session_id": f"h{number}"}),
+        ("drain", "drain", {}),
+        ("injecting: start of a session, prepared", "SessionStart", {"session_id": f"d{number}", "source": "startup"}),
+        ("injecting: start of a session, checked", "SessionStart", {"session_id": f"e{number}", "source": "startup"}),
+        ("injecting: tool result, checked", "PostToolUse", {**known, "session_id": f"f{number}"}),
     ]  # fmt: skip
 
 
-def _once(event: str, payload: dict[str, Any], place: Path, store: Path) -> float:
+def _once(event: str, payload: dict[str, Any], place: Path, store: Path) -> tuple[Taken, int]:
     command = [sys.executable, "-c", "pass"] if not event else [*_program(), "hook", "claude", event]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     environment["SMARA_DB"] = str(store)
-    started = time.perf_counter()
+    before, started = getrusage(RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(command, input=json.dumps(payload).encode(), capture_output=True, env=environment, cwd=place)
-    taken = time.perf_counter() - started
+    wall, after = time.perf_counter() - started, getrusage(RUSAGE_CHILDREN)
+    taken = Taken(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     if done.returncode or done.stderr:
         sys.exit(f"the hook {event} left with {done.returncode}: {done.stderr!r}")
-    return taken
+    return taken, len(done.stdout)
 
 
 def _program() -> list[str]:
@@ -95,16 +140,19 @@ def _program() -> list[str]:
     return [str(installed)] if installed.exists() else [sys.executable, "-c", _MAIN]
 
 
-def _tell(report: Report, times: dict[str, list[float]]) -> None:
-    bare = p50(times["bare"])
-    report.add("bare Python, as the hooks see it", f"{bare * 1000:.1f} ms")
+def _tell(report: Report, times: dict[str, list[Taken]], said: dict[str, int]) -> None:
+    bare = p50([each.wall for each in times["bare"]])
+    least = min(each.processor for each in times["bare"])
+    report.add("bare Python, as the hooks see it", f"{bare * 1000:.1f} ms, processor {least * 1000:.1f}")
     report.figure("hook.bare_ms", bare * 1000)
     for name, taken in times.items():
         if name == "bare":
             continue
-        middle, worst = p50(taken) * 1000, p95(taken) * 1000
-        ratio = p50(taken) / bare
-        value = f"{middle:.1f} ms, p95 {worst:.0f}, {ratio:.2f}x bare"
+        walls = [each.wall for each in taken]
+        middle, ratio = p50(walls) * 1000, p50(walls) / bare
+        processor = min(each.processor for each in taken)
+        value = f"{middle:.1f} ms, p95 {p95(walls) * 1000:.0f}, {ratio:.2f}x bare (processor {processor / least:.2f}x)"
+        value += f", says {said[name]} bytes" if said[name] else ""
         report.figure(f"hook.{name}_ms", middle)
         if name.startswith("capture:"):
             report.add(f"hook, {name}", value, f"<= {_CAPTURE}x", ratio <= _CAPTURE)

@@ -17,6 +17,7 @@ import pytest
 import smara
 from smara.adapters.hosts import spool
 from smara.adapters.hosts.draining import drain
+from smara.adapters.hosts.speaking import drain_in_background
 from smara.intake.intake import Intake
 from tests.faults.sizes import SEED, count
 from tests.unit.hosts.hooks import claude, spooled
@@ -208,6 +209,176 @@ def test_a_drain_that_is_killed_is_gone_on_with_and_nothing_is_doubled(place, db
         assert spool.names(folder) == []
         assert [each.raw_content for each in memory.messages.list(thread_id="s1")] == ["once"]
         assert [each.events for each in memory.behavior.sessions()] == [2]
+
+
+ERROR = "Exit code 1\nError: Cannot find module 'left-pad'"
+
+
+@pytest.fixture
+def knowing(db: str) -> str:
+    """A store that knows why ``npm test`` failed, and hooks that were told ahead what to say."""
+    with smara.open(db, token_model="estimate") as memory:
+        memory.memories.add(
+            "Totals in cart.js are integer cents: never divide before rounding", type="gotcha", files=["cart.js"],
+            source="user_taught",
+            by="person",
+        )  # fmt: skip
+        for session in ("one", "two"):
+            common = {"session_id": session, "tool_name": "Bash"}
+            spooled(
+                f"{db}-spool",
+                claude("PostToolUseFailure", **common, tool_input=NPM, error=ERROR, tool_use_id="1"),
+                claude("PostToolUse", **common, tool_input={"command": "npm ci"}, tool_response="ok", tool_use_id="2"),
+                claude("PostToolUse", **common, tool_input=NPM, tool_response="5 passing", tool_use_id="3"),
+                claude("SessionEnd", session_id=session, reason="other"),
+                cwd=os.getcwd(),
+            )
+    drain_in_background(f"{db}-spool")
+    return db
+
+
+NPM = {"command": "npm test"}
+SPEAKING = (
+    ("SessionStart", {"source": "startup"}), ("PreToolUse", {"tool_input": NPM}),
+    ("PostToolUse", {"tool_name": "Read", "tool_input": {"file_path": "cart.js"}, "tool_response": "x"}),
+)  # fmt: skip
+
+
+def told(out: bytes) -> str:
+    """What the model is told: nothing, or one whole answer."""
+    return str(json.loads(out)["hookSpecificOutput"]["additionalContext"]) if out else ""
+
+
+def receipts(db: str) -> list[tuple[str, str]]:
+    with smara.open(db, token_model="estimate") as memory:
+        drain(memory, f"{db}-spool")
+        return sorted((each.session_id, each.point) for each in memory.moments.receipts(limit=500))
+
+
+def test_what_was_prepared_is_said_whole_and_receipted_once(knowing):
+    for number, (event, fields) in enumerate(SPEAKING):
+        code, out, err = hook(event, session_id=f"s{number}", **fields)
+        assert (code, err, bool(told(out))) == (0, b"", True)
+    expected = [("s0", "start"), ("s1", "before_tool"), ("s2", "after_tool")]
+    assert receipts(knowing) == expected
+    assert receipts(knowing) == expected
+
+
+def in_trouble(db: str, trouble: str) -> list[sqlite3.Connection]:
+    if trouble == "missing":
+        os.rename(db, f"{db}-away")
+    elif trouble == "damaged":
+        Path(db).write_bytes(b"no database at all" * 1000)
+    elif trouble == "newer":
+        connection = sqlite3.connect(db)
+        connection.execute("PRAGMA user_version = 9999")
+        connection.close()
+    elif trouble == "read-only":
+        os.utime(db)
+        os.chmod(db, 0o400)
+    else:
+        connection = sqlite3.connect(db, isolation_level=None)
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.execute("PRAGMA user_version = 9998")  # written, and not committed
+        return [connection]
+    return []
+
+
+@pytest.mark.parametrize("trouble", ["missing", "damaged", "newer", "read-only", "locked"])
+def test_hooks_that_were_told_ahead_what_to_say_are_silent_or_right_with_a_store_in_trouble(trouble, knowing):
+    connections = in_trouble(knowing, trouble)
+    for number, (event, fields) in enumerate((*SPEAKING, ("Stop", {}), ("drain", {}))):
+        code, out, err = hook(event, session_id=f"s{number}", **fields)
+        assert (code, err) == (0, b"")
+        assert out == b"" or "never divide" in told(out) or "left-pad" in told(out)
+    for connection in connections:
+        connection.close()
+
+
+def test_a_memory_that_was_taken_back_is_not_said_by_any_hook(knowing):
+    with smara.open(knowing) as memory:
+        for each in memory.memories.list(limit=50):
+            memory.memories.forget(each.id, by="person")
+    for number, (event, fields) in enumerate(SPEAKING):
+        code, out, err = hook(event, session_id=f"s{number}", **fields)
+        assert (code, err) == (0, b"")
+        assert "never divide" not in told(out)
+
+
+def test_sixteen_that_speak_at_once_say_whole_answers_and_each_has_its_receipt(knowing):
+    rounds = count(1, 8)
+    spoken = []
+    with ThreadPoolExecutor(16) as pool:
+        for number in range(rounds):
+            asked = []
+            for each in range(12):
+                event, fields = SPEAKING[each % 3]
+                session = f"s{number}-{each}"
+                asked.append((session, event, pool.submit(hook, event, session_id=session, **fields)))
+            drains = [pool.submit(hook, "drain") for _ in range(4)]
+            assert {each.result() for each in drains} == {(0, b"", b"")}
+            for session, event, answer in asked:
+                code, out, err = answer.result()
+                assert (code, err) == (0, b"")
+                if told(out):
+                    point = {"SessionStart": "start", "PreToolUse": "before_tool", "PostToolUse": "after_tool"}[event]
+                    spoken.append((session, point))
+    assert len(spoken) >= 6 * rounds
+    assert receipts(knowing) == sorted(spoken)
+
+
+def test_a_speaking_hook_that_is_killed_or_told_to_leave_says_all_or_nothing(knowing):
+    dice = random.Random(SEED)
+    for number in range(count(12, 150)):
+        event, fields = SPEAKING[number % 3]
+        process = start(event)
+        payload = json.dumps({"session_id": f"k{number}", "tool_name": "Bash", **fields}).encode()
+        assert process.stdin
+        process.stdin.write(payload)
+        process.stdin.close()
+        process.stdin = None
+        for _ in range(dice.randrange(600_000)):
+            pass  # somewhere between its first and its last instruction
+        process.send_signal(dice.choice([signal.SIGKILL, signal.SIGTERM]))
+        out, err = process.communicate()
+        assert err == b""
+        told(out)
+    assert hook("drain") == (0, b"", b"")
+    assert len(receipts(knowing)) == len(set(receipts(knowing)))
+
+
+def test_a_brief_that_is_damaged_is_no_trouble(knowing):
+    dice = random.Random(SEED)
+    files = sorted(Path(f"{knowing}-spool", "briefs").glob("*.json"))
+    whole = {path: path.read_bytes() for path in files}
+    for number in range(count(6, 100)):
+        for path in files:
+            content = bytearray(whole[path])
+            for _ in range(dice.randrange(1, 4)):
+                content[dice.randrange(len(content))] = dice.randrange(256)
+            path.write_bytes(bytes(content[: dice.randrange(len(content))]) if dice.random() < 0.3 else bytes(content))
+        event, fields = SPEAKING[number % 3]
+        code, out, err = hook(event, session_id=f"d{number}", **fields)
+        assert (code, err) == (0, b"")
+        told(out)
+
+
+@pytest.mark.parametrize("agent", ["gemini", "copilot", "cursor"])
+def test_a_host_without_a_background_drains_at_the_end_of_a_turn_and_leaves_nobody(agent, knowing):
+    turn_end, prompt = {"gemini": ("AfterAgent", "BeforeAgent"), "copilot": ("agentStop", "userPromptSubmitted"),
+                        "cursor": ("stop", "beforeSubmitPrompt")}[agent]  # fmt: skip
+    common = {"session_id": "g1", "sessionId": "g1", "conversation_id": "g1", "cwd": os.getcwd()}
+    for event, fields in ((prompt, {"prompt": "kept"}), (turn_end, {"prompt_response": "Done."})):
+        command = [sys.executable, "-c", MAIN, "hook", agent, event]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen(command, **pipes, start_new_session=True)  # type: ignore[call-overload]
+        _, err = process.communicate(json.dumps({**common, **fields}).encode(), timeout=60)
+        assert (process.returncode, err) == (0, b"")
+        assert members_of(process.pid) == []
+    assert spool.names(f"{knowing}-spool") == []
+    with smara.open(knowing) as memory:
+        assert "kept" in [each.raw_content for each in memory.messages.list(thread_id="g1")]
 
 
 def test_no_process_stays_behind(db):

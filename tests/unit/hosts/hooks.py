@@ -20,11 +20,59 @@ def spooled(folder: str, *events: tuple[str, str, dict[str, Any]], project: str 
 
 
 @dataclass(frozen=True, slots=True)
+class Cited:
+    """One thing that is said."""
+
+    id: str
+    text: str = ""
+    kind: str = "failure"
+    key: str = ""
+    tokens: int = 3
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """Words of a moment."""
 
     text: str
     receipt_id: str = ""
+    point: str = "start"
+    items: tuple[Cited, ...] = ()
+    is_kept: bool = True
+    tokens: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Words about a call, and about which."""
+
+    told: Said
+    point: str = "after_tool"
+    tools: tuple[str, ...] = ()
+    file: str = ""
+    command: str = ""
+    pattern: str = ""
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """Words to a first prompt, and to which."""
+
+    words: tuple[str, ...]
+    told: Said
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """All that could be said."""
+
+    start: Said | None = None
+    firsts: tuple[First, ...] = ()
+    first_words: tuple[str, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    asked: tuple[str, ...] = ()
+    most_said: int = 20
 
 
 @dataclass(slots=True)
@@ -32,7 +80,6 @@ class Speaking:
     """A room of moments that says what it was asked."""
 
     asked: list[tuple[Any, ...]] = field(default_factory=list)
-    known: tuple[str, ...] = ()
     words: str = "A fact."
 
     def start(self, session_id: str, **more: Any) -> Said:
@@ -53,18 +100,18 @@ class Speaking:
         self.asked.append(("after", session_id, tool, error))
         return Said(self.words)
 
-    def watched(self) -> tuple[str, ...]:
-        return self.known
-
 
 @dataclass(slots=True)
 class Preparing(Speaking):
     """A room that can say ahead what it will say."""
 
+    ready: Ready | None = field(default_factory=Ready)
     delivered: list[tuple[Any, ...]] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)
 
-    def prepare_start(self, *, agent: str, cwd: str, known_texts: list[str]) -> Said:
-        return Said(f"{self.words} For {agent}; known: {known_texts}.", "r1")
+    def prepared(self, *, agent: str, cwd: str, known_texts: list[str]) -> Ready | None:
+        self.known = list(known_texts)
+        return self.ready
 
     def deliver(self, told: dict[str, Any], *, session_id: str, source: str, at_ms: int) -> None:
-        self.delivered.append((told["receipt_id"], session_id, source))
+        self.delivered.append((told["text"], told["point"], session_id, source))

@@ -12,6 +12,7 @@ import pytest
 import smara
 from smara.adapters.hosts import spool
 from smara.adapters.hosts.draining import drain
+from smara.adapters.hosts.waiting import sweep
 from smara.core.ids import Uuid7
 from smara.errors import DatabaseError
 from smara.testing import FakeClock
@@ -206,3 +207,17 @@ def test_halves_of_killed_hooks_and_old_marks_are_swept_away(memory, folder):
     drain(memory, folder)
     left = sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*") if path.is_file())
     assert left == [".fresh", "told/new"]
+
+
+def test_what_nobody_will_miss_is_taken_away_in_time(folder):
+    hour, week = 3_600, 7 * 86_400
+    places = {".half": hour, "told/mark": week, "briefs/old.json": week, "1-1.event": None}
+    for name in places:
+        path = Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+    now = os.stat(Path(folder, ".half")).st_mtime
+    assert sweep(folder, now + hour - 10) == 0
+    assert sweep(folder, now + hour + 10) == 1
+    assert sweep(folder, now + week + 10) == 2
+    assert [path.name for path in Path(folder).rglob("*") if path.is_file()] == ["1-1.event"]

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smara.adapters.hosts import prepared
 from smara.adapters.hosts.normalizing import events_of
 from smara.core.events import AGENTS, HostEvent, is_same_telling
+from smara.surfaces.hooks import ANSWERED
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "hooks"
 SHAPES = sorted(FIXTURES.glob("*/*.json"))
@@ -39,6 +41,22 @@ def test_a_payload_becomes_the_event_it_tells(path):
 def test_an_event_survives_being_written_and_read(path):
     for event in told(path)[0]:
         assert HostEvent.from_json(event.to_json()) == event
+
+
+@pytest.mark.parametrize("path", SHAPES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_hook_that_answers_reads_a_payload_as_the_drain_will(path):
+    """What is said in a hurry is about the same session, folder, tool and failure as the event that is kept."""
+    shape = json.loads(path.read_text(encoding="utf-8"))
+    agent, event, payload = path.parent.name, shape["event"], shape["payload"]
+    if event not in ANSWERED[agent] or event == "SubagentStart":
+        return
+    kept = told(path)[0][0]
+    assert (prepared.session_of(payload), prepared.folder_of(payload)) == (kept.session_id, kept.cwd)
+    if kept.kind.startswith("tool_"):
+        tool, given, error = prepared.call_of(event, payload)
+        assert (tool, given) == (kept.tool, kept.tool_input)
+        assert (error is not None) == (kept.kind == "tool_fail")
+        assert (error or "") == (kept.error or "")
 
 
 def test_every_host_is_covered():

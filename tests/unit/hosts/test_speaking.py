@@ -1,4 +1,4 @@
-"""A hook speaks when something is known, in its host's shape and limits, and otherwise opens nothing."""
+"""A hook for which nothing was prepared asks the store, and speaks in its host's shape and limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import smara
 from smara.adapters.hosts import briefs, telling
 from smara.adapters.hosts.emitting import emit, fit
-from smara.adapters.hosts.speaking import drain_in_background, instructions_of, speak
+from smara.adapters.hosts.preparing import instructions_of
 from smara.core.triggers import triggers_of
 from smara.memory import Memory
 from tests.unit.hosts.hooks import Preparing, Speaking, claude, spooled
@@ -37,8 +37,10 @@ def asked(agent: str, event: str, payload: dict, folder: str) -> dict | None:
     return json.loads(said) if said else None
 
 
-def bash(command: str, **more: str) -> dict:
-    return {"session_id": "s1", "tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": "t", **more}
+def start(folder: str, cwd: Path, session_id: str = "s2", **more: str) -> dict | None:
+    payload = {"session_id": session_id, "source": "startup", "cwd": str(cwd), **more}
+    spooled(folder, ("claude", "SessionStart", payload))
+    return asked("claude", "SessionStart", payload, folder)
 
 
 def test_a_session_starts_with_what_is_known(folder, moments):
@@ -64,39 +66,9 @@ def test_only_the_first_prompt_of_a_session_is_answered(folder, moments):
     assert moments.asked == [("first", "s1", "one")]
 
 
-def test_a_tool_call_about_what_is_known_is_answered_and_any_other_opens_nothing(folder, moments):
-    moments.known = ("program:pytest",)
-    assert asked("claude", "PreToolUse", bash("pytest -q"), folder)
-    assert briefs.watched(folder, ".") == {"program:pytest"}
-    before = len(moments.asked)
-    assert asked("claude", "PreToolUse", bash("ls"), folder) is None
-    assert len(moments.asked) == before
-    assert asked("claude", "PreToolUse", bash("cd x && pytest -q tests"), folder)
-
-
-def test_a_brief_is_void_as_soon_as_the_store_has_changed(folder, moments, tmp_path):
-    asked("claude", "PreToolUse", bash("pytest"), folder)
-    assert briefs.watched(folder, ".") == frozenset()
-    with smara.open(tmp_path / "smara.db", durability="normal") as memory:
-        memory.messages.add(thread_id="t", role="user", content="Redis must run before the tests")
-    assert briefs.watched(folder, ".") is None
-    assert asked("claude", "PreToolUse", bash("make"), folder)
-
-
-def test_a_failure_is_answered_when_anything_is_known_at_all(folder, moments):
-    moments.known = ("file:a.py",)
-    assert asked("claude", "PostToolUseFailure", bash("make", error="Error 2"), folder)
-    assert moments.asked[-1] == ("after", "s1", "Bash", "Error 2")
-    moments.known = ()
-    asked("claude", "PostToolUseFailure", bash("make all", error="Error 2"), folder)
-    assert asked("claude", "PostToolUseFailure", bash("make more", error="Error 2"), folder) is None
-
-
-def test_draining_in_the_background_says_anew_what_is_known(folder, moments, tmp_path):
-    moments.known = ("file:cart.py",)
-    spooled(folder, claude("UserPromptSubmit", prompt="x", cwd=str(tmp_path)))
-    drain_in_background(folder)
-    assert briefs.watched(folder, str(tmp_path)) == {"file:cart.py"}
+def test_a_helper_of_an_agent_hears_under_a_name_of_its_own(folder, moments):
+    assert asked(*claude("SubagentStart", agent_id="a1", agent_type="Explore"), folder)
+    assert moments.asked[0][:2] == ("start", "s1/agent-a1")
 
 
 def test_a_start_takes_in_first_what_the_last_session_left(folder, moments, tmp_path):
@@ -106,58 +78,15 @@ def test_a_start_takes_in_first_what_the_last_session_left(folder, moments, tmp_
         assert [each.raw_content for each in memory.messages.list(thread_id="s1")] == ["left over"]
 
 
-@pytest.fixture
-def preparing(monkeypatch: pytest.MonkeyPatch) -> Preparing:
-    room = Preparing()
-    monkeypatch.setattr(Memory, "moments", room, raising=False)
-    return room
-
-
-def start(folder: str, cwd: Path, session_id: str = "s2", **more: str) -> dict | None:
-    payload = {"session_id": session_id, "source": "startup", "cwd": str(cwd), **more}
-    spooled(folder, ("claude", "SessionStart", payload))
-    return asked("claude", "SessionStart", payload, folder)
-
-
-def prepare(folder: str, cwd: Path) -> None:
-    spooled(folder, claude("UserPromptSubmit", prompt="x", cwd=str(cwd)))
-    drain_in_background(folder)
-
-
-def test_a_start_that_was_prepared_is_said_without_the_store_and_receipted_at_the_drain(folder, preparing, tmp_path):
-    (tmp_path / "CLAUDE.md").write_text("Use make.")
-    prepare(folder, tmp_path)
-    said = start(folder, tmp_path)
-    assert said["hookSpecificOutput"]["additionalContext"] == "A fact. For claude; known: ['Use make.']."
-    assert preparing.asked == []
-    drain_in_background(folder)
-    assert preparing.delivered == [("r1", "s2", "startup")]
-
-
-@pytest.mark.parametrize("change", ["store", "instructions", "events", "compaction", "agent"])
-def test_a_start_that_was_prepared_before_something_changed_is_asked_anew(change, folder, preparing, tmp_path):
-    prepare(folder, tmp_path)
-    more = {}
-    if change == "store":
-        with smara.open(tmp_path / "smara.db", durability="normal") as memory:
-            memory.messages.add(thread_id="t", role="user", content="Redis must run before the tests")
-    elif change == "instructions":
-        (tmp_path / "CLAUDE.md").write_text("Use make.")
-    elif change == "events":
-        spooled(folder, claude("SessionEnd", reason="other", cwd=str(tmp_path)))
-    elif change == "compaction":
-        more = {"source": "compact"}
-    if change == "agent":
-        assert asked("codex", "SessionStart", {"session_id": "s2", "cwd": str(tmp_path)}, folder)
-    else:
-        assert start(folder, tmp_path, **more)
-    assert [each[0] for each in preparing.asked] == ["start"]
-
-
-def test_without_a_store_nothing_is_said_and_none_is_made(tmp_path, monkeypatch, moments):
-    monkeypatch.setenv("SMARA_DB", str(tmp_path / "none.db"))
-    assert speak("claude", "SessionStart", b'{"session_id": "s"}', str(tmp_path / "spool")) == b""
-    assert not (tmp_path / "none.db").exists()
+def test_without_a_store_nothing_is_said_none_is_made_and_it_is_not_looked_for_again(tmp_path, monkeypatch, moments):
+    store, folder = tmp_path / "none.db", str(tmp_path / "spool")
+    monkeypatch.setenv("SMARA_DB", str(store))
+    monkeypatch.chdir(tmp_path)
+    assert asked(*claude("SessionStart", source="startup"), folder) is None
+    assert not store.exists()
+    assert briefs.head_of(folder, ".")["stamp"] == []
+    smara.open(store).close()
+    assert asked(*claude("SessionStart", source="resume"), folder)
 
 
 def test_what_an_agent_has_read_by_itself_is_known(tmp_path):
@@ -213,8 +142,17 @@ def test_a_text_that_is_too_long_is_cut_at_a_line_and_says_so():
         ),
         ("Read", {"file_path": "C:\\x\\y.ts"}, ["tool:Read", "file:y.ts"]),
         ("Grep", {"pattern": "x"}, ["tool:Grep"]),
+        ("Grep", {"pattern": r"def\s+CartTotal"}, ["tool:Grep", "word:carttotal"]),
         ("", {}, ["tool:"]),
     ],
 )
 def test_what_a_call_is_about(tool, arguments, expected):
     assert triggers_of(tool, arguments) == expected
+
+
+def test_what_is_ready_is_said_also_when_the_next_cannot_be_prepared(folder, monkeypatch):
+    room = Preparing()
+    monkeypatch.setattr(Preparing, "prepared", lambda self, **_: 1 / 0)
+    monkeypatch.setattr(Memory, "moments", room, raising=False)
+    assert asked(*claude("SessionStart", source="startup"), folder)
+    assert briefs.head_of(folder, ".") is None

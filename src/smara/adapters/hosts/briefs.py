@@ -1,12 +1,13 @@
-"""A brief: what a hook may know of a project without opening the store, in one small file beside the spool.
+"""A brief: what a hook may say of a project without opening the store, in small files beside the spool.
 
 Opening a store costs several times as much as starting Python, and most tool calls are
-about nothing that is known. The brief lists what something is known about (coarse
-triggers, :mod:`smara.core.triggers`). It counts only while the store's files are as they
-were when it was written; after any change the store itself is asked, and the brief made
-anew. Where the room that speaks can prepare a start (:class:`.learning.Preparing`), it
-holds the words a session of each agent begins with, too; those also count only while the
-agent's own instruction files are as they were, and for half a day.
+about nothing that is known. So whoever drains the spool writes down what could be said:
+a head per project (which store, how it stood, and coarse triggers of everything that is
+known, :mod:`smara.core.triggers`) and a file per agent with the words themselves.
+
+A brief whose store is as it was counts as it stands. After a change :mod:`.prepared` looks
+into the store whether what it is about to say still holds. Words that were prepared
+against instruction files count only while these are as they were, and for half a day.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 FOLDER = "briefs"
-_FORMAT = 2
-_START_SECONDS = 12 * 3_600
+FORMAT = 4
+GOOD_SECONDS = 12 * 3_600
 _MOST_TRIGGERS = 20_000
 
 
@@ -40,76 +41,108 @@ def root_of(cwd: str) -> str:
         here = above
 
 
-def watched(folder: str, cwd: str) -> frozenset[str] | None:
-    """What something is known about in the project of a folder; ``None`` when only the store can tell."""
-    brief = _read(folder, cwd)
-    return None if brief is None else frozenset(brief["watched"])
+def head_of(folder: str, cwd: str) -> dict[str, Any] | None:
+    """The head of a folder's brief; ``None`` when there is none that can be read.
 
-
-def start_of(folder: str, cwd: str, agent: str) -> dict[str, Any] | None:
-    """What a session of this agent begins with, as it was prepared; ``None`` when only the store can tell."""
-    brief = _read(folder, cwd)
-    start = None if brief is None else brief["starts"].get(agent)
-    if start is None or brief is None or not 0 <= time.time() - brief["made_at"] < _START_SECONDS:
-        return None
-    is_same = all(_file_stamp(path) == stamp for path, stamp in start["files"].items())
-    return dict(start) if is_same and isinstance(start["text"], str) else None
-
-
-def _read(folder: str, cwd: str) -> dict[str, Any] | None:
-    """The brief of a folder's project, while it counts."""
+    Its ``is_same`` says whether the store is as it was.
+    """
     try:
         with open(path_of(folder, root_of(cwd)), "rb") as file:
-            brief: dict[str, Any] = json.loads(file.read())
-        if brief["format"] != _FORMAT or brief["stamp"] != stamp_of(brief["store"]):
+            head: dict[str, Any] = json.loads(file.read())
+        if head["format"] != FORMAT:
             return None
+        head["is_same"] = head["stamp"] == stamp_of(head["store"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return brief
+    return head
+
+
+def words_of(folder: str, head: Mapping[str, Any], agent: str) -> dict[str, Any] | None:
+    """What may be said to an agent; ``None`` when nothing was prepared for it, or it has aged."""
+    try:
+        with open(path_of(folder, head["root"], agent), "rb") as file:
+            words: dict[str, Any] = json.loads(file.read())
+        if words["made_at"] != head["made_at"] or not 0 <= time.time() - words["made_at"] < GOOD_SECONDS:
+            return None
+        is_same = are_same(words["files"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return words if is_same else None
+
+
+def are_same(stamps: Mapping[str, Any]) -> bool:
+    """Whether files are as they were when their stamps were taken."""
+    return all(file_stamp(path) == stamp for path, stamp in stamps.items())
+
+
+def _stamps(paths: Iterable[str]) -> dict[str, list[int]]:
+    return {path: file_stamp(path) for path in paths}
+
+
+def files_of(folder: str, cwd: str, agent: str) -> list[str]:
+    """The instruction files that the last brief for an agent was prepared against."""
+    try:
+        with open(path_of(folder, root_of(cwd), agent), "rb") as file:
+            return [path for path in json.loads(file.read())["files"] if isinstance(path, str)]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
 
 
 def write(
-    folder: str, cwd: str, store: str, triggers: Iterable[str], starts: Mapping[str, Mapping[str, Any]] | None = None
+    folder: str, cwd: str, facts: Mapping[str, Any], triggers: Iterable[str], words: Mapping[str, Mapping[str, Any]]
 ) -> bool:
-    """Write the brief of a folder's project; whether there is one now. Call it when the store was closed.
+    """Write the brief of a folder's project; whether there is one now.
 
-    ``starts`` has, by agent, the ``text`` that is said, what was ``told`` for its receipt, and the paths of the
-    ``files`` that it was prepared against.
+    ``facts`` has the ``store``, its ``stamp`` from before the words were asked for, and what else the head shall
+    tell; ``words`` by agent what may be said, with the paths of the ``files`` that it was prepared against, and of
+    those of the repository that are ``cited`` by its start and by each of its ``tools``.
     """
     found = sorted(set(triggers))
-    stamp = stamp_of(store)
-    path = path_of(folder, root_of(cwd))
-    if stamp is None or len(found) > _MOST_TRIGGERS:
+    root = root_of(cwd)
+    if facts.get("stamp") is None or len(found) > _MOST_TRIGGERS:
         return False
-    prepared = {
-        agent: {**start, "files": {each: _file_stamp(each) for each in start["files"]}}
-        for agent, start in (starts or {}).items()
-    }
-    brief = {"format": _FORMAT, "store": store, "stamp": stamp, "watched": found, "starts": prepared}
-    content = json.dumps({**brief, "made_at": time.time()}).encode()
-    hidden = f"{path}.{os.getpid()}"
+    made_at = time.time()
+    head = {**facts, "format": FORMAT, "root": root, "made_at": made_at, "watched": found, "agents": sorted(words)}
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        file = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
-            os.write(file, content)
-        finally:
-            os.close(file)
-        os.replace(hidden, path)
+        os.makedirs(os.path.join(folder, FOLDER), mode=0o700, exist_ok=True)
+        for agent, said in words.items():
+            stamped = {
+                "files": _stamps(said["files"]), "cited": _stamps(said["cited"]),
+                "tools": [{**each, "cited": _stamps(each["cited"])} for each in said["tools"]],
+            }  # fmt: skip
+            _put(path_of(folder, root, agent), {**said, **stamped, "made_at": made_at})
+        _put(path_of(folder, root), head)
     except OSError:
         return False
     return True
 
 
-def path_of(folder: str, root: str) -> str:
-    """Where the brief of a root is kept."""
-    return os.path.join(folder, FOLDER, f"{crc32(root.encode('utf-8', 'surrogateescape')):08x}.json")
+def _put(path: str, content: Mapping[str, Any]) -> None:
+    hidden = f"{path}.{os.getpid()}"
+    file = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        rest = memoryview(json.dumps(content, separators=(",", ":")).encode())
+        while rest:
+            rest = rest[os.write(file, rest) :]
+    finally:
+        os.close(file)
+    os.replace(hidden, path)
+
+
+def path_of(folder: str, root: str, agent: str = "") -> str:
+    """Where the brief of a root is kept, or of it what is for one agent."""
+    name = f"{crc32(root.encode('utf-8', 'surrogateescape')):08x}"
+    return os.path.join(folder, FOLDER, f"{name}-{agent}.json" if agent else f"{name}.json")
 
 
 def stamp_of(store: str) -> list[int] | None:
-    """How the files of a SQLite store stand; ``None`` for what is no such file."""
+    """How the files of a SQLite store stand, empty when there are none; ``None`` for what can be no such file."""
+    if not store or "://" in store:
+        return None
     try:
         main = os.stat(store)
+    except FileNotFoundError:
+        return []
     except (OSError, ValueError):
         return None
     try:
@@ -120,7 +153,8 @@ def stamp_of(store: str) -> list[int] | None:
     return [main.st_mtime_ns, main.st_size, log.st_mtime_ns if log.st_size else 0, log.st_size]
 
 
-def _file_stamp(path: str) -> list[int]:
+def file_stamp(path: str) -> list[int]:
+    """How a file stands; empty when it is not there."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):

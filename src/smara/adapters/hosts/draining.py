@@ -18,8 +18,8 @@ from zlib import crc32
 
 from smara.adapters.hosts.jobs import run_due
 from smara.adapters.hosts.learning import Preparing, look_across, moments_of, observe
+from smara.adapters.hosts.prepared import NOTICE
 from smara.adapters.hosts.projects import Walls
-from smara.adapters.hosts.telling import NOTICE
 from smara.adapters.hosts.turns import Transcripts, jobs_of, store_turns
 from smara.adapters.hosts.waiting import Waiting, put_aside, read, remove, sweep
 from smara.core import log
@@ -47,6 +47,8 @@ class Drained:
     """Whether another process was at it, so that nothing was done here."""
     folders: dict[str, tuple[str, set[str]]] = field(default_factory=dict)
     """The project of each folder that events came from, and the agents that told them."""
+    loaded: dict[str, dict[str, set[str]]] = field(default_factory=dict)
+    """The instruction files that agents said they have read, by folder and agent."""
 
 
 def drain(
@@ -79,7 +81,7 @@ def drain(
         sweep(folder, time.time())
     finally:
         memory.leases.release(lease)
-    done.folders = walls.folders()
+    done.folders, done.loaded = walls.folders(), walls.loaded
     return done
 
 
@@ -119,7 +121,7 @@ def _take(project: Memory, files: Sequence[Waiting], transcripts: Transcripts, d
 
 
 def _deliver(project: Memory, file: Waiting) -> None:
-    """A start was said as it had been prepared: its receipt is written now."""
+    """Something was said as it had been prepared: its receipt is written now."""
     moments = moments_of(project)
     notice = json.loads(file.payload)
     if isinstance(moments, Preparing):
@@ -132,10 +134,10 @@ def _take_in(project: Memory, files: Sequence[Waiting], transcripts: Transcripts
     told: list[HostEvent] = [event for file in files for event in file.events]
     fresh = project.intake.fresh(told)
     stored = store_turns(project, fresh, transcripts)
-    observe(project, fresh)
-    for file in files:
+    for file in files:  # before the events: these may show that what was said is used
         if (file.agent, file.event) == NOTICE:
             _deliver(project, file)
+    observe(project, fresh)
     project.intake.end(told, fresh, jobs_of(fresh, transcripts), lease)
     for file in files:
         remove(file.path)

@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from smara.adapters.hosts import briefs
+from smara.adapters.hosts.emitting import MOST_CHARACTERS
 from smara.adapters.hosts.setup import jsonc
 from smara.adapters.hosts.setup.hosts import FoundHost, find_hosts, program
 from smara.adapters.hosts.setup.journal import Journal
@@ -30,6 +32,8 @@ from smara.memory import open_memory
 OLD_EVENT_MS = 2 * 3_600_000
 SILENT_HOST_MS = 14 * 86_400_000
 _SECONDS_LIMIT = 600
+_DEAF = {"copilot": (1, 0, 8)}
+"""The last versions that ignored what a hook says."""
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
@@ -42,6 +46,7 @@ def host_findings(settings: Settings, root: str, spool: str, journal: Journal, n
         found += _host_findings(host, [each for each in heard if each.agent == host.agent], root, now_ms)
     if any(host.set_up for host in hosts):
         found.append(_path_finding())
+        found += _brief_findings(spool, root)
     found += _spool_findings(spool, now_ms)
     found += _queue_findings(jobs)
     return found
@@ -76,10 +81,15 @@ def _host_findings(host: FoundHost, heard: Sequence[Heard], root: str, now_ms: i
             check, "warning", f"{repeated:,} of {events:,} events were told twice; another registration calls us too.",
             "Look for a plug-in beside the settings, or another agent that reads the same file.",
         )  # fmt: skip
-    yield from _timeout_findings(check, host, root)
+    yield from _registration_findings(check, host, root)
+    if host.agent == "claude" and _has_plugin(host.folder):
+        yield Finding(
+            check, "warning", "The plug-in and the settings both call us: every event is told twice.",
+            "Run `smara setup claude --remove`, or take the plug-in away with /plugin.",
+        )  # fmt: skip
     version = _version(host.program)
     if version:
-        yield Finding(f"{host.agent} version", "ok", f"{host.name} {version}.")
+        yield _version_finding(host, version)
 
 
 def _heard_finding(check: str, host: FoundHost, heard: Sequence[Heard], now_ms: int) -> Finding:
@@ -95,11 +105,18 @@ def _heard_finding(check: str, host: FoundHost, heard: Sequence[Heard], now_ms: 
     return Finding(check, "ok", text)
 
 
-def _timeout_findings(check: str, host: FoundHost, root: str) -> Iterator[Finding]:
-    """Hosts count in different units, and a wrong one blocks a start for minutes or kills every hook."""
+def _registration_findings(check: str, host: FoundHost, root: str) -> Iterator[Finding]:
+    """A program that has moved calls nobody. And hosts count in different units: a wrong one blocks every start."""
     for reach in host.set_up:
         for target in targets_of(host.agent, reach, root, program()):
             for entry in _own_hooks(target.path):
+                called = _called(entry)
+                if called and shutil.which(called) is None:
+                    yield Finding(
+                        check, "problem", f"{target.path} calls {called}, which is not there.",
+                        f"Run `smara setup {host.agent}` again.",
+                    )  # fmt: skip
+                    return
                 timeout = entry.get("timeout", entry.get("timeoutSec"))
                 in_ms = host.agent == "gemini"
                 if timeout is None:
@@ -128,6 +145,55 @@ def _own_hooks(path: str) -> Iterator[dict[str, Any]]:
         yield from (each for each in (inner if isinstance(inner, list) else [group]) if is_hook_of_ours(each))
 
 
+def _called(entry: dict[str, Any]) -> str:
+    """The program that a registration names."""
+    line = str(entry.get("command") or entry.get("bash") or "")
+    return line if isinstance(entry.get("args"), list) else line.split(" hook ")[0].strip("\"' ")
+
+
+def _has_plugin(folder: str) -> bool:
+    """Whether Claude Code has our plug-in switched on."""
+    try:
+        with open(os.path.join(folder, "settings.json"), encoding="utf-8") as file:
+            plugins = jsonc.parse(file.read()).get("enabledPlugins", {})
+    except (OSError, ValueError, AttributeError, SmaraError):
+        return False
+    return isinstance(plugins, dict) and any(name.split("@")[0] == "smara" and is_on for name, is_on in plugins.items())
+
+
+def _version_finding(host: FoundHost, version: str) -> Finding:
+    deaf = _DEAF.get(host.agent)
+    if deaf and tuple(map(int, version.split(".")[:3])) <= deaf:
+        return Finding(
+            f"{host.agent} version", "warning", f"{host.name} {version} does not pass on what hooks say at a start.",
+            "Upgrade it; until then `smara mcp` still answers it.",
+        )  # fmt: skip
+    return Finding(f"{host.agent} version", "ok", f"{host.name} {version}.")
+
+
+def _brief_findings(spool: str, root: str) -> Iterator[Finding]:
+    """How much a session is told when it starts, and whether hooks can say it without opening the store."""
+    head = briefs.head_of(spool, root)
+    if head is None or not head["agents"]:
+        yield Finding("brief", "ok", "Nothing is prepared for the next session yet: it will ask the store.")
+        return
+    for agent in head["agents"]:
+        words = briefs.words_of(spool, head, agent)
+        if words is None:
+            continue
+        start = words["start"] or {"tokens": 0, "text": ""}
+        most = MOST_CHARACTERS.get(agent, 9_500)
+        text = (
+            f"A session of {agent} starts with {start['tokens']:,} tokens; {len(words['tools']):,} things to say later."
+        )
+        if len(start["text"]) > most:
+            yield Finding(
+                "brief", "warning", f"{text} The host cuts it at {most:,} characters.", "Review what is known."
+            )
+        else:
+            yield Finding("brief", "ok", text)
+
+
 def _path_finding() -> Finding:
     found = shutil.which("smara")
     if found:
@@ -150,7 +216,7 @@ def _spool_findings(spool: str, now_ms: int) -> Iterator[Finding]:
         text = f"{len(waiting):,} events wait, the oldest for {_age(now_ms - oldest)}."
         yield Finding("spool", "warning", text, _DRAIN)
     elif not lost and not aside:
-        yield Finding("spool", "ok", f"{len(waiting):,} events wait.")
+        yield Finding("spool", "ok", "1 event waits." if len(waiting) == 1 else f"{len(waiting):,} events wait.")
 
 
 _DRAIN = "Run `smara hook drain`; it says what hinders it."

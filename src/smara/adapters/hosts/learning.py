@@ -48,16 +48,67 @@ class Moments(Protocol):
     ) -> Told | None: ...
 
 
+class PreparedTool(Protocol):
+    """One thing that would be said about a call, and about which: every condition that is not empty must hold."""
+
+    @property
+    def point(self) -> str: ...
+    @property
+    def told(self) -> Told: ...
+    @property
+    def tools(self) -> Sequence[str]: ...
+    @property
+    def file(self) -> str: ...
+    @property
+    def command(self) -> str: ...
+    @property
+    def pattern(self) -> str: ...
+    @property
+    def words(self) -> Sequence[str]: ...
+
+
+class PreparedFirst(Protocol):
+    """What is said to a first prompt that holds one of these words."""
+
+    @property
+    def words(self) -> Sequence[str]: ...
+    @property
+    def told(self) -> Told: ...
+
+
+class Prepared(Protocol):
+    """What would be said now, to a session that was told nothing yet."""
+
+    @property
+    def start(self) -> Told | None: ...
+    @property
+    def firsts(self) -> Sequence[PreparedFirst]: ...
+    @property
+    def first_words(self) -> Sequence[str]:
+        """Words of a first prompt that only the store can answer, in lower case."""
+        ...
+
+    @property
+    def tools(self) -> Sequence[PreparedTool]: ...
+    @property
+    def asked(self) -> Sequence[str]:
+        """Coarse triggers of what cannot be said ahead."""
+        ...
+
+    @property
+    def most_said(self) -> int: ...
+
+
 @runtime_checkable
 class Preparing(Protocol):
-    """What a room that speaks may offer besides, so that a session starts without the store being opened."""
+    """What a room that speaks may offer besides, so that a hook speaks without the store being opened."""
 
-    def prepare_start(self, *, agent: str, cwd: str, known_texts: Sequence[str]) -> Told:
-        """What ``start`` would say now; nothing is written."""
+    def prepared(self, *, agent: str, cwd: str, known_texts: Sequence[str]) -> Prepared | None:
+        """What would be said now; nothing is written. ``None`` when only the store can tell."""
         ...
 
     def deliver(self, told: Mapping[str, Any], *, session_id: str, source: str, at_ms: int) -> Any:
-        """Write the receipt of a start that was prepared and said; safe to repeat for one session and time."""
+        """Write the receipt of what was prepared and said; safe to repeat for one session and time."""
         ...
 
 
@@ -72,10 +123,13 @@ def moments_of(memory: Memory) -> Moments | None:
 
 
 def observe(memory: Memory, events: Sequence[HostEvent]) -> None:
-    """Let the room that learns see events."""
+    """Let the room that learns see events, and the one that speaks see whether it was heard."""
     behavior = behavior_of(memory)
     if behavior is not None and events:
         behavior.observe_batch(list(events))
+    heed = getattr(moments_of(memory), "heed", None)
+    if heed is not None and events:
+        heed(list(events))
 
 
 def finalize(memory: Memory, session_id: str) -> None:

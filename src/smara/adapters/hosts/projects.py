@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from smara.adapters.hosts.waiting import Waiting
@@ -19,6 +20,8 @@ class Walls:
         self._opened: dict[str, Memory] = {memory.project: memory}
         self._found: dict[tuple[str, str], str] = {}
         self._agents: dict[str, set[str]] = {}
+        self.loaded: dict[str, dict[str, set[str]]] = {}
+        """The instruction files that agents said they have read, by folder and agent."""
 
     def projects(self) -> list[Memory]:
         """Those that were met, the memory's own first."""
@@ -35,6 +38,10 @@ class Walls:
             cwd = next((event.cwd for event in each.events if event.cwd), each.cwd)
             found.setdefault(self._project(each.project, cwd), []).append(each)
             self._agents.setdefault(cwd, set()).update(event.agent for event in each.events)
+            for event in each.events:
+                if event.kind == "instructions" and event.tool_input.get("file_path"):
+                    read = self.loaded.setdefault(cwd, {}).setdefault(event.agent, set())
+                    read.add(os.path.join(event.cwd, str(event.tool_input["file_path"])))
         return [(self._open(name), some) for name, some in found.items()]
 
     def _open(self, project: str) -> Memory:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+
+TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
+
+if TYPE_CHECKING:
+    from typing import Any
 
 _NAMES = ("llmContent", "textResultForLlm", "text", "output", "content", "result", "message", "returnDisplay")
 _EXIT = re.compile(r"\A\s*(?:Process exited with code|Exit code:?|exit status) (\d+)", re.I)

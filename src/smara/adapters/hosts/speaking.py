@@ -1,4 +1,4 @@
-"""What a hook says: the store is opened, the moment asked, and its words put into the host's shape.
+"""What a hook says when nothing was prepared: the store is opened, the moment asked, its words put into shape.
 
 Everything said comes from ``memory.moments``. A store that is missing, locked, read-only,
 newer or slow leads to silence: the deadline ends the process, and what it had begun to
@@ -8,19 +8,27 @@ write is undone by the database.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from smara.adapters.hosts import briefs
+from smara.adapters.hosts.briefs import head_of, root_of
 from smara.adapters.hosts.emitting import emit
-from smara.adapters.hosts.learning import Moments, Preparing, Told, moments_of
+from smara.adapters.hosts.learning import Moments, Told, moments_of
 from smara.adapters.hosts.normalizing import events_of
+from smara.adapters.hosts.prepared import names_of, note, remember_start
+from smara.adapters.hosts.preparing import Draft, enter, finish, instructions_of, prepare, write_absence
+from smara.adapters.hosts.said import Said
 from smara.adapters.hosts.spool import names
-from smara.config import load_settings, store_exists
+from smara.config import default_store, load_settings, store_exists
+from smara.core import log
 from smara.core.events import HostEvent
+from smara.errors import SmaraError
 from smara.memory import Memory, open_memory
+
+if TYPE_CHECKING:
+    from smara.adapters.hosts.draining import Drained  # it loads all that reads transcripts
 
 START_SECONDS = 3.0
 STEP_SECONDS = 1.5
@@ -28,12 +36,10 @@ BUSY_SECONDS = 0.2
 """How long a hook waits for another process that writes."""
 CATCH_UP_SECONDS = 0.8
 BACKGROUND_SECONDS = 50.0
-_MOST_INSTRUCTIONS = 100_000
-_INSTRUCTIONS = {
-    "claude": ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"), "codex": ("AGENTS.override.md", "AGENTS.md"),
-    "gemini": ("GEMINI.md", "AGENTS.md"), "copilot": (".github/copilot-instructions.md", "AGENTS.md"),
-    "cursor": (".cursorrules", "AGENTS.md"), "opencode": ("AGENTS.md",), "generic": ("AGENTS.md",),
-}  # fmt: skip
+OPEN_SECONDS = 5.0
+"""How long a drain waits for a store that is held by another; the next one may do."""
+TURN_SECONDS = 1.5
+"""How long a drain may take at the end of a turn of a host that waits for it."""
 
 
 def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
@@ -41,10 +47,12 @@ def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
     told = next(iter(events_of(agent, event, payload, _now_ms(), os.getcwd())), None)
     if told is None:
         return b""
-    with _deadline(START_SECONDS if told.kind in ("session_start", "subagent_start") else STEP_SECONDS):
-        _enter(told.cwd)
+    ready: list[bytes] = []
+    with _deadline(START_SECONDS if told.kind in ("session_start", "subagent_start") else STEP_SECONDS, ready):
+        enter(told.cwd)
         settings = load_settings()
         if not store_exists(settings):
+            write_absence(folder, told.cwd, os.path.abspath(os.path.expanduser(settings.db or str(default_store()))))
             return b""
         with _opened() as memory:
             moments = moments_of(memory)
@@ -55,18 +63,27 @@ def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
 
                 drain(memory, folder, CATCH_UP_SECONDS, kinds=("finalize",))
             said = _ask(moments, told)
-            _hand_over(moments, said)
-            refresh = _watched(moments)
-            store = str(getattr(memory.database, "path", ""))
-        if refresh is not None:
-            briefs.write(folder, told.cwd, os.path.abspath(store), refresh)
-    return emit(agent, event, said.text) if said is not None and said.text.strip() else b""
+            _hand_over(moments, said, told, folder)
+            if said is not None and said.text.strip():
+                ready.append(emit(agent, event, said.text))
+            brief = _prepared(memory, folder, told)
+        if brief is not None:
+            finish(folder, brief)
+    return b"".join(ready)
+
+
+def _prepared(memory: Memory, folder: str, told: HostEvent) -> Draft | None:
+    try:
+        return prepare(memory, folder, told.cwd, [told.agent])
+    except Exception as error:  # noqa: BLE001 - what is ready to be said must not be lost by preparing the next
+        log.warning("brief.not_made", error=type(error).__name__)
+        return None
 
 
 def _ask(moments: Moments, told: HostEvent) -> Told | None:
     if told.kind in ("session_start", "subagent_start"):
         return moments.start(
-            told.session_id, source=told.source or "startup", agent=told.agent, cwd=told.cwd,
+            session_of(told), source=told.source or "startup", agent=told.agent, cwd=told.cwd,
             known_texts=instructions_of(told.agent, told.cwd),
         )  # fmt: skip
     if told.kind == "prompt":
@@ -76,84 +93,70 @@ def _ask(moments: Moments, told: HostEvent) -> Told | None:
     return moments.after_tool(told.session_id, told.tool, dict(told.tool_input), told.tool_output, told.error)
 
 
-def _hand_over(moments: Moments, said: Told | None) -> None:
+def session_of(told: HostEvent) -> str:
+    """Who hears it: a helper of an agent has a context of its own."""
+    return f"{told.session_id}/agent-{told.subagent_id}" if told.subagent_id else told.session_id
+
+
+def _hand_over(moments: Moments, said: Told | None, told: HostEvent, folder: str) -> None:
+    """Note that words are on their way: in the store where it can be written, otherwise for the next drain."""
+    if told.kind == "session_start":
+        remember_start(folder, told.session_id, told.source, 0.0)
+    if said is None or not said.text.strip():
+        return
+    facts: dict[str, Any] = asdict(said) if is_dataclass(said) and not isinstance(said, type) else {}
+    if facts and not facts.get("is_kept", True):
+        note(folder, told.agent, session_of(told), told.source or "startup", told.cwd, facts)
+        return
+    if facts.get("items"):
+        Said.add(folder, told.session_id, facts["point"], sorted(names_of(facts)))
     mark: Callable[[str], Any] | None = getattr(moments, "mark_delivered", None)
-    if mark is not None and said is not None and said.receipt_id:
-        mark(said.receipt_id)
+    if mark is not None and said.receipt_id:
+        try:
+            mark(said.receipt_id)
+        except SmaraError:
+            return  # it is said all the same
 
 
-def _watched(moments: Moments) -> list[str] | None:
-    find: Callable[[], Any] | None = getattr(moments, "watched", None)
-    return None if find is None else list(find())
-
-
-def drain_in_background(folder: str) -> None:
+def drain_in_background(folder: str, seconds: float = BACKGROUND_SECONDS) -> None:
     """Take in what waits and do what is due, then say anew what is known of each project that was met."""
-    with _deadline(BACKGROUND_SECONDS + 5):
+    with _deadline(OPEN_SECONDS):
         if not names(folder) and not store_exists(load_settings()):
             return
-        with _opened(busy_seconds=10.0) as memory:
-            from smara.adapters.hosts.draining import drain
+        memory = open_memory(busy_timeout_seconds=1.0, check_index=False, embed_in_background=False)
+    with _deadline(seconds + 5), memory:
+        from smara.adapters.hosts.draining import drain
 
-            done = drain(memory, folder, BACKGROUND_SECONDS)
-            found = [
-                (cwd, moments_of(memory.in_project(project)), sorted(agents))
-                for cwd, (project, agents) in done.folders.items()
-            ]
-            known = [(cwd, _watched(room), _starts(room, cwd, agents)) for cwd, room, agents in found if room]
-            store = os.path.abspath(str(getattr(memory.database, "path", "")))
-        for cwd, triggers, starts in known:
-            if triggers is not None:
-                briefs.write(folder, cwd, store, triggers, starts)
+        drafts = refresh(memory, folder, drain(memory, folder, seconds))
+        memory.close()  # the stamp of the store is taken when nothing of ours changes it any more
+        for each in drafts:
+            finish(folder, each)
 
 
-def _starts(moments: Moments, cwd: str, agents: list[str]) -> dict[str, dict[str, Any]]:
-    """What sessions of these agents begin with, where the room can prepare it."""
-    if not isinstance(moments, Preparing):
-        return {}
-    found = {}
-    for agent in agents:
-        told = moments.prepare_start(agent=agent, cwd=cwd, known_texts=instructions_of(agent, cwd))
-        facts = asdict(told) if is_dataclass(told) and not isinstance(told, type) else {"text": told.text}
-        found[agent] = {"text": told.text, "told": facts, "files": instruction_files(agent, cwd)}
-    return found
+def refresh(memory: Memory, folder: str, done: Drained) -> list[Draft]:
+    """What is known anew of each repository that events came from, and of this one where its brief has aged."""
+    roots = {root_of(cwd): (cwd, project, agents) for cwd, (project, agents) in done.folders.items()}
+    here = os.getcwd()
+    head = head_of(folder, here)
+    if root_of(here) not in roots and head is not None and not head["is_same"]:
+        roots[root_of(here)] = (here, memory.project, set())
+    found = [
+        prepare(memory.in_project(project), folder, cwd, agents, done.loaded.get(cwd))
+        for cwd, project, agents in roots.values()
+    ]
+    return [each for each in found if each is not None]
 
 
-def instructions_of(agent: str, cwd: str) -> list[str]:
-    """The instruction files that this agent has read by itself in a folder; what they say need not be said again."""
-    found = []
-    for path in instruction_files(agent, cwd):
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                found.append(file.read(_MOST_INSTRUCTIONS))
-        except OSError:
-            continue
-    return found
-
-
-def instruction_files(agent: str, cwd: str) -> list[str]:
-    """Where those files would be."""
-    root = briefs.root_of(cwd)
-    return [os.path.join(root, name) for name in _INSTRUCTIONS.get(agent, ())]
+def _opened() -> Memory:
+    return open_memory(busy_timeout_seconds=BUSY_SECONDS, check_index=False, embed_in_background=False)
 
 
 @contextmanager
-def _opened(busy_seconds: float = BUSY_SECONDS) -> Iterator[Memory]:
-    with open_memory(busy_timeout_seconds=busy_seconds, check_index=False, embed_in_background=False) as memory:
-        yield memory
+def _deadline(seconds: float, ready: Sequence[bytes] = ()) -> Iterator[None]:
+    """End the process with 0 when so much time has passed; what is ready to be said by then is said.
 
-
-def _enter(cwd: str) -> None:
-    """A project is the repository around the current folder, and the host says where it is."""
-    try:
-        os.chdir(cwd)
-    except OSError:
-        return
-
-
-@contextmanager
-def _deadline(seconds: float) -> Iterator[None]:
-    """End the process, silently and with 0, when so much time has passed. Not on Windows, which has no such timer."""
+    Not on Windows, which has no such timer.
+    """
     import signal
 
     if not hasattr(signal, "setitimer"):
@@ -161,6 +164,8 @@ def _deadline(seconds: float) -> Iterator[None]:
         return
 
     def leave(*_: object) -> None:
+        for each in ready:
+            os.write(1, each)
         os._exit(0)
 
     before = signal.signal(signal.SIGALRM, leave)

@@ -37,9 +37,14 @@ _MARKS = (
 _NAMED = b"://"
 
 
-def put(folder: str, agent: str, event: str, payload: bytes, project: str = "", cwd: str = "") -> str:
-    """Keep an event; the path of its file. Raises ``OSError`` when that cannot be done."""
-    if len(payload) > MOST_BYTES or may_hold_secret(payload):
+def put(
+    folder: str, agent: str, event: str, payload: bytes, project: str = "", cwd: str = "", is_clean: bool = False
+) -> str:
+    """Keep an event; the path of its file. Raises ``OSError`` when that cannot be done.
+
+    ``is_clean`` says that the payload comes out of the store, into which no secret goes.
+    """
+    if not is_clean and (len(payload) > MOST_BYTES or may_hold_secret(payload)):
         from smara.adapters.hosts.redacting import safe
 
         payload = safe(payload, MOST_BYTES)

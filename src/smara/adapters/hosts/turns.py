@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from smara.adapters.sniff import sniff
+from smara.adapters.sniff import HOST_FORMATS, sniff
 from smara.core.events import HostEvent
 from smara.intake.models import Job
 from smara.memory import Memory
@@ -112,6 +112,6 @@ class Transcripts:
 
 def _is_transcript(path: str) -> bool:
     try:
-        return os.path.getsize(path) > 0 and sniff(path) != "jsonl"
+        return os.path.getsize(path) > 0 and sniff(path) in HOST_FORMATS
     except Exception:  # noqa: BLE001 - a file of any content may stand there, and the hooks told the turns anyway
         return False

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from smara.adapters.hosts.briefs import FOLDER
 from smara.adapters.hosts.normalizing import events_of
 from smara.adapters.hosts.redacting import safe
+from smara.adapters.hosts.said import MARKS
 from smara.adapters.hosts.spool import FORMAT, MOST_BYTES, names
-from smara.adapters.hosts.telling import MARKS
 from smara.core.events import HostEvent
 
 ASIDE = "unreadable"
@@ -97,9 +98,16 @@ def remove(path: str) -> None:
 
 
 def sweep(folder: str, now_seconds: float) -> int:
-    """Take away what nobody will miss: halves of killed hooks after an hour, marks of sessions after a week."""
+    """Take away what nobody will miss; how many files.
+
+    Halves of killed hooks go after an hour, marks of sessions and briefs that nobody made anew after a week.
+    """
     gone = 0
-    for place, seconds in ((folder, 3_600), (os.path.join(folder, MARKS), 7 * 86_400)):
+    for place, seconds in (
+        (folder, 3_600),
+        (os.path.join(folder, MARKS), 7 * 86_400),
+        (os.path.join(folder, FOLDER), 7 * 86_400),
+    ):
         try:
             found = [entry for entry in os.scandir(place) if entry.is_file(follow_symlinks=False)]
         except OSError:

@@ -27,6 +27,8 @@ ANSWERED = {
 # What a host asks before a tool is told again, with its result, after it: keeping both would double the spool.
 NOT_KEPT = ("PreToolUse", "preToolUse", "BeforeTool", "tool.execute.before")
 DRAIN = "drain"
+# Hosts that run nothing in their background: the spool is drained at the end of a turn, when nobody waits for words.
+DRAINED_AT = {"gemini": ("AfterAgent",), "copilot": ("agentStop", "Stop"), "cursor": ("stop",)}
 
 
 def run(agent: str, event: str) -> None:
@@ -46,7 +48,7 @@ def _take(agent: str, event: str) -> None:
     if event == DRAIN:
         from smara.adapters.hosts.telling import drain_quietly
 
-        drain_quietly(folder)
+        drain_quietly(folder, is_waited_for=False)
         return
     payload = read_input(0)
     if event not in NOT_KEPT and payload.strip():
@@ -62,6 +64,10 @@ def _take(agent: str, event: str) -> None:
         said = answer(agent, event, payload, folder)
         if said:
             write_output(1, said)
+    elif event in DRAINED_AT.get(agent, ()):
+        from smara.adapters.hosts.telling import drain_quietly
+
+        drain_quietly(folder, is_waited_for=True)
 
 
 def read_input(file: int) -> bytes:

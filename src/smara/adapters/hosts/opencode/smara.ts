@@ -20,7 +20,9 @@ const MOST_CHARACTERS = 200_000
 function hook(event, payload, timeout) {
   return new Promise((resolve) => {
     try {
-      const child = spawn(PROGRAM, ["hook", "opencode", event], { stdio: ["pipe", "pipe", "ignore"], timeout })
+      const child = spawn(PROGRAM, ["hook", "opencode", event], { stdio: ["pipe", "pipe", "ignore"] })
+      // Not the option `timeout`: when there is no such program, its timer would keep the host from leaving.
+      setTimeout(() => child.kill(), timeout).unref()
       let said = ""
       child.stdout.on("data", (piece) => (said += String(piece)))
       child.on("error", () => resolve(""))
@@ -31,6 +33,17 @@ function hook(event, payload, timeout) {
       resolve("")
     }
   })
+}
+
+/** Let what waits be taken in while nobody waits for it; it ends by itself within a minute. */
+function drain() {
+  try {
+    const child = spawn(PROGRAM, ["hook", "opencode", "drain"], { stdio: "ignore" })
+    child.on("error", () => undefined)
+    child.unref()
+  } catch {
+    return
+  }
 }
 
 /** @param {string} said */
@@ -73,6 +86,7 @@ export const Smara = async ({ directory }) => {
         const text = cut(answers.get(sessionID))
         answers.delete(sessionID)
         await hook("session.idle", { ...at(sessionID), text }, STEP_MS)
+        drain()
       }
       if (event.type === "session.error") {
         await hook("session.error", { ...at(sessionID), error: cut(JSON.stringify(facts.error)) }, STEP_MS)

@@ -49,7 +49,10 @@ def plan(targets: Sequence[Target], journal: Journal) -> list[Change]:
     for target in targets:
         before = _read(target.path)
         base = _base(target, before, journal)
-        found.append(Change(target.path, before, _with_ours(target, base), base))
+        if target.changes_itself and before is not None and _has_ours(target, before):
+            found.append(Change(target.path, before, before, base))
+        else:
+            found.append(Change(target.path, before, _with_ours(target, base), base))
     return found
 
 

@@ -15,6 +15,7 @@ from importlib import resources
 from importlib.util import find_spec
 from typing import Any, Literal
 
+from smara.adapters.hosts.rules import PLACE, rule_of
 from smara.adapters.hosts.setup.blocks import Form
 from smara.core.events import Agent
 from smara.environment import home_of
@@ -41,6 +42,8 @@ class Target:
     """Of a JSON file: what is added to it."""
     body: str = ""
     """Of a TOML or Markdown file: the block. Of a file of our own: its content."""
+    changes_itself: bool = False
+    """Whether hooks write a file of our own anew, so that what is there counts as it is."""
 
     def is_ours(self, path: tuple[str, ...], value: Any) -> bool:
         """Whether an entry of a JSON file is one that ``smara setup`` writes."""
@@ -87,6 +90,7 @@ def claude_hooks(program: str) -> dict[str, Any]:
     drain = call("drain", DRAIN_SECONDS, **{"async": True})
     return {
         "SessionStart": [{"hooks": [call("SessionStart", START_SECONDS), drain]}],
+        "InstructionsLoaded": one("InstructionsLoaded", STEP_SECONDS),
         "UserPromptSubmit": one("UserPromptSubmit", STEP_SECONDS),
         "PreToolUse": [{"matcher": _EDITS, "hooks": [call("PreToolUse", STEP_SECONDS)]}],
         "PostToolUse": one("PostToolUse", STEP_SECONDS),
@@ -161,6 +165,11 @@ def _cursor(reach: Reach, root: str, program: str) -> list[Target]:
                "preCompact": STEP_SECONDS, "stop": STEP_SECONDS, "sessionEnd": STEP_SECONDS}  # fmt: skip
     hooks = {event: [{"command": f"{program} hook cursor {event}", "timeout": each}] for event, each in seconds.items()}
     found = [Target(os.path.join(folder, "hooks.json"), "json", {"version": 1, "hooks": hooks})]
+    if reach == "project":
+        found.append(Target(os.path.join(root, PLACE), "own", body=rule_of(), changes_itself=True))
+        if os.path.isdir(os.path.join(root, ".git")):  # what is known here is nobody else's to commit
+            excluded = os.path.join(root, ".git", "info", "exclude")
+            found.append(Target(excluded, "toml", body=PLACE.replace(os.sep, "/")))
     return [*found, *_mcp(os.path.join(folder, "mcp.json"), program)]
 
 

@@ -1,0 +1,308 @@
+"""What a hook says from the brief: chosen by exact rules, checked by a glance, and noted for its receipt.
+
+Nothing here opens a memory. ``None`` means that only the store can tell; then the caller
+asks it. What a session was told is kept in a small file per session, so that nothing is
+said twice; a receipt is written when the spool is drained.
+
+A brief may be older than the store. A start then counts only when no memory and no task
+changed since. A tool call is answered when the memories it would cite are as they were:
+what was added since is said from the next drain on, what was taken back is not said. And
+where a file has changed that memories are about, the store is asked whether they hold.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from smara.adapters.hosts import briefs
+from smara.adapters.hosts.emitting import emit
+from smara.adapters.hosts.rules import has_rule
+from smara.adapters.hosts.said import Said
+from smara.adapters.hosts.spool import put
+from smara.core.tool_names import tool_arguments, tool_name
+from smara.core.triggers import runs, triggers_of, words_of
+from smara.environment import named_project
+
+TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+STARTS = ("SessionStart", "sessionStart", "session.start")
+PROMPTS = ("UserPromptSubmit", "BeforeAgent", "chat.message")
+BEFORE = ("PreToolUse", "preToolUse", "BeforeTool", "tool.execute.before")
+FAILURES = ("PostToolUseFailure", "postToolUseFailure")
+NOTICE = ("smara", "told")
+"""Who tells, and what: that prepared words were said."""
+FAILED = "failed:"
+"""The trigger of every call that failed."""
+_MOST_AT_ONCE = 2
+_LEAST_STEMS, _LEAST_SHARE = 3, 0.6
+_TOOL_NAMES = ("tool_name", "toolName", "tool")
+_TOOL_INPUTS = ("tool_input", "toolArgs", "args")
+_RESULTS = ("tool_response", "toolResult", "tool_result", "result_json", "output", "tool_output")
+_FORGETTING = ("compact", "clear")
+
+
+def choose(agent: str, event: str, told: Mapping[str, Any], folder: str) -> list[dict[str, Any]] | None:
+    """What is to be said, each with its receipt's facts; empty for silence, ``None`` when the store must be asked."""
+    head = briefs.head_of(folder, folder_of(told))
+    session_id = session_of(told)
+    if head is None or not (session_id.isprintable() and 0 < len(session_id) <= 200):
+        return None
+    if not head["stamp"] and head["is_same"]:
+        return []  # there is no store
+    if event in STARTS:
+        return _start(agent, told, folder, head)
+    if event in PROMPTS:
+        return _first(agent, told, folder, head)
+    return _about_tool(agent, event, told, folder, head) if event != "SubagentStart" else None
+
+
+def say(agent: str, event: str, told: Mapping[str, Any], folder: str, chosen: list[dict[str, Any]]) -> bytes:
+    """The host's standard output for what was chosen."""
+    for each in chosen:
+        source = str(told.get("source") or "startup") if event in STARTS else ""
+        note(folder, agent, session_of(told), source, folder_of(told), each)
+    if agent == "cursor" and event in STARTS and has_rule(briefs.root_of(folder_of(told))):
+        return b""  # it stands in the rule file, which the agent reads anyway
+    return emit(agent, event, "\n".join(each["text"] for each in chosen))
+
+
+def _start(agent: str, told: Mapping[str, Any], folder: str, head: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    words = briefs.words_of(folder, head, agent)
+    if words is None or not _nothing_changed(head) or not briefs.are_same(words["cited"]):
+        return None
+    remember_start(folder, session_of(told), told.get("source"), words["made_at"])
+    start = words["start"] and _of_others(words["start"], session_of(told))
+    return [start] if start and start["text"].strip() else []
+
+
+def _of_others(start: dict[str, Any], session_id: str) -> dict[str, Any]:
+    """A start without what it says of the session itself: one that goes on is not told of itself as of the last one."""
+    own = [item for item in start["items"] if item["kind"] == "left_off" and item["id"] == session_id]
+    if not own:
+        return start
+    lines = [line for line in start["text"].splitlines() if f"[Thread {session_id}]" not in line]
+    return {
+        **start, "text": "\n".join(lines), "items": [item for item in start["items"] if item not in own],
+        "tokens": start["tokens"] - sum(item["tokens"] for item in own),
+    }  # fmt: skip
+
+
+def _first(agent: str, told: Mapping[str, Any], folder: str, head: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Where the work stood, as far as the prompt speaks of it, and what is known since the session's start."""
+    words = briefs.words_of(folder, head, agent)
+    if words is None:
+        return None
+    prompt = str(told.get("prompt") or "").lower()
+    said = Said(folder, session_of(told))
+    fitting = [each["told"] for each in words["firsts"] if _is_about(prompt, each["words"], each["stems"])]
+    if not fitting and any(word in prompt for word in words["first_words"]):
+        return None
+    new = [each for each in fitting[:_MOST_AT_ONCE] if not names_of(each) <= said.names]
+    return [each for each in (*new, *_late(words, said)) if _stands(head, each)]
+
+
+def _is_about(prompt: str, names: Sequence[str], stems: Sequence[str]) -> bool:
+    """Whether a prompt gives a name as a word of its own, or shares most stems of a title of some length."""
+    if any(_has_word(prompt, name) for name in names):
+        return True
+    return len(stems) >= _LEAST_STEMS and sum(stem in prompt for stem in stems) >= _LEAST_SHARE * len(stems)
+
+
+def _has_word(text: str, word: str) -> bool:
+    start = text.find(word) if word else -1
+    while start >= 0:
+        around = text[max(0, start - 1) : start] + text[start + len(word) : start + len(word) + 1]
+        if not any(each.isalnum() or each == "_" for each in around):
+            return True
+        start = text.find(word, start + 1)
+    return False
+
+
+def _late(words: Mapping[str, Any], said: Said) -> list[dict[str, Any]]:
+    """What has become known since the session's start was prepared, as the end of the session before it."""
+    start = words["start"]
+    if said.began_with in ("", str(words["made_at"])) or not start:
+        return []
+    late = [item for item in start["items"] if item["text"] and name_of(item) not in said.names]
+    if not late:
+        return []
+    lines = [_line_of(start["text"], item["text"]) for item in late]
+    text = "\n".join(["Known since this session began:", *lines])
+    tokens = sum(item["tokens"] for item in late)
+    return [{**start, "point": "first_message", "items": late, "receipt_id": "", "tokens": tokens, "text": text}]
+
+
+def _line_of(text: str, label: str) -> str:
+    """The line that says what a label is short for."""
+    beginning = label.rstrip("…. ")
+    return next((line for line in text.splitlines() if beginning in line), label)
+
+
+def _about_tool(
+    agent: str, event: str, told: Mapping[str, Any], folder: str, head: Mapping[str, Any]
+) -> list[dict[str, Any]] | None:
+    tool, given, error = call_of(event, told)
+    keys = set(triggers_of(tool, given))
+    if error is not None:
+        keys.add(FAILED)
+    if not keys.isdisjoint(head["asked"]):
+        return None
+    if keys.isdisjoint(head["watched"]):
+        return []
+    words = briefs.words_of(folder, head, agent)
+    if words is None:
+        return None
+    points = (
+        ("before_tool",) if event in BEFORE else ("after_tool",) if error is None else ("tool_failure", "after_tool")
+    )
+    said = Said(folder, session_of(told))
+    if said.times >= words["most_said"]:
+        return []
+    new = [
+        each
+        for each in words["tools"]
+        if each["point"] in points
+        and not names_of(each["told"]) <= said.names
+        and _fits(each, tool, given, error or "", head["root"], folder_of(told))
+    ]
+    if not all(briefs.are_same(each["cited"]) for each in new):
+        return None  # the code has changed under what is known of it: whether it still holds is for the store to say
+    return [each["told"] for each in new if _stands(head, each["told"])][:_MOST_AT_ONCE]
+
+
+def _fits(
+    entry: Mapping[str, Any], tool: str, given: Mapping[str, Any], error: str, root: str, cwd: str
+) -> bool:  # fmt: skip
+    """Whether a call is what prepared words are about: every condition that they state holds."""
+    if entry["tools"] and tool not in entry["tools"]:
+        return False
+    files = given.get("files") or [given.get("file_path")]
+    if entry["file"] and not any(isinstance(each, str) and is_file(each, entry["file"], root, cwd) for each in files):
+        return False
+    line, pattern = given.get("command"), given.get("pattern")
+    if entry["command"] and not (isinstance(line, str) and runs(line, entry["command"])):
+        return False
+    if entry["pattern"] and not (isinstance(pattern, str) and entry["pattern"] in words_of(pattern)):
+        return False
+    if not entry["words"]:
+        return True
+    text = f"{line if isinstance(line, str) else ''}\n{error}".lower()
+    return all(word in text for word in entry["words"])
+
+
+def is_file(path: str, known: str, root: str, cwd: str) -> bool:
+    """Whether a path, as a host writes it, is a file of the repository that is known by its path from the root."""
+    given = path.replace("\\", "/")
+    whole = given if given.startswith("/") or given[1:3] == ":/" else os.path.join(cwd, given).replace("\\", "/")
+    whole, root = os.path.normpath(whole).replace("\\", "/"), root.replace("\\", "/").rstrip("/")
+    known = known.replace("\\", "/")
+    if whole.startswith(root + "/"):
+        return whole[len(root) + 1 :] == known
+    return whole.endswith("/" + known)  # the same folder under another name, as links make it
+
+
+def _nothing_changed(head: Mapping[str, Any]) -> bool:
+    if head["is_same"]:
+        return True
+    from smara.database.glance import glance
+    from smara.knowledge import standing
+    from smara.tasks import standing as tasks
+
+    look = glance(head["store"], head["project_no"], head["schema"])
+    if look is None:
+        return False
+    with look:
+        return not standing.has_changed(look, head["marks"]) and not tasks.has_changed(look, head["task_mark"])
+
+
+def _stands(head: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
+    """Whether what is about to be said still holds."""
+    if head["is_same"]:
+        return True
+    from smara.database.glance import glance
+    from smara.knowledge import standing
+
+    look = glance(head["store"], head["project_no"], head["schema"])
+    if look is None:
+        return False
+    from smara.tasks import standing as tasks
+
+    with look:
+        ids = [item["id"] for item in told["items"] if item["kind"] == "memory"]
+        if any(item["kind"] == "task" for item in told["items"]) and tasks.has_changed(look, head["task_mark"]):
+            return False
+        return standing.are_as_they_were(look, ids, head["marks"])
+
+
+def call_of(event: str, told: Mapping[str, Any]) -> tuple[str, dict[str, Any], str | None]:
+    """The tool of a call, its arguments, and what went wrong with it; all by our names."""
+    tool = tool_name(_text(told, _TOOL_NAMES))
+    return tool, tool_arguments(tool, _arguments(told)), None if event in BEFORE else _error(event, told)
+
+
+def _error(event: str, told: Mapping[str, Any]) -> str | None:
+    """What went wrong with a call; ``None`` when nothing did."""
+    if event in FAILURES:
+        return _text(told, ("error", "error_message", "error_details"))
+    from smara.adapters.hosts.results import failure_in
+
+    return failure_in(next((told[name] for name in _RESULTS if told.get(name)), None))
+
+
+def note(folder: str, agent: str, session_id: str, source: str, cwd: str, told: Mapping[str, Any]) -> None:
+    """Remember what is said to a session, and tell it to the store with the next drain. Never raises."""
+    Said.add(folder, session_id, told["point"], sorted(names_of(told)))
+    facts = {**told, "agent": told.get("agent") or agent}
+    notice = {"session_id": session_id, "source": source, "cwd": cwd, "agent": agent, "told": facts}
+    try:
+        put(folder, *NOTICE, json.dumps(notice).encode(), named_project(), cwd, is_clean=True)
+    except OSError:
+        return  # it is said all the same; only its receipt is missing
+
+
+def remember_start(folder: str, session_id: str, source: Any, made_at: float) -> None:
+    """A session begins, or begins anew with an empty head: what it was told before counts no longer."""
+    if source in _FORGETTING:
+        Said.forget(folder, session_id)
+    Said.add(folder, session_id, f"began {made_at}", [])
+
+
+def name_of(item: Mapping[str, Any]) -> str:
+    """What tells one thing that is cited from another."""
+    return str(item.get("key") or f"{item['kind']}:{item['id']}")
+
+
+def names_of(told: Mapping[str, Any]) -> set[str]:
+    """All that is cited."""
+    return {name_of(item) for item in told["items"]}
+
+
+def session_of(told: Mapping[str, Any]) -> str:
+    """The session of a payload, whatever its host calls it."""
+    return _text(told, ("session_id", "sessionId", "conversation_id", "sessionID"))
+
+
+def folder_of(told: Mapping[str, Any]) -> str:
+    """Where a host works."""
+    roots = told.get("workspace_roots")
+    named = _text(told, ("cwd", "directory"))
+    return named or (str(roots[0]) if isinstance(roots, list) and roots else os.getcwd())
+
+
+def _arguments(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Any = next((told[name] for name in _TOOL_INPUTS if told.get(name)), None)
+    if isinstance(found, str):
+        try:
+            found = json.loads(found)
+        except ValueError:
+            return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _text(told: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    return next((value for name in names if isinstance(value := told.get(name), str) and value), "")

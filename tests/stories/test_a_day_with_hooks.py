@@ -1,0 +1,202 @@
+"""A developer types one command, works on as ever, and the next session knows.
+
+1. Two sessions of Claude Code lie in its folder. `smara init` sets it up, `smara import` brings the sessions in, and
+   what they show waits for review.
+2. A session starts: the agent is told what is known, with its source.
+3. It is about to run a command that failed before: it is told so, once.
+4. The developer adds a trap of a file; after the turn the agent hears it before it changes that file.
+5. A command fails twice, another helps.
+6. The context is compacted, and what is known is said again.
+7. The session ends; the right new memory waits for review with its evidence, everything that was said has a receipt,
+   and what was heeded is seen to be used.
+8. Another agent, in the same repository, knows it too.
+9. Everything is taken out again, byte for byte, and no process is left.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.surfaces.shell import smara as call
+
+MAIN = "from smara.surfaces.cli import main; main()"
+SESSIONS = Path(__file__).parents[1] / "fixtures" / "transcripts" / "claude_code"
+REAL = Path(os.environ.get("SMARA_EVAL_DATA", "/nonexistent")) / "transcripts" / "claude_code"
+MINE = '{\n  // mine\n  "model": "opus",\n}\n'
+
+
+def hook(agent: str, event: str, **fields: Any) -> str:
+    """Run a hook as the host does; what the model is told by it."""
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, "hook", agent, event], input=json.dumps(fields).encode(), capture_output=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, b"")
+    if not done.stdout:
+        return ""
+    said = json.loads(done.stdout)["hookSpecificOutput"]
+    assert said["hookEventName"] == event
+    return str(said["additionalContext"])
+
+
+class Session:
+    """A session of an agent in the current folder."""
+
+    def __init__(self, agent: str, name: str) -> None:
+        self.agent = agent
+        self.common = {"session_id": name, "cwd": os.getcwd(), "transcript_path": ""}
+        self.calls = 0
+
+    def tell(self, event: str, **fields: Any) -> str:
+        return hook(self.agent, event, **self.common, hook_event_name=event, **fields)
+
+    def tool(self, event: str, tool: str, given: dict[str, Any], **fields: Any) -> str:
+        self.calls += 1
+        return self.tell(event, tool_name=tool, tool_input=given, tool_use_id=f"t{self.calls}", **fields)
+
+    def end_turn(self, words: str) -> None:
+        self.tell("Stop", last_assistant_message=words, stop_hook_active=False)
+        hook(self.agent, "drain")
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository in the home of a developer who has used Claude Code in it twice."""
+    shop, home = tmp_path / "shop", tmp_path / "home"
+    (shop / "src").mkdir(parents=True)
+    (shop / "src" / "cart.js").write_text("export const total = 0\n")
+    (shop / ".claude").mkdir()
+    (shop / ".claude" / "settings.json").write_text(MINE)
+    subprocess.run(["git", "init", "-q", str(shop)], check=True)
+    told = home / ".claude" / "projects" / re.sub(r"[^A-Za-z0-9]", "-", str(shop))
+    told.mkdir(parents=True)
+    for path in SESSIONS.glob("*.jsonl"):
+        (told / path.name).write_text(path.read_text().replace("__ROOT__", str(shop)))
+    monkeypatch.chdir(shop)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("SMARA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("SMARA_DURABILITY", "normal")
+    for name in ("CLAUDE_CONFIG_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return shop
+
+
+def waiting() -> list[str]:
+    return [each["content"] for each in call("memories", "review", "--json").data["memories"]]
+
+
+def test_the_next_session_knows_what_the_last_ones_learned(shop):
+    files = sorted(path for path in shop.rglob("*") if ".git/" not in f"{path}/")
+
+    # 1
+    assert call("init", "--yes").code == 0
+    assert call("import").code == 0
+    assert [content for content in waiting() if "left-pad" in content and "npm ci" in content]
+
+    # 2
+    live = Session("claude", "live")
+    pack = live.tell("SessionStart", source="startup", model="claude-sonnet-4-5")
+    assert "left-pad" in pack
+    assert re.search(r"\[Memory #m-\w+", pack)
+    assert len(pack) <= 9_500
+    assert live.tell("UserPromptSubmit", prompt="Seed the database") == ""
+
+    # 3
+    npm = {"command": f"cd {shop} && npm test 2>&1 | tail -20"}
+    warned = live.tool("PreToolUse", "Bash", npm)
+    assert "failed here before" in warned
+    assert "npm ci" in warned
+    assert live.tool("PreToolUse", "Bash", {"command": "npm test"}) == ""
+    live.tool("PostToolUse", "Bash", {"command": "npm ci"}, tool_response={"stdout": "added 214 packages"})
+
+    # 4
+    remembered = call("remember", "--type", "gotcha", "--file", "src/cart.js",
+                      "Totals in src/cart.js are integer cents: never divide before rounding")  # fmt: skip
+    assert remembered.code == 0
+    live.end_turn("Ready.")
+    edit = {"file_path": str(shop / "src" / "cart.js"), "old_string": "0", "new_string": "1"}
+    assert "never divide before rounding" in live.tool("PreToolUse", "Edit", edit)
+    assert live.tool("PostToolUse", "Edit", edit, tool_response={"filePath": edit["file_path"]}) == ""
+
+    # 5
+    seed, error = {"command": "make seed"}, "Exit code 2\npsycopg.OperationalError: connection refused on port 5432"
+    for _ in range(2):
+        live.tool("PostToolUseFailure", "Bash", seed, error=error)
+    live.tool("PostToolUse", "Bash", {"command": "docker compose up -d db"}, tool_response={"stdout": "Started"})
+    live.tool("PostToolUse", "Bash", seed, tool_response={"stdout": "seeded 40 rows"})
+    live.tool("PostToolUse", "Bash", {"command": "npm test"}, tool_response={"stdout": "Tests  31 passed (31)"})
+
+    # 6
+    live.end_turn("The database had to run first.")
+    again = live.tell("SessionStart", source="compact")
+    assert "left-pad" in again
+    assert "never divide before rounding" in again
+
+    # 7
+    live.tell("SessionEnd", reason="prompt_input_exit")
+    hook("claude", "drain")
+    (learned,) = [content for content in waiting() if "make seed" in content]
+    assert "connection refused" in learned
+    assert "docker compose up -d db" in learned
+    new = next(each for each in call("memories", "review", "--json").data["memories"] if each["content"] == learned)
+    assert "connection refused on port 5432" in call("memories", "why", new["id"]).out
+    receipts = call("receipts", "--session", "live", "--json").data["receipts"]
+    assert sorted(each["point"] for each in receipts) == ["before_tool", "before_tool", "start", "start"]
+    assert all(each["deliveredAt"] for each in receipts)
+    assert [each for each in receipts if each["usedAt"] and "npm ci" in each["text"]]
+
+    # 8
+    codex = Session("codex", "other")
+    assert "docker compose up -d db" in codex.tell("SessionStart", source="startup", model="gpt-5")
+    shell = {"command": ["bash", "-lc", "make seed"]}
+    assert "docker compose up -d db" in codex.tool("PreToolUse", "shell", shell, turn_id="1")
+    codex.tell("SessionEnd", reason="other")
+    hook("codex", "drain")
+
+    # 9
+    assert call("setup", "claude", "--remove", "--yes").code == 0
+    assert (shop / ".claude" / "settings.json").read_text() == MINE
+    assert sorted(path for path in shop.rglob("*") if ".git/" not in f"{path}/") == files
+    assert processes_in(shop) == []
+
+
+def processes_in(folder: Path) -> list[str]:
+    """The processes that still work in a folder, this one aside; they can be seen on Linux alone."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if place.name != str(os.getpid()) and os.readlink(place / "cwd") == str(folder):
+                found.append((place / "cmdline").read_text())
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="needs SMARA_EVAL_DATA")
+def test_sessions_that_really_took_place_make_the_first_day_warm(shop, tmp_path):
+    """What real sessions show is said when the next one starts, with its source, within the hosts' limits."""
+    real = tmp_path / "real"
+    real.mkdir()
+    for path in sorted(REAL.glob("*.jsonl.gz")):
+        (real / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
+    assert call("init", "--yes").code == 0
+    assert call("import", str(real)).code == 0
+    learned = waiting()
+    assert learned
+    live = Session("claude", "live")
+    pack = live.tell("SessionStart", source="startup", model="claude-sonnet-4-5")
+    assert re.search(r"\[(?:Memory #m-\w+|Thread )", pack)
+    assert len(pack) <= 9_500
+    hook("claude", "drain")
+    assert live.tell("SessionStart", source="resume") == pack
+    (receipt,) = [each for each in call("receipts", "--json").data["receipts"] if each["source"] == "startup"]
+    assert receipt["text"] == pack
