@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import smara
 from smara.tasks.models import NewTask, TaskTotals
-from tests.contract.task_place import EACH_DATABASE, kinds, titles
+from tests.contract.both import EACH_DATABASE, kinds
+from tests.contract.task_place import titles
 
 pytestmark = EACH_DATABASE
 

@@ -1,7 +1,7 @@
 """Content in any of the common shapes, turned into the parts of a message.
 
-Understood are plain text, our own parts, and the content blocks of the Anthropic and
-OpenAI interfaces. Bytes of images and documents never come through: a placeholder
+Understood are plain text, our own parts, and the content blocks of the Anthropic,
+OpenAI and Google interfaces. Bytes of images and documents never come through: a placeholder
 says what was there and how large it was. A block of unknown type keeps its words.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from smara.adapters.decoding import list_in, load_json, mapping_in, text_in
+from smara.adapters.google_blocks import google_parts, is_google_block
 from smara.messages.models import PART_TYPES, Part, PartType
 
 _TYPES: dict[str, PartType] = {
@@ -48,9 +49,13 @@ def _parts_of_block(block: Any) -> tuple[Part, ...]:
     if not isinstance(block, dict):
         return () if block is None else (Part("text", json.dumps(block, ensure_ascii=False)),)
     name = text_in(block.get("type"))
+    if is_google_block(block):
+        return google_parts(block)
     if name == "tool_result" or name.endswith("_tool_result") or name == "function_call_output":
         return _tool_result(block)
     kind = _TYPES.get(name)
+    if name == "function_call":  # of OpenAI's interface, which gives the arguments as JSON in a text
+        return (_tool_call({**block, "arguments": read_arguments(block.get("arguments"))}),)
     if kind == "tool_call":
         return (_tool_call(block),)
     if kind in ("image", "file"):
@@ -140,13 +145,14 @@ def tool_calls_of(calls: Any) -> tuple[Part, ...]:
         function = mapping_in(mapping_in(call).get("function")) or mapping_in(call)
         if not function:
             continue
-        arguments = _read_arguments(function.get("arguments", function.get("input")))
+        arguments = read_arguments(function.get("arguments", function.get("input")))
         call_id = _first_text(call, "id", "call_id") or None
         parts.append(Part("tool_call", name=_optional(function.get("name")), call_id=call_id, arguments=arguments))
     return tuple(parts)
 
 
-def _read_arguments(arguments: Any) -> Any:
+def read_arguments(arguments: Any) -> Any:
+    """The arguments of a call: the object in a JSON text, everything else as it is."""
     if not isinstance(arguments, str) or not arguments.lstrip().startswith("{") or len(arguments) > 1_000_000:
         return arguments
     try:

@@ -57,13 +57,15 @@ def read_jsonl(
     No content makes it raise; only a file that cannot be opened does. A message without a
     thread goes to the thread named after the file.
     """
-    reader = _Reader(_stem(Path(path).name))
+    reader = PlainReader(stem_of(path))
     for line in read_lines(path, progress, max_line_bytes=max_line_bytes):
         entry = decode(line)
         yield entry if isinstance(entry, Counted) else reader.read(entry)
 
 
-class _Reader:
+class PlainReader:
+    """Turns objects into messages and threads, one record for each."""
+
     def __init__(self, default_thread: str) -> None:
         self._default_thread = default_thread
         self._threads: dict[str, NewThread] = {}
@@ -227,7 +229,9 @@ def _id_in(value: Any) -> str | None:
     return bounded_id(value) if isinstance(value, str) and value.strip() else None
 
 
-def _stem(name: str) -> str:
+def stem_of(path: str | os.PathLike[str]) -> str:
+    """The name of a file without its endings, fit to be an id."""
+    name = Path(path).name
     while name.endswith(_SUFFIXES) and Path(name).stem:
         name = Path(name).stem
     return bounded_id(name)

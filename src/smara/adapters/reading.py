@@ -26,6 +26,7 @@ MAX_LINE_BYTES = 80 * 1024 * 1024
 _CHUNK_BYTES = 1024 * 1024
 _LINES_PER_PROGRESS = 200
 _GZIP_MAGIC = b"\x1f\x8b"
+_SQLITE_MAGIC = b"SQLite format 3\x00"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
@@ -61,6 +62,39 @@ def read_lines(
             yield Line(number + 1, b"", problem="the compressed file is damaged or cut off here")
         if progress:
             progress(total, total)
+
+
+def read_whole(
+    path: str | os.PathLike[str], progress: Progress | None = None, *, max_bytes: int
+) -> tuple[bytes, str | None]:
+    """The content of a file, and what kept it from being read to its end; at most ``max_bytes`` of it.
+
+    Raises as :func:`read_lines` does.
+    """
+    with ExitStack() as stack:
+        raw = stack.enter_context(_open(Path(path)))
+        total = os.fstat(raw.fileno()).st_size
+        source = _decompressed(raw, stack)
+        reader = io.BufferedReader(source, _CHUNK_BYTES)
+        chunks: list[bytes] = []
+        size = 0
+        while size <= max_bytes and (chunk := reader.read(min(_CHUNK_BYTES, max_bytes + 1 - size))):
+            chunks.append(chunk)
+            size += len(chunk)
+            if progress:
+                progress(min(raw.tell(), total), total)
+        if size > max_bytes:
+            return b"", f"the document is longer than {max_bytes} bytes"
+        return b"".join(chunks), "the compressed file is damaged or cut off" if source.is_damaged else None
+
+
+def is_database(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is an SQLite database."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
+    except OSError:
+        return False
 
 
 class _Source(io.RawIOBase):

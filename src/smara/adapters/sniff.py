@@ -3,22 +3,82 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from smara.adapters.claude_code import read_transcript
-from smara.adapters.decoding import Entry, decode
-from smara.adapters.jsonl import read_jsonl
-from smara.adapters.reading import read_lines
+from smara.adapters.decoding import Entry, decode, text_in
+from smara.adapters.documents import head_of, is_document_head
+from smara.adapters.reading import is_database, read_lines
 from smara.adapters.records import Progress, Record
 
-Format = Literal["claude-code", "jsonl"]
+HostFormat = Literal["claude-code", "codex", "gemini", "opencode"]
+Format = Literal["claude-code", "codex", "gemini", "opencode", "json", "jsonl"]
+HOST_FORMATS: tuple[HostFormat, ...] = get_args(HostFormat)
+FORMATS: tuple[Format, ...] = get_args(Format)
+Path = str | os.PathLike[str]
 
-READERS: Mapping[Format, Callable[..., Iterator[Record]]] = {"claude-code": read_transcript, "jsonl": read_jsonl}
+
+# Each reader is loaded when it is first asked for: the hooks, which only look at a file, wait for none of them.
+
+
+def _claude_code(path: Path, progress: Progress | None = None, **options: Any) -> Iterator[Record]:
+    from smara.adapters.claude_code import read_transcript
+
+    return read_transcript(path, progress, **options)
+
+
+def _codex(path: Path, progress: Progress | None = None, **options: Any) -> Iterator[Record]:
+    from smara.adapters.codex import read_rollout
+
+    return read_rollout(path, progress, **options)
+
+
+def _gemini(path: Path, progress: Progress | None = None, **options: Any) -> Iterator[Record]:
+    from smara.adapters.gemini import read_chat
+
+    return read_chat(path, progress, **options)
+
+
+def _opencode(path: Path, progress: Progress | None = None, **options: Any) -> Iterator[Record]:
+    from smara.adapters.opencode import read_sessions
+
+    return read_sessions(path, progress, **options)
+
+
+def _json(path: Path, progress: Progress | None = None, **options: Any) -> Iterator[Record]:
+    from smara.adapters.conversations import read_conversations
+
+    return read_conversations(path, progress, **options)
+
+
+def _jsonl(path: Path, progress: Progress | None = None, **options: Any) -> Iterator[Record]:
+    from smara.adapters.jsonl import read_jsonl
+
+    return read_jsonl(path, progress, **options)
+
+
+READERS: Mapping[Format, Callable[..., Iterator[Record]]] = {
+    "claude-code": _claude_code,
+    "codex": _codex,
+    "gemini": _gemini,
+    "opencode": _opencode,
+    "json": _json,
+    "jsonl": _jsonl,
+}
 
 _LINES_LOOKED_AT = 50
 _TRANSCRIPT_KEYS = {"parentUuid", "isSidechain", "leafUuid", "isSnapshotUpdate", "toolUseID", "customTitle", "aiTitle"}
+_ROLLOUT_TYPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
+# What the first characters of a document say about it; of several that are found the first counts.
+_DOCUMENTS: tuple[tuple[Format, re.Pattern[str]], ...] = (
+    ("gemini", re.compile(r'\A\s*\{[^{\[]*"sessionId"\s*:[^{\[]*"projectHash"\s*:', re.S)),
+    ("gemini", re.compile(r'\A\s*\{[^{\[]*"projectHash"\s*:[^{\[]*"sessionId"\s*:', re.S)),
+    ("gemini", re.compile(r'\A\s*\[\s*\{(?=[^}]*"sessionId"\s*:)(?=[^}]*"messageId"\s*:)', re.S)),
+    ("opencode", re.compile(r'\A\s*\{\s*(?:"info"\s*:\s*\{)?[^{\[]*"id"\s*:\s*"ses_', re.S)),
+    ("codex", re.compile(r'\A\s*\{\s*"session"\s*:\s*\{.*?"items"\s*:\s*\[', re.S)),
+)
 
 
 def read_records(
@@ -33,12 +93,40 @@ def sniff(path: str | os.PathLike[str]) -> Format:
 
     Reading it as such is harmless: each line that is no message is counted with what to mend.
     """
+    if is_database(path):
+        return "opencode"
+    head = head_of(path)
+    if _is_session_of_opencode(path):
+        return "opencode"
+    if is_document_head(head):
+        return next((format for format, pattern in _DOCUMENTS if pattern.search(head)), "json")
     for value in _first_objects(path):
+        if _is_rollout_record(value):
+            return "codex"
+        if "projectHash" in value and "sessionId" in value:
+            return "gemini"
+        if "role" not in value and str(value.get("id")).startswith("ses_") and "directory" in value:
+            return "opencode"
+        if "role" not in value and isinstance(value.get("messages"), list):
+            return "json"
         if _is_transcript_record(value):
             return "claude-code"
         if "role" in value or value.get("type") == "thread":
             return "jsonl"
     return "jsonl"
+
+
+def _is_session_of_opencode(path: Path) -> bool:
+    """Whether a file lies where OpenCode keeps its sessions, with their messages beside."""
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(path)))
+    return os.path.basename(folder) == "session" and os.path.isdir(os.path.join(os.path.dirname(folder), "message"))
+
+
+def _is_rollout_record(value: Mapping[str, Any]) -> bool:
+    if text_in(value.get("type")) in _ROLLOUT_TYPES and isinstance(value.get("payload"), dict):
+        return True
+    # The first versions began with a line about the session, without a type.
+    return "type" not in value and "role" not in value and {"id", "timestamp", "instructions"} <= set(value)
 
 
 def import_order(paths: Iterable[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
@@ -51,7 +139,7 @@ def import_order(paths: Iterable[str | os.PathLike[str]]) -> list[str | os.PathL
 
 
 def _is_subagent_file(path: str | os.PathLike[str]) -> bool:
-    objects = _first_objects(path)
+    objects = _first_objects(path) if not is_database(path) else iter(())
     return any(value.get("isSidechain") is True and "agentId" in value for value in islice(objects, 3))
 
 

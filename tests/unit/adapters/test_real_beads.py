@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 
 from smara.adapters.beads import BeadsImported, export_beads, import_beads
 from smara.memory import Memory
+from smara.tasks.models import Task, TaskTotals
 from smara.testing import open_temporary
 
 FOLDER = Path(os.environ.get("SMARA_EVAL_DATA", "/nonexistent")) / "beads"
@@ -38,7 +40,7 @@ def originals_of(path: Path) -> tuple[dict[str, Any], ...]:
 @pytest.fixture(scope="module", params=FILES, ids=lambda path: path.name)
 def tracker(request: pytest.FixtureRequest) -> Iterator[tuple[Path, Memory, BeadsImported]]:
     """A tracker, a store that it was brought into, and the report."""
-    with open_temporary(durability="normal") as memory:
+    with open_temporary(durability="normal", token_model="estimate") as memory:
         yield request.param, memory, import_beads(memory, request.param)
 
 
@@ -74,8 +76,9 @@ def test_fields_are_in_the_order_in_which_beads_writes_them(tracker):
 
 def test_it_comes_in_again_without_change(tracker, tmp_path):
     path, memory, report = tracker
-    before = text_of(memory)
+    before, tasks = text_of(memory), list(memory.tasks.export())
     again = import_beads(memory, path)
+    assert list(memory.tasks.export()) == tasks
     assert (again.added, again.changed, again.newer_here, again.unchanged) == (0, 0, 0, report.issues)
     own = tmp_path / "own.jsonl"
     own.write_text(before, encoding="utf-8")
@@ -88,7 +91,7 @@ def test_a_fresh_store_gives_the_same_bytes(tracker, tmp_path):
     first = text_of(memory)
     own = tmp_path / "own.jsonl"
     own.write_text(first, encoding="utf-8")
-    with open_temporary(durability="normal") as fresh:
+    with open_temporary(durability="normal", token_model="estimate") as fresh:
         again = import_beads(fresh, own)
         assert (again.added, again.dependencies) == (report.issues, report.dependencies)
         assert text_of(fresh) == first
@@ -134,3 +137,104 @@ def test_words_of_every_section_are_found(tracker):
     for record in sample:
         words = " ".join((record.get("notes") or record["acceptance_criteria"]).split()[:8])
         assert record["id"] in [hit.task.short_id for hit in memory.search_tasks(words, 10)]
+
+
+# What is ready, computed again.
+
+
+def issues_of(path: Path) -> dict[str, dict[str, Any]]:
+    """The issues of a file by their id; a later line stands for the issue as it became."""
+    return {record["id"]: record for record in originals_of(path) if record.get("id") and record.get("status")}
+
+
+def waiting(tasks: list[Task]) -> dict[str, list[str]]:
+    """What each task waits for, from one look at every dependency."""
+    waits: dict[str, list[str]] = {task.id: [] for task in tasks}
+    for task in tasks:
+        for needed in task.dependencies:
+            if needed.type == "blocks":
+                waits[task.id].append(needed.depends_on_id)
+            if needed.type == "parent-child":
+                waits[needed.depends_on_id].append(task.id)
+    return waits
+
+
+def test_the_ready_tasks_are_those_of_a_recount(tracker):
+    _, memory, _ = tracker
+    tasks = list(memory.tasks.export())
+    status = {task.id: task.status for task in tasks}
+    waits = waiting(tasks)
+    unfinished = [task for task in tasks if status[task.id] != "closed"]
+    blocked = {task.id for task in unfinished if any(status[needed] != "closed" for needed in waits[task.id])}
+    ready = {task.id for task in unfinished if task.status == "open"} - blocked
+    found = memory.tasks.ready(limit=10_000)
+    assert {task.id for task in found} == ready
+    assert (found.ready_count, found.blocked_count) == (len(ready), len(blocked))
+    assert all(
+        (one.priority, one.created_at) <= (two.priority, two.created_at) for one, two in pairwise(found)
+    ), "by priority, then age"  # fmt: skip
+    assert memory.tasks.totals() == TaskTotals(
+        open=sum(each == "open" for each in status.values()),
+        in_progress=sum(each == "in_progress" for each in status.values()),
+        closed=sum(each == "closed" for each in status.values()),
+        ready=len(ready),
+        blocked=len(blocked),
+    )
+
+
+def test_no_task_waits_for_itself(tracker):
+    """What waits for nothing is taken away, again and again; a circle would be left."""
+    _, memory, _ = tracker
+    left = {task: set(needed) for task, needed in waiting(list(memory.tasks.export())).items()}
+    while free := [task for task, needed in left.items() if not needed & left.keys()]:
+        for task in free:
+            del left[task]
+    assert left == {}
+
+
+def test_every_issue_is_a_task_with_its_title_priority_and_age(tracker):
+    path, memory, _ = tracker
+    by_short = {task.short_id: task for task in memory.tasks.export()}
+    living = {issue_id: issue for issue_id, issue in issues_of(path).items() if issue["status"] != "tombstone"}
+    assert living.keys() <= by_short.keys()
+    for issue_id, issue in living.items():
+        task = by_short[issue_id]
+        assert task.priority == issue["priority"]
+        assert (task.status == "closed") == (issue["status"] == "closed"), issue_id
+        assert len(task.title) <= 500
+
+
+def test_a_blocker_between_two_issues_is_left_out_only_when_it_would_close_a_circle(tracker):
+    path, memory, _ = tracker
+    tasks = list(memory.tasks.export())
+    by_short = {task.short_id: task for task in tasks}
+    waits = waiting(tasks)
+    for issue_id, issue in issues_of(path).items():
+        for edge in issue.get("dependencies") or []:
+            needed = by_short.get(edge["depends_on_id"])
+            if edge["type"] != "blocks" or issue_id not in by_short or needed is None:
+                continue
+            task = by_short[issue_id]
+            is_kept = (needed.id, "blocks") in {(each.depends_on_id, each.type) for each in task.dependencies}
+            assert is_kept or task.id in reached(needed.id, waits), f"{issue_id} needs {needed.short_id}"
+
+
+def reached(start: str, waits: dict[str, list[str]]) -> set[str]:
+    """Everything that a task waits for, directly or through others, and itself."""
+    seen: set[str] = set()
+    to_see = [start]
+    while to_see:
+        task_id = to_see.pop()
+        if task_id not in seen:
+            seen.add(task_id)
+            to_see += waits.get(task_id, [])
+    return seen
+
+
+def test_some_of_what_is_written_in_each_tracker_is_found(tracker):
+    _, memory, _ = tracker
+    tasks = [task for task in memory.tasks.export() if len(task.title) > 20]
+    for task in tasks[:: max(1, len(tasks) // 12)]:
+        same = {each.id for each in tasks if each.title == task.title}
+        found = {hit.task.id for hit in memory.search_tasks(task.title, limit=10).hits}
+        assert found & same, task.title

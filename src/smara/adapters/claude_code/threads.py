@@ -13,9 +13,8 @@ from typing import Any
 
 from smara.adapters.decoding import text_in
 from smara.adapters.records import bounded_id
+from smara.adapters.titles import shorten
 from smara.messages.models import NewThread, ThreadKind
-
-MAX_TITLE_CHARS = 100
 
 _COMPACTION_AGENT = "acompact"
 
@@ -113,9 +112,3 @@ class Threads:
         if uuid:
             self._roots[uuid] = root
         return root
-
-
-def shorten(text: str) -> str:
-    """The first line with words, cut to the length of a title."""
-    line = next((line.strip() for line in text[:10_000].splitlines() if line.strip()), "")
-    return line if len(line) <= MAX_TITLE_CHARS else line[: MAX_TITLE_CHARS - 1].rstrip() + "…"

@@ -26,6 +26,7 @@ from smara.messages.models import NewThread, Part, Role
 
 _BOOKKEEPING = {
     "file-history-snapshot": "which files can be restored; no words",
+    "file-history-delta": "which files can be restored; no words",
     "last-prompt": "repeats the last prompt",
     "mode": "a setting of the session",
     "permission-mode": "a setting of the session",

@@ -12,14 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from smara.adapters.instructions.models import InstructionFile
-from smara.adapters.instructions.words import word_set
 from smara.core.instruction_files import PATTERNS, host_of
+from smara.core.source_paths import MADE_FOLDERS, OUTPUT_FOLDERS
+from smara.core.wordlists import word_set
 
-_NOT_ENTERED = word_set(
-    ".git .hg .svn .jj node_modules bower_components vendor third_party third-party venv .venv env .env site-packages"
-    " dist build out target _build deps .next .nuxt .output .tox .nox .cache .mypy_cache .ruff_cache .pytest_cache"
-    " __pycache__ coverage .gradle .idea .terraform Pods Carthage DerivedData elm-stuff .eggs tmp"
-)
+_NOT_ENTERED = MADE_FOLDERS | OUTPUT_FOLDERS | word_set("deps tmp .env")
 _HOST_FOLDERS = frozenset(pattern.split("/")[0] for _, pattern in PATTERNS if "/" in pattern)
 MOST_FOLDERS = 20_000
 """A tree with more folders is looked at so far; instruction files stand near the top."""

@@ -47,6 +47,12 @@ class Gathered:
     read: list[Read] = field(default_factory=list)
     not_followed: list[NotFollowed] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
+    folders: tuple[str, ...] = ()
+    """Folders elsewhere that were looked through whole, too."""
+
+    def was_looked_for(self, path: str) -> bool:
+        """Whether a file of such a folder would have been read if it were there."""
+        return any(path.startswith(f"{folder}/") for folder in self.folders)
 
 
 def gather(root: str | os.PathLike[str], paths: Sequence[str | os.PathLike[str]] = ()) -> Gathered:

@@ -37,7 +37,15 @@ def import_instructions(
     a person vouches for what the files say, also for what came in before: only a person's door
     may offer it. A second import of the same files changes nothing.
     """
-    gathered = gather(root_of(root), paths)
+    return import_gathered(
+        memory, gather(root_of(root), paths), is_dry_run=is_dry_run, is_verified=is_verified, actor=actor
+    )
+
+
+def import_gathered(
+    memory: Memory, gathered: Gathered, *, is_dry_run: bool = False, is_verified: bool = False, actor: str | None = None
+) -> InstructionReport:
+    """Bring in what files say that somebody else has found and read; otherwise as :func:`import_instructions`."""
     return _Import(memory, gathered, is_verified, actor).run(is_dry_run)
 
 
@@ -100,8 +108,10 @@ class _Import:
         paths = paths_of(memory)
         if paths & read:
             return True
+        if paths & unreadable:
+            return False
         inside = not any(os.path.isabs(path) for path in paths)
-        return self._gathered.is_whole and inside and not paths & unreadable
+        return (self._gathered.is_whole and inside) or (bool(paths) and all(map(self._gathered.was_looked_for, paths)))
 
     def _is_by_person(self, memory: TypedMemory) -> bool:
         """Whether a person put a memory aside; its events know."""
@@ -204,7 +214,8 @@ class _Import:
         others = [each for each in matched.memory.evidence if each.path not in read]
         # A file that is gone is no evidence any more, when all were looked for.
         is_whole = self._gathered.is_whole
-        return [*found, *(each for each in others if each.path is None or not is_whole or os.path.isabs(each.path))]
+        kept = (each for each in others if each.path is None or not is_whole or os.path.isabs(each.path))
+        return [*found, *(each for each in kept if each.path is None or not self._gathered.was_looked_for(each.path))]
 
     def _is_in_place(self, matched: Matched) -> bool:
         """Whether a memory knows exactly these lines. The commit may be another: the lines are the same."""
@@ -252,6 +263,8 @@ class _Import:
 
 def _guess(saying: Saying) -> Guess:
     statement = saying.places[0].statement
+    if statement.type is not None:
+        return Guess(statement.type, ("its file says so",))
     return type_of(saying.text, statement.headings, statement.marks, is_procedure=bool(statement.steps))
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from smara.adapters.instructions.words import word_set
+from smara.core.wordlists import word_set
 
 _EXTENSIONS = word_set(
     "py pyi ts tsx js jsx mjs cjs mts cts md mdx mdc json jsonc json5 yaml yml toml ini cfg conf lock sh bash"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from smara.knowledge.models import MemoryType
+
 
 @dataclass(frozen=True, slots=True)
 class InstructionFile:
@@ -56,6 +58,8 @@ class Statement:
     title: str = ""
     marks: tuple[str, ...] = ()
     """What its form says of it: ``warning`` and ``note`` for quoted notices, ``code`` for a block of code."""
+    type: MemoryType | None = None
+    """Of which type it is, where the file says so; otherwise it is guessed."""
 
 
 @dataclass(frozen=True, slots=True)

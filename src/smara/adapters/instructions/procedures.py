@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from smara.adapters.instructions.words import word_set
+from smara.core.wordlists import word_set
 
 _PROCEDURE = re.compile(
     r"\b(how to|steps?|step[- ]by[- ]step|procedure|process|workflow|recipe|checklist|release|deploy(ing|ment)?|set ?up"

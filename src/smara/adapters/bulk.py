@@ -1,0 +1,134 @@
+"""Bringing in what the agents of this machine have kept: found, divided by project, imported, learned from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from smara.adapters.finding import Found, Here, expand, find_transcripts
+from smara.adapters.hosts.projects import project_of
+from smara.adapters.importing import Importer, ImportReport
+from smara.adapters.records import Progress
+from smara.adapters.sniff import Format, HostFormat
+from smara.adapters.warming import Learned, Learner
+from smara.core.repository import find_repository
+from smara.errors import DatabaseError, SmaraError
+from smara.memory import Memory
+
+_NOT_THERE = ""
+"""The name of no project: of one that an import would make."""
+Bar = Callable[[str], AbstractContextManager[Progress | None]]
+"""Gives something to call with (done, total) while what is named is under way."""
+
+
+@dataclass(slots=True)
+class BulkReport:
+    """What came of an import of many transcripts."""
+
+    reports: list[ImportReport] = field(default_factory=list)
+    elsewhere: int = 0
+    """Transcripts of other folders, which were left out."""
+    unread: list[tuple[str, str]] = field(default_factory=list)
+    """Files that could not be read at all, and why."""
+    learned: Learned = field(default_factory=Learned)
+
+
+def find(hosts: Sequence[HostFormat], here: Here, *, everywhere: bool = False) -> tuple[list[Found], int]:
+    """The transcripts of these agents that belong here, or all of them; and how many were left out.
+
+    Those that cannot be looked into are among them, so that they are told of.
+    """
+    found = [each for host in hosts for each in find_transcripts(host, here)]
+    if everywhere:
+        return found, 0
+    mine = [each for each in found if here.has(each.cwd) or each.is_unreadable]
+    return mine, len(found) - len(mine)
+
+
+class BulkImport:
+    """Imports many transcripts, each into one memory or into the project of its folder."""
+
+    def __init__(
+        self, memory: Memory, resource_id: str | None = None, *, everywhere: bool = False, learn: bool = True,
+        dry_run: bool = False,
+    ) -> None:  # fmt: skip
+        self._memory = memory
+        self._resource = resource_id
+        self._everywhere = everywhere
+        self._learn = learn and not dry_run
+        self._dry_run = dry_run
+        self._importers: dict[str, tuple[Importer, Learner | None]] = {}
+        self._projects: dict[str, str] = {}
+
+    def run(self, found: Iterable[Found], bar: Bar) -> BulkReport:
+        """Import everything, in the order given; a file that cannot be read does not stop the others."""
+        done = BulkReport()
+        everything = list(found)
+        for number, each in enumerate(everything, 1):
+            importer = self._importer(each.cwd)
+            with bar(f"{number}/{len(everything)} {each.format}") as progress:
+                try:
+                    done.reports.append(importer.import_file(each.path, progress, each.format, only=each.only))
+                except DatabaseError:
+                    raise  # our own store has trouble: nothing else would go better
+                except SmaraError as error:
+                    done.unread.append((each.path, str(error)))
+        self._finish(done, bar)
+        return done
+
+    def run_files(self, paths: Sequence[str], bar: Bar, format: Format | None = None) -> BulkReport:
+        """Import files and the transcripts in folders; one that cannot be read is told at once."""
+        done = BulkReport()
+        files = expand(paths)
+        importer = self._importer("")
+        for number, path in enumerate(files, 1):
+            name = os.path.basename(path)
+            with bar(name if len(files) == 1 else f"{number}/{len(files)} {name}") as progress:
+                done.reports.append(importer.import_file(path, progress, format))
+        self._finish(done, bar)
+        return done
+
+    def _finish(self, done: BulkReport, bar: Bar) -> None:
+        """Decide on what was watched."""
+        for _, learner in self._importers.values():
+            if learner is not None:
+                with bar("learning") as progress:
+                    _add(done.learned, learner.finish(progress))
+
+    def _importer(self, cwd: str) -> Importer:
+        project = self._project(cwd) if self._everywhere else self._memory.project
+        if project not in self._importers:
+            learner = None
+            if project == _NOT_THERE:
+                importer = Importer(None, self._resource, dry_run=True)
+            else:
+                memory = self._memory if project == self._memory.project else self._memory.in_project(project)
+                learner = Learner(memory) if self._learn else None
+                importer = Importer(memory, self._resource, learner=learner, dry_run=self._dry_run)
+            self._importers[project] = (importer, learner)
+        return self._importers[project][0]
+
+    def _project(self, cwd: str) -> str:
+        if cwd not in self._projects:
+            self._projects[cwd] = self._known_project(cwd) if self._dry_run else project_of(self._memory, "", cwd)
+        return self._projects[cwd]
+
+    def _known_project(self, cwd: str) -> str:
+        """The same without making a project that is not there yet."""
+        repository = find_repository(cwd) if cwd else None
+        known = {each.git_common_dir for each in self._memory.projects.list()}
+        settings = self._memory.settings
+        is_by_folder = settings.project is None and settings.db is None
+        if repository is not None and is_by_folder and repository.common_dir not in known:
+            return _NOT_THERE
+        return project_of(self._memory, "", cwd)
+
+
+def _add(total: Learned, more: Learned) -> None:
+    total.sessions += more.sessions
+    total.events += more.events
+    total.memories += more.memories
+    total.left_out += more.left_out
+    total.problems += more.problems

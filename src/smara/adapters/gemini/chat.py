@@ -1,0 +1,285 @@
+"""A chat of Gemini CLI as messages: one JSON document, or lines that are added as it goes on.
+
+A record holds an answer with all its thoughts and calls, and is written again whenever it has
+grown. So each answer, call and result is a message of its own, under an id of its own: what is
+told again is stored once, and what was added since is new. Changes that the program makes to
+what was said long ago (a result cut short to save room) do not change what is stored.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from smara.adapters.blocks import parts_of, words_of
+from smara.adapters.decoding import Entry, decode, list_in, mapping_in, milliseconds, text_in
+from smara.adapters.documents import elements, entry_of, is_document
+from smara.adapters.gemini.folders import project_root_of
+from smara.adapters.reading import MAX_LINE_BYTES, read_lines
+from smara.adapters.records import Counted, Identities, Progress, Record, bounded_id, build
+from smara.adapters.titles import shorten
+from smara.messages.models import NewThread, Part, Role
+
+_ENDED = ("success", "error", "cancelled")
+_PROGRAM_OPENINGS = (
+    ("<session_context>", "session_context"),
+    ("<hook_context>", "hook_context"),
+    ("<state_snapshot>", "compaction_summary"),
+)
+_TOKENS = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cached": "cache_read_tokens",
+    "thoughts": "reasoning_tokens",
+}
+_AGAIN = "tells again what was told before"
+
+
+def read_chat(
+    path: str | os.PathLike[str], progress: Progress | None = None, *, max_line_bytes: int = MAX_LINE_BYTES
+) -> Iterator[Record]:
+    """The records of a chat, or of the log of prompts: for each answer, call and result a message, or a reason.
+
+    No content makes it raise; only a file that cannot be opened does.
+    """
+    chat = _Chat(Path(path))
+    if not is_document(path):
+        for line in read_lines(path, progress, max_line_bytes=max_line_bytes):
+            entry = decode(line)
+            yield from chat.take(entry) if isinstance(entry, Entry) else (entry,)
+        return
+    document = elements(path, "messages", progress)
+    if isinstance(document.around, dict):
+        chat.describe(document.around)
+    for element in document.entries:
+        yield from chat.take(element) if isinstance(element, Entry) else (element,)
+    if not document.entries:
+        yield Counted(1, "session", "a chat without messages")
+
+
+class _Chat:
+    """What has to be remembered of a chat while it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self._folder = path.parent
+        self._root = project_root_of(path)
+        self._identities = Identities()
+        self._seen: set[str] = set()
+        self._names: dict[str, str] = {}
+        self._last_at: int | None = None
+        self._has_summary = False
+        self.has_begun = False
+        self.thread = NewThread(bounded_id(path.name.split(".")[0]), metadata=self._facts({}))
+
+    def take(self, entry: Entry) -> Iterator[Record]:
+        """One record of the chat or of the log."""
+        value = entry.value
+        if isinstance(value.get("$set"), dict):
+            yield from self._read_change(entry, value["$set"])
+        elif isinstance(value.get("$rewindTo"), str):
+            yield Counted(entry.line, "rewind", "messages were taken back; they stay stored")
+        elif "messageId" in value and "sessionId" in value:
+            yield self._read_prompt(entry)
+        elif "sessionId" in value and "type" not in value:
+            yield from self._read_session(entry)
+        elif "type" in value or "content" in value:
+            yield from self._read_message(entry)
+        else:
+            yield Counted(entry.line, "unknown", "neither a message nor a session")
+
+    # What describes the session
+
+    def describe(self, told: Mapping[str, Any]) -> NewThread:
+        """Learn what a session says about itself."""
+        session_id = text_in(told.get("sessionId"))
+        if session_id and not self.has_begun:
+            self.has_begun = True
+            is_agent = told.get("kind") == "subagent"
+            facts = self._facts(told)
+            if is_agent:
+                facts["agent_id"] = bounded_id(session_id)
+            self.thread = NewThread(
+                bounded_id(session_id), metadata=facts, kind="subagent" if is_agent else "conversation",
+                parent_id=bounded_id(self._folder.name) if is_agent and self._folder.name != "chats" else None,
+                created_at=milliseconds(told.get("startTime")),
+            )  # fmt: skip
+            self._last_at = self.thread.created_at
+        summary = text_in(told.get("summary"))
+        if summary.strip():
+            self._has_summary = True
+            self.thread = replace(self.thread, title=shorten(summary))
+        return self.thread
+
+    def _facts(self, told: Mapping[str, Any]) -> dict[str, Any]:
+        facts = {"host": "gemini", "cwd": self._root, "project_hash": text_in(told.get("projectHash"))}
+        return {name: fact for name, fact in facts.items() if fact}
+
+    def _read_session(self, entry: Entry) -> Iterator[Record]:
+        self.describe(entry.value)
+        found = list_in(entry.value.get("messages"))
+        yield from self._read_many(entry, found)
+        if not found:
+            yield Counted(entry.line, "session", "describes the session")
+
+    def _read_change(self, entry: Entry, change: Mapping[str, Any]) -> Iterator[Record]:
+        thread = self.describe(change)
+        found = list_in(change.get("messages"))
+        yield from self._read_many(entry, found)
+        if not found:
+            yield Counted(entry.line, "change", "a change of the session", thread=thread if self._seen else None)
+
+    def _read_many(self, entry: Entry, found: list[Any]) -> Iterator[Record]:
+        for each in found:
+            inner = entry_of(entry.line, each, entry.repairs)
+            yield from self._read_message(inner) if isinstance(inner, Entry) else (inner,)
+
+    # What was said and done
+
+    def _read_prompt(self, entry: Entry) -> Record:
+        """A line of the log of prompts; a session that has a file of its own has them there."""
+        value = entry.value
+        session_id = bounded_id(text_in(value.get("sessionId")) or "unnamed")
+        words = text_in(value.get("message"))
+        if self._has_chat(session_id):
+            return Counted(entry.line, "prompt", "a prompt of a chat that has its own file")
+        if not words.strip():
+            return Counted(entry.line, "prompt", "nothing was said")
+        at = milliseconds(value.get("timestamp"))
+        if self.thread.id != session_id:
+            self.thread = NewThread(session_id, None, None, {**self._facts({}), "told_by": "log"}, created_at=at)
+            self.has_begun = True
+        self._last_at = at or self._last_at
+        role, kind = _voice(words)
+        if role == "user":
+            self._suggest_title(words)
+        return self._keep(
+            entry, f"log-{value.get('messageId')}-{at or 0}", role, (Part("text", words),), {"kind": kind}
+        )
+
+    def _has_chat(self, session_id: str) -> bool:
+        if session_id not in self._names:
+            short = session_id[:8]
+            found = any(short in each.name for each in (self._folder / "chats").glob("session-*")) if short else False
+            self._names[session_id] = "chat" if found else ""
+        return bool(self._names[session_id])
+
+    def _read_message(self, entry: Entry) -> Iterator[Record]:
+        value = entry.value
+        self._last_at = milliseconds(value.get("timestamp")) or self._last_at
+        kind = text_in(value.get("type")) or "unnamed"
+        stem = text_in(value.get("id")) or self._identities.of_line(self.thread.id, entry.raw)
+        if kind in ("gemini", "model", "assistant"):
+            records = list(self._answer(entry, stem))
+        elif kind == "user":
+            records = list(self._said_by_user(entry, stem))
+        else:
+            words = words_of(value.get("content"))
+            records = list(self._unit(entry, stem, "system", _text_parts(words), {"kind": kind}))
+        fresh = [record for record in records if record is not None]
+        yield from fresh
+        if not fresh:
+            is_known = any(record is None for record in records)
+            yield Counted(entry.line, kind[:60], _AGAIN if is_known else "nothing was said")
+
+    def _said_by_user(self, entry: Entry, stem: str) -> Iterator[Record | None]:
+        parts = parts_of(entry.value.get("content"))
+        words = "\n".join(part.text for part in parts if part.type == "text")
+        if any(part.type == "tool_result" for part in parts) and not words.strip():
+            yield from self._unit(entry, stem, "tool", parts, {})
+            return
+        role, kind = _voice(words)
+        if role == "user" and self.thread.kind == "subagent":
+            kind = "agent_prompt"
+        if role == "user":
+            self._suggest_title(words)
+        yield from self._unit(entry, stem, role, parts, {"kind": kind})
+
+    def _answer(self, entry: Entry, stem: str) -> Iterator[Record | None]:
+        value = entry.value
+        calls = [mapping_in(call) for call in list_in(value.get("toolCalls"))]
+        known = {text_in(call.get("id")) for call in calls}
+        parts = tuple(part for part in parts_of(value.get("content")) if not _is_told(part, known))
+        if not any(part.type == "reasoning" for part in parts):
+            parts = (*_thoughts(value.get("thoughts")), *parts)
+        metadata = {"model": text_in(value.get("model")), "message_id": stem, "usage": _usage(value.get("tokens"))}
+        yield from self._unit(entry, stem, "assistant", parts, metadata)
+        for number, call in enumerate(calls, 1):
+            yield from self._call(entry, stem, call, number)
+
+    def _call(self, entry: Entry, stem: str, call: Mapping[str, Any], number: int) -> Iterator[Record | None]:
+        call_id = text_in(call.get("id")) or f"{stem}-{number}"
+        name, status = text_in(call.get("name")) or None, text_in(call.get("status"))
+        before, self._last_at = self._last_at, milliseconds(call.get("timestamp")) or self._last_at
+        asked = Part("tool_call", name=name, call_id=call_id, arguments=call.get("args"))
+        metadata: dict[str, Any] = {"message_id": stem, "agent_id": text_in(call.get("agentId"))}
+        yield from self._unit(entry, f"{stem}:{call_id}", "assistant", (asked,), metadata)
+        result = call.get("result")
+        if result is not None and status in _ENDED:
+            found = parts_of(result)
+            text = "\n".join(part.text for part in found if part.type in ("tool_result", "text"))
+            has_failed = status == "error" or any(part.is_error for part in found)
+            answer = Part("tool_result", text, name=name, call_id=call_id, is_error=has_failed)
+            others = tuple(part for part in found if part.type in ("image", "file"))
+            metadata = {"message_id": stem, "tool_result": {"status": status} if status == "cancelled" else {}}
+            yield from self._unit(entry, f"{stem}:{call_id}:result", "tool", (answer, *others), metadata)
+        self._last_at = before
+
+    def _unit(
+        self, entry: Entry, unit_id: str, role: Role, parts: tuple[Part, ...], metadata: dict[str, Any]
+    ) -> Iterator[Record | None]:
+        """One message, when it says something and was not told before; ``None`` when it was."""
+        if not any(part.type != "text" or part.text.strip() for part in parts):
+            return
+        if unit_id in self._seen:
+            yield None
+            return
+        self._seen.add(unit_id)
+        yield self._keep(entry, unit_id, role, parts, metadata)
+
+    def _keep(
+        self, entry: Entry, unit_id: str, role: Role, parts: tuple[Part, ...], metadata: dict[str, Any]
+    ) -> Record:
+        kept = {key: value for key, value in metadata.items() if value not in (None, "", {}, False)}
+        made = build(
+            entry.line, self.thread, role, parts, client_id=bounded_id(unit_id), created_at=self._last_at,
+            metadata=kept, repairs=entry.repairs,
+        )  # fmt: skip
+        return self._identities.settle(made)
+
+    def _suggest_title(self, words: str) -> None:
+        if not self._has_summary and self.thread.title is None and (title := shorten(words)):
+            self.thread = replace(self.thread, title=title)
+
+
+def _voice(words: str) -> tuple[Role, str | None]:
+    stripped = words.strip()
+    for opening, kind in _PROGRAM_OPENINGS:
+        if stripped.startswith(opening):
+            return "system", kind
+    return "user", "command" if stripped.startswith("/") else None
+
+
+def _thoughts(thoughts: Any) -> tuple[Part, ...]:
+    texts = []
+    for thought in list_in(thoughts):
+        told = mapping_in(thought)
+        subject, rest = text_in(told.get("subject")), text_in(told.get("description"))
+        texts.append(f"**{subject}** {rest}".strip() if subject else rest)
+    return tuple(Part("reasoning", text) for text in texts if text.strip())
+
+
+def _text_parts(words: str) -> tuple[Part, ...]:
+    return (Part("text", words),) if words.strip() else ()
+
+
+def _is_told(part: Part, known: set[str]) -> bool:
+    """Whether a call or a result in the content stands among the record's calls too."""
+    return part.type in ("tool_call", "tool_result") and (part.call_id or "") in known
+
+
+def _usage(tokens: Any) -> dict[str, int]:
+    counts = {name: mapping_in(tokens).get(key) for key, name in _TOKENS.items()}
+    return {name: count for name, count in counts.items() if isinstance(count, int) and count}

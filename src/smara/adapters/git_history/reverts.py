@@ -1,0 +1,66 @@
+"""Commits that take another one back and say why: dead ends.
+
+A revert without a reason teaches nothing, and one whose change was made again later is no dead end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+
+from smara.adapters.git_history.models import Candidate, PastCommit
+from smara.adapters.git_history.reasons import gives_reason, is_readable
+from smara.adapters.git_history.text import read_commit, subject_of
+from smara.behavior.quoting import quote
+
+_REVERT = re.compile(
+    r"(?:^|[-:—–]\s*|\s)revert(?:ed|s|ing)?:?\s+[\"“'](?P<what>.{6,200})[\"”']\.?\s*(?:\([^)]*\))?\s*$", re.I
+)
+_TAKES_BACK = re.compile(
+    r"^(?:this )?(?:commit )?(?:partially |mostly |manually )?reverts?(?:ed)? (?:the )?"
+    r"(?:commits? |changes? |parts? of )?(?:made (?:in|to) )?(?:r?[0-9a-f]{5,40}\W*(?:and |, )?)+", re.I
+)  # fmt: skip
+_BECAUSE = re.compile(r"^(?:because|since|as|due to|which|that|until|in favou?r of|it|,)\b", re.I)
+_ONLY_HOW = re.compile(r"^(?:conflicts?|reversing|changes made to|keeps?|kept|thanks|(?:the )?(?:tests?|docs) )", re.I)
+_WENT_WRONG = re.compile(
+    r"\bnot\b(?! only)|n't\b|\b(?:unable|flaw\w*|regress\w*|incompatib\w*|concerns?|slow\w*|too|fail\w*|never|wrong\w*"
+    r"|insufficient|problem\w*|issues?|no longer|complex\w*|confus\w+|surpris\w+|mistake)\b",
+    re.I,
+)
+_LEAST = 30
+
+
+def is_revert(commit: PastCommit) -> bool:
+    """Whether a commit takes another one back."""
+    return _REVERT.search(commit.message.split("\n", 1)[0]) is not None
+
+
+def revert_of(commit: PastCommit, done_later: Set[str]) -> Candidate | None:
+    """The dead end that a revert tells of. ``done_later`` are the subjects of all newer commits."""
+    text = read_commit(commit.message)
+    found = _REVERT.search(text.first_line)
+    if found is None:
+        return None
+    what = subject_of(found["what"]).rstrip(".")
+    if what.casefold() in done_later or _REVERT.search(what) or what.lower().startswith("revert"):
+        return None
+    told = [each for each in map(_reason_in, text.sentences) if each]
+    why = next((each for each in told if gives_reason(each)), None)
+    why = why or next((each for each in told if _WENT_WRONG.search(each)), None)
+    if why is None:
+        return None
+    content = f"Tried and reverted: “{what}”. {why[:1].upper()}{why[1:]}"
+    data = {"approach_tried": quote(what, 300), "why_it_failed": quote(why, 400)}
+    said = quote(f"{text.first_line}\n{why}", 600)
+    return Candidate("revert", "dead_end", content, ((commit.sha, said),), commit.at_ms, commit.author, data=data)
+
+
+def _reason_in(sentence: str) -> str | None:
+    """The reason in a sentence of a revert: all of it, or what follows *this reverts commit …*."""
+    taken = _TAKES_BACK.match(sentence)
+    rest = sentence if taken is None else sentence[taken.end() :].lstrip(" ,.;:-")
+    if taken is not None and not _BECAUSE.match(rest):
+        return None
+    if len(rest) < _LEAST or _ONLY_HOW.match(rest) or not is_readable(rest):
+        return None
+    return rest

@@ -1,0 +1,119 @@
+"""The words of a commit message: its subject without marks of its tracker, and whole sentences of its body.
+
+Bodies are broken at some 70 columns, so a line is rarely a sentence. Paragraphs are joined again before they are
+read; code, quotations, lists of files and trailers are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_TRAILER = re.compile(
+    r"^(?:[A-Z][A-Za-z]*(?:-[A-Za-z]+)*-(?:by|to|id|on|for|cc|from|reference)|Cc|Bug|Issue|Refs?|Closes|Close|Fixes"
+    r"|Fix|Resolves|See(?: also)?|Change-Id|Part-of|Link|Backport of|Cherry[- ]pick(?:ed)?|Forwardport of|PR|Task"
+    r"|Tracker|Ticket|BUG|URL|Merges?|Thanks)\b\s*[:#(]?.{0,200}$"
+    r"|^(?:Generated with|🤖|\(cherry picked from|git-svn-id:|\* git-svn|---+$|https?://\S+$)"
+)
+_TICKET = r"(?:[\w./-]{0,40}#\d{1,9}|[A-Z]{2,10}-\d{1,9})"
+"""What a tracker calls a ticket. The two parts have no character in common, so that no line takes long to read."""
+_PREFIX = re.compile(
+    r"^(?:(?:feat|fix|refactor|perf|docs|tests?|build|ci|chore|style|revert)(?:\([^)]{0,60}\))?!?:\s*|\[[^\]]{1,40}\]\s*"
+    r"|(?:Fixed|Fixes|Fix|Refs?|Closes|Closed|Resolves|Issue|Bug|Ticket|Addresses)\s+(?:CVE-[\d-]{4,20}|"
+    rf"{_TICKET}(?:(?:,\s*|\s+)(?:and\s+|refs\s+)?{_TICKET}){{0,9}})\s*(?:--?|:|—|–)\s*"
+    r"|(?:#\d{1,9}|[A-Z]{2,10}-\d{1,9})\s*(?:--?|:|—|–)\s*)",
+    re.IGNORECASE,
+)
+_SUFFIX = re.compile(rf"\s*\({_TICKET}(?:[,;]\s*{_TICKET}){{0,9}}\)\.?\s*$")
+_LONGEST_SUBJECT = 400
+_ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]`]?\s+(?=[A-Z\"'“‘`(\[_*<]|\d+[.)] )")
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|resp|Mr|Dr|St|No|al)\.)$")
+_LONGEST_MESSAGE = 20_000
+_LONGEST_LINE = 400
+"""A longer line is a dump of something."""
+
+
+class CommitText(NamedTuple):
+    """A message as it can be read."""
+
+    subject: str
+    """Its first line, without the marks of a tracker."""
+    first_line: str
+    """Its first line as it stands."""
+    sentences: tuple[str, ...]
+    """The sentences of its body, each whole."""
+    body: str
+    """All of its body that is prose."""
+
+
+def read_commit(message: str) -> CommitText:
+    """The subject and the sentences of a message.
+
+    >>> read_commit("Fixed #7 -- Kept the lock.\\n\\nReleasing it early lets a second\\nwriter in.").sentences
+    ('Releasing it early lets a second writer in.',)
+    """
+    lines = message[:_LONGEST_MESSAGE].strip().splitlines()
+    if not lines:
+        return CommitText("", "", (), "")
+    first = lines[0][:_LONGEST_SUBJECT].strip()
+    paragraphs = _paragraphs(lines[1:], is_squashed=_SUFFIX.search(first) is not None)
+    found = [sentence for paragraph in paragraphs for sentence in _sentences(paragraph)]
+    return CommitText(subject_of(first), first, tuple(found), "\n".join(paragraphs))
+
+
+def subject_of(first_line: str) -> str:
+    """A first line without what only a tracker needs.
+
+    >>> subject_of("fix(db): keep the lock (#12)")
+    'keep the lock'
+    """
+    text, before = first_line[:_LONGEST_SUBJECT].strip(), ""
+    while text != before:
+        text, before = _SUFFIX.sub("", _PREFIX.sub("", text, count=1)).strip(), text
+    return text
+
+
+def _paragraphs(lines: list[str], is_squashed: bool) -> list[str]:
+    """The paragraphs of a body. In a squashed branch, items of lists are the first lines of its commits."""
+    found: list[list[str]] = [[]]
+    is_fenced = is_trailing = False
+    for line in lines:
+        bare = line.strip()
+        if bare.startswith(("```", "~~~")):
+            is_fenced = not is_fenced
+            found.append([])
+        elif is_fenced or not bare or _is_code(line, bool(found[-1])) or len(bare) > _LONGEST_LINE:
+            is_trailing = False
+            found.append([])
+        elif _TRAILER.match(bare):
+            # A trailer may go on in the next line, as "Thanks to A, B\nand C." does.
+            is_trailing = not bare.endswith(".")
+            found.append([])
+        elif is_trailing:
+            is_trailing = not bare.endswith(".")
+        elif is_squashed and line.startswith("* "):
+            is_trailing = True
+            found.append([])
+        elif _ITEM.match(line):
+            found.append([_ITEM.sub("", line).strip()])
+        else:
+            found[-1].append(bare)
+    return [" ".join(each) for each in found if each]
+
+
+def _is_code(line: str, is_begun: bool) -> bool:
+    """Whether a line is quoted or set in; a line of a list may be, too, and goes on what was begun."""
+    if line.lstrip().startswith((">", "$ ", ">>> ", "# ", "|", "diff --git")):
+        return True
+    return line.startswith(("    ", "\t")) and not _ITEM.match(line) and not is_begun
+
+
+def _sentences(paragraph: str) -> list[str]:
+    found: list[str] = []
+    for piece in _SENTENCE_END.split(paragraph):
+        if found and _ABBREVIATION.search(found[-1]):
+            found[-1] = f"{found[-1]} {piece}"
+        elif piece.strip():
+            found.append(piece.strip())
+    return found

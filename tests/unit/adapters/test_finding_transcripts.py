@@ -1,0 +1,95 @@
+"""Where the agents keep their transcripts, and which of them belong to a folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from smara.adapters.bulk import find
+from smara.adapters.finding import Here, expand, find_transcripts
+from smara.adapters.sniff import HOST_FORMATS
+from smara.errors import InvalidInputError
+from tests.unit.adapters.foreign import CODEX, GEMINI, GENERIC, opencode_database, put_homes, touch
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """A repository, and a home in which four agents have worked in it."""
+    repository = tmp_path / "shop"
+    repository.mkdir()
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    for name, value in put_homes(tmp_path / "home", str(repository)).items():
+        monkeypatch.setenv(name, value)
+    return repository
+
+
+def test_each_agents_sessions_are_found_with_their_folder(shop):
+    here = Here(str(shop))
+    counts = {host: len(find_transcripts(host, here)) for host in HOST_FORMATS}
+    assert counts == {"claude-code": 1, "codex": 2, "gemini": 4, "opencode": 2}
+    assert all(here.has(each.cwd) for host in HOST_FORMATS for each in find_transcripts(host, here))
+
+
+def test_those_of_other_folders_are_left_out_and_counted(shop, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    assert find(HOST_FORMATS, Here(str(other))) == ([], 9)
+    everything, left_out = find(HOST_FORMATS, Here(str(other)), everywhere=True)
+    assert (len(everything), left_out) == (9, 0)
+    inside = shop / "src" / "deep"
+    inside.mkdir(parents=True)
+    assert len(find(HOST_FORMATS, Here(str(inside)))[0]) == 9
+
+
+def test_the_newest_session_comes_first_and_sub_agents_before_theirs(shop, tmp_path):
+    folder = tmp_path / "home" / ".codex" / "sessions" / "2026" / "03" / "02"
+    newest = folder / "rollout-2026-03-03T00-00-00-0195f3a1-7c00-7000-8000-0000000000ff.jsonl"
+    meta = {"timestamp": "2026-03-03T00:00:00Z", "type": "session_meta", "payload": {"id": "newest", "cwd": str(shop)}}
+    newest.write_text(json.dumps(meta) + "\n")
+    for path in folder.iterdir():
+        touch(path, 1_000)
+    touch(newest, 2_000)
+    found = find_transcripts("codex", Here(str(shop)))
+    assert [(each.session_id[-2:], each.is_subagent) for each in found] == [("st", False), ("01", True), ("01", False)]
+
+
+def test_sessions_that_moved_into_the_database_are_found_once(shop, tmp_path):
+    home = tmp_path / "home" / "data" / "opencode"
+    opencode_database(home / "opencode.db", home / "storage")
+    found = find_transcripts("opencode", Here(str(shop)))
+    assert [(each.only, each.is_subagent) for each in found] == [("ses_0002", True), ("ses_0001", False)]
+    assert {each.path for each in found} == {str(home / "opencode.db")}
+
+
+def test_where_there_are_no_agents_nothing_is_found(tmp_path, monkeypatch):
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CONFIG_DIR", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "nowhere"))
+    assert find(HOST_FORMATS, Here(str(tmp_path))) == ([], 0)
+
+
+def test_a_folder_stands_for_the_transcripts_in_it_and_for_nothing_else(tmp_path):
+    for name, content in {
+        "package.json": '{\n"name": "x"\n}',
+        "talk.jsonl": '{"role": "user", "content": "x"}',
+        "a.db": "x",
+    }.items():
+        (tmp_path / name).write_text(content)
+    with pytest.raises(InvalidInputError, match="a folder without transcripts"):
+        expand([str(tmp_path)])
+    for number, sample in enumerate((CODEX, GEMINI)):
+        shutil.copy(sample, tmp_path)
+        touch(tmp_path / sample.name, 1_000 + number)
+    (tmp_path / "node_modules").mkdir()
+    shutil.copy(CODEX, tmp_path / "node_modules")
+    named = str(GENERIC / "openai.json")
+    assert expand([str(tmp_path), named]) == [str(tmp_path / GEMINI.name), str(tmp_path / CODEX.name), named]
+
+
+def test_a_folder_without_a_repository_holds_what_is_below_it(tmp_path):
+    here = Here(str(tmp_path))
+    assert here.has(str(tmp_path / "below"))
+    assert not here.has(str(tmp_path.parent))
+    assert not here.has("")
