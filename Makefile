@@ -28,7 +28,7 @@ demo: $(STAMP) ## the story of Smara in a terminal, in well under a minute
 	@$(BIN)/smara demo
 
 test: $(STAMP) ## every test, under 10 minutes on 2 cores
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -r fEs --durations 15
 
 check: $(STAMP) ## ruff and mypy
 	$(BIN)/ruff check .
@@ -39,8 +39,9 @@ format: $(STAMP) ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format src evals bench tests
 
-faults: $(STAMP) ## the fault tests at their large counts
-	SMARA_FAULTS=large $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/faults tests/migrations tests/contract
+faults: $(STAMP) ## the fault tests at their large counts, each test named as it ends, in about 45 minutes
+	SMARA_FAULTS=large $(BIN)/python -m pytest -vv -n $(JOBS) --dist worksteal --durations 30 \
+	  tests/faults tests/migrations $(wildcard tests/contract/test_*state_machine.py)
 
 bench: $(STAMP) ## speed, as ratios to a bare baseline in the same run
 	$(BIN)/python -m bench

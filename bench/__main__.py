@@ -1,4 +1,4 @@
-"""``python -m bench [append|search|processes|tasks|calls|observe|steps|hooks|watch|embed|code] [--small]``"""
+"""``python -m bench [append|search|processes|tasks|calls|observe|steps|hooks|watch|say|embed|code] [--small]``"""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from pathlib import Path
 from bench import appending, calling, observing, processes, searching, stepping, tasking
 from bench.measure import Report
 
-_PARTS = ["append", "processes", "search", "tasks", "calls", "observe", "steps", "hooks", "watch", "embed", "code"]
+_PARTS = [
+    "append", "processes", "search", "tasks", "calls", "observe", "steps", "hooks", "watch", "say", "embed", "code",
+]  # fmt: skip
 
 
 def main() -> int:
@@ -44,11 +46,15 @@ def main() -> int:
             elif part == "hooks":
                 from bench import hooking
 
-                hooking.run(folder, report)
+                hooking.run(folder, report, 3_000 if options.small else hooking.MESSAGES)
             elif part == "watch":
                 from bench import watching
 
                 watching.run(folder, report)
+            elif part == "say":
+                from bench import saying
+
+                saying.run(folder, report)
             elif part == "embed":
                 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads go on spinning, and slow down whoever comes next
                 from bench import embedding

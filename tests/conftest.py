@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from smara.testing import FakeClock
-from tests import models_server, postgres
+from tests import models_server, postgres, stores
+
+# How long an example takes says how busy the machine is, and nothing else.
+settings.register_profile("tests", deadline=None)
+settings.load_profile("tests")
+
+# Processes are forked from one that has loaded everything; here, because the first to start one settles it for all.
+multiprocessing.get_context("forkserver").set_forkserver_preload(["smara.testing", "tests.faults.workers"])
 
 _ended_with_the_run: list[postgres.TestRun] = []
 
 
 def pytest_configure() -> None:
+    # Hundreds of processes are started; each would compile the whole package again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if postgres.RUN_FOLDER not in os.environ and postgres.missing() is None:
         _ended_with_the_run.append(postgres.TestRun())
 
@@ -50,6 +62,13 @@ def vendor_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in models_server.KEYS.items():
         monkeypatch.setenv(name, value)
     models_server.warm_up()
+
+
+@pytest.fixture(params=stores.BOTH)
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where a store is that is up to date and empty, of each database."""
+    with stores.empty_store(request.param, tmp_path) as address:
+        yield address
 
 
 @pytest.fixture

@@ -131,9 +131,13 @@ _TEMPLATE = "smara_template"
 
 @cache
 def _stores() -> Stores:
+    import atexit
+
     from tests.postgres_stores import Stores  # not at the top: the keeper runs this file alone
 
-    return Stores(_TEMPLATE)
+    made = Stores(_TEMPLATE)
+    atexit.register(made.close)
+    return made
 
 
 def _at(url: str, database: str) -> str:
@@ -146,7 +150,10 @@ def _template_url() -> str:
     """The URL of the server, which has the template by then."""
     import psycopg
 
-    import smara
+    from smara.config import Settings
+    from smara.core.clock import SystemClock
+    from smara.database.migrate import migrate
+    from smara.memory import open_database
 
     url, folder = server_url(), Path(os.environ[RUN_FOLDER])
     with open(folder / "template", "w") as making:
@@ -154,7 +161,9 @@ def _template_url() -> str:
         if not (folder / "template-is-made").exists():
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute(f"CREATE DATABASE {_TEMPLATE}")
-            smara.open(_at(url, _TEMPLATE), embedder="off").close()
+            database = open_database(Settings(db=_at(url, _TEMPLATE)))
+            migrate(database, SystemClock())
+            database.close()
             (folder / "template-is-made").touch()
     return url
 

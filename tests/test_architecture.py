@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,14 +47,28 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree_of(path)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _trees_are_let_go() -> Iterator[None]:
+    """A million nodes would slow down every test that comes after."""
+    yield
+    tree_of.cache_clear()
+    nodes_of.cache_clear()
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
     """Every module of ours that a file imports, lazily or for type checking too, with its line."""
     package = name_of(path) if path.name == "__init__.py" else name_of(path).rpartition(".")[0]
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             found = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -133,7 +148,7 @@ def test_a_door_sees_memory_errors_config_core_and_models_alone():
 
 def found_in(paths: Iterable[Path], is_bad: Callable[[ast.AST], bool]) -> list[str]:
     """Where in the source a kind of node stands, as ``file:line``."""
-    return [f"{path.name}:{node.lineno}" for path in paths for node in ast.walk(tree_of(path)) if is_bad(node)]
+    return [f"{path.name}:{node.lineno}" for path in paths for node in nodes_of(path) if is_bad(node)]
 
 
 def test_the_evaluations_use_only_the_public_package():
@@ -215,7 +230,7 @@ def test_sql_is_composed_from_constants_only():
     broken = [
         f"{name_of(path)}:{node.lineno} {ast.unparse(piece)}"
         for path in modules()
-        for node in filter(is_statement, ast.walk(tree_of(path)))
+        for node in filter(is_statement, nodes_of(path))
         for piece in (sql_pieces(node.args[0]) if node.args else ())
         if not is_constant(piece)
     ]

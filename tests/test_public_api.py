@@ -12,8 +12,8 @@ import smara
 from smara.memory import Memory
 
 NAMES = [
-    "Answer", "AsyncMemory", "Hit", "HostEvent", "Memory", "Message", "NewMessage", "NewThread", "Part", "SmaraError",
-    "Thread", "__version__", "open", "open_async",
+    "Answer", "AsyncMemory", "Hit", "HostEvent", "Memory", "Message", "NewMessage", "NewThread", "Part", "Receipt",
+    "SmaraError", "Thread", "Told", "__version__", "open", "open_async",
 ]  # fmt: skip
 HEAVY = (
     "apsw",

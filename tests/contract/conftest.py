@@ -11,10 +11,10 @@ import pytest
 import smara
 from smara.core.ids import Uuid7
 from smara.testing import CountingIds, FakeClock
-from tests import postgres
+from tests import stores
 from tests.contract.model import ModelMemory, Store
 
-KINDS = [pytest.param("sqlite"), pytest.param("postgres", marks=pytest.mark.postgres), pytest.param("model")]
+KINDS = [*stores.BOTH, pytest.param("model")]
 
 
 class Place:
@@ -42,23 +42,15 @@ class Place:
             memory.close()
 
 
-def address_of(kind: str, folder: Path) -> Any:
-    """Where a memory of this kind goes; a context for PostgreSQL, whose schema is dropped afterwards."""
-    return {"sqlite": folder / "smara.db", "model": Store()}[kind]
-
-
 @pytest.fixture(params=KINDS)
 def place(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[Place]:
     """An empty place for memories, of each kind."""
     kind = request.param
-    if kind == "postgres":
-        reason = postgres.missing()
-        if reason:
-            pytest.skip(reason)
-        with postgres.fresh_store() as url:
-            yield from _closing(Place(kind, url, clock))
-    else:
-        yield from _closing(Place(kind, address_of(kind, tmp_path), clock))
+    if kind == "model":
+        yield from _closing(Place(kind, Store(), clock))
+        return
+    with stores.empty_store(kind, tmp_path) as address:
+        yield from _closing(Place(kind, Path(address) if kind == "sqlite" else address, clock))
 
 
 def _closing(place: Place) -> Iterator[Place]:

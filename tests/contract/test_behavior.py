@@ -12,7 +12,8 @@ from smara.errors import BusyError, InvalidInputError, NotFoundError
 from smara.knowledge.models import WorkUnit
 from smara.testing import ScriptedModel
 from tests.agent_events import Script
-from tests.contract.memory_place import DAY, EACH_DATABASE, contents
+from tests.contract.both import EACH_DATABASE
+from tests.contract.memory_place import DAY, contents
 
 pytestmark = EACH_DATABASE
 
@@ -242,6 +243,24 @@ def test_projects_do_not_see_each_others_behavior(memory, place):
     assert other.behavior.failures_of("cd /x && npm test 2>&1 | tail -3")[0].sessions == 1
 
 
+def test_a_command_that_works_again_is_known_to(memory, clock):
+    clock.advance(30 * DAY)
+    for number in range(2):
+        finalize(memory, worked(f"s{number}", number))
+    assert not memory.behavior.failures_of("npm test")[0].worked_since
+    again = Script("s2", 1_760_000_000_000 + 5 * DAY * 1000).edit("src/mail/queue.py").run("npm test", "12 passed")
+    finalize(memory, again.end())
+    assert memory.behavior.failures_of("npm test")[0].worked_since
+    finalize(memory, worked("s3", 9))
+    assert not memory.behavior.failures_of("npm test")[0].worked_since
+
+
+def test_an_error_was_last_seen_when_it_happened_not_when_it_was_told(memory, clock):
+    clock.advance(30 * DAY)
+    finalize(memory, worked("s1"))
+    assert memory.behavior.failures_of("npm test")[0].last_seen_at < clock.now_ms() - 29 * DAY * 1000
+
+
 def test_the_rolling_tables_have_direction_time_between_and_kinds_of_work(memory):
     for number in range(3):
         finalize(memory, worked(f"s{number}", number))
@@ -268,13 +287,17 @@ def test_modules_are_looked_over_when_they_reach_a_threshold_once_and_with_a_log
 
 
 def test_files_of_different_modules_that_go_together_are_found_once_a_week(memory, clock):
-    for number in range(4):
-        script = Script(f"s{number}", number * DAY * 1000).edit("src/mail/queue.py").edit("src/pay/card.py").red()
+    finalize(memory, Script("other", 1_000).edit("src/pay/other.py").red().end())
+    for number in range(6):
+        script = Script(f"s{number}", number * DAY * 1000).edit("src/mail/queue.py")
+        script = (script.edit("src/pay/card.py") if number else script).red()
         finalize(memory, script.end())  # the work failed: nothing is promoted, and the tables count all the same
+        memory.behavior.run_due()  # the modules are looked over at five sessions, when four have changed both
     assert len(memory.memories.list()) == 0
+    clock.advance(8 * DAY)
     assert memory.behavior.run_due().synthesized == 1
     assert contents(memory.memories.list()) == [
-        "When `src/mail/queue.py` changes, `src/pay/card.py` is changed with it: in 4 sessions."
+        "When `src/mail/queue.py` changes, `src/pay/card.py` is changed with it: in 5 of 6 sessions that changed it."
     ]
     clock.advance(8 * DAY)
     assert memory.behavior.run_due().synthesized == 0

@@ -14,10 +14,9 @@ from smara.models.chat import ChatReply, ChatRequest, Usage
 from smara.models.failures import failure
 from smara.models.models import DAY_MS, HOUR_MS, Reservation
 from smara.testing import ScriptedModel
+from tests.contract.both import ON_BOTH
 
-pytestmark = pytest.mark.parametrize(
-    "place", [pytest.param("sqlite"), pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True
-)
+pytestmark = ON_BOTH
 HOUR, DAY = 3_600, 86_400
 MODEL = "scripted"
 

@@ -10,10 +10,8 @@ import pytest
 
 import smara
 from smara.errors import NotFoundError
-from tests import postgres
+from tests.stores import BOTH, empty_store
 from tests.unit.codegraph.shop import write_shop
-
-ENGINES = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
 
 @pytest.fixture(scope="module")
@@ -21,15 +19,12 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_shop(tmp_path_factory.mktemp("shop").resolve())
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=BOTH)
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[smara.Memory]:
-    if request.param == "sqlite":
-        with smara.open(tmp_path / "smara.db", durability="normal", embedder="off") as opened:
-            yield opened
-        return
-    if reason := postgres.missing():
-        pytest.skip(reason)
-    with postgres.fresh_store() as url, smara.open(url, embedder="off") as opened:
+    with (
+        empty_store(request.param, tmp_path) as where,
+        smara.open(where, durability="normal", embedder="off") as opened,
+    ):
         yield opened
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smara.errors import InvalidInputError, NotFoundError
-from tests.contract.task_place import EACH_DATABASE
+from tests.contract.both import EACH_DATABASE
 
 pytestmark = EACH_DATABASE
 

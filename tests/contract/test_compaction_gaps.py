@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.task_place import EACH_DATABASE
+from tests.contract.both import EACH_DATABASE
 
 pytestmark = EACH_DATABASE
 

@@ -8,8 +8,8 @@ import pytest
 
 from smara.errors import ModelUnavailableError, NotFoundError
 from smara.observations.models import Draft, Note
+from tests.contract.both import EACH_DATABASE
 from tests.contract.observing import SMALL, Condenser, Watcher, fill, problems, watch
-from tests.contract.task_place import EACH_DATABASE
 
 pytestmark = EACH_DATABASE
 

@@ -10,8 +10,9 @@ import pytest
 from smara.errors import ModelUnavailableError
 from smara.messages.models import NewMessage, Part
 from smara.testing import FakeClock
+from tests.contract.both import EACH_DATABASE
 from tests.contract.observing import SMALL, Condenser, Watcher, fill, rows, watch
-from tests.contract.task_place import EACH_DATABASE, HOUR
+from tests.contract.task_place import HOUR
 
 pytestmark = EACH_DATABASE
 

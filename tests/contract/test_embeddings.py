@@ -8,6 +8,7 @@ import pytest
 
 from smara.errors import InvalidInputError, ModelUnavailableError
 from smara.testing import FakeClock, HashEmbedder
+from tests.contract.both import EACH_DATABASE
 from tests.contract.embedding import (
     OTHER,
     Choosy,
@@ -20,7 +21,6 @@ from tests.contract.embedding import (
     vectors,
     waiting,
 )
-from tests.contract.task_place import EACH_DATABASE
 
 pytestmark = EACH_DATABASE
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from smara.knowledge.pruning import GRACE_DAYS
-from tests.contract.memory_place import DAY, EACH_DATABASE, taught
+from tests.contract.both import EACH_DATABASE
+from tests.contract.memory_place import DAY, taught
 
 pytestmark = EACH_DATABASE
 
@@ -496,3 +497,19 @@ def test_what_was_anchored_once_is_not_looked_at_again(memory, noted):
     assert memory.upkeep.anchor_pending() == 0
     memory.code.index()
     assert memory.upkeep.anchor_pending() == 0
+
+
+# what agents are told unasked
+
+
+def test_a_session_is_told_what_has_changed_since_and_nothing_of_code_that_is_gone(memory, repository):
+    told(memory, repository, files=["src/auth.py"])
+    assert "has changed" not in memory.moments.start("s1").text
+    repository.change("src/auth.py", 'name + "x"', 'hashed(name) + "y"')
+    for said in (memory.moments.start("s2"), memory.moments.after_tool("s3", "Read", {"file_path": "src/auth.py"})):
+        assert "(the code has changed since: " in said.text
+    (repository.root / "src/auth.py").unlink()
+    repository.write("src/other.py", "LIMIT = 7\n")
+    memory.code.index()
+    assert memory.moments.start("s4") is None
+    assert memory.moments.before_tool("s4", "Edit", {"file_path": "src/auth.py"}) is None

@@ -21,7 +21,8 @@ from smara.knowledge.models import (
     Relation,
     WorkUnit,
 )
-from tests.contract.memory_place import DAY, EACH_DATABASE, contents, kinds, learned, refused, taught
+from tests.contract.both import EACH_DATABASE, kinds, refused
+from tests.contract.memory_place import DAY, contents, learned, taught
 
 pytestmark = EACH_DATABASE
 

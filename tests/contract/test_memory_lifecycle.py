@@ -7,7 +7,8 @@ import pytest
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.knowledge.models import Evidence, NewMemory, Relation
 from smara.knowledge.pruning import GRACE_DAYS
-from tests.contract.memory_place import DAY, EACH_DATABASE, contents, kinds, learned, refused, taught
+from tests.contract.both import EACH_DATABASE, kinds, refused
+from tests.contract.memory_place import DAY, Files, contents, learned, taught
 
 pytestmark = EACH_DATABASE
 
@@ -408,20 +409,6 @@ def test_the_end_of_a_session_prunes_once_a_day(memories, clock):
 
 
 # staleness
-
-
-class Files:
-    def __init__(self, gone=(), changed=(), written=None):
-        self.gone, self.changed, self.written = gone, changed, written or {}
-
-    def exists(self, path):
-        return path not in self.gone
-
-    def changed_since(self, path, commit):
-        return path in self.changed
-
-    def modified_at(self, path):
-        return self.written.get(path)
 
 
 def test_what_became_of_files_is_noted_as_an_event(memories, clock):

@@ -7,7 +7,8 @@ import pytest
 from smara.errors import InvalidInputError, NotFoundError
 from smara.knowledge.models import Evidence, Relation
 from smara.messages.models import Part
-from tests.contract.memory_place import EACH_DATABASE, learned, refused, taught
+from tests.contract.both import EACH_DATABASE, refused
+from tests.contract.memory_place import learned, taught
 
 pytestmark = EACH_DATABASE
 

@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from smara.errors import ConflictError, InvalidInputError, SmaraError
-from tests.contract.memory_place import DAY, EACH_DATABASE, contents, kinds, learned, refused, taught
+from tests.contract.both import EACH_DATABASE, kinds, refused
+from tests.contract.memory_place import DAY, contents, learned, taught
 
 pytestmark = EACH_DATABASE
 

@@ -7,15 +7,13 @@ by mutants of the model, each with one rule broken.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -30,7 +28,7 @@ import smara
 from smara.errors import SmaraError
 from smara.knowledge.models import MemoryTotals
 from smara.testing import FakeClock
-from tests import postgres
+from tests import stores
 from tests.contract.memory_model import MemoryModel, State
 
 LARGE = os.environ.get("SMARA_FAULTS") == "large"
@@ -57,11 +55,7 @@ class Comparison(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.stack = ExitStack()
-        if self.kind == "sqlite":
-            folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="smara-"))
-            self.address: Any = Path(folder) / "smara.db"
-        else:
-            self.address = self.stack.enter_context(postgres.fresh_store())
+        self.address = self.stack.enter_context(stores.empty_store(self.kind))
         self.clock, self.model = FakeClock(), self.model_class()
         self.ids: list[str] = []
 
@@ -203,15 +197,16 @@ class Comparison(RuleBasedStateMachine):
 
 
 def compare(
-    kind: str, examples: int, steps: int, model: type[MemoryModel] = MemoryModel, repeatable: bool = False
+    kind: str, examples: int, steps: int, model: type[MemoryModel] = MemoryModel, number: int | None = None
 ) -> None:
     machine = type("Machine", (Comparison,), {"kind": kind, "model_class": model})
-    phases = (Phase.generate,) if repeatable else (Phase.generate, Phase.shrink)
+    phases = (Phase.generate, Phase.shrink) if number is None else (Phase.generate,)
     run_state_machine_as_test(
-        machine,
+        machine if number is None else seed(number)(machine),
         settings=settings(
-            max_examples=examples, stateful_step_count=steps, deadline=None, phases=phases, derandomize=repeatable,
+            max_examples=examples, stateful_step_count=steps, deadline=None, phases=phases,
             suppress_health_check=list(HealthCheck), database=None, print_blob=False,
+            report_multiple_bugs=False,  # looking for a second one takes ten times as long as finding the first
         ),
     )  # fmt: skip
 
@@ -222,10 +217,7 @@ def test_sqlite_keeps_every_promise_of_the_model() -> None:
 
 @pytest.mark.postgres
 def test_postgresql_keeps_every_promise_of_the_model() -> None:
-    reason = postgres.missing()
-    if reason:
-        pytest.skip(reason)
-    compare("postgres", 300 if LARGE else 6, 60 if LARGE else 30)
+    compare("postgres", 150 if LARGE else 6, 60 if LARGE else 30)
 
 
 class UseClearsTaint(MemoryModel):
@@ -275,13 +267,14 @@ class MergingLaunders(MemoryModel):
         self.memories[keep].now = replace(self.memories[keep].now, taint=())
 
 
-MUTANTS = [
-    UseClearsTaint, NewestAlwaysWins, AgentsMayEditAnything, AgentsMayVerify, WhatWasRejectedComesBack,
-    SupersededOnesArePruned, VerifiedOnesFade, HalfAChangeIsUndone, MergingLaunders,
-]  # fmt: skip
+MUTANTS = {
+    UseClearsTaint: 1, NewestAlwaysWins: 1, AgentsMayEditAnything: 6, AgentsMayVerify: 7, WhatWasRejectedComesBack: 1,
+    SupersededOnesArePruned: 4, VerifiedOnesFade: 4, HalfAChangeIsUndone: 3, MergingLaunders: 2,
+}  # fmt: skip
+"""Each with a seed that leads to the broken rule soon; any other leads there as well, after more examples."""
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_the_comparison_sees_a_broken_rule(mutant: type[MemoryModel]) -> None:
     with pytest.raises(AssertionError):
-        compare("sqlite", 120, 40, mutant, repeatable=True)
+        compare("sqlite", 200, 40, mutant, MUTANTS[mutant])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from smara.core.ids import Uuid7
-from tests import postgres
+from tests import stores
 from tests.contract.conftest import Place
 from tests.contract.observing import SMALL, Watcher, fill, problems, watch
 
@@ -25,10 +25,7 @@ PATIENCE_SECONDS = 0.5
 @pytest.fixture
 def two(clock: Any) -> Iterator[tuple[Any, Any]]:
     """Two memories over one store."""
-    reason = postgres.missing()
-    if reason:
-        pytest.skip(reason)
-    with postgres.fresh_store() as url:
+    with stores.empty_store("postgres") as url:
         place = Place("postgres", url, clock)
         place.new_id = Uuid7(clock)
         try:

@@ -8,8 +8,8 @@ import pytest
 
 from smara.errors import ModelRefusedError
 from smara.testing import FakeClock
+from tests.contract.both import EACH_DATABASE
 from tests.contract.observing import SMALL, Condenser, Watcher, batches, cursors, fill, problems, watch
-from tests.contract.task_place import EACH_DATABASE
 
 pytestmark = EACH_DATABASE
 POOLED = {**SMALL, "observe_scope": "resource"}

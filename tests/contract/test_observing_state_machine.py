@@ -6,9 +6,7 @@ one waits. After every step the store must say the same, and every message must 
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +20,7 @@ from smara.errors import BadReplyError, ModelUnavailableError
 from smara.observations.buffered import BufferedReflections
 from smara.observations.cycle import Cycle
 from smara.testing import FakeClock
-from tests import postgres
+from tests import stores
 from tests.contract.observing import SMALL, Condenser, Watcher, cursors, leases, problems, watch
 from tests.faults.sizes import IS_LARGE
 
@@ -53,10 +51,7 @@ class Observing(RuleBasedStateMachine):
     def open(self) -> None:
         self.stack = ExitStack()
         self.clock = FakeClock()
-        if self.kind == "postgres":
-            address = self.stack.enter_context(postgres.fresh_store())
-        else:
-            address = str(Path(self.stack.enter_context(tempfile.TemporaryDirectory())) / "s.db")
+        address = self.stack.enter_context(stores.empty_store(self.kind))
         self.memory = self.stack.enter_context(
             smara.open(address, clock=self.clock, token_model="estimate", durability="normal", **SMALL)
         )
@@ -309,7 +304,7 @@ def explore(kind: str, examples: int, steps: int, *, is_short: bool = False) -> 
         machine,
         settings=settings(
             max_examples=examples, stateful_step_count=steps, deadline=None, database=None, phases=phases,
-            suppress_health_check=list(HealthCheck), derandomize=is_short,
+            suppress_health_check=list(HealthCheck), derandomize=is_short, report_multiple_bugs=False,
         ),
     )  # fmt: skip
 
@@ -320,9 +315,6 @@ def test_cycle_on_sqlite_does_what_the_model_does() -> None:
 
 @pytest.mark.postgres
 def test_cycle_on_postgresql_does_what_the_model_does() -> None:
-    reason = postgres.missing()
-    if reason:
-        pytest.skip(reason)
     explore("postgres", 150 if IS_LARGE else 10, 60 if IS_LARGE else 40)
 
 

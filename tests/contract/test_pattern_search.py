@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from smara.knowledge.models import Evidence
-from tests.contract.task_place import EACH_DATABASE
+from tests.contract.both import EACH_DATABASE
 
 pytestmark = EACH_DATABASE
 

@@ -9,8 +9,8 @@ import pytest
 from smara.errors import BadReplyError, ModelRefusedError, ModelUnavailableError
 from smara.messages.models import Part
 from smara.testing import FakeClock
+from tests.contract.both import EACH_DATABASE
 from tests.contract.observing import SMALL, Condenser, Watcher, fill, leases, problems, rows, watch
-from tests.contract.task_place import EACH_DATABASE
 
 pytestmark = EACH_DATABASE
 

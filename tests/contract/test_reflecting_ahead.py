@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from smara.testing import FakeClock
+from tests.contract.both import EACH_DATABASE
 from tests.contract.observing import SMALL, Condenser, Watcher, fill, leases, problems, rows, watch
-from tests.contract.task_place import EACH_DATABASE
 
 pytestmark = EACH_DATABASE
 AHEAD, NEEDED = 320, 400

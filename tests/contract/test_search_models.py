@@ -6,7 +6,7 @@ import pytest
 
 from smara.errors import ModelUnavailableError
 from smara.testing import HashEmbedder, ScriptedModel
-from tests.contract.task_place import EACH_DATABASE
+from tests.contract.both import EACH_DATABASE
 
 pytestmark = EACH_DATABASE
 

@@ -9,8 +9,8 @@ import pytest
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.models.embedders.offline import OfflineEmbedder
 from smara.testing import FakeClock, HashEmbedder
+from tests.contract.both import EACH_DATABASE
 from tests.contract.embedding import OTHER, Restless, near, texts, vectors, waiting
-from tests.contract.task_place import EACH_DATABASE
 
 pytestmark = EACH_DATABASE
 

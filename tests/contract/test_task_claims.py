@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from smara.errors import ConflictError, InvalidInputError, NotFoundError, TaskBlockedError, TaskClaimedError
-from tests.contract.task_place import DAY, EACH_DATABASE, HOUR, MINUTE, kinds, refused, titles
+from tests.contract.both import EACH_DATABASE, kinds, refused
+from tests.contract.task_place import DAY, HOUR, MINUTE, titles
 
 pytestmark = EACH_DATABASE
 

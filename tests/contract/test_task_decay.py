@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from smara.tasks.models import TaskTotals
-from tests.contract.task_place import DAY, EACH_DATABASE, titles
+from tests.contract.both import EACH_DATABASE
+from tests.contract.task_place import DAY, titles
 
 pytestmark = EACH_DATABASE
 

@@ -9,7 +9,8 @@ import pytest
 
 from smara.errors import DependencyCycleError, InvalidInputError, NotFoundError, TaskBlockedError
 from smara.tasks.models import Progress, TaskTotals
-from tests.contract.task_place import EACH_DATABASE, kinds, refused, titles
+from tests.contract.both import EACH_DATABASE, kinds, refused
+from tests.contract.task_place import titles
 
 pytestmark = EACH_DATABASE
 

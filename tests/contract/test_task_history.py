@@ -6,7 +6,8 @@ import pytest
 
 from smara.errors import ConflictError, DependencyCycleError, SmaraError
 from smara.tasks.models import NewTask
-from tests.contract.task_place import DAY, EACH_DATABASE, HOUR, kinds, titles
+from tests.contract.both import EACH_DATABASE, kinds
+from tests.contract.task_place import DAY, HOUR, titles
 
 pytestmark = EACH_DATABASE
 

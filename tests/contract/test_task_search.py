@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from smara.errors import InvalidInputError
-from tests.contract.task_place import EACH_DATABASE, titles
+from tests.contract.both import EACH_DATABASE
+from tests.contract.task_place import titles
 from tests.contract.test_search import HOSTILE
 
 pytestmark = EACH_DATABASE

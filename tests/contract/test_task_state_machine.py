@@ -7,14 +7,12 @@ by mutants of the model, each with one rule broken.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -29,7 +27,7 @@ import smara
 from smara.errors import SmaraError
 from smara.tasks.models import TaskTotals
 from smara.testing import FakeClock
-from tests import postgres
+from tests import stores
 from tests.contract.task_model import Event, Kept, TaskModel, Who
 
 LARGE = os.environ.get("SMARA_FAULTS") == "large"
@@ -58,11 +56,7 @@ class Comparison(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.stack = ExitStack()
-        if self.kind == "sqlite":
-            folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="smara-"))
-            self.address: Any = Path(folder) / "smara.db"
-        else:
-            self.address = self.stack.enter_context(postgres.fresh_store())
+        self.address = self.stack.enter_context(stores.empty_store(self.kind))
         self.clock, self.model = FakeClock(), self.model_class()
         self.ids: list[str] = []
 
@@ -270,20 +264,21 @@ class Comparison(RuleBasedStateMachine):
         return frozenset((self.ids.index(each.depends_on_id), each.type) for each in task.dependencies)
 
 
-def compare(kind: str, examples: int, steps: int, model: type[TaskModel] = TaskModel, repeatable: bool = False) -> None:
+def compare(
+    kind: str, examples: int, steps: int, model: type[TaskModel] = TaskModel, number: int | None = None
+) -> None:
     machine = type(f"Tasks_{kind}", (Comparison,), {"kind": kind, "model_class": model})
     run_state_machine_as_test(
-        machine,
+        machine if number is None else seed(number)(machine),
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
             deadline=None,
             suppress_health_check=list(HealthCheck),
             # Shrinking a failure may take minutes; a quick run shows the failure as it was found.
-            phases=tuple(Phase) if LARGE and not repeatable else (Phase.explicit, Phase.generate),
+            phases=tuple(Phase) if LARGE and number is None else (Phase.explicit, Phase.generate),
             report_multiple_bugs=False,
             database=None,
-            derandomize=repeatable,
         ),
     )
 
@@ -294,9 +289,6 @@ def test_sqlite_does_what_the_model_does() -> None:
 
 @pytest.mark.postgres
 def test_postgresql_does_what_the_model_does() -> None:
-    reason = postgres.missing()
-    if reason:
-        pytest.skip(reason)
     compare("postgres", 400 if LARGE else 10, 60 if LARGE else 30)
 
 
@@ -363,13 +355,14 @@ class UndoCanBeUndone(TaskModel):
         return newest if newest.kind == "undone" else found
 
 
-MUTANTS = [
-    OnlyOpenBlocks, ParentsDoNotWait, RelatedBlocks, OldestFirst, AnybodyMayTake, SessionsNeverExpire, PeopleExpireToo,
-    CirclesAreAllowed, NoChangeIsAnEvent, UndoCanBeUndone,
-]  # fmt: skip
+MUTANTS = {
+    OnlyOpenBlocks: 1, ParentsDoNotWait: 0, RelatedBlocks: 0, OldestFirst: 0, AnybodyMayTake: 1, SessionsNeverExpire: 0,
+    PeopleExpireToo: 0, CirclesAreAllowed: 0, NoChangeIsAnEvent: 0, UndoCanBeUndone: 4,
+}  # fmt: skip
+"""Each with a seed that leads to the broken rule soon; any other leads there as well, after more examples."""
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_the_comparison_sees_a_broken_rule(mutant: type[TaskModel]) -> None:
     with pytest.raises(AssertionError):
-        compare("sqlite", 250, 40, mutant, repeatable=True)
+        compare("sqlite", 250, 40, mutant, MUTANTS[mutant])

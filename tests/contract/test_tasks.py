@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from smara.errors import InvalidInputError, NotFoundError, UsageError
 from smara.tasks.models import NewTask, TaskTotals
-from tests.contract.task_place import EACH_DATABASE, kinds, refused, titles
+from tests.contract.both import EACH_DATABASE, kinds, refused
+from tests.contract.task_place import titles
 
 pytestmark = EACH_DATABASE
 

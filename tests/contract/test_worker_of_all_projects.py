@@ -10,8 +10,8 @@ import pytest
 from smara.errors import ModelUnavailableError
 from smara.observations.rounds import StoreWorker
 from smara.testing import FakeClock, ScriptedModel
+from tests.contract.both import EACH_DATABASE
 from tests.contract.observing import SMALL, fill, problems
-from tests.contract.task_place import EACH_DATABASE
 
 pytestmark = EACH_DATABASE
 

@@ -8,10 +8,9 @@ import pytest
 
 import smara
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
+from tests.contract.both import ON_BOTH
 
-pytestmark = pytest.mark.parametrize(
-    "place", [pytest.param("sqlite"), pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True
-)
+pytestmark = ON_BOTH
 SECRET = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
 SCHEMA = {
     "type": "object",

@@ -62,7 +62,6 @@ def rng(request: pytest.FixtureRequest) -> random.Random:
 def start() -> Iterator[Start]:
     """Starts ``function(pipe, *arguments)`` in a process forked from a warm one; ended with the test."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.faults.workers"])
     started: list[Worker] = []
 
     def begin(function: Callable[..., None], *arguments: Any) -> Worker:

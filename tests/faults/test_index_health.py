@@ -174,17 +174,23 @@ def test_flipped_bytes_in_the_blocks_of_the_index_are_seen_by_the_doctor_and_rep
                     assert f"{name}(" in memory.search(name, limit=1)[0].content, f"trial {trial}, seed {SEED}"
 
 
+def flipped(original: bytes, pages: list[tuple[int, int]], path: Path, rng: random.Random) -> Path:
+    """A copy of a store with some bits of these pages turned over."""
+    image = bytearray(original)
+    for _ in range(rng.randint(1, 64)):
+        offset, size = rng.choice(pages)
+        image[offset + rng.randrange(size)] ^= 1 << rng.randrange(8)
+    path.write_bytes(image)
+    path.chmod(0o600)
+    return path
+
+
 def test_flipped_bytes_in_the_pages_of_the_index_are_repaired(filled: str, tmp_path: Path, rng: random.Random) -> None:
     """A typed error or an answer; the doctor sees what is broken; a rebuild brings everything back."""
     original = Path(filled).read_bytes()
     pages = index_pages(filled)
     for trial in range(count(6, 300)):
-        image = bytearray(original)
-        for _ in range(rng.randint(1, 64)):
-            offset, size = rng.choice(pages)
-            image[offset + rng.randrange(size)] ^= 1 << rng.randrange(8)
-        (path := tmp_path / f"{trial}.db").write_bytes(image)
-        path.chmod(0o600)
+        path = flipped(original, pages, tmp_path / f"{trial}.db", rng)
         _survives(str(path), f"trial {trial}, seed {SEED}")
 
 
@@ -195,12 +201,7 @@ def test_flipped_bytes_in_the_pages_of_the_index_never_touch_a_message(
     original = Path(filled).read_bytes()
     pages = index_pages(filled)
     for trial in range(count(6, 300)):
-        image = bytearray(original)
-        for _ in range(rng.randint(1, 64)):
-            offset, size = rng.choice(pages)
-            image[offset + rng.randrange(size)] ^= 1 << rng.randrange(8)
-        (path := tmp_path / f"{trial}.db").write_bytes(image)
-        path.chmod(0o600)
+        path = flipped(original, pages, tmp_path / f"{trial}.db", rng)
         with suppress(Exception):
             examine(Settings(db=str(path)), fix=True)
         connection = apsw.Connection(str(path))

@@ -13,14 +13,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import smara
 from smara.errors import BusyError
-from tests import postgres
 from tests.contract.observing import Condenser, Watcher, cursors, fill, leases, problems, watch
 from tests.faults import observing_workers as workers
 from tests.faults.conftest import Start
@@ -29,19 +27,6 @@ from tests.faults.test_leases import go_on, stop
 
 LEASE_SECONDS = 0.2
 REFLECTS = ("reflect", "reflect_ahead")
-
-
-@pytest.fixture(params=[pytest.param("sqlite"), pytest.param("postgres", marks=pytest.mark.postgres)])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Where an empty store is, of each kind."""
-    if request.param == "sqlite":
-        yield str(tmp_path / "store.db")
-        return
-    reason = postgres.missing()
-    if reason:
-        pytest.skip(reason)
-    with postgres.fresh_store() as url:
-        yield url
 
 
 @contextmanager
@@ -194,7 +179,7 @@ def test_worker_stopped_past_its_lease_while_thinking_writes_nothing(where: str,
 def test_every_message_is_observed_exactly_once_whenever_a_worker_is_stopped(
     where: str, start: Start, rng: random.Random, act: str
 ) -> None:
-    for trial in range(count(2, 34)):
+    for trial in range(count(2, 25)):
         _, broken = paused(where, start, act, moment=rng.uniform(0, 0.012))
         assert broken == [], f"trial {trial}, seed {SEED}"
 

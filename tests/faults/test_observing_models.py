@@ -15,6 +15,7 @@ import pytest
 from smara.observations.models import Extractor
 from smara.testing import FakeClock, open_temporary
 from tests import models_server as server_side
+from tests.faults.sizes import count
 
 pytestmark = pytest.mark.usefixtures("vendor_keys")
 
@@ -213,7 +214,7 @@ def told(context: Any) -> int:
 def test_outage_is_waited_out_and_the_model_observes_after_all(
     thinking: Opened, clock: FakeClock, fault: str, wire: str
 ) -> None:
-    with server_side.scripted_server([*[FAULTS[fault]] * 60, server_side.ok(GOOD)]) as server:
+    with server_side.scripted_server([*[FAULTS[fault]] * count(15, 60), server_side.ok(GOOD)]) as server:
         memory = thinking(server, wire)
         for _ in range(200):
             if memory.observations.observe("t").success:

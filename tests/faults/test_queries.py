@@ -129,15 +129,15 @@ PARTS = 4
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_queries_never_raise_and_stay_within_their_bounds(store: str, rng: random.Random, part: int) -> None:
     with smara.open(store, search_deadline_seconds=60.0) as memory:
-        fill(memory, 2_000)
-        assert list(complaints(memory, rng, count(3_000, 200_000) // PARTS)) == [], f"seed {SEED}"
+        fill(memory, 2_000 if part == 0 else 300)
+        assert list(complaints(memory, rng, count(1_500, 200_000) // PARTS)) == [], f"seed {SEED}"
 
 
 @pytest.mark.postgres
 def test_random_queries_never_raise_on_postgres(postgres_url: str, rng: random.Random) -> None:
     with smara.open(postgres_url, search_deadline_seconds=60.0) as memory:
         fill(memory, 1_000)
-        assert list(complaints(memory, rng, count(200, 10_000))) == [], f"seed {SEED}"
+        assert list(complaints(memory, rng, count(200, 4_000))) == [], f"seed {SEED}"
 
 
 def test_common_words_stay_within_limits_that_are_met(

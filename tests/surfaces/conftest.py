@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 import smara
 from smara.tasks.models import NewTask
 from smara.testing import CountingIds, FakeClock
+from tests.stores import put_file
 
 if sys.platform == "win32":
     collect_ignore_glob = ["test_*.py"]  # they look at pseudo-terminals, signals and file modes
@@ -46,8 +49,22 @@ def store(db: str) -> str:
 
     ``t-docs`` needs ``t-sign``, both are part of the epic ``t-hooks``; ``t-old`` is closed.
     """
+    put_file(Path(db), _filled())
+    return db
+
+
+@cache
+def _filled() -> bytes:
+    """What is in the file, which is the same each time."""
+    with TemporaryDirectory(prefix="smara-") as folder:
+        path = Path(folder) / "smara.db"
+        _fill(path)
+        return path.read_bytes()
+
+
+def _fill(path: Path) -> None:
     clock = FakeClock()
-    with smara.open(db, clock=clock, new_id=CountingIds()) as memory:
+    with smara.open(path, clock=clock, new_id=CountingIds()) as memory:
         for role, text in (("user", "Implement the login with Zod"), ("assistant", SCHEMA), ("tool", "42 passing")):
             memory.messages.add(thread_id="login", role=role, content=text, client_id=f"turn-{role}")
             clock.advance(60)
@@ -55,4 +72,3 @@ def store(db: str) -> str:
         memory.messages.add(thread_id="deploy", role="user", content="Deploy to staging with retry_policy", task_id="7")
         memory.tasks.put_many(TASKS)
         memory.working.put("# Notes\n- Queue: PostgreSQL\n", actor="ann")
-    return db

@@ -1,4 +1,4 @@
-"""Two ways to talk to ``smara mcp``: the official client, and the bare lines of the protocol."""
+"""Ways to talk to ``smara mcp``: the official client, in this process or not, and bare lines of the protocol."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ import subprocess
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
 from mcp import Client, StdioServerParameters
 
+import smara
+from smara.surfaces.mcp.server import build_server
+from smara.surfaces.mcp.store import Store
+from smara.tools import ToolContext
 from tests.surfaces.shell import DEADLINE_SECONDS, command, environment
 
 T = TypeVar("T")
@@ -34,6 +39,21 @@ def over_stdio(
                 return await ask(client)
 
     return anyio.run(talk)
+
+
+def in_process(ask: Callable[[Client], Awaitable[T]], db: str, **context: str) -> T:
+    """The same from a server in this process: for what it answers, whatever carries it."""
+    store = Store(partial(smara.open, db))
+
+    async def talk() -> T:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            async with Client(build_server(store, ToolContext(**context))) as client:
+                return await ask(client)
+
+    try:
+        return anyio.run(talk)
+    finally:
+        store.close()
 
 
 class Lines:

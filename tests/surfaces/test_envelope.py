@@ -99,6 +99,8 @@ CALLS = {
     "embeddings run": [],
     "embeddings switch": ["offline"],
     "context preview": ["login"],
+    "receipts list": [],
+    "receipts arms": ["--on"],
     "compact": ["--thread", "login"],
     "index check": [],
     "index rebuild": [],
@@ -153,7 +155,7 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> set[str]:
 def test_every_command_is_called_below():
     # What serves answers to requests until it is stopped has tests of its own.
     # What drops vectors needs some to drop, what shows a session one that was watched.
-    assert leaves(cli) - {"mcp", "embeddings drop", "behavior signals"} == set(CALLS)
+    assert leaves(cli) - {"mcp", "embeddings drop", "behavior signals", "receipts show"} == set(CALLS)
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from smara.adapters.hosts import spool
+from smara.adapters.hosts import briefs, spool
 from tests.surfaces.shell import smara as call
 from tests.surfaces.shell import spawn
 
@@ -28,6 +29,7 @@ FORBIDDEN = (
     "logging",
 )
 MAIN = "from smara.surfaces.cli import main; main()"
+GIT = str(shutil.which("git"))
 
 
 def hook(agent: str, event: str, payload: bytes, **environment: str) -> subprocess.CompletedProcess[bytes]:
@@ -157,7 +159,7 @@ def test_doctor_tells_whether_hooks_really_fire(db, tmp_path, monkeypatch):
 
     assert "no event" in finding("claude hooks")["text"]
     hook("claude", "UserPromptSubmit", b'{"session_id": "s1", "prompt": "x"}')
-    assert finding("spool")["text"] == "1 events wait."
+    assert finding("spool")["text"] == "1 event waits."
     call("hook", "drain")
     assert (finding("claude hooks")["level"], "Last heard" in finding("claude hooks")["text"]) == ("ok", True)
     call("setup", "claude", "--global", "--yes")
@@ -178,3 +180,80 @@ def test_doctor_sees_a_timeout_in_the_wrong_unit(db, tmp_path, monkeypatch):
     said = call("doctor", "--json")
     assert said.code == 8
     assert any("takes for seconds" in each["text"] for each in said.data["findings"])
+
+
+@pytest.fixture
+def at_home(db, tmp_path, monkeypatch):
+    """A repository of a person who has Claude Code."""
+    home, repository = tmp_path / "home", tmp_path / "repository"
+    (home / ".claude").mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    monkeypatch.chdir(repository)
+    return repository
+
+
+def texts(check: str) -> list[str]:
+    return [each["text"] for each in call("doctor", "--json").data["findings"] if each["check"] == check]
+
+
+def test_init_brings_in_past_sessions_and_the_first_session_need_not_open_the_store(at_home, db):
+    sessions = Path.home() / ".claude" / "projects" / "x"
+    sessions.mkdir(parents=True)
+    for path in (FIXTURES.parent / "transcripts" / "claude_code").glob("*.jsonl"):
+        (sessions / path.name).write_text(path.read_text().replace("__ROOT__", str(at_home)))
+    assert call("init", "--json").data["sessions"] == {"found": 2, "stored": 0, "learned": 0}
+    assert "past sessions of this repository" in call("init").out
+    assert not (at_home / ".claude").exists()
+    done = call("init", "--yes", "--json").data
+    assert (done["sessions"]["stored"], done["sessions"]["learned"]) == (20, 1)
+    head = briefs.head_of(f"{db}-spool", str(at_home))
+    assert briefs.words_of(f"{db}-spool", head, "claude")["start"]["tokens"] > 0
+    assert "starts with" in texts("brief")[0]
+
+
+def test_what_a_person_teaches_is_said_by_the_next_session_without_the_store_being_opened(at_home, db):
+    call("init", "--yes")
+    call("remember", "Invoices are numbered without gaps: never delete one")
+    head = briefs.head_of(f"{db}-spool", str(at_home))
+    assert "never delete one" in briefs.words_of(f"{db}-spool", head, "claude")["start"]["text"]
+    said = hook("claude", "SessionStart", b'{"session_id": "s1", "source": "startup"}')
+    assert b"never delete one" in said.stdout
+
+
+def test_the_preview_of_a_session_is_what_it_is_told_byte_for_byte(at_home):
+    call("init", "--yes")
+    call("remember", "Invoices are numbered without gaps: never delete one")
+    said = hook("claude", "SessionStart", b'{"session_id": "s1", "source": "startup"}')
+    told = json.loads(said.stdout)["hookSpecificOutput"]["additionalContext"]
+    assert call("context", "preview").out == told + "\n"
+
+
+def test_doctor_sees_a_program_that_has_moved_and_a_plug_in_beside_the_settings(at_home):
+    call("init", "--yes")
+    settings = at_home / ".claude" / "settings.json"
+    whole = settings.read_text()
+    called = json.loads(whole)["hooks"]["Stop"][0]["hooks"][0]["command"]
+    settings.write_text(whole.replace(json.dumps(called), '"/gone/bin/smara"'))
+    assert any("which is not there" in text for text in texts("claude hooks"))
+    settings.write_text(whole)
+    assert not any("which is not there" in text for text in texts("claude hooks"))
+    (Path.home() / ".claude" / "settings.json").write_text('{"enabledPlugins": {"smara@here": true}}')
+    assert any("plug-in" in text for text in texts("claude hooks"))
+
+
+def test_the_rule_file_of_cursor_is_hidden_from_git_and_gone_with_the_rest(at_home):
+    exclude = at_home / ".git" / "info" / "exclude"
+    before = exclude.read_bytes()
+    assert call("setup", "cursor", "--yes").code == 0
+    rule = at_home / ".cursor" / "rules" / "smara.mdc"
+    rule.write_text(rule.read_text() + "- Something was learned.\n")
+    assert call("setup", "cursor", "--check", "--json").data["isSetUp"] is True
+    ignored = subprocess.run([GIT, "check-ignore", "-q", str(rule)], check=False)
+    assert ignored.returncode == 0
+    assert call("setup", "cursor", "--remove", "--yes").code == 0
+    assert exclude.read_bytes() == before
+    assert not (at_home / ".cursor").exists()

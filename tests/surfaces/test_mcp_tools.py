@@ -1,4 +1,4 @@
-"""``smara mcp``, driven by the official client as a process of its own: tools, resources, prompts."""
+"""``smara mcp``, driven by the official client, as a process of its own where it matters: tools, resources, prompts."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from smara.core.tokens import counter_for
 from smara.testing import CountingIds, FakeClock
 from smara.tools import instructions, schemas
 from smara.tools.catalogue import EVERY_TOOL, TOOLS
-from tests.surfaces.mcp_server import NEW, over_stdio
+from tests.surfaces.mcp_server import NEW, in_process, over_stdio
 
 MODES = pytest.mark.parametrize("mode", ["auto", "legacy", NEW])
 SAID = ("Implement the login with Zod", "export const LoginSchema = z.object({})", "42 passing")
 
 
 @pytest.fixture
-def conversation(db: str) -> None:
+def conversation(db: str) -> str:
     """A store with one thread, ``login``, whose messages are ``id-000001`` and so on, and no tasks."""
     with smara.open(db, clock=FakeClock(), new_id=CountingIds()) as memory:
         memory.messages.add_many(thread_id="login", messages=[{"role": "user", "content": text} for text in SAID])
         memory.threads.update("login", title="Login with Zod")
+    return db
 
 
 @MODES
@@ -42,7 +43,7 @@ def test_whole_list_with_instructions_stays_within_the_budget(db):
     async def ask(client):
         return await client.list_tools()
 
-    listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in over_stdio(ask).tools]
+    listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in in_process(ask, db).tools]
     count = counter_for("o200k_base").count
     assert count(json.dumps(listed)).tokens + count(instructions()).tokens < 2_500
 
@@ -118,14 +119,14 @@ def test_tool_of_another_profile_is_not_served(db):
         with pytest.raises(MCPError, match="Unknown tool"):
             await client.call_tool("memory-record", {"action": "context"})
 
-    over_stdio(ask)
+    in_process(ask, db)
 
 
 def test_tools_say_what_they_do_to_the_world_and_lists_may_be_kept(db):
     async def ask(client):
         return await client.list_tools()
 
-    listed = over_stdio(ask)
+    listed = in_process(ask, db)
     hints = {
         tool.name: (tool.title, tool.annotations.read_only_hint, tool.annotations.destructive_hint)
         for tool in listed.tools
@@ -184,7 +185,7 @@ def test_refusal_is_an_error_of_the_tool_that_a_model_can_read(db):
     async def ask(client):
         return await client.call_tool("task-query", {"action": "show", "id": "task-xyz"})
 
-    result = over_stdio(ask)
+    result = in_process(ask, db)
     assert result.is_error
     assert result.structured_content["error"] == "Task not found: task-xyz"
     assert result.content[0].text.startswith("Task not found: task-xyz\n")
@@ -195,7 +196,7 @@ def test_unknown_tool_is_an_error_of_the_protocol(db):
         with pytest.raises(MCPError, match="The tools are task-query, task-mutate, memory-search"):
             await client.call_tool("task-eat", {})
 
-    over_stdio(ask)
+    in_process(ask, db)
 
 
 def test_resources_are_pages_of_markdown(conversation):
@@ -211,7 +212,7 @@ def test_resources_are_pages_of_markdown(conversation):
             pages[uri.rpartition("//")[2].replace(name, "ID")] = content.text
         return listed, templates, pages
 
-    listed, templates, pages = over_stdio(ask)
+    listed, templates, pages = in_process(ask, conversation)
     assert listed == ["smara://tasks/ready", "smara://working"]
     assert templates == [f"smara://{kind}/{{id}}{{?page}}" for kind in ("tasks", "threads", "messages")]
     assert "P2 task open  Form" in pages["tasks/ready"]
@@ -235,7 +236,7 @@ def test_long_thread_is_paged_and_odd_ids_are_addressed(db):
             uri = text.rpartition("More: ")[2] if "More: " in text else ""
         return words
 
-    assert over_stdio(ask) == [f"word {number}" for number in range(45)]
+    assert in_process(ask, db) == [f"word {number}" for number in range(45)]
 
 
 NO_RESOURCES = {
@@ -256,7 +257,7 @@ def test_unknown_resource_is_refused_in_words(conversation):
             with pytest.raises(MCPError, match=told):
                 await client.read_resource(uri)
 
-    over_stdio(ask)
+    in_process(ask, conversation)
 
 
 def test_prompt_to_resume_work_gathers_what_is_known(conversation):
@@ -269,7 +270,7 @@ def test_prompt_to_resume_work_gathers_what_is_known(conversation):
         found = await client.get_prompt("resume-work", {"thread": "login"})
         return [prompt.name for prompt in listed], found.messages[0].content.text
 
-    names, text = over_stdio(ask, "--session", "agent-1")
+    names, text = in_process(ask, conversation, session_id="agent-1")
     assert names == ["resume-work", "hand-over"]
     assert "in_progress  Fix login redirect  (held by agent-1)" in text
     assert "open  Write notes" in text
@@ -288,7 +289,7 @@ def test_prompt_to_hand_over_tells_the_task_its_history_and_what_was_said(conver
             await client.get_prompt("walrus", {})
         return (await client.get_prompt("hand-over", {"task": name})).messages[0].content.text
 
-    text = over_stdio(ask, "--actor", "ada")
+    text = in_process(ask, conversation, actor="ada")
     assert "with Zod" in text
     assert "created by ada" in text
     assert "LoginSchema" in text

@@ -12,6 +12,7 @@ from smara.knowledge.decay import DAY_MS, confidence_now, fading, is_due, used_a
 from smara.knowledge.kinds import KINDS
 from smara.knowledge.models import TYPES, TypedMemory
 from smara.knowledge.staleness import staleness_of
+from tests.contract.memory_place import Files
 
 MADE = 1_760_000_000_000
 
@@ -70,22 +71,6 @@ def test_it_is_put_aside_after_three_half_lives(type_):
     assert not is_due(memory(type=type_), int(MADE + days * DAY_MS))
     assert is_due(memory(type=type_), int(MADE + days * DAY_MS) + 1)
     assert not is_due(memory(type=type_, is_verified=True), int(MADE + 10 * days * DAY_MS))
-
-
-class Files:
-    """Files whose history a test makes up."""
-
-    def __init__(self, gone=(), changed=(), written=None):
-        self.gone, self.changed, self.written = gone, changed, written or {}
-
-    def exists(self, path):
-        return path not in self.gone
-
-    def changed_since(self, path, commit):
-        return path in self.changed
-
-    def modified_at(self, path):
-        return self.written.get(path)
 
 
 def layers(found):

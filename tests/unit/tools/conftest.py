@@ -10,12 +10,13 @@ import pytest
 import smara
 from smara.testing import FakeClock
 from smara.tools import Toolbox, ToolContext
+from tests.stores import new_file
 from tests.unit.tools.asking import Asking
 
 
 @pytest.fixture
 def memory(tmp_path: Path, clock: FakeClock) -> Iterator[smara.Memory]:
-    with smara.open(tmp_path / "smara.db", clock=clock, durability="normal") as opened:
+    with smara.open(new_file(tmp_path / "smara.db"), clock=clock, durability="normal") as opened:
         yield opened
 
 

@@ -1,0 +1,62 @@
+"""Empty stores for tests, of both databases: copied rather than migrated each time.
+
+Tests of the migrations themselves, and of what a path without a file does, open a store without this.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from smara.config import Settings
+from smara.database.migrate import migrate
+from smara.memory import open_database
+from smara.testing import FakeClock
+from tests import postgres
+
+BOTH = [pytest.param("sqlite"), pytest.param("postgres", marks=pytest.mark.postgres)]
+"""For a fixture or a test that takes the kind of a store."""
+
+
+def new_file(path: Path) -> Path:
+    """Put a store with its tables, and no row of anybody's, at a path where there is nothing yet."""
+    return put_file(path, _template())
+
+
+def put_file(path: Path, content: bytes) -> Path:
+    """Put a copy of a store at a path where there is nothing yet, as private as the store itself would make it."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+    return path
+
+
+@contextmanager
+def empty_store(kind: str, folder: Path | None = None) -> Iterator[str]:
+    """Where a store is that is up to date and empty; a file is put into the folder, or into one of its own."""
+    if kind == "sqlite" and folder is not None:
+        yield str(new_file(folder / "smara.db"))
+    elif kind == "sqlite":
+        with tempfile.TemporaryDirectory(prefix="smara-") as own:
+            yield str(new_file(Path(own) / "smara.db"))
+    else:
+        reason = postgres.missing()
+        if reason:
+            pytest.skip(reason)
+        with postgres.fresh_store() as url:
+            yield url
+
+
+@cache
+def _template() -> bytes:
+    with tempfile.TemporaryDirectory(prefix="smara-") as folder:
+        path = Path(folder) / "smara.db"
+        database = open_database(Settings(db=str(path), durability="normal"))
+        migrate(database, FakeClock())
+        database.close()
+        return path.read_bytes()
