@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from smara.database.database import Database, Session
 from smara.database.vectors import Shelf, cosines, decode
-from smara.meaning.tables import Table, best_by_codes, best_by_signs
+from smara.meaning.tables import Table, alike_by_signs, best_by_codes, best_by_signs
 
 if TYPE_CHECKING:
     from smara.database.vectors import Block, Codes, Floats, Rows
@@ -85,24 +85,33 @@ class Nearest:
             rows, codes = self._table(session, shelf, len(query), is_whole=True).snapshot()
             found: Sequence[int] = best_by_codes(rows, codes, query, limit + _SPARE).tolist()
         else:
-            asked = self._database.vectors.nearest(session, shelf, query, limit)
-            found = self._by_signs(session, shelf, query, limit).tolist() if asked is None else asked
-            self._keep(session, shelf, len(query), numbers)
+            found = self._of_many(session, shelf, query, limit, numbers)
         return self.scores(session, shelf, found, query)
 
-    def _keep(self, session: Session, shelf: Shelf, dims: int, numbers: int) -> None:
-        """Have the vectors of a shelf in memory from the second question on; no longer when there are too many."""
+    def _of_many(self, session: Session, shelf: Shelf, query: Floats, limit: int, numbers: int) -> Sequence[int]:
+        """Rows of a large shelf among which the nearest are."""
+        asked = self._database.vectors.nearest(session, shelf, query, limit)
+        if asked is not None:
+            return asked
+        rows, signs = self._table(session, shelf, len(query), is_whole=False).snapshot()
+        kept = self._kept(session, shelf, len(query), numbers)
+        if kept is None:
+            best = best_by_signs(rows, signs, query, limit)
+        else:
+            best = best_by_codes(*kept.of(alike_by_signs(rows, signs, query, limit)), query, limit + _SPARE)
+        found: list[int] = best.tolist()
+        return found
+
+    def _kept(self, session: Session, shelf: Shelf, dims: int, numbers: int) -> Table | None:
+        """The vectors of a shelf, in memory from the second question on; no longer when there are too many."""
         others = sum(table.bytes for (other, is_whole), table in self._tables.items() if is_whole and other != shelf)
         if numbers + others > self._kept_up_to:
             with self._lock:
                 self._tables.pop((shelf, True), None)
-        elif shelf in self._asked:
-            self._table(session, shelf, dims, is_whole=True)
+            return None
+        is_first = shelf not in self._asked
         self._asked.add(shelf)
-
-    def _by_signs(self, session: Session, shelf: Shelf, query: Floats, limit: int) -> Rows:
-        rows, signs = self._table(session, shelf, len(query), is_whole=False).snapshot()
-        return best_by_signs(rows, signs, query, limit)
+        return None if is_first else self._table(session, shelf, dims, is_whole=True)
 
     def _table(self, session: Session, shelf: Shelf, dims: int, is_whole: bool) -> Table:
         """The table of a shelf as the database has it now."""

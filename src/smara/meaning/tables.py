@@ -24,10 +24,10 @@ FIRST_ROUND = 16_000
 
 Of 493,396 sentences of real conversations, they hold 99.7 of the 100 x 50 that are really nearest.
 """
-FIRST_SHARE = 16
-"""At most one row of so many, which is twice the share of those of half a million."""
 SECOND_ROUND = 1_000
 """So many of those are compared exactly; 99.4 of the 50 nearest, and all of the 10 nearest, are among them."""
+COMPARED = 4_000
+"""So many rows with the most signs in common are compared by all their numbers where these are in memory."""
 _QUERY_BITS = 6
 _STRIP = 8_192
 _GONE = -1
@@ -119,7 +119,7 @@ class Table:
         self.rows, self.values, self._places = fresh.rows, fresh.values, fresh._places
         self.size, self._gone = fresh.size, 0
 
-    def of(self, wanted: Sequence[int]) -> tuple[Rows, Array]:
+    def of(self, wanted: Sequence[int] | Rows) -> tuple[Rows, Array]:
         """Of the rows that are wanted those that are here, in order, and their values."""
         import numpy as np
 
@@ -151,16 +151,24 @@ def best_by_codes(rows: Rows, codes: Codes, query: Floats, limit: int) -> Rows:
 
 def best_by_signs(rows: Rows, signs: Array, query: Floats, limit: int) -> Rows:
     """The rows whose signs promise to be nearest, in no order: two rounds, by signs alone and weighed by the query."""
-    import numpy as np
-
     columns = signs.T
-    apart = _differences(columns, _words(query > 0))
-    wanted = max(min(FIRST_ROUND, len(rows) // FIRST_SHARE), limit * 16)
-    within = np.searchsorted(np.cumsum(np.bincount(apart)), wanted)
-    first = np.flatnonzero(apart <= within)
-    first = first[rows[first] != _GONE]
+    first = _alike(rows, columns, query, max(FIRST_ROUND, limit * 16))
     scores = _weighed(columns[:, first], query)
     return _best(rows[first], scores, max(SECOND_ROUND, limit * 5))
+
+
+def alike_by_signs(rows: Rows, signs: Array, query: Floats, limit: int) -> Rows:
+    """The rows with the most signs in common, in no order: enough for all of the nearest to be among them."""
+    return rows[_alike(rows, signs.T, query, max(COMPARED, limit * 16))]
+
+
+def _alike(rows: Rows, columns: Array, query: Floats, count: int) -> Array:
+    import numpy as np
+
+    apart = _differences(columns, _words(query > 0))
+    within = np.searchsorted(np.cumsum(np.bincount(apart)), count)
+    first = np.flatnonzero(apart <= within)
+    return first[rows[first] != _GONE]  # type: ignore[no-any-return]
 
 
 def _differences(columns: Array, query: Array) -> Array:
