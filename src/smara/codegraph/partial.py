@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from smara.codegraph.edges import KIND_CODES, SOURCE_CODES, unpack
+from smara.codegraph.edges import KIND_CODES, SOURCE_CODES, are_among, unpack
 from smara.codegraph.models import FileFacts, Taken
 
 _WORD = re.compile(r"\w+")
@@ -54,7 +54,7 @@ def divide(partial: Partial, stored: bytes) -> Stayed | None:
         inside[each.place : each.place + each.length] = b"\1" * each.length
         for step in range(each.length):
             numbers[partial.earlier[each.before + step]] = partial.numbers[each.place + step], each.down
-    stays = edges[np.isin(edges["from_no"], list(numbers))].copy()
+    stays = edges[are_among(edges["from_no"], numbers)].copy()
     moved = [numbers[no] for no in stays["from_no"].tolist()]
     stays["from_no"] = [no for no, _ in moved]
     stays["line"] += np.array([down for _, down in moved], dtype=np.int64).astype(np.uint32)

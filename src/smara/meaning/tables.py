@@ -128,7 +128,8 @@ class Table:
             if self._order is None:  # nearly in order as they are, so that this costs next to nothing
                 self._order = np.argsort(rows, kind="stable")
             order = self._order
-        asked = np.unique(np.asarray(wanted, dtype=np.int64))
+        asked = np.sort(np.asarray(wanted, dtype=np.int64))
+        asked = asked[np.diff(asked, prepend=-2) != 0]
         places = np.searchsorted(rows, asked, sorter=order)
         places = order[np.minimum(places, len(order) - 1)] if len(order) else np.zeros(0, dtype=np.int64)
         here = places[rows[places] == asked] if len(places) else places
