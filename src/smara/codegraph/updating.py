@@ -51,7 +51,7 @@ def get_ready(tree: Tree) -> None:
     from smara.secrets.scan import scan
 
     store, row = tree.parts.store, tree.row()
-    scan("password = 'none'")
+    scan(f"password = '{'x7Qp2mLk' * 2}'")  # one that looks real: only then the scanner compiles its rules
     if row is None:
         return
     with tree.lock, store.database.read() as session:
