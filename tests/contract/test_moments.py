@@ -421,12 +421,11 @@ def test_what_is_prepared_is_what_would_be_said(memory):
     assert first.told.text == memory.moments.first_message("f", task.short_id).text
     assert made.start.text == memory.moments.start("g", agent="claude").text
     assert (first.stems, made.first_words) == ((), ())
-    assert set(memory.moments.watched()) == {"file:queue.py", "program:npm", "word:drain_queue"}
 
 
 def test_a_start_that_was_prepared_gets_one_receipt_however_often_it_is_told(memory, clock):
     taught(memory.memories, TRAP)
-    made = json.loads(json.dumps(asdict(memory.moments.prepare_start(agent="claude"))))
+    made = json.loads(json.dumps(asdict(memory.moments.preview(agent="claude"))))
     at = clock.now_ms()
     assert memory.moments.deliver(made, session_id="s1", source="startup", at_ms=at) is True
     assert memory.moments.deliver(made, session_id="s1", source="startup", at_ms=at) is False
@@ -594,7 +593,6 @@ def test_control_hears_nothing_passive_only_before_the_work_and_full_everything(
     assert memory.moments.start(passive).arm == "passive"
     assert memory.moments.after_tool(full, *touch).arm == "full"
     assert memory.moments.start(full) is not None
-    assert memory.moments.prepare_start() is None
     assert memory.moments.prepared() is None
     assert memory.moments.totals().by_arm["full"][:2] == (1, 2)
 

@@ -25,17 +25,15 @@ _LENGTHS = ", ".join(
 )
 
 
-def fetch_candidates(
-    session: Session, store: MessageStore, rows: Sequence[int], within: Within, is_by_words: bool = True
-) -> list[Candidate]:
+def fetch_candidates(session: Session, store: MessageStore, rows: Sequence[int], within: Within) -> list[Candidate]:
     """What the ranking needs for these rows.
 
     Of what stands around them only the length: a neighbor that holds a term of the query
-    is a candidate itself. Rows without any term of it need not even that.
+    is a candidate itself.
     """
     if not rows:
         return []
-    records = _records(session, store, sorted({no_of(row) for row in rows}), within.resource_id, is_by_words)
+    records = _records(session, store, sorted({no_of(row) for row in rows}), within.resource_id, has_lengths=True)
     return _candidates(rows, store.database.fulltext.texts(session, rows), records)
 
 
@@ -46,7 +44,7 @@ def scan_candidates(session: Session, store: MessageStore, within: Within) -> li
         (_SCANNED,),
     )
     numbers = sorted(row[0] for row in found)
-    records = _records(session, store, numbers, within.resource_id, is_by_words=False)
+    records = _records(session, store, numbers, within.resource_id, has_lengths=False)
     texts: dict[int, tuple[str, str]] = {}
     for no, stored in found:
         terms = analyze(from_storable(stored)[:20_000])
@@ -83,10 +81,10 @@ def _is_within(record: Row, within: Within) -> bool:
 
 
 def _records(
-    session: Session, store: MessageStore, numbers: Sequence[int], resource_id: str | None, is_by_words: bool
+    session: Session, store: MessageStore, numbers: Sequence[int], resource_id: str | None, has_lengths: bool
 ) -> dict[int, Row]:
     """(number, thread, place, role, time, and the lengths of those around it) of messages, by number."""
-    lengths = f", {_LENGTHS}" if is_by_words else ""
+    lengths = f", {_LENGTHS}" if has_lengths else ""
     join, where = "", ""
     values: list[object] = []
     if resource_id is not None:

@@ -251,24 +251,13 @@ class Moments:
 
     # made ahead
 
-    def prepare_start(
-        self, *, agent: str = "", cwd: str = "", files: Sequence[str] = (), known_texts: Sequence[str] = ()
-    ) -> Told | None:
-        """What a new session would begin with now, byte for byte; nothing is written, and an empty text is silence.
-
-        ``None`` when it depends on the session: where sessions take part in an experiment. Trouble is raised.
-        """
-        if self._keeper.has_arms():
-            return None
-        return self._preview(agent, cwd, files, known_texts)
-
     def preview(
         self, *, agent: str = "", cwd: str = "", files: Sequence[str] = (), known_texts: Sequence[str] = ()
     ) -> Told:
-        """The same for a person who wants to see it, whatever arms there are."""
-        return self._preview(agent, cwd, files, known_texts)
+        """What a new session would begin with now, byte for byte; nothing is written, and an empty text is silence.
 
-    def _preview(self, agent: str, cwd: str, files: Sequence[str], known_texts: Sequence[str]) -> Told:
+        Of an experiment's sessions this is what those of the arms that hear it are told. Trouble is raised.
+        """
         draft = None
         if self._is_on("start"):
             deadline = Deadline(self._parts.clock, float("inf"))
@@ -281,9 +270,9 @@ class Moments:
 
         ``None`` when only the store can tell: where sessions take part in an experiment.
         """
-        start = self.prepare_start(agent=agent, cwd=cwd, known_texts=known_texts)
-        if start is None:
+        if self._keeper.has_arms():
             return None
+        start = self.preview(agent=agent, cwd=cwd, known_texts=known_texts)
         said = start if start.text else None
         if not self._is_on("first_message"):
             return Prepared(said)
@@ -293,20 +282,6 @@ class Moments:
         firsts = prepared_firsts(subjects(self._known, self._parts.tasks()))
         tools = prepared_tools(self._known, self._tools, self._parts.habits())
         return Prepared(said, tuple(firsts), (), tuple(tools), (), self._parts.settings.most_statements)
-
-    def watched(self) -> list[str]:
-        """Coarse triggers (``core.triggers``) of everything that something may be said about."""
-        from smara.core.triggers import file_trigger, program_triggers
-
-        found = self.prepared()
-        if found is None:
-            return ["tool:Bash", "tool:Read", "tool:Edit", "tool:Write", "tool:Grep", "tool:Glob"]
-        keys: list[str] = []
-        for each in found.tools:
-            keys += [file_trigger(each.file)] if each.file else []
-            keys += program_triggers(each.command) if each.command else []
-            keys += [f"word:{each.pattern}"] if each.pattern else []
-        return list(dict.fromkeys(keys))
 
     def deliver(self, told: Mapping[str, Any] | Told, *, session_id: str, source: str = "", at_ms: int) -> bool:
         """Write the receipt of something that was said as it had been prepared; safe to repeat.
