@@ -9,7 +9,7 @@ number cost a file resolved for nothing, never one forgotten.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
@@ -62,8 +62,21 @@ class Change(NamedTuple):
     is_come_or_gone: bool = False
 
 
+_SEEDS = {kind: crc32(f"{kind}:".encode()) for kind in "onwmd"}
+
+
 def key_of(kind: str, text: str) -> int:
-    return crc32(f"{kind}:{text}".encode("utf-8", "replace"))
+    """A number for a text of a kind: o, a file asked about; n, a name looked up; w, a word; m, a mention; d, a folder.
+
+    >>> key_of("w", "send") == crc32(b"w:send")
+    True
+    """
+    return crc32(text.encode("utf-8", "replace"), _SEEDS[kind])
+
+
+def _keys(kind: str, texts: Iterable[str]) -> Iterator[int]:
+    seed = _SEEDS[kind]
+    return (crc32(text.encode("utf-8", "replace"), seed) for text in texts)
 
 
 def keys_of(facts: FileFacts, asked_paths: Iterable[str], asked_names: Iterable[str]) -> bytes:
@@ -73,11 +86,8 @@ def keys_of(facts: FileFacts, asked_paths: Iterable[str], asked_names: Iterable[
     used, mentioned = _words(facts)
     folder, _, name = facts.path.rpartition("/")
     mentioned |= {name.partition(".")[0], tested_stem(facts.path) or ""}
-    keys = {key_of("o", path) for path in asked_paths}
-    keys.update(key_of("n", name) for name in asked_names)
-    keys.update(key_of("w", word) for word in used | mentioned)
-    keys.update(key_of("m", word) for word in mentioned)
-    keys.add(key_of("d", folder))
+    keys = {key_of("d", folder), *_keys("o", asked_paths), *_keys("n", asked_names), *_keys("m", mentioned)}
+    keys.update(_keys("w", used | mentioned))
     return np.array(sorted(keys), dtype="<u4").tobytes()
 
 

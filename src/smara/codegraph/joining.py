@@ -8,7 +8,7 @@ from typing import NamedTuple
 from smara.codegraph.asked import Recorder, keys_of, with_keys
 from smara.codegraph.edges import joined, pack
 from smara.codegraph.facts import unpack_facts
-from smara.codegraph.models import Edge, FileFacts
+from smara.codegraph.models import FileFacts
 from smara.codegraph.partial import Stayed
 from smara.codegraph.reading import NotRead, TreeReader
 from smara.codegraph.resolve.outline import Outline, unpack_outline
@@ -44,13 +44,13 @@ class Joiner:
         table = MemoryTable(outline for outline in unpacked if outline is not None)
         return cls(table, ProjectFiles(paths, manifest_reader(reader)))
 
-    def join(self, file_no: int, path: str, uses: bytes) -> Joined:
-        """The edges out of a file whose facts are ``uses``."""
-        facts = unpack_facts(uses)
+    def join(self, file_no: int, path: str, uses: bytes | FileFacts) -> Joined:
+        """The edges out of a file whose facts are ``uses``, packed or not."""
+        facts = unpack_facts(uses) if isinstance(uses, bytes) else uses
         outline = self._table.outline(path)
         if facts is None or outline is None:
             return Joined(file_no, None, b"")
-        edges = pack(self._edges(outline, facts))
+        edges = self._edges(outline, facts)
         return Joined(file_no, edges, keys_of(facts, self._table.paths, self._table.names))
 
     def join_rest(self, file_no: int, facts: FileFacts, stayed: Stayed, asked: bytes) -> Joined | None:
@@ -58,18 +58,17 @@ class Joiner:
         outline = self._table.outline(facts.path)
         if outline is None:
             return None
-        edges = joined(pack(self._edges(outline, stayed.rest, stayed.tested)), stayed.edges)
+        edges = joined(self._edges(outline, stayed.rest, stayed.tested), stayed.edges)
         keys = keys_of(facts, self._table.paths, self._table.names)
         return Joined(file_no, edges, with_keys(keys, asked))
 
-    def _edges(self, outline: Outline, facts: FileFacts, tested: Collection[int] = ()) -> list[Edge]:
+    def _edges(self, outline: Outline, facts: FileFacts, tested: Collection[int] = ()) -> bytes:
         # What an earlier file asked must not be taken for known: this one's notes would miss it.
         self._table.forget()
         self._resolver.forget()
-        return [
-            Edge(outline.no_of(edge.scope), edge.to_no, edge.kind, edge.line, edge.confidence, edge.source)
-            for edge in self._resolver.resolve(facts, tested)
-        ]
+        nos = (*outline.nos, outline.file_no)  # the file itself stands at -1
+        found = self._resolver.resolve(facts, tested)
+        return pack([(nos[scope], to_no, *rest) for scope, to_no, *rest in found])
 
 
 class manifest_reader:

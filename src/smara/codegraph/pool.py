@@ -29,6 +29,8 @@ _JOINED_AT_ONCE = 40
 _AHEAD = 3
 _SILENCE_SECONDS = 300
 _ALONE_SECONDS = 60
+_MOST_KEPT = 300_000
+"""Definitions and uses that a worker keeps as they are, about 50 MB; of further files it keeps the packed form."""
 _LENGTH = struct.Struct("<I")
 _COMMAND = "import sys; sys.path[:] = {path!r}; from smara.codegraph.pool import serve; serve()"
 
@@ -227,20 +229,27 @@ class _Bench:
 
     def __init__(self, root: str, has_text: bool) -> None:
         self._reader, self._has_text = TreeReader(root), has_text
-        self._uses: dict[str, bytes] = {}
+        self._uses: dict[str, bytes | FileFacts] = {}
+        self._kept = 0
         self._joiner: Any = None
 
     def answer(self, command: str, given: Any) -> Any:
         if command == "work":
             done = [work_on(self._reader, each, self._has_text) for each in given]
-            self._uses.update((work.path, work.uses) for work in done if work.uses)
-            return done
+            for work in done:
+                self._keep(work)
+            return [work._replace(whole=None) for work in done]
         from smara.codegraph.joining import Joiner
 
         if command == "table":
             self._joiner = Joiner.of_all(self._reader, *given)
             return None
-        return [self._joiner.join(no, path, uses or self._uses.get(path, b"")) for no, path, uses in given]
+        return [self._joiner.join(no, path, uses or self._uses.pop(path, b"")) for no, path, uses in given]
+
+    def _keep(self, work: Work) -> None:
+        if work.whole is not None:
+            self._kept += len(work.whole.definitions) + len(work.whole.references)
+            self._uses[work.path] = work.whole if self._kept <= _MOST_KEPT else work.uses
 
 
 def _leave_with_parent(parent: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from smara.codegraph import files
@@ -70,8 +70,8 @@ class Work(NamedTuple):
     """Without the names it uses: those are in ``uses``, packed."""
     uses: bytes = b""
     chunks: tuple[ReadyChunk, ...] = ()
-    again: FileFacts | None = None
-    """All that a file says of which a part was taken over from before."""
+    whole: FileFacts | None = None
+    """All that the file says, for whoever makes its edges in the same process."""
 
 
 def content_hash(data: bytes) -> bytes:
@@ -133,14 +133,14 @@ def taken_apart(
         from smara.codegraph.extract import extract
 
         facts = extract(path, text.encode("utf-8", "replace"), language, before)
-    safe_text, safe_facts, doc = _without_secrets(path, text, facts)
+    safe_text, safe_facts, doc = _without_secrets(path, text, facts, has_text)
     return empty._replace(
         language=language, kind=kind, lines=text.count("\n") + (not text.endswith("\n") and text != ""),
         is_test=is_test_path(path), doc=doc,
         facts=None if safe_facts is None else slim(safe_facts),
         uses=b"" if safe_facts is None else pack_facts(safe_facts),
         chunks=tuple(ready_chunks(safe_facts, path, safe_text, known)) if has_text else (),
-        again=safe_facts if safe_facts is not None and safe_facts.taken else None,
+        whole=safe_facts,
     )  # fmt: skip
 
 
@@ -176,13 +176,17 @@ def slim(facts: FileFacts) -> FileFacts:
     return facts._replace(references=tuple(each for each in facts.references if each.kind == "inherits"))
 
 
-def _without_secrets(path: str, text: str, facts: FileFacts | None) -> tuple[str, FileFacts | None, str]:
+def _without_secrets(
+    path: str, text: str, facts: FileFacts | None, has_text: bool
+) -> tuple[str, FileFacts | None, str]:
     """The text and the facts without any secret, lines kept where they are; and what the file says of itself."""
     from smara.secrets.scan import scan
 
-    findings = scan(text)
+    doc = _first_line(path, text)
+    # Where the text is not kept, what is kept of it is looked through alone.
+    findings = scan(text) if has_text or scan("\n".join((doc, *_kept_texts(facts)))) else []
     if not findings:
-        return text, facts, _first_line(path, text)
+        return text, facts, doc
     pieces: list[str] = []
     position = 0
     for finding in findings:
@@ -199,6 +203,16 @@ def _without_secrets(path: str, text: str, facts: FileFacts | None) -> tuple[str
             units=(),
         )
     return safe, facts, _first_line(path, safe)
+
+
+def _kept_texts(facts: FileFacts | None) -> Iterator[str]:
+    if facts is not None:
+        for each in facts.definitions:
+            yield each.signature
+            if each.doc:
+                yield each.doc
+        for imported in facts.imports:
+            yield imported.module
 
 
 def _first_line(path: str, text: str) -> str:

@@ -131,14 +131,14 @@ class Writer:
         outcome: Mapping[str, tuple[int, Outline | None]], changes: Sequence[Change], revision: int,
     ) -> None:  # fmt: skip
         """Keep in mind what was taken over of a file whose edges were right until now: they need not be made again."""
-        if work.again is None or row is None or row.is_stale or before is None:
+        if work.whole is None or not work.whole.taken or row is None or row.is_stale or before is None:
             return
         after, names = outcome[work.path][1], [change.names for change in changes]
         if after is None or None in names:
             return
         changed = frozenset(name for each in names for name in each or ())
         if not self._held.notes.is_reached_through(row.no, changed):
-            self._held.partial = row.no, Partial(revision, work.again, after.nos, before.nos, changed)
+            self._held.partial = row.no, Partial(revision, work.whole, after.nos, before.nos, changed)
 
     def remove(self, session: Session, rows: Sequence[FileRow], now_ms: int) -> int:
         """Remove files; how many were there. Those that somebody else has written since stay."""

@@ -39,10 +39,10 @@ class CRules(Rules):
         return imported.alias or imported.name
 
     def imports_of(self, outline: Outline) -> tuple[dict[str, Import], list[Import]]:
-        found = self._bound.get(outline.path)
+        found = self._bound.get(outline)
         if found is None:
             named = {self.bound_name(each): each for each in outline.imports if each.name not in ("", "*")}
-            found = self._bound[outline.path] = (named, [each for each in outline.imports if not each.name])
+            found = self._bound[outline] = (named, [each for each in outline.imports if not each.name])
         return found
 
     def find_module(self, outline: Outline, imported: Import) -> Target | None:

@@ -6,7 +6,7 @@ import sys
 
 from smara.codegraph.models import Import
 from smara.codegraph.resolve.outline import Outline
-from smara.codegraph.resolve.project import ProjectFiles, folders_above, join
+from smara.codegraph.resolve.project import ProjectFiles, folders_above
 from smara.codegraph.resolve.rules import Rules
 from smara.codegraph.resolve.table import SymbolTable
 from smara.codegraph.resolve.targets import Package, Target
@@ -115,10 +115,10 @@ class PythonRules(Rules):
             return []
         above = [folder for folder in folders_above(from_path) if folder in offering]
         beside = [
-            join(folder, usual)
+            root
             for folder in folders_above(from_path)
             for usual in _USUAL_ROOTS
-            if join(folder, usual) in offering
+            if (root := f"{folder}/{usual}" if folder else usual) in offering
         ]
         found = list(dict.fromkeys([*above, *beside]))
         if found:

@@ -49,7 +49,8 @@ class Rules(ABC):
     def __init__(self, table: SymbolTable, project: ProjectFiles) -> None:
         self.table = table
         self.project = project
-        self._bound: dict[str, tuple[dict[str, Import], list[Import]]] = {}
+        self._bound: dict[Outline, tuple[dict[str, Import], list[Import]]] = {}
+        """Of each outline; it follows from the outline alone, so that it is kept from one file to the next."""
         self._names: Memo = {}
         self._members: Memo = {}
         self._imported: Memo = {}
@@ -60,7 +61,6 @@ class Rules(ABC):
 
     def forget(self) -> None:
         """Drop what was learned from other files' outlines; what paths and manifests say is kept."""
-        self._bound.clear()
         self._names.clear()
         self._members.clear()
         self._imported.clear()
@@ -73,8 +73,8 @@ class Rules(ABC):
         outermost question: the same file gives the same edges whatever was resolved before it.
         """
         found = memo.get(key, _UNASKED)
-        if found is None or isinstance(found, Target):
-            return found
+        if found is not _UNASKED and found is not _OPEN:
+            return found  # type: ignore[return-value]  # all else that is ever put in
         if found is _OPEN or self._depth >= DEEPEST_QUESTION:
             self._is_doubtful = True
             return None
@@ -147,7 +147,7 @@ class Rules(ABC):
 
     def imports_of(self, outline: Outline) -> tuple[dict[str, Import], list[Import]]:
         """A file's imports by the name they bind, and those that bring in everything."""
-        found = self._bound.get(outline.path)
+        found = self._bound.get(outline)
         if found is None:
             named: dict[str, Import] = {}
             stars: list[Import] = []
@@ -158,7 +158,7 @@ class Rules(ABC):
                     name = self.bound_name(each)
                     if name:
                         named.setdefault(name, each)
-            found = self._bound[outline.path] = (named, stars)
+            found = self._bound[outline] = (named, stars)
         return found
 
     def name_in(self, outline: Outline, name: str) -> Target | None:
