@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from smara.codegraph.models import FileFacts, Import
+from smara.codegraph.numbers import bytes_of, numbers_in
 from smara.codegraph.resolve.outline import Outline
 from smara.codegraph.resolve.table import Symbol, SymbolTable
 from smara.codegraph.resolve.tested_stem import tested_stem
@@ -81,22 +82,17 @@ def _keys(kind: str, texts: Iterable[str]) -> Iterator[int]:
 
 def keys_of(facts: FileFacts, asked_paths: Iterable[str], asked_names: Iterable[str]) -> bytes:
     """The notes on one file: whom it asked about, which names it looked up, which words it and its outline use."""
-    import numpy as np
-
     used, mentioned = _words(facts)
     folder, _, name = facts.path.rpartition("/")
     mentioned |= {name.partition(".")[0], tested_stem(facts.path) or ""}
     keys = {key_of("d", folder), *_keys("o", asked_paths), *_keys("n", asked_names), *_keys("m", mentioned)}
     keys.update(_keys("w", used | mentioned))
-    return np.array(sorted(keys), dtype="<u4").tobytes()
+    return bytes_of(sorted(keys))
 
 
 def with_keys(keys: bytes, others: bytes) -> bytes:
     """The notes on a file with those made before, of which some may hold no longer: one asked too much is no harm."""
-    import numpy as np
-
-    both = {*np.frombuffer(keys, dtype="<u4").tolist(), *np.frombuffer(others, dtype="<u4").tolist()}
-    return np.array(sorted(both), dtype="<u4").tobytes()
+    return bytes_of(sorted({*numbers_in(keys), *numbers_in(others)}))
 
 
 def _words(facts: FileFacts) -> tuple[set[str], set[str]]:

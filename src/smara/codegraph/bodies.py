@@ -9,11 +9,11 @@ at the speed of ``bytes.translate``. Two definitions with one hash say the same,
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from sys import byteorder
 from zlib import crc32
+
+from smara.codegraph.numbers import bytes_of, numbers_in
 
 HASH_BYTES = 16
 SKETCH_HASHES = 16
@@ -99,10 +99,7 @@ def line_hashes(text: bytes | bytearray) -> list[int]:
 def sketch(hashes: Sequence[int]) -> bytes:
     """Return the smallest of some lines' hashes, at most 64 bytes."""
     lines = sorted(set(hashes))
-    smallest = array("I", lines[1 : SKETCH_HASHES + 1] if lines and not lines[0] else lines[:SKETCH_HASHES])
-    if byteorder == "big":
-        smallest.byteswap()
-    return smallest.tobytes()
+    return bytes_of(lines[1 : SKETCH_HASHES + 1] if lines and not lines[0] else lines[:SKETCH_HASHES])
 
 
 def sketch_of(text: bytes) -> bytes:
@@ -116,17 +113,8 @@ def likeness(one: bytes, other: bytes) -> float:
     Of the smallest hashes of both together, the share that both have: an estimate of the lines shared
     among all lines, exact while both have at most sixteen. Two empty sketches are alike.
     """
-    first, second = set(hashes_in(one)), set(hashes_in(other))
+    first, second = set(numbers_in(one)), set(numbers_in(other))
     smallest = sorted(first | second)[:SKETCH_HASHES]
     if not smallest:
         return 1.0
     return sum(value in first and value in second for value in smallest) / len(smallest)
-
-
-def hashes_in(sketch: bytes) -> array[int]:
-    """Return the lines' hashes that a sketch holds."""
-    hashes = array("I")
-    hashes.frombytes(sketch[: len(sketch) // hashes.itemsize * hashes.itemsize])
-    if byteorder == "big":
-        hashes.byteswap()
-    return hashes

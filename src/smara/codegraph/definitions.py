@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from smara.codegraph.bodies import PASSED, body_hash, hashes_in, python_body_hash, sketch
+from smara.codegraph.bodies import PASSED, body_hash, python_body_hash, sketch
 from smara.codegraph.kept import Kept, Misplaced, moved
 from smara.codegraph.models import Definition, NodeKind
 from smara.codegraph.naming import (
@@ -23,6 +23,7 @@ from smara.codegraph.naming import (
     receiver_type,
     without_parameters,
 )
+from smara.codegraph.numbers import numbers_in
 from smara.codegraph.source import Source
 from smara.core.source_paths import is_test_path
 
@@ -392,7 +393,7 @@ def _with_children(
         position = max(position, child.end)
         if child.last_line:
             lines += hashes[line - 1 : child.first_line - 1]
-            lines += hashes_in(child.sketch)
+            lines += numbers_in(child.sketch)
             line = max(line, child.last_line + 1)
     pieces.append(bared[position:end])
     lines += hashes[line - 1 : last_line]

@@ -8,43 +8,27 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 from smara.codegraph.models import NODE_KINDS, Binding, Definition, FileFacts, Import, Reference, ReferenceKind, Unit
 
-VERSION = 2
+VERSION = 3
 _KIND_NO = {kind: number for number, kind in enumerate(NODE_KINDS)}
-_REFERENCE_KINDS: tuple[ReferenceKind, ...] = ("calls", "inherits", "references")
-_REFERENCE_NO = {kind: number for number, kind in enumerate(_REFERENCE_KINDS)}
-
-
-class _Strings:
-    """Each text once, by number: a file uses the same few hundred names again and again."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-
-    def of(self, texts: Iterable[str]) -> list[int]:
-        numbers = self.numbers
-        return [numbers.setdefault(text, len(numbers)) for text in texts]
+_REFERENCE_KINDS: dict[str, ReferenceKind] = {"c": "calls", "i": "inherits", "r": "references"}
+_REFERENCE_LETTERS = {kind: letter for letter, kind in _REFERENCE_KINDS.items()}
 
 
 def pack_facts(facts: FileFacts) -> bytes:
     """The facts as bytes."""
-    strings = _Strings()
     kinds, names, receivers, lines, scopes = zip(*facts.references, strict=True) if facts.references else ((),) * 5
+    defined, *called = list(zip(*facts.definitions, strict=True))[:8] if facts.definitions else ((),) * 8
     columns = [
         VERSION, facts.path, facts.language, facts.lines, facts.package,
-        [
-            [_KIND_NO[each.kind], each.name, each.qualname, each.first_line, each.last_line, each.parent]
-            for each in facts.definitions
-        ],
+        [[_KIND_NO[kind] for kind in defined], *called[:4], called[6]],
         facts.imports,
-        bytes(_REFERENCE_NO[kind] for kind in kinds).decode("latin-1"),
-        strings.of(names), strings.of(receivers), _steps(lines), list(scopes),
-        facts.bindings,
-        list(strings.numbers), facts.size, *_pack_units(facts),
+        "".join([_REFERENCE_LETTERS[kind] for kind in kinds]), names, receivers, _steps(lines), scopes,
+        facts.bindings, facts.size, *_pack_units(facts),
     ]  # fmt: skip
     return zlib.compress(json.dumps(columns, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace"), 1)
 
@@ -57,14 +41,14 @@ def unpack_facts(data: bytes) -> FileFacts | None:
             return None
         (
             _, path, language, lines, package, definitions, imports, kinds, names, receivers, at, scopes, bindings,
-            strings, size, offsets, units,
+            size, offsets, units,
         ) = columns  # fmt: skip
-        firsts, lasts = _unpack_offsets(offsets, len(definitions))
+        firsts, lasts = _unpack_offsets(offsets, len(definitions[0]))
         references = map(
             Reference,
-            [_REFERENCE_KINDS[ord(kind)] for kind in kinds],
-            [strings[number] for number in names],
-            [strings[number] for number in receivers],
+            [_REFERENCE_KINDS[letter] for letter in kinds],
+            names,
+            receivers,
             _sums(at),
             scopes,
         )
@@ -72,8 +56,8 @@ def unpack_facts(data: bytes) -> FileFacts | None:
             path, cast(Any, language), lines,
             tuple(
                 Definition(NODE_KINDS[kind], name, qualname, first, last, start, end, parent, "", "", b"")
-                for (kind, name, qualname, first, last, parent), start, end in zip(
-                    definitions, firsts, lasts, strict=True
+                for kind, name, qualname, first, last, parent, start, end in zip(
+                    *definitions, firsts, lasts, strict=True
                 )
             ),
             tuple(Import(*each) for each in imports),

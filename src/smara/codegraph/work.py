@@ -112,7 +112,7 @@ def taken_apart(
     """What the content of a file says."""
     from smara.codegraph.languages import header_language, language_of
 
-    empty = Work(path, len(data), 0, content_hash(data))
+    empty = Work(path, len(data), 0, b"")
     text = decoded(data)
     if text is None:
         return empty._replace(skip="binary")

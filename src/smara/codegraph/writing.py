@@ -216,6 +216,9 @@ class Writer:
             parent = numbers[each.parent] if 0 <= each.parent < len(numbers) else file_no
             rows.append(_node(each, number, no, ordinal, parent))
             numbers.append(number)
+        if not nodes:
+            batch.added_nodes += rows
+            return file_no, numbers
         old = {node.no: node for node in nodes}
         for row in rows:
             before = old.pop(row.no, None)
@@ -272,8 +275,10 @@ def _is_as_seen(row: FileRow | None, seen: FileRow | None) -> bool:
 
 
 def _node(each: Definition, number: int, file_no: int, ordinal: int, parent: int) -> NodeRow:
+    kind, name, qualname, first, last, _, _, _, signature, doc, digest, drawn = each
+    texts = name + qualname + signature + doc
+    if not texts.isascii() or "\0" in texts:
+        name, qualname, signature, doc = map(to_storable, (name, qualname, signature, doc))
     return NodeRow(
-        number, file_no, each.kind, to_storable(each.name), to_storable(each.qualname), ordinal, parent,
-        each.first_line, each.last_line, each.body_hash, each.sketch, to_storable(each.signature),
-        to_storable(each.doc),
+        number, file_no, kind, name, qualname, ordinal, parent, first, last, digest, drawn, signature, doc
     )  # fmt: skip
