@@ -135,14 +135,16 @@ def dress(graph: Graph, targets: Ints, depth: int, steps: Steps, fetch: FetchNod
     at = {place: nodes[no] for place, no in zip(places, nos, strict=True) if no in nodes}
     hops = _hops(graph, [pair for pair in pairs if pair[1] in at], at)
     is_test = graph.is_test
-    reached = tuple(
+    shown = steps.shown
+    if len(at) < len(places):
+        shown = tuple(step for step in shown if step.place in at and all(pair in hops for pair in step.path))
+    reached = tuple([
         Reached(
             at[step.place], step.depth, round(step.weight, 4), tuple([hops[pair] for pair in step.path]),
             bool(is_test[step.place]),
         )
-        for step in steps.shown
-        if step.place in at and all(pair in hops for pair in step.path)
-    )  # fmt: skip
+        for step in shown
+    ])  # fmt: skip
     named = tuple(at[place] for place in targets.tolist() if place in at)
     return Walk(named, depth, reached, steps.total, steps.by_depth, steps.files, steps.tests)
 

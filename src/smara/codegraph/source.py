@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
@@ -91,6 +91,17 @@ class Source:
     def text(self, start: int, end: int) -> str:
         """Return the text between two offsets."""
         return self.data[start:end].decode("utf-8", "replace")
+
+    def said(self, start: int, end: int) -> bytes:
+        """Return the bytes between two offsets; comments that begin there are left out, and the gaps closed."""
+        pieces = []
+        for place in range(bisect_left(self.comments, (start, 0)), len(self.comments)):
+            first, behind = self.comments[place]
+            if first >= end:
+                break
+            pieces.append(self.data[start:first])
+            start = behind
+        return b" ".join(b"".join([*pieces, self.data[start:end]]).split()) if pieces else self.data[start:end]
 
     def spans(self, label: str) -> list[Span]:
         """Return where the query found something, in order."""

@@ -133,7 +133,7 @@ class Graph:
         while len(ring):
             ring = self.children[_ranges(self.child_starts, ring)]
             found.append(ring)
-        return np.unique(np.concatenate(found))
+        return _distinct(np.concatenate(found), self.size)
 
     def edges_out(self, places: Ints) -> Ints:
         """The edges that start at some nodes."""
@@ -164,7 +164,7 @@ class Graph:
         for number in range(1, depth + 1):
             reached = _spread(frontier, depths, weights, number, pull, push)
             if number == 1 and touched is not None:
-                reached = np.union1d(reached, self._touch(depths, weights, touched))
+                reached = _distinct(np.concatenate([reached, self._touch(depths, weights, touched)]), self.size)
             if not len(reached):
                 break
             depths[reached] = number
@@ -225,10 +225,15 @@ def _spread(frontier: Ints, depths: Small, weights: NDArray[np.float32], number:
     is_new = depths[far] < 0
     far = far[is_new]
     np.maximum.at(weights, far, weights[push.near[slots[is_new]]] * push.weights[slots[is_new]])
-    if len(far) * _VERY_FEW < len(depths):
-        return np.unique(far)
-    is_there = np.zeros(len(depths), dtype=bool)
-    is_there[far] = True
+    return _distinct(far, len(depths))
+
+
+def _distinct(places: Ints, size: int) -> Ints:
+    """Some places, each once and in order; many of them are told apart by marking them, which sorts nothing."""
+    if len(places) * _VERY_FEW < size:
+        return np.unique(places)
+    is_there = np.zeros(size, dtype=bool)
+    is_there[places] = True
     return np.flatnonzero(is_there)
 
 

@@ -109,3 +109,14 @@ def test_a_header_with_classes_is_cpp_and_one_without_is_c() -> None:
 def test_tests_are_told_by_their_path() -> None:
     assert all(map(is_test_path, ("tests/a.py", "a/test_b.py", "a/b_test.go", "b.spec.ts", "src/ShopTest.java")))
     assert not any(map(is_test_path, ("src/latest/a.py", "contest.py", "a/testimony.py")))
+
+
+def test_comments_are_no_part_of_a_signature() -> None:
+    python = (
+        b"class X(Y):  # type: ignore[misc]\n    def f(  # the first\n        self, a: int,  # how many\n    ): ...\n"
+    )
+    script = b"export function load(path: string /* of a file */, /* more */ deep = 1) { return 1 }\n"
+    assert [each.signature for each in extract("x.py", python, "python").definitions] == [
+        "class X(Y)", "def f( self, a: int, )",
+    ]  # fmt: skip
+    assert extract("x.ts", script, "typescript").definitions[0].signature == ("function load(path: string , deep = 1)")
