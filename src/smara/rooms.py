@@ -259,6 +259,7 @@ class Rooms:
                 self.database, self.scope, self._store, self.threads, self.leases, self.models, self._clock,
                 self._new_id, self._counter, self.settings, self._timezone, self._extractors, self._embed_a_while,
                 self._outages, self._learn_a_while,
+                lambda session, numbers: self._judge_code(session, "observation", numbers),
             )
         )  # fmt: skip
 
@@ -469,7 +470,7 @@ class Rooms:
         return Search(
             Parts(
                 self._store, self._clock, self.settings, self._timezone, meaning, finders, self._reranker,
-                self._imagined_answer,
+                self._imagined_answer, lambda session, is_asked_for: self._code_trees.note(session, is_asked_for),
             )
         )  # fmt: skip
 

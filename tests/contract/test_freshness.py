@@ -493,6 +493,17 @@ def test_an_observation_is_anchored_by_a_worker_and_judged_when_it_is_found(memo
     assert "src/auth.py:Session.login" in hit.metadata["hedge"]
 
 
+def test_an_observation_that_is_listed_tells_what_became_of_its_code(memory, repository, noted):
+    [known] = memory.observations.list(thread_id="t")
+    assert memory.observations.freshness([known])[known.id].verdict == "fresh"
+    repository.change("src/auth.py", "def login(", "def enter(")
+    assert memory.observations.freshness([known])[known.id].verdict == "moved"
+    repository.write("src/auth.py", "")
+    found = memory.observations.freshness([known])[known.id]
+    assert (found.verdict, [each.was for each in found.anchors]) == ("orphaned", ["src/auth.py:Session.login"])
+    assert memory.observations.freshness([]) == {}
+
+
 def test_what_was_anchored_once_is_not_looked_at_again(memory, noted):
     assert memory.upkeep.anchor_pending() == 0
     memory.code.index()

@@ -52,6 +52,20 @@ def test_list_show_and_why_tell_what_became_of_the_code(auth):
     assert "Code: drifted" in plain(on_terminal("memories", "why", listed["id"]).out)
 
 
+def test_observations_tell_what_became_of_the_code(auth):
+    said = "Remember: `Session.login` in src/auth.py must never print the token."
+    assert smara("messages", "add", "--thread", "t", "--role", "user", "--content", said).code == 0
+    assert smara("observe", "t").code == 0
+    assert smara("worker", "--once").code == 0
+    [noted] = smara("observations", "list", "--json").data["observations"]
+    assert (noted["code"]["verdict"], noted["code"]["anchors"][0]["symbol"]) == ("fresh", "Session.login")
+    drift(auth)
+    assert smara("observations", "show", noted["id"], "--json").data["code"]["verdict"] == "drifted"
+    assert smara("observations", "why", noted["id"], "--json").data["observation"]["code"]["verdict"] == "drifted"
+    assert "but: the code has changed since" in plain(on_terminal("observations", "list").out)
+    assert "has changed since" in plain(on_terminal("observations", "show", noted["id"]).out)
+
+
 def test_search_tells_it_beside_the_hit(auth):
     drift(auth)
     [hit] = smara("search", "token", "--source", "memories", "--json").data["results"]

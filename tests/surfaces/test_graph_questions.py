@@ -83,3 +83,19 @@ def test_code_that_is_not_indexed_says_what_to_do(db, shop, monkeypatch):
     said = smara("graph", "impact", "price")
     assert said.code == 3
     assert "smara graph index" in said.err
+
+
+def test_a_question_reads_what_was_saved_since_the_index(db, tmp_path, monkeypatch):
+    root = write_shop(tmp_path.resolve() / "shop")
+    monkeypatch.chdir(root)
+    assert smara("graph", "index").code == 0
+    (root / "shop" / "late.py").write_text("from shop.prices import price\n\n\ndef late():\n    return price(1)\n")
+    assert ["late", "calls price"] in [row[-2:] for row in smara("graph", "callers", "price").rows]
+    assert smara("graph", "locate", "late", "--json").data["files"][0]["path"] == "shop/late.py"
+
+
+def test_an_index_is_forgotten_by_its_folder_or_when_that_is_gone(indexed, shop, tmp_path):
+    assert smara("graph", "forget", "--gone").out == "No folder of this project is gone.\n"
+    assert smara("graph", "forget", str(tmp_path)).out == f"{tmp_path} is not indexed in this project.\n"
+    assert smara("graph", "forget", "--json").data == {"forgotten": [str(shop)]}
+    assert smara("graph", "status", "--json").data["state"] == "none"

@@ -119,8 +119,8 @@ def test_reflection_made_ahead_waits_until_it_is_asked_for(db):
 def test_list_in_a_pipe_has_a_line_for_each_with_its_source(observed):
     rows = smara("observations", "list").rows
     assert len(rows) == len(listed())
-    assert all(len(row) == 8 and row[5] == "login" for row in rows)
-    assert any("Implement the login with Zod" in row[-1] for row in rows)
+    assert all(len(row) == 9 and row[5] == "login" for row in rows)
+    assert any("Implement the login with Zod" in row[7] for row in rows)
 
 
 def test_list_is_filtered_and_paged(observed):
@@ -153,7 +153,7 @@ def test_show_tells_all_that_is_known(observed):
     assert set(data) == {
         "id", "kind", "state", "generation", "threadId", "mode", "priority", "category", "text", "details", "files",
         "lines", "modeSpecific", "taint", "saidAt", "refersTo", "tokens", "firstSeq", "lastSeq", "method", "createdAt",
-        "reflectedInto", "warnings",
+        "reflectedInto", "code", "warnings",
     }  # fmt: skip
     lines = dict(line.split("\t")[:2] for line in smara("observations", "show", identifier).out.splitlines())
     assert (lines["observation"], lines["category"], lines["thread"]) == (identifier, "request", "login")

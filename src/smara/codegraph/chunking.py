@@ -1,9 +1,9 @@
 """A file in pieces that are searched as one each: functions whole, classes by their head, the rest as it stands.
 
-Every line of a file belongs to exactly one piece. A function, method or test is a piece of its own and is
-never split, unless it is longer than anyone reads at once. A small class is one piece; of a big one the
-methods are pieces and what remains is its head. What stands outside of definitions is kept together in
-pieces of bounded length. Prose and data are cut in ``prose``.
+Every line of a file belongs to exactly one piece. A function, method or test is a piece of its own, and no body is
+ever split: one that is longer than anyone reads at once and holds further functions is cut where these begin and end,
+as a class is. A small class is one piece; of a big one the methods are pieces and what remains is its head. What stands
+outside of definitions is kept together in pieces of bounded length. Prose and data are cut in ``prose``.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from smara.codegraph.prose import chunk_prose, parts, trimmed
 SMALL_CLASS_LINES = 12
 """A class of at most so many lines is one piece with its methods."""
 ENORMOUS_LINES = 400
-"""A function longer than this is cut at inner definitions or blank lines: an embedding reads only the beginning."""
-ENORMOUS_CHARACTERS = 60_000
-PART_LINES = 200
-"""The parts of what is enormous."""
+"""The functions inside of one that is longer than this are pieces of their own."""
+MOST_CHARACTERS = 60_000
+"""Of a piece that is no body."""
 REST_LINES = 80
 """What stands outside of functions, or in a class outside of its methods."""
 TINY_LINES = 2
@@ -49,22 +48,24 @@ def chunk_file(facts: FileFacts | None, path: str, text: str) -> list[CodeChunk]
     definitions = facts.definitions
     chunks: list[CodeChunk] = []
     for first, last, place in _joined(_runs(_owners(definitions, lines)), lines):
-        limit = _limit(definitions, place, first, last)
-        for start, end in trimmed(lines, parts(lines, first, last, limit, ENORMOUS_CHARACTERS)):
-            chunks.extend(_pieces(definitions, path, start, end, place, "\n".join(lines[start - 1 : end])))
+        is_whole = place >= 0 and (definitions[place].kind in _BODIES or not _is_open(definitions[place]))
+        spans = [(first, last)] if is_whole else parts(lines, first, last, REST_LINES, MOST_CHARACTERS)
+        for start, end in trimmed(lines, spans):
+            chunks.extend(_pieces(definitions, path, start, end, place, "\n".join(lines[start - 1 : end]), is_whole))
     return chunks
 
 
 def _pieces(
-    definitions: Sequence[Definition], path: str, first: int, last: int, place: int, body: str
+    definitions: Sequence[Definition], path: str, first: int, last: int, place: int, body: str, is_whole: bool
 ) -> Iterator[CodeChunk]:
-    """Yield the piece made of some lines; a single line that is too long is cut where the limit falls."""
+    """Yield the piece made of some lines; outside of bodies a line that is too long is cut where the limit falls."""
     kind, name = "module", path.rpartition("/")[2]
     if place >= 0:
         kind, name = "function" if definitions[place].kind in _BODIES else "class", definitions[place].qualname
     prefix = _prefix(definitions, place, path)
-    for start in range(0, len(body), ENORMOUS_CHARACTERS):
-        yield CodeChunk(kind, name, first, last, place, prefix, body[start : start + ENORMOUS_CHARACTERS])  # type: ignore[arg-type]
+    most = len(body) if is_whole else MOST_CHARACTERS
+    for start in range(0, len(body), most):
+        yield CodeChunk(kind, name, first, last, place, prefix, body[start : start + most])  # type: ignore[arg-type]
 
 
 def _prefix(definitions: Sequence[Definition], place: int, path: str) -> str:
@@ -144,12 +145,3 @@ def _joined(runs: Sequence[Run], lines: Sequence[str]) -> list[Run]:
         else:
             joined.append((start, last, place))
     return joined
-
-
-def _limit(definitions: Sequence[Definition], place: int, first: int, last: int) -> int:
-    """Return how many lines a piece may have: a whole function all of them, the rest of a file or a class few."""
-    if place >= 0 and not _is_open(definitions[place]):
-        return max(ENORMOUS_LINES, last - first + 1)
-    if place >= 0 and definitions[place].kind in _BODIES:
-        return PART_LINES
-    return REST_LINES

@@ -338,6 +338,8 @@ class DefinitionReader:
         stop = body.start_byte if body else end
         if kind in ("constant", "test") and body is None:
             stop = self.source.data.find(b"\n", start, end) % (end + 1) or end
+        elif kind == "class" and body is None and self.source.language == "go":
+            stop = self.source.data.find(b"{", start, end) % (end + 1) or end
         written = self.source.said(start, min(stop, start + 4 * LONGEST_SIGNATURE))
         if b"\n" in written:
             written = b" ".join(written.split())

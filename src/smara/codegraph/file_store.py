@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from smara.codegraph.models import CodeFile, TreeStatus
 from smara.codegraph.rows import FileRow, TreeRow, code_file, parts
 from smara.core.scope import Scope, walled
 from smara.database.database import Database, Row, Session, marks
 
-VERSION = 2
+VERSION = 3
 """Of what is read from files. An index of another version is made again."""
 
 _TREE = "no, root, branch, head, state, revision, version, started_at, finished_at, counts"
@@ -229,6 +229,28 @@ class FileStore:
             (tree_no,),
         )
         return [(row[0], int(row[1])) for row in rows]
+
+    def count_files(self, session: Session, tree_no: int) -> int:
+        """How many files of a tree are known, with those that were left out after they were opened."""
+        row = session.one(
+            self.sql("SELECT count(*) FROM code_files WHERE project_no = :project AND tree_no = ?"), (tree_no,)
+        )
+        return int(row[0]) if row else 0
+
+    def standing(self, session: Session, tree: TreeRow) -> TreeStatus:
+        """How a tree stands, with nothing counted but what has changed: what is asked before every answer."""
+        row = session.one(
+            self.sql(
+                "SELECT count(*) FROM code_files WHERE project_no = :project AND tree_no = ? AND stale_at IS NOT NULL"
+                " AND skip IS NULL"
+            ),
+            (tree.no,),
+        )
+        state: Literal["building", "ready"] = "ready" if tree.state == "ready" else "building"
+        return TreeStatus(
+            tree.root, state, tree.branch, tree.head, stale_files=int(row[0]) if row else 0,
+            indexed_at=tree.finished_at, revision=tree.revision,
+        )  # fmt: skip
 
     def status(self, session: Session, tree: TreeRow) -> TreeStatus:
         """How a tree stands, counted now."""

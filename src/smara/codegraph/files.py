@@ -128,6 +128,8 @@ class Walk:
         rules = ignoring.rules_in(self._reader, folder.path, names, folder.rules)
         below = []
         for name, mode, found in sorted(entries, key=lambda entry: entry[0]):
+            if name == ".git":
+                continue  # git's own, and nothing that was left out of the code
             path = f"{folder.path}/{name}" if folder.path else name
             if stat.S_ISDIR(mode):
                 reason = self._reason_against_folder(path, name, folder.depth, rules)
@@ -210,7 +212,7 @@ _SPECIAL = frozenset({*ignoring.RULE_FILES, ".git", "pyvenv.cfg", "CACHEDIR.TAG"
 
 def is_sayable(path: str) -> bool:
     """Whether a path can be stored and shown: control characters in a name are somebody's joke, or an attack."""
-    return len(path) <= _LONGEST_PATH and path.isprintable() and not any("\ud800" <= sign <= "\udfff" for sign in path)
+    return len(path) <= _LONGEST_PATH and path.isprintable()  # half a surrogate is not printable either
 
 
 def _looked_at(entry: object) -> tuple[int, Found]:

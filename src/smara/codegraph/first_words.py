@@ -11,6 +11,12 @@ _LINES = re.compile(r"^\s*((?://[/!]?[^\n]*(?:\n|$))+)")
 _LICENSE = re.compile(r"copyright|licen[sc]ed?\b|spdx|all rights reserved", re.IGNORECASE)
 _MARKUP = re.compile(r"^(?:[#=~<>|!]|-{2,}|[-*+] |\.\. |:\w+:|```|\[!\[|\[\w+\]:)")
 MOST_BYTES = _BYTES
+_DIRECTIVE = re.compile(
+    r"go:\w|\+build|eslint|jshint|jslint|global |@ts-|@flow|prettier|nolint|vim:|-\*-|#(?:region|pragma)"
+)
+"""What is said to a tool, not to a reader."""
+_DRAWN = re.compile(r"([=~\-*^#\"'_+.])\1{2,}")
+"""A line that underlines a title."""
 
 
 def first_words(path: str, text: str) -> str:
@@ -32,7 +38,7 @@ def _comment(start: str) -> str:
         if found is None:
             return ""
         words = "\n".join(re.sub(r"^\s*(?:\*|//[/!]?)\s?", "", line) for line in found[1].splitlines())
-        if words.strip() and not _LICENSE.search(words):
+        if words.strip() and not _LICENSE.search(words) and not _DIRECTIVE.match(words.strip()):
             return _paragraph(words)
         start = start[found.end() :]
 
@@ -48,4 +54,11 @@ def _prose(text: str) -> str:
 
 
 def _paragraph(text: str) -> str:
-    return re.split(r"\n\s*\n", text.strip(), maxsplit=1)[0].strip()
+    """The first paragraph; a title under which only a line is drawn is none, when there is another one."""
+    found = ""
+    for paragraph in re.split(r"\n\s*\n", text.strip())[:2]:
+        lines = [line for line in paragraph.strip().splitlines() if not _DRAWN.fullmatch(line.strip())]
+        found = found or "\n".join(lines)
+        if len(lines) == len(paragraph.strip().splitlines()):
+            return "\n".join(lines)
+    return found

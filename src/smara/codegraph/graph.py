@@ -22,6 +22,7 @@ from smara.errors import NotFoundError
 
 if TYPE_CHECKING:
     from smara.codegraph.asking import Asking
+    from smara.codegraph.catching_up import CatchingUp
     from smara.codegraph.history import HistoryReport
     from smara.codegraph.models import (
         CoChange,
@@ -61,6 +62,7 @@ class CodeGraph:
         """Gives, for a tree's number, what finds files by text; it lives where searching is done."""
         self._trees: dict[str, Tree] = {}
         self._asking: dict[str, Asking] = {}
+        self._catching_up: dict[str, CatchingUp] = {}
         self._lock = threading.Lock()
 
     # keeping the index
@@ -138,15 +140,55 @@ class CodeGraph:
             row = self.store.tree_of(session, os.path.realpath(root))
             if row is not None:
                 self.store.remove_tree(session, row.no)
-        self._trees.pop(os.path.realpath(root), None)
+        for held in (self._trees, self._asking, self._catching_up):
+            held.pop(os.path.realpath(root), None)
         return row is not None
+
+    def forget_gone(self) -> list[str]:
+        """Remove the indexes of trees whose folders are gone, such as worktrees that were removed; their roots."""
+        gone = [status.root for status in self.trees() if not os.path.isdir(status.root)]
+        return [root for root in gone if self.forget(root)]
 
     # asking
 
     @property
     def note(self) -> str | None:
         """What whoever asks has to know of the answers, or ``None``."""
-        return self.status().note
+        row = self._row(None)
+        if row is None:
+            return TreeStatus(_current_root(), "none").note
+        with self.store.database.read() as session:
+            return self.store.standing(session, row).note or self._elsewhere(row.root)
+
+    def catch_up(self) -> str | None:
+        """Read what has changed on the disk, if that is little; what whoever asks has to know then, or ``None``.
+
+        The questions themselves answer from the index as it is: in milliseconds, and right where somebody watches.
+        Who asks for a person or an agent calls this before; see :mod:`smara.codegraph.catching_up`.
+        """
+        from smara.codegraph.catching_up import CatchingUp
+
+        row = self._row(None)
+        if row is None:
+            return self.note
+        tree = self.tree(row.root)
+        with self._lock:
+            looking = self._catching_up.get(row.root)
+            if looking is None:
+                looking = CatchingUp(tree, lambda paths: self._tell(tree, paths))
+                self._catching_up[row.root] = looking
+        told = looking.look()
+        return self.note or told
+
+    def _elsewhere(self, root: str) -> str | None:
+        """What to say when another working folder of the same repository answers for this one."""
+        here = find_repository(os.getcwd())
+        if here is None or os.path.realpath(here.root) == root:
+            return None
+        there = find_repository(root)
+        if there is None or there.common_dir != here.common_dir:
+            return None
+        return f"this folder is not indexed: answers are of {root}; `smara graph index` reads this one"
 
     def asking(self, root: str | os.PathLike[str] | None = None) -> Asking:
         """All questions to one tree; ``NotFoundError`` when it is not indexed."""
@@ -259,7 +301,8 @@ class CodeGraph:
                 return self.store.tree_of(session, os.path.realpath(root))
             trees = self.store.trees(session)
         here = _current_root()
-        return next((row for row in trees if row.root == here), trees[0] if trees else None)
+        there = [row for row in trees if row.root == here] or [row for row in trees if os.path.isdir(row.root)] or trees
+        return there[0] if there else None
 
     def _root(self) -> str:
         row = self._row(None)

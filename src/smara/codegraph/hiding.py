@@ -14,6 +14,7 @@ from smara.codegraph.models import Binding, Definition, Import, Language
 _UNTYPED = frozenset({"python", "javascript", "typescript", "tsx"})
 _SQUARE = re.compile(r"\[[^\[\]]*\]")
 _ROUND = re.compile(r"\([^()]*\)")
+_FUNCTION = re.compile(r"(?:\bdefault|=)\s*(?:async\s*)?(?:function\b[\s*\w$]*)?\(")
 _PARAMETERS = re.compile(r"(?:^|[(,{])\s*(?:\*{1,2}|\.\.\.)?([\w$]+)\s*(?=[,:=)}]|$)")
 
 
@@ -27,11 +28,17 @@ def hidden_names(
     known.update(each.alias or each.name or each.module.partition(".")[0] for each in imports)
     told = {(each.name, each.scope) for each in bindings}
     for place, definition in enumerate(definitions):
-        if definition.kind in ("function", "method", "test") and definition.signature:
+        if definition.kind in ("function", "method", "test") and not _is_made(definition):
             for name in _parameters(definition.signature):
                 if name in known and name != definition.name and (name, place) not in told:
                     told.add((name, place))
                     yield Binding(name, "", place)
+
+
+def _is_made(definition: Definition) -> bool:
+    """Whether a file's default is the result of a call, ``memo(Button)``: what stands in its brackets is used there."""
+    signature = definition.signature
+    return not signature or (definition.name == "default" and "(" in signature and not _FUNCTION.search(signature))
 
 
 def _parameters(signature: str) -> list[str]:

@@ -68,7 +68,7 @@ class Joiner:
         self._resolver.forget()
         nos = (*outline.nos, outline.file_no)  # the file itself stands at -1
         found = self._resolver.resolve(facts, tested)
-        return pack([(nos[scope], to_no, *rest) for scope, to_no, *rest in found])
+        return pack([(nos[scope], to, kind, line, sure, source) for scope, to, kind, line, sure, source in found])
 
 
 class manifest_reader:

@@ -42,6 +42,13 @@ class CodeLookup:
         )
         return int(row[0]) if row else 0
 
+    def is_building(self, session: Session) -> bool:
+        """Whether the first index of the tree is not finished yet."""
+        row = session.one(
+            self.sql("SELECT state FROM code_trees WHERE project_no = :project AND no = ?"), (self.tree_no,)
+        )
+        return row is not None and row[0] != "ready"
+
     def files(self, session: Session) -> list[tuple[int, int]]:
         """The number and revision of each file."""
         rows = session.all(

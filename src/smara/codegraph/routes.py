@@ -40,6 +40,8 @@ _QUOTED_PATHS = (b'("/', b"('/", b"(`/", b'(r"/', b"(r'/")
 _CALLS = frozenset({"call", "call_expression"})
 _MARKS = frozenset({"decorator", "annotation", "attribute_item"})
 _HANDLERS = frozenset({"identifier", "attribute", "member_expression", "selector_expression", "scoped_identifier"})
+_INLINE = frozenset({"arrow_function", "function_expression", "func_literal"})
+_MOST_CALLS_INSIDE = 50
 _MOST_STEPS = 6
 MOST_ROUTES = 2_000
 
@@ -113,10 +115,13 @@ def _answers(reader: DefinitionReader, holder: Node, route: Definition, place: i
         scope = reader.scopes.at(holder.start_byte)
         if scope < 0:
             return []
-        return [Reference("calls", reader.definitions[scope].name, "", route.first_line, place)]
+        return [Reference("calls", reader.definitions[scope].name, _class_of(reader, scope), route.first_line, place)]
     arguments = holder.child_by_field_name("arguments")
     answers = []
     for argument in arguments.named_children[1:] if arguments else ():
+        if argument.type in _INLINE:
+            answers += _calls_inside(reader, argument, route, place)
+            continue
         if argument.type in _CALLS:
             argument = argument.child_by_field_name("function") or argument
         if argument.type in _HANDLERS and argument.end_byte - argument.start_byte <= LONGEST_USE:
@@ -128,3 +133,21 @@ def _answers(reader: DefinitionReader, holder: Node, route: Definition, place: i
             if name:
                 answers.append(Reference("calls", name, receiver, route.first_line, place))
     return answers
+
+
+def _class_of(reader: DefinitionReader, place: int) -> str:
+    """Return the class that a method has to be looked for in, nothing for a function."""
+    parent = reader.definitions[place].parent
+    return reader.definitions[parent].qualname if parent >= 0 and reader.definitions[parent].kind == "class" else ""
+
+
+def _calls_inside(reader: DefinitionReader, handler: Node, route: Definition, place: int) -> list[Reference]:
+    """Return what a function calls that is written where the route is: nameless, it leaves its calls to the route."""
+    source = reader.source
+    calls: dict[tuple[str, str], Reference] = {}
+    for start, end in source.spans("call"):
+        if handler.start_byte <= start < handler.end_byte and end - start <= LONGEST_USE:
+            name, receiver = split_use(source.data[start:end], source.traits.separators)
+            if name and len(calls) < _MOST_CALLS_INSIDE:
+                calls.setdefault((name, receiver), Reference("calls", name, receiver, source.line(start), place))
+    return list(calls.values())

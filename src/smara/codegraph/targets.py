@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -115,6 +116,8 @@ class Targets:
             raise InvalidInputError("Name a file, a folder or a symbol: src/auth.py, Session.login, src/auth.py:42.")
         if "\\" in wanted and "/" not in wanted:
             wanted = wanted.replace("\\", "/")
+        if wanted.startswith("../"):
+            wanted = os.path.normpath(os.path.join(os.getcwd(), wanted)).replace(os.sep, "/")
         if self._root and wanted.startswith(f"{self._root}/"):
             wanted = wanted[len(self._root) + 1 :]
         return wanted.removeprefix("./").removesuffix("()")
@@ -148,6 +151,8 @@ class Targets:
         path, rest = _split(self._plain(text))
         near = _near(rest or path, self._lookup.distinct_names(session), self._find_paths().all)
         hint = f" Did you mean {', '.join(near)}?" if near else " `smara graph map` shows what there is."
+        if self._lookup.is_building(session):
+            hint += " The code is being indexed: it may not have been read yet."
         return NotFoundError(f"There is no file or symbol {text!r} in the index.{hint}", near=near)
 
 

@@ -6,6 +6,7 @@ import gc
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from smara.codegraph.earlier import Earlier
 from smara.codegraph.file_store import VERSION
@@ -102,19 +103,41 @@ def _update(tree: Tree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
     )  # fmt: skip
 
 
-def changed_paths(tree: Tree, limit: int = 10_000) -> tuple[list[str], list[str], list[str]]:
-    """Which files look different, new or gone, without reading or writing any: (changed, added, removed)."""
+class Differences(NamedTuple):
+    """How the files on the disk look beside those of the index, without having read any."""
+
+    changed: list[str]
+    added: list[str]
+    removed: list[str]
+    unsure: list[str]
+    """Of the size they had; they were saved so shortly before they were read that their time tells nothing."""
+
+    @property
+    def paths(self) -> list[str]:
+        return [*self.changed, *self.added, *self.removed, *self.unsure]
+
+
+def differences(tree: Tree) -> Differences:
+    """Compare a tree with the disk by names, sizes and times."""
     store = tree.parts.store
     row = tree.row()
     walked = tree.walk().all()
     if row is None:
-        return [], sorted(walked.files)[:limit], []
+        return Differences([], sorted(walked.files), [], [])
     with store.database.read() as session:
         seen: dict[str, FileRow] = store.files(session, row.no)
     changed = [path for path, found in walked.files.items() if path in seen and not is_as_before(seen[path], found)]
-    added = [path for path in walked.files if path not in seen]
-    removed = [path for path in seen if path not in walked.files]
-    return sorted(changed)[:limit], sorted(added)[:limit], sorted(removed)[:limit]
+    unsure = {path for path in changed if not seen[path].mtime_ns and seen[path].size == walked.files[path].size}
+    return Differences(
+        sorted(path for path in changed if path not in unsure), sorted(walked.files.keys() - seen.keys()),
+        sorted(seen.keys() - walked.files.keys()), sorted(unsure),
+    )  # fmt: skip
+
+
+def changed_paths(tree: Tree, limit: int = 10_000) -> tuple[list[str], list[str], list[str]]:
+    """Which files look different, new or gone, without reading or writing any: (changed, added, removed)."""
+    found = differences(tree)
+    return sorted([*found.changed, *found.unsure])[:limit], found.added[:limit], found.removed[:limit]
 
 
 def _inside(root: str, paths: Sequence[str | os.PathLike[str]]) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from smara.codegraph.constants import constant_spans
 from smara.codegraph.definitions import Scopes
 from smara.codegraph.models import Binding, Definition, Import, Reference, ReferenceKind
 from smara.codegraph.source import Source
@@ -38,10 +40,13 @@ _WRAPPERS = re.compile(
 )
 _ANYTHING: set[str] = set()
 """Stands for every name: where files share names without importing them, any type may be another file's."""
+_WITH_MACROS = ("c", "cpp")
+"""What is in capitals here may be any header's macro."""
+_SELVES = (b"self.", b"cls.", b"this.", b"Self::")
 _PLAIN_TYPES = word_set(
     "var string int int8 int16 int32 int64 uint uint8 uint16 uint32 uint64 byte rune bool error any float32 float64"
     " uintptr complex64 complex128 size_t ssize_t uint8_t uint16_t uint32_t uint64_t int8_t int16_t int32_t int64_t"
-    " String Object Integer Long Boolean Double Override std T K V"
+    " String Object Integer Long Boolean Double Override std T K V NULL EOF TRUE FALSE"
 )
 _NO_TYPES = word_set("var auto let void None any unknown object Any _ require")
 _TYPE_WORDS = re.compile(
@@ -78,6 +83,15 @@ def read_references(
     mentioned = source.spans("use")
     if bases:
         mentioned = [span for span in mentioned if span not in bases]
+    is_any = source.language in _WITH_MACROS
+    constants = [span for span in constant_spans(source, None if is_any else known) if span not in bases]
+    if constants and is_any:
+        mentioned = sorted({*mentioned}.difference(constants))
+        _collect(source, scopes, "references", constants, references, definitions, _ANYTHING)
+    elif constants:
+        mentioned = sorted({*mentioned, *constants})
+        own = [span for span in constants if source.data[slice(*span)].startswith(_SELVES)]
+        _collect(source, scopes, "references", own, references, definitions, set(source.traits.selves))
     _collect(source, scopes, "references", mentioned, references, definitions, known)
     return references
 
@@ -116,7 +130,7 @@ def _collect(
     references: list[Reference], definitions: Sequence[Definition], known: set[str] | None = None,
 ) -> None:  # fmt: skip
     """Add the references at sorted spans; with ``known``, only those that begin with a name of it."""
-    data, line, separators = source.data, source.line, source.traits.separators
+    data, starts, separators = source.data, source.line_starts, source.traits.separators
     add, make = references.append, tuple.__new__
     breaks, owners = scopes.breaks, scopes.owners
     place, until, scope = 0, breaks[0] if breaks else len(data) + 1, -1
@@ -135,7 +149,7 @@ def _collect(
         seen.add(text)
         name, receiver = split_use(text, separators)
         if name and (known is None or _is_known(name, receiver, known, scope, definitions)):
-            add(make(Reference, (kind, name, receiver, line(start), scope)))
+            add(make(Reference, (kind, name, receiver, bisect_right(starts, start), scope)))
 
 
 def _is_known(name: str, receiver: str, known: set[str], scope: int, definitions: Sequence[Definition]) -> bool:

@@ -74,8 +74,13 @@ def _link(memory: TypedMemory, freshness: Freshness, anchor: AnchorVerdict) -> C
 
 def _distance(link: CodeLink, nodes: Sequence[Node]) -> int | None:
     """0 for the very symbol, 1 for something in it or around it, 2 for its whole file; ``None`` for something else."""
-    found = [_symbol_distance(link.symbol, node.qualname) for node in nodes if node.path == link.path]
+    found = [_symbol_distance(link.symbol, _symbol(node)) for node in nodes if node.path == link.path]
     return min((each for each in found if each is not None), default=None)
+
+
+def _symbol(node: Node) -> str:
+    """The name that a link would have; a file's own name is its path, and a link to a whole file has none."""
+    return "" if node.kind == "file" else node.qualname
 
 
 def _symbol_distance(said: str, asked: str) -> int | None:

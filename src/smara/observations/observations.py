@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from smara.core import log
+from smara.core.freshness import Freshness
 from smara.core.scope import require_id
-from smara.database.database import Session
-from smara.errors import InvalidInputError, NotFoundError
+from smara.database.database import Session, marks
+from smara.errors import InvalidInputError, NotFoundError, SmaraError
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
 from smara.messages.threads import Threads
@@ -36,6 +38,8 @@ from smara.observations.thresholds import Pending, Plan, ReflectionPlan, Thresho
 _MOST_REMEMBERED = 10_000
 _OFF = Outcome("observe", False, error="Observing is off or read-only here.", code="read_only")
 
+JudgeCode = Callable[[Session, Sequence[int]], Mapping[int, Freshness]]
+
 
 class Observations:
     """The observations of one project."""
@@ -44,7 +48,7 @@ class Observations:
         self, store: ObservationStore, messages: MessageStore, threads: Threads,
         cycle_for: Callable[[AgentMode], Cycle], reflecting: Reflecting, background: Background, scope: Scope,
         limits_for: Callable[[AgentMode], Thresholds],
-        timezone: str, is_writing: bool,
+        timezone: str, is_writing: bool, judge_code: JudgeCode | None = None,
     ) -> None:  # fmt: skip
         self._store = store
         self._buffered = BufferedReflections(store)
@@ -57,6 +61,7 @@ class Observations:
         self._limits_for = limits_for
         self._timezone = timezone
         self._is_writing = is_writing
+        self._judge_code = judge_code
         self._resources: dict[str, str] = {}
 
     # doing
@@ -259,6 +264,22 @@ class Observations:
                 observation_id=wanted,
             )
         return rows[0][1]
+
+    def freshness(self, observations: Iterable[Observation]) -> dict[str, Freshness]:
+        """How observations stand to the code they name, in the folder that asks, by id; without those that name none.
+
+        A reading: it changes nothing. Trouble with the code takes no observation away.
+        """
+        ids = [each.id for each in observations]
+        if self._judge_code is None or not ids:
+            return {}
+        with self._store.database.read() as session:
+            id_of = {no: each.id for no, each in self._store.select(session, f" AND o.id IN ({marks(len(ids))})", ids)}
+            try:
+                return {id_of[no]: found for no, found in self._judge_code(session, list(id_of)).items()}
+            except (SmaraError, OSError) as error:
+                log.warning("observations.code_not_judged", error=str(error))
+                return {}
 
     def why(self, observation_id: str, *, limit: int = 20, offset: int = 0) -> builtins.list[Message]:
         """The messages an observation stands for, oldest first, a page at a time."""

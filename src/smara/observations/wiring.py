@@ -23,7 +23,7 @@ from smara.observations.background import Background
 from smara.observations.cycle import Cycle, CycleSettings
 from smara.observations.failing import Failing, OutageGate
 from smara.observations.models import MODES, AgentMode, Extractor, Observer, Reflector
-from smara.observations.observations import Observations, known_text
+from smara.observations.observations import JudgeCode, Observations, known_text
 from smara.observations.offline import OfflineObserver, OfflineReflector
 from smara.observations.reflecting import Reflecting
 from smara.observations.rounds import DueRules
@@ -54,6 +54,8 @@ class Parts:
     """What other projects of the process know of a model that cannot be reached."""
     learn: Callable[[], int] | None = None
     """What a worker does besides: deciding on sessions that have ended, and the daily jobs, in another room."""
+    judge_code: JudgeCode | None = None
+    """How observations stand to the code they name, by number; known in another room."""
 
 
 class _Thinking:
@@ -132,7 +134,7 @@ def make_observations(parts: Parts) -> tuple[Observations, Worker, Background]:
     is_writing = settings.observe_enabled and not settings.observe_read_only
     observations = Observations(
         store, parts.messages, parts.threads, cycle_for, reflecting, background, settings.observe_scope, limits_for,
-        parts.timezone, is_writing,
+        parts.timezone, is_writing, parts.judge_code,
     )  # fmt: skip
     worker = Worker(
         store,

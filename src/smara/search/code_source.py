@@ -62,7 +62,7 @@ class CodeFinder:
         best = sorted({*shares, *close}, key=lambda no: (-(shares.get(no, 0.0) + close.get(no, 0.0)), -no))
         defined = self._defined(session, tree, asked)
         found = []
-        for no, hit in self.load(session, best[: max(LOADED, wanted.limit)], tree.no).items():
+        for no, hit in self._load(session, best[: max(LOADED, wanted.limit)], tree).items():
             if wanted.includes(hit):
                 names = _names_in(hit, defined)
                 why = (*(f"defines {name}" for name in names), *_reasons(scores.get(no), asked))
@@ -84,16 +84,16 @@ class CodeFinder:
                 found.setdefault(files[row.file_no].path, []).append((row.name, row.first_line))
         return found
 
-    def load(self, session: Session, numbers: Sequence[int], tree_no: int) -> Mapping[int, Hit]:
+    def _load(self, session: Session, numbers: Sequence[int], tree: MeantTree) -> Mapping[int, Hit]:
         """Chunks of a tree by number, as hits without rank and score; what is gone is left out."""
         chunks = self._trees.store.chunks_by_number(session, numbers)
         files = self._trees.standing(session, [chunk.file_no for chunk in chunks.values()])
         return {
-            no: _hit(chunk, file)
+            no: _hit(chunk, file, tree)
             for no in numbers
             if (chunk := chunks.get(no)) is not None
             and (file := files.get(chunk.file_no)) is not None
-            and file.tree_no == tree_no
+            and file.tree_no == tree.no
         }
 
     def _words(self, session: Session, tree: MeantTree, asked: Understanding, wall: int | None) -> CodeWords:
@@ -108,13 +108,15 @@ class CodeFinder:
         return found if found.weights else CodeWords(session, records, wall, chunks, total, terms, len(terms))
 
 
-def _hit(chunk: ChunkRow, file: FileStanding) -> Hit:
+def _hit(chunk: ChunkRow, file: FileStanding, tree: MeantTree) -> Hit:
+    # While the first index is made, a file that is marked has been read just now and only waits to be joined.
+    is_stale = tree.is_ready and (file.is_stale or not file.is_as_read(tree.root))
     place = f"{file.path}:{chunk.first_line}-{chunk.last_line}"
     metadata: dict[str, Any] = {
         "path": file.path, "firstLine": chunk.first_line, "lastLine": chunk.last_line, "symbol": chunk.name or None,
-        "language": file.language, "isTest": file.is_test, "isStale": file.is_stale, "citation": place,
+        "language": file.language, "isTest": file.is_test, "isStale": is_stale, "citation": place,
     }  # fmt: skip
-    if file.is_stale:
+    if is_stale:
         metadata["hedge"] = STALE
     return Hit(
         place, "code", chunk.text, 0, 0.0, (), None, None, None, None, file.indexed_at, metadata=metadata,

@@ -6,6 +6,7 @@ holds the folder we are in, or else the one that was indexed last.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from smara.codegraph.store import CodeStore
 from smara.core.scope import Scope
 from smara.core.storable import from_storable
 from smara.database.database import Database, Session, marks
+
+NOT_INDEXED = "The code is not indexed yet; `smara graph index` does it."
+INCOMPLETE = "The code is being indexed: answers may be incomplete."
 
 
 class CodeFileRow(NamedTuple):
@@ -42,6 +46,7 @@ class MeantTree(NamedTuple):
     no: int
     is_only: bool
     is_ready: bool
+    root: str
 
 
 class FileStanding(NamedTuple):
@@ -53,6 +58,17 @@ class FileStanding(NamedTuple):
     is_test: bool
     is_stale: bool
     indexed_at: int
+    size: int
+    mtime_ns: int
+    """0 where it was saved so shortly before it was read that its time tells nothing."""
+
+    def is_as_read(self, root: str) -> bool:
+        """Whether the file on the disk looks as it did when it was read; so does one whose tree is not here."""
+        try:
+            found = os.lstat(os.path.join(root, *self.path.split("/")))
+        except (OSError, ValueError):
+            return not os.path.isdir(root)
+        return found.st_size == self.size and self.mtime_ns in (0, found.st_mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +102,15 @@ class CodeTrees:
         if not rows:
             return None
         here = self._root() if len(rows) > 1 else None
-        no, _, state = next((row for row in rows if row[1] == here), rows[0])
-        return MeantTree(int(no), len(rows) == 1, state == "ready")
+        no, root, state = next((row for row in rows if row[1] == here), rows[0])
+        return MeantTree(int(no), len(rows) == 1, state == "ready", from_storable(root))
+
+    def note(self, session: Session, is_asked_for: bool) -> str | None:
+        """What has to be known of hits in code; that there is no index only to those who asked for code."""
+        tree = self.current(session)
+        if tree is None:
+            return NOT_INDEXED if is_asked_for else None
+        return None if tree.is_ready else INCOMPLETE
 
     def chunks(self, session: Session, tree_no: int) -> TreeChunks:
         """Where the chunks of a tree stand; read again only when the tree has changed."""
@@ -129,15 +152,16 @@ class CodeTrees:
         for part in parts(sorted(set(file_nos))):
             rows = session.all(
                 self.store.sql(
-                    "SELECT no, tree_no, path, language, is_test, stale_at, indexed_at FROM code_files"
+                    "SELECT no, tree_no, path, language, is_test, stale_at, indexed_at, size, mtime_ns FROM code_files"
                     f" WHERE project_no = :project AND no IN ({marks(len(part))})"
                 ),
                 part,
             )
-            for no, tree_no, path, language, is_test, stale_at, indexed_at in rows:
+            for no, tree_no, path, language, is_test, stale_at, indexed_at, size, mtime_ns in rows:
                 found[int(no)] = FileStanding(
-                    int(tree_no), from_storable(path), language, bool(is_test), stale_at is not None, int(indexed_at)
-                )
+                    int(tree_no), from_storable(path), language, bool(is_test), stale_at is not None, int(indexed_at),
+                    int(size), int(mtime_ns),
+                )  # fmt: skip
         return found
 
     def count(self, session: Session, tree_no: int) -> int:

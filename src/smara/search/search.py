@@ -64,6 +64,8 @@ class Parts:
     """Who ranks the best once more; asked for when there is something to rank."""
     imagine: Callable[[str, float], str | None] = lambda query, seconds: None
     """Writes what an answer might say, within a number of seconds."""
+    code_note: Callable[[Session, bool], str | None] = lambda session, is_asked_for: None
+    """What has to be known of hits in code: that there is no index, or not all of it yet."""
 
 
 class Search:
@@ -78,6 +80,7 @@ class Search:
         self._timezone = parts.timezone
         self._reranker = parts.reranker
         self._imagine = parts.imagine
+        self._code_note = parts.code_note
         self._settings = parts.settings
         self._deadline_seconds = parts.settings.search_deadline_seconds
         self._messages = MessageSearch(parts.store, parts.clock, parts.settings, parts.meaning)
@@ -124,6 +127,7 @@ class Search:
                 if within is None:
                     return Answer((), 0, Trace(0, 0, 0, query_type=asked.type))
                 haul, found = self._find(session, asked, vector, within, wanted, limit, neighbors)
+                haul.warnings += self._told_of_code(session, wanted, found)
         except DeadlineError:
             return Answer((), 0, Trace(0, 0, 0, False, ("stopped at the deadline",)), (OUT_OF_TIME,))
         if may_imagine and sum(_is_good(each) for each in found) < _ENOUGH_GOOD:
@@ -206,6 +210,12 @@ class Search:
             code = replace(wanted, sources=frozenset({"code"}))
             found = self._find(session, asked, vector, within, code, limit, 0)[1]
         return haul, found
+
+    def _told_of_code(self, session: Session, wanted: Wanted, found: Sequence[Found]) -> list[str]:
+        if "code" not in wanted.sources and not any(each.kind == "code" for each in found):
+            return []
+        told = self._code_note(session, not wanted.is_open)
+        return [told] if told else []
 
     def _imagined(
         self, asked: Understanding, found: list[Found], within: Within, wanted: Wanted, limit: int, neighbors: int

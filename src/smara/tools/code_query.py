@@ -38,7 +38,7 @@ def deps(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 def symbol(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     """A definition with its members, callers, callees and tests."""
-    note = memory.code.note
+    note = memory.code.catch_up()
     card = memory.code.asking().symbol(arguments["target"])
     known = [f"known: {link.line}" for link in memory.code_knowledge.about([card.node], 5)]
     lines = _fitting([*known, *_card_lines(card)], arguments["tokens"], note)
@@ -47,7 +47,7 @@ def symbol(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 def map_code(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     """The most important names, ranked for what is in play."""
-    note = memory.code.note
+    note = memory.code.catch_up()
     given = [each.strip() for each in arguments.get("target", "").split(",") if each.strip()]
     budget = max(1, arguments["tokens"] - _tokens(note or "") - _HEAD_TOKENS)
     found = memory.code.asking().map(budget, given, given)
@@ -58,7 +58,7 @@ def map_code(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 def _walked(
     memory: Memory, arguments: Json, verb: Callable[[Asking], Callable[..., Walk]], one: str, many: str
 ) -> Json:
-    note = memory.code.note
+    note = memory.code.catch_up()
     found = verb(memory.code.asking())(arguments["target"], depth=arguments["depth"], limit=MOST_REACHED)
     is_backward = one == "depends on it"
     told = f"{found.total} {one if found.total == 1 else many}"

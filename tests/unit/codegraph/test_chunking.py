@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from smara.codegraph.chunking import ENORMOUS_LINES, PART_LINES, REST_LINES, chunk_file
+from smara.codegraph.chunking import ENORMOUS_LINES, REST_LINES, chunk_file
 from smara.codegraph.extract import extract
 from smara.codegraph.models import CodeChunk, FileFacts, Language
 from smara.codegraph.prose import MOST_CHARACTERS, MOST_LINES
@@ -88,14 +88,23 @@ def test_random_shops_are_covered_and_whole() -> None:
                 assert any(c.first_line <= each.first_line and each.last_line <= c.last_line for c in chunks)
 
 
-def test_a_function_is_split_only_when_it_is_enormous() -> None:
-    long = b"def f():\n" + b"    x = 1\n" * (ENORMOUS_LINES - 1)
-    assert len(pieces(long)[1]) == 1
-    enormous = b"def f():\n" + (b"    x = 1\n" * 30 + b"\n") * 30
-    _, chunks = pieces(enormous)
-    check(enormous.decode(), chunks)
-    assert len(chunks) > 1
-    assert all(chunk.last_line - chunk.first_line < PART_LINES and chunk.name == "f" for chunk in chunks)
+def test_no_body_is_split_however_long_it_is() -> None:
+    for source in (b"def f():\n" + (b"    x = 1\n" * 30 + b"\n") * 300, b"def f():\n" + b"    x = 123456789\n" * 9_000):
+        _, chunks = pieces(source)
+        check(source.decode(), chunks)
+        assert [chunk.name for chunk in chunks] == ["f"]
+
+
+def test_an_enormous_function_is_cut_only_where_those_inside_of_it_begin_and_end() -> None:
+    inner = b"    def %s():\n" + b"        x = 1\n" * 300
+    source = b"def f():\n    y = 1\n    z = 2\n    a = 3\n" + inner % b"one" + inner % b"two" + b"    return one\n" * 3
+    _, chunks = pieces(source)
+    check(source.decode(), chunks)
+    assert [(chunk.name, chunk.first_line, chunk.last_line) for chunk in chunks] == [
+        ("f", 1, 4), ("f.one", 5, 305), ("f.two", 306, 606), ("f", 607, 609),
+    ]  # fmt: skip
+    small = b"def f():\n" + b"    def inner():\n        x = 1\n" * (ENORMOUS_LINES // 3)
+    assert [chunk.name for chunk in pieces(small)[1]] == ["f"]
 
 
 def test_two_definitions_on_one_line_stay_together() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from smara.codegraph.extract import extract
 from smara.codegraph.macros import without_macros
+from tests.unit.codegraph.projects import Tree
 
 
 def test_a_class_behind_an_export_macro_is_a_class() -> None:
@@ -50,3 +53,15 @@ def test_parameters_of_scripts_hide_what_the_file_requires() -> None:
     facts = extract("a.js", text, "javascript")
 
     assert {(each.name, each.type, each.scope) for each in facts.bindings} == {("next", "", 0), ("next", "", 1)}
+
+
+@pytest.mark.parametrize("made", ["React.memo(Button)", "connect(Button)(View)", "new Store(Button)"])
+def test_what_a_file_makes_its_default_of_is_used_and_hidden_by_nothing(made: str) -> None:
+    found = Tree({"a.jsx": f"export const Button = () => null;\nexport default {made};\n"}).edges()
+    assert "references a.jsx:default -> a.jsx:Button" in found
+
+
+@pytest.mark.parametrize("written", ["export default (path) =>", "export default async function (path)"])
+def test_a_parameter_of_a_nameless_default_hides_what_the_file_imports(written: str) -> None:
+    facts = extract("a.js", f'import path from "path";\n{written} {{ path.x(); }}\n'.encode(), "javascript")
+    assert [each.type for each in facts.bindings if each.name == "path"] == [""]

@@ -68,9 +68,12 @@ def test_manifests_name_entries_and_broken_ones_name_none(path, text, found):
     ("path", "text", "words"),
     [
         ("a.py", '#!/usr/bin/env python\n"""Keeps it.\n\nMore."""\n', "Keeps it."),
+        ("a.py", '"""\nThe Shop\n~~~~~~~~\n\nSells things.\n\nMore."""\n', "Sells things."),
+        ("a.py", '"""\nshop.cart\n~~~~~~~~~\n"""\n', "shop.cart"),
         ("a.py", "x = 1\n", ""),
         ("a.ts", "/**\n * Draws things.\n *\n * More\n */\nexport {}", "Draws things."),
         ("a.go", "// Package x sells.\n// It does.\npackage x", "Package x sells.\nIt does."),
+        ("a.go", "//go:build !windows\n\n// Package tui draws.\npackage tui", "Package tui draws."),
         ("a.rs", "//! Reads bytes.\nfn f() {}", "Reads bytes."),
         ("a.c", "/* Copyright 2020 Somebody */\n/* Sorts. */\nint x;", "Sorts."),
         ("README.md", "# Shop\n\n![badge](x)\n\n**Sells** things to [people](x).\n", "Sells things to people."),

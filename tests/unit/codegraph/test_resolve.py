@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +30,12 @@ from smara.codegraph.resolve import (
     unpack_outline,
 )
 from tests.unit.codegraph.projects import PROJECTS, Tree, read_project
+
+
+def test_every_language_has_places_with_known_meaning_to_be_measured_by() -> None:
+    labels = json.loads((Path(__file__).parents[3] / "evals" / "resolution_labels.json").read_text(encoding="utf-8"))
+    assert {each["language"] for each in labels} == set(LANGUAGES)
+    assert all(len(each["calls"]) + len(each["imports"]) >= 100 for each in labels)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in PROJECTS.glob("*.txt")))

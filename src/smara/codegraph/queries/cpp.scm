@@ -14,6 +14,8 @@
 (base_class_clause [(type_identifier) (qualified_identifier) (template_type)] @base)
 (qualified_identifier) @type
 (parameter_declaration type: (_) @typed.type declarator: (reference_declarator (identifier) @typed.name))
+; Store store(path); looks like the declaration of a function
+(compound_statement (declaration type: (_) @typed.type declarator: (function_declarator declarator: (identifier) @typed.name)))
 (declaration type: (_) @typed.type declarator: (init_declarator declarator: (reference_declarator (identifier) @typed.name)))
 (field_declaration type: (_) @typed.type declarator: (reference_declarator (field_identifier) @typed.name))
 (init_declarator declarator: (identifier) @made.name value: (new_expression type: (_) @made.by))

@@ -22,6 +22,7 @@
 (type_identifier) @type
 (qualified_type) @type
 (argument_list [(identifier) (selector_expression)] @use)
+(binary_expression [(identifier) (selector_expression)] @use)
 (expression_list [(identifier) (selector_expression)] @use)
 (literal_element [(identifier) (selector_expression)] @use)
 

@@ -152,6 +152,17 @@ class CRules(Rules):
         for suffix in _SOURCES:
             if stem + suffix in self.project.paths:
                 return self.table.outline(stem + suffix)
+        return self._paired_elsewhere(outline, stem.rpartition("/")[2])
+
+    def _paired_elsewhere(self, outline: Outline, name: str) -> Outline | None:
+        """The source of a header that stands in another folder (``include/``, ``src/``): it includes the header."""
+        for suffix in _SOURCES:
+            path = closest(self.project.ending_with(name + suffix), outline.path)
+            source = self.table.outline(path) if path is not None else None
+            if source is not None and any(
+                file.path == outline.path for each in source.imports for file in self.files_of(source, each)
+            ):
+                return source
         return None
 
     def qualified(self, walk: Walk, scope: int, receiver: str, name: str) -> str | None:

@@ -107,7 +107,14 @@ class Walk:
             found = self._of_scattered_class(scope, name)
             if found is not None:
                 return found
-        return rules.name_in(outline, name)
+        found = rules.name_in(outline, name)
+        return self._answering(name) if found is None and scope >= 0 and outline.kinds[scope] == "route" else found
+
+    def _answering(self, name: str) -> Target | None:
+        """What answers a route that is made inside a function: the only definition of that name in the file."""
+        outline = self.outline
+        places = [place for place, each in enumerate(outline.names) if each == name and outline.kinds[place] != "route"]
+        return Target(outline, places[0]) if len(places) == 1 else None
 
     def _of_scattered_class(self, scope: int, name: str) -> Target | None:
         own = self.enclosing_class(scope)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from smara.core.freshness import Freshness
 from smara.errors import BusyError, ConfigError, SmaraError
 from smara.memory import Memory
 from smara.observations.models import Failure, Observation, Outcome, Warned
+from smara.surfaces.cli.code_lines import code_json
 
 _TAKEN = ("in_progress", "lease_lost")
 
@@ -62,8 +64,8 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def observation_json(observation: Observation) -> dict[str, Any]:
-    """An observation as JSON."""
+def observation_json(observation: Observation, code: Freshness | None = None) -> dict[str, Any]:
+    """An observation as JSON, with how it stands to the code it names."""
     return {
         "id": observation.id, "kind": observation.kind, "state": observation.state,
         "generation": observation.generation, "threadId": observation.thread_id, "mode": observation.mode,
@@ -73,6 +75,7 @@ def observation_json(observation: Observation) -> dict[str, Any]:
         "saidAt": observation.said_at, "refersTo": observation.refers_to, "tokens": observation.tokens,
         "firstSeq": observation.first_seq, "lastSeq": observation.last_seq, "method": observation.method,
         "createdAt": observation.created_at, "reflectedInto": observation.reflected_into,
+        "code": code_json(code),
     }  # fmt: skip
 
 

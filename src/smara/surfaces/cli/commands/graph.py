@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
@@ -90,6 +91,29 @@ def watch(call: Call, root: str | None, seconds: float | None) -> None:
         output.envelope({"updates": [_report_json(report) for report in seen]}, warnings)
 
 
+@command.command("forget")
+@click.argument("root", required=False, type=click.Path(file_okay=False))
+@click.option("--gone", is_flag=True, help="The indexes of all folders of the project that are gone.")
+@common
+def forget(call: Call, root: str | None, gone: bool) -> None:
+    """Remove the index of the code in ROOT, by default the repository around the current folder.
+
+    The files themselves are not touched.
+    """
+    with call.memory() as memory:
+        where = root or memory.code.status().root
+        forgotten = memory.code.forget_gone() if gone else [where] if memory.code.forget(where) else []
+        warnings = memory.warnings
+    if call.as_json:
+        output.envelope({"forgotten": forgotten}, warnings)
+        return
+    output.warn(warnings)
+    for each in forgotten:
+        output.say(f"{each}: no longer indexed.")
+    if not forgotten:
+        output.say("No folder of this project is gone." if gone else f"{where} is not indexed in this project.")
+
+
 for _each in (*ASKING, locate):
     command.add_command(_each)
 
@@ -105,7 +129,7 @@ def _counted(counts: dict[str, int]) -> str:
 
 def _facts(status: TreeStatus) -> list[tuple[str, str]]:
     facts: list[tuple[str, str]] = [
-        ("root", status.root),
+        ("root", status.root + ("" if os.path.isdir(status.root) else " (gone; `smara graph forget --gone`)")),
         ("state", status.state + (f" ({status.note})" if status.note else "")),
     ]
     if status.state != "none":

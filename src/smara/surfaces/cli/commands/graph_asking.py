@@ -23,7 +23,7 @@ def _asked(call: Call) -> Iterator[tuple[Memory, Any, list[str]]]:
     """The memory, the tree that is asked, and what has to be known of its answers."""
     with call.memory() as memory:
         asking = memory.code.asking()
-        note = memory.code.note
+        note = memory.code.catch_up()
         yield memory, asking, [*memory.warnings, *([f"{note[0].upper()}{note[1:]}."] if note else [])]
 
 

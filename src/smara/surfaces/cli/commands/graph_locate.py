@@ -23,8 +23,8 @@ def locate(call: Call, text: str, limit: int, tests: bool) -> None:
     """
     said = sys.stdin.read() if text == "-" else text
     with call.memory() as memory:
+        note = memory.code.catch_up()
         found = memory.code.locate(said, limit, tests=tests)
-        note = memory.code.note
         warnings = [*memory.warnings, *([f"{note[0].upper()}{note[1:]}."] if note else [])]
     if call.as_json:
         output.envelope({"files": [_json(each) for each in found]}, warnings)

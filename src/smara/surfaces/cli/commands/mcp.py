@@ -22,7 +22,7 @@ from smara.tools import ToolContext
 @click.option("--resource", "resource_id", metavar="ID", help="Whose working memory; also SMARA_RESOURCE.")
 @click.option("--actor", metavar="NAME", help="Who stands in the history of tasks; also SMARA_ACTOR.")
 @click.option("--profile", type=click.Choice(["default", "coding"]),
-              help="Which tools: three, or one more to record what was learned; also SMARA_TOOL_PROFILE.")  # fmt: skip
+              help="Which tools: three, or two more: code, what was learned; also SMARA_TOOL_PROFILE.")  # fmt: skip
 @click.option("--schemas", "form", type=click.Choice(["flat", "union"]), default="flat", show_default=True,
               help="How tools are described; union is exact, but some hosts reject it.")  # fmt: skip
 @common

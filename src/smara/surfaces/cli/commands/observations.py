@@ -6,9 +6,11 @@ from typing import Any
 
 import click
 
+from smara.core.freshness import Freshness
 from smara.messages.models import Message
 from smara.observations.models import CATEGORIES, PRIORITIES, STATES, Failure, Observation, Warned
 from smara.surfaces.cli import output
+from smara.surfaces.cli.code_lines import code_line, code_word
 from smara.surfaces.cli.observation_lines import failure_json, observation_json, source, warned_json
 from smara.surfaces.cli.options import Call, common, complete_thread
 
@@ -39,10 +41,11 @@ def list_observations(
         found = memory.observations.list(
             thread_id=thread_id, state=state, category=category, priority=priority, limit=limit + 1, offset=offset
         )
+        code = memory.observations.freshness(found[:limit])
         warnings = memory.warnings
     shown, following = found[:limit], offset + limit if len(found) > limit else None
     if call.as_json:
-        data = {"observations": [observation_json(each) for each in shown], "nextOffset": following}
+        data = {"observations": [observation_json(each, code.get(each.id)) for each in shown], "nextOffset": following}
         output.envelope(data, warnings)
         return
     output.warn(warnings)
@@ -51,28 +54,30 @@ def list_observations(
         return
     if output.is_terminal():
         for each in shown:
-            _show_one(each)
+            _show_one(each, code.get(each.id))
     else:
         output.table(
-            ("id", "said", "priority", "category", "state", "thread", "messages", "text"),
-            [_row(each) for each in shown],
+            ("id", "said", "priority", "category", "state", "thread", "messages", "text", "code"),
+            [_row(each, code.get(each.id)) for each in shown],
         )
     _tell_of_more(following)
 
 
-def _row(each: Observation) -> tuple[Any, ...]:
+def _row(each: Observation, code: Freshness | None) -> tuple[Any, ...]:
     return (
         each.id, output.moment(each.said_at), each.priority, each.category, each.state, each.thread_id, source(each),
-        each.text,
+        each.text, code_word(code),
     )  # fmt: skip
 
 
-def _show_one(each: Observation) -> None:
-    """One observation for a person: with eight columns, a table would leave its text no room."""
+def _show_one(each: Observation, code: Freshness | None) -> None:
+    """One observation for a person: with nine columns, a table would leave its text no room."""
     where = f"{each.thread_id}:{source(each)}" if each.thread_id else "several threads"
     state = "" if each.state == "active" else f" · {each.state}"
     output.say(f"{output.moment(each.said_at)} · {each.priority} · {each.category}{state} · {where}", bold=True)
     output.say(output.paragraph(" ".join(each.text.split()), "   ", "   "))
+    if code is not None and code.hedge is not None:
+        output.say(output.paragraph(code.hedge, "   but: ", "   "), fg="yellow")
     output.say(f"   {each.id}", dim=True)
 
 
@@ -84,9 +89,10 @@ def show(call: Call, observation_id: str) -> None:
     with call.memory() as memory:
         found = memory.observations.get(observation_id)
         left_out = memory.observations.warnings(observation_id)
+        code = memory.observations.freshness([found]).get(found.id)
         warnings = memory.warnings
     if call.as_json:
-        output.envelope({**observation_json(found), "warnings": list(left_out)}, warnings)
+        output.envelope({**observation_json(found, code), "warnings": list(left_out)}, warnings)
         return
     output.warn(warnings)
     into = "" if found.reflected_into is None else f"generation {found.reflected_into}"
@@ -95,7 +101,7 @@ def show(call: Call, observation_id: str) -> None:
         ("kind", found.kind), ("state", found.state), ("condensed into", into),
         ("priority", found.priority), ("category", found.category), ("mode", found.mode),
         ("thread", found.thread_id or ""), ("messages", source(found)), ("said", output.moment(found.said_at)),
-        ("speaks of", found.refers_to or ""), ("files", ", ".join(found.files)),
+        ("speaks of", found.refers_to or ""), ("code", code_line(code)), ("files", ", ".join(found.files)),
         ("lines", ", ".join(map(str, found.lines))),
         *((name, _value(value)) for name, value in found.mode_specific.items()),
         ("taint", ", ".join(found.taint)), ("tokens", f"{found.tokens:,}"), ("made by", found.method),
@@ -117,11 +123,12 @@ def why(call: Call, observation_id: str, limit: int, offset: int) -> None:
     with call.memory() as memory:
         found = memory.observations.get(observation_id)
         messages = memory.observations.why(observation_id, limit=limit, offset=offset)
+        code = memory.observations.freshness([found]).get(found.id)
         warnings = memory.warnings
     following = offset + limit if found.first_seq + offset + limit <= found.last_seq and messages else None
     if call.as_json:
         data = {
-            "observation": observation_json(found), "messages": [output.message_json(each) for each in messages],
+            "observation": observation_json(found, code), "messages": [output.message_json(each) for each in messages],
             "nextOffset": following,
         }  # fmt: skip
         output.envelope(data, warnings)
