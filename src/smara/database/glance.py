@@ -10,11 +10,22 @@ TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any
+    from typing import Any, Protocol
 
     import apsw
 
+    from smara.core.scope import Scope
+    from smara.database.database import Session
+else:
+    Protocol = object
+
 _BUSY_MS = 50
+
+
+class Look(Protocol):
+    """Something that answers a question about one project with a number."""
+
+    def number(self, sql: str, **values: Any) -> int: ...
 
 
 class Glance:
@@ -38,6 +49,26 @@ class Glance:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._connection.close()
+
+
+class OpenLook:
+    """The same questions, asked in a session of a store that is open anyway, of either database."""
+
+    def __init__(self, session: Session, scope: Scope) -> None:
+        self._session = session
+        self._scope = scope
+
+    def number(self, sql: str, **values: Any) -> int:
+        """The one number that a statement gives; every statement names its ``:project``."""
+        import re
+
+        from smara.core.scope import walled
+
+        names = [name for name in re.findall(r":(\w+)", sql) if name != "project"]
+        row = self._session.one(
+            walled(self._scope, re.sub(r":(?!project)\w+", "?", sql)), tuple(values[name] for name in names)
+        )
+        return int(row[0]) if row else 0
 
 
 def glance(path: str, project_no: int, schema: int) -> Glance | None:

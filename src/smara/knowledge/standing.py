@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smara.database.glance import Glance
+    from smara.database.glance import Look
 
 # A plus keeps the planner at the end of the table, where the newest stand, away from sorting a whole history.
 _LAST = "SELECT no FROM memory_events WHERE +project_no = :project ORDER BY no DESC LIMIT 1"
@@ -26,23 +26,24 @@ _UNCHANGED = (
     "SELECT count(*) FROM memories m WHERE m.project_no = :project AND m.id IN (SELECT value FROM json_each(:ids))"
     " AND m.deprecated_at IS NULL"
     " AND NOT EXISTS (SELECT 1 FROM memory_events e WHERE e.memory_no = m.no AND e.no > :mark)"
+    " AND NOT EXISTS (SELECT 1 FROM memory_trust_events WHERE no > :trust AND +project_no = :project)"
 )
 
 
-def marks(look: Glance) -> list[int]:
+def marks(look: Look) -> list[int]:
     """Where the history of a project's memories stands now."""
     return [look.number(_LAST), look.number(_LAST_GONE), look.number(_LAST_TRUST)]
 
 
-def has_changed(look: Glance, since: Sequence[int]) -> bool:
+def has_changed(look: Look, since: Sequence[int]) -> bool:
     """Whether any memory of the project was added, changed or removed since, or what may be told unasked."""
     return bool(look.number(_CHANGED, mark=since[0], gone=since[1], trust=since[2]))
 
 
-def are_as_they_were(look: Glance, ids: Sequence[str], since: Sequence[int]) -> bool:
-    """Whether each of these memories is there, in force, and untouched since."""
+def are_as_they_were(look: Look, ids: Sequence[str], since: Sequence[int]) -> bool:
+    """Whether each of these memories is there, in force, and untouched since, as is what may be told unasked."""
     if not ids:
         return True
     from json import dumps
 
-    return look.number(_UNCHANGED, ids=dumps(ids), mark=since[0]) == len(set(ids))
+    return look.number(_UNCHANGED, ids=dumps(ids), mark=since[0], trust=since[2]) == len(set(ids))

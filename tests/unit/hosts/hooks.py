@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from smara.adapters.hosts.spool import put
+from smara.context.moments.models import Item, ItemKind, Point, Prepared, PreparedTool, Told
+from smara.core.events import HostEvent
+from smara.errors import DeadlineError
 
 
 def claude(event: str, **fields: Any) -> tuple[str, str, dict[str, Any]]:
@@ -19,99 +23,69 @@ def spooled(folder: str, *events: tuple[str, str, dict[str, Any]], project: str 
     return [put(folder, agent, event, json.dumps(payload).encode(), project, cwd) for agent, event, payload in events]
 
 
-@dataclass(frozen=True, slots=True)
-class Cited:
+def cited(id: str, text: str = "", kind: ItemKind = "failure") -> Item:
     """One thing that is said."""
-
-    id: str
-    text: str = ""
-    kind: str = "failure"
-    key: str = ""
-    tokens: int = 3
+    return Item(kind, id, "a test wants it", text, tokens=3)
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+def words(text: str, *items: Item, point: Point = "start") -> Told:
     """Words of a moment."""
-
-    text: str
-    receipt_id: str = ""
-    point: str = "start"
-    items: tuple[Cited, ...] = ()
-    is_kept: bool = True
-    tokens: int = 20
+    return Told(text, 20, point, items)
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+def around(told: Told, **conditions: Any) -> PreparedTool:
     """Words about a call, and about which."""
-
-    told: Said
-    point: str = "after_tool"
-    tools: tuple[str, ...] = ()
-    file: str = ""
-    command: str = ""
-    pattern: str = ""
-    words: tuple[str, ...] = ()
+    return PreparedTool(told.point, told, **conditions)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
-class First:
-    """Words to a first prompt, and to which."""
-
-    words: tuple[str, ...]
-    told: Said
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
+def ready(start: Told | None = None, **more: Any) -> Prepared:
     """All that could be said."""
-
-    start: Said | None = None
-    firsts: tuple[First, ...] = ()
-    first_words: tuple[str, ...] = ()
-    tools: tuple[Tool, ...] = ()
-    asked: tuple[str, ...] = ()
-    most_said: int = 20
+    return Prepared(start, **{"most_said": 20, **more})
 
 
 @dataclass(slots=True)
 class Speaking:
-    """A room of moments that says what it was asked."""
+    """A room of moments that says what it was asked, and what was prepared where something was."""
 
+    ready: Prepared | None = None
+    fact: str = "A fact."
     asked: list[tuple[Any, ...]] = field(default_factory=list)
-    words: str = "A fact."
-
-    def start(self, session_id: str, **more: Any) -> Said:
-        self.asked.append(("start", session_id, more["source"], more["agent"]))
-        return Said(self.words)
-
-    def first_message(self, session_id: str, text: str) -> Said:
-        self.asked.append(("first", session_id, text))
-        return Said(self.words)
-
-    def before_tool(self, session_id: str, tool: str, tool_input: dict[str, Any]) -> Said:
-        self.asked.append(("before", session_id, tool))
-        return Said(self.words)
-
-    def after_tool(
-        self, session_id: str, tool: str, tool_input: dict[str, Any], output: str = "", error: str | None = None
-    ) -> Said:
-        self.asked.append(("after", session_id, tool, error))
-        return Said(self.words)
-
-
-@dataclass(slots=True)
-class Preparing(Speaking):
-    """A room that can say ahead what it will say."""
-
-    ready: Ready | None = field(default_factory=Ready)
     delivered: list[tuple[Any, ...]] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
 
-    def prepared(self, *, agent: str, cwd: str, known_texts: list[str]) -> Ready | None:
+    def start(self, session_id: str, **more: Any) -> Told:
+        self.asked.append(("start", session_id, more["source"], more["agent"]))
+        return words(self.fact)
+
+    def first_message(self, session_id: str, text: str) -> Told:
+        self.asked.append(("first", session_id, text))
+        return words(self.fact)
+
+    def before_tool(
+        self, session_id: str, tool: str, tool_input: Mapping[str, Any], known_texts: Sequence[str] = ()
+    ) -> Told:
+        self.asked.append(("before", session_id, tool))
+        return words(self.fact)
+
+    def after_tool(
+        self, session_id: str, tool: str, tool_input: Mapping[str, Any], output: str = "", error: str | None = None,
+        known_texts: Sequence[str] = (),
+    ) -> Told:  # fmt: skip
+        self.asked.append(("after", session_id, tool, error))
+        return words(self.fact)
+
+    def prepared(self, *, agent: str, cwd: str, known_texts: Sequence[str]) -> Prepared:
         self.known = list(known_texts)
+        if self.ready is None:
+            raise DeadlineError("Nothing is prepared in this test.")
         return self.ready
 
-    def deliver(self, told: dict[str, Any], *, session_id: str, source: str, at_ms: int) -> None:
+    def deliver(self, told: Mapping[str, Any], *, session_id: str, source: str, at_ms: int, is_said: bool) -> bool:
         self.delivered.append((told["text"], told["point"], session_id, source))
+        return True
+
+    def mark_delivered(self, receipt_id: str) -> bool:
+        return True
+
+    def heed(self, events: Sequence[HostEvent]) -> int:
+        return 0

@@ -221,3 +221,14 @@ def test_what_nobody_will_miss_is_taken_away_in_time(folder):
     assert sweep(folder, now + hour + 10) == 1
     assert sweep(folder, now + week + 10) == 2
     assert [path.name for path in Path(folder).rglob("*") if path.is_file()] == ["1-1.event"]
+
+
+@pytest.mark.parametrize("cwd", ["locked", "a\0b", "x" * 5_000, "/proc/1/root", "\udcff"])
+def test_an_event_from_a_folder_that_cannot_be_looked_into_holds_nothing_up(tmp_path, folder, monkeypatch, cwd):
+    monkeypatch.setenv("SMARA_HOME", str(tmp_path / "home"))
+    (tmp_path / "locked").mkdir(mode=0o000)
+    monkeypatch.chdir(tmp_path)
+    with smara.open(durability="normal", token_model="estimate") as memory:
+        spooled(folder, claude("UserPromptSubmit", prompt="fine", cwd=cwd), claude("UserPromptSubmit", prompt="next"))
+        assert drain(memory, folder).taken == 2
+    assert spool.names(folder) == []

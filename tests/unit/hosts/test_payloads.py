@@ -77,6 +77,24 @@ def test_the_same_words_said_again_later_are_another_event():
     assert not is_same_telling(first.key, later.key)
 
 
+@pytest.mark.parametrize(
+    ("kind", "plain", "pascal"),
+    [
+        ("prompt", {"prompt": "go on"}, "UserPromptSubmit"),
+        ("session_start", {"source": "startup"}, "SessionStart"),
+        ("session_end", {"reason": "complete"}, "SessionEnd"),
+    ],
+)
+def test_one_event_in_two_dialects_is_one_event(kind, plain, pascal):
+    camel = {"prompt": "userPromptSubmitted", "session_start": "sessionStart", "session_end": "sessionEnd"}[kind]
+    own = {"sessionId": "s", "timestamp": NOW, "cwd": "/a", **plain}
+    borrowed = {"session_id": "s", "cwd": "/a", "hook_event_name": pascal, "transcript_path": "/t", **plain}
+    (first,) = events_of("copilot", camel, json.dumps(own).encode(), NOW)
+    (second,) = events_of("claude", pascal, json.dumps(borrowed).encode(), NOW + 80)
+    assert first.kind == second.kind == kind
+    assert is_same_telling(first.key, second.key)
+
+
 def test_a_hook_of_claude_that_cursor_runs_is_told_by_cursor():
     raw = json.dumps({"cursor_version": "2.4", "conversation_id": "c", "hook_event_name": "stop"}).encode()
     assert [event.agent for event in events_of("claude", "stop", raw, NOW)] == ["cursor"]

@@ -14,15 +14,16 @@ from smara.adapters.hosts import briefs, spool, telling
 from smara.adapters.hosts.prepared import is_file
 from smara.adapters.hosts.rules import PLACE, rule_of
 from smara.adapters.hosts.speaking import drain_in_background
+from smara.context.moments.models import PreparedFirst, PreparedTool
 from smara.core.triggers import runs
 from smara.memory import Memory
-from tests.unit.hosts.hooks import Cited, First, Preparing, Ready, Said, Tool, claude, spooled
+from tests.unit.hosts.hooks import Speaking, around, cited, claude, ready, spooled, words
 
-NPM = Tool(
-    Said("npm test failed here.", "", "before_tool", (Cited("f1"),)), "before_tool", ("Bash",), command="npm test"
+NPM = around(words("npm test failed here.", cited("f1"), point="before_tool"), tools=("Bash",), command="npm test")
+CART = around(
+    words("Totals are in cents.", cited("f2"), point="after_tool"), tools=("Read", "Edit"), file="src/cart.py"
 )
-CART = Tool(Said("Totals are in cents.", "", "after_tool", (Cited("f2"),)), tools=("Read", "Edit"), file="src/cart.py")
-PACK = Said("What is known: redis.", "r1", "start", (Cited("f3", "redis"),))
+PACK = words("What is known: redis.", cited("f3", "redis"))
 
 
 @pytest.fixture
@@ -36,14 +37,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
-def room(monkeypatch: pytest.MonkeyPatch) -> Preparing:
-    room = Preparing(ready=Ready(PACK, tools=(NPM, CART)))
+def room(monkeypatch: pytest.MonkeyPatch) -> Speaking:
+    room = Speaking(ready(PACK, tools=(NPM, CART)))
     monkeypatch.setattr(Memory, "moments", room, raising=False)
     return room
 
 
 @pytest.fixture
-def ready(folder: str, room: Preparing) -> str:
+def briefed(folder: str, room: Speaking) -> str:
     """A spool whose brief was written by a drain."""
     prepare(folder)
     return folder
@@ -75,26 +76,26 @@ def edit(path: str, folder: str, **more: object) -> str | None:
     return asked("PostToolUse", folder, tool_name="Edit", tool_input={"file_path": path}, **more)
 
 
-def test_a_start_is_said_as_it_was_prepared_and_receipted_at_the_drain(ready, room):
-    assert asked("SessionStart", ready, source="startup") == PACK.text
+def test_a_start_is_said_as_it_was_prepared_and_receipted_at_the_drain(briefed, room):
+    assert asked("SessionStart", briefed, source="startup") == PACK.text
     assert room.asked == []
-    drain_in_background(ready)
+    drain_in_background(briefed)
     assert room.delivered == [(PACK.text, "start", "s1", "startup")]
 
 
-def test_a_start_with_events_waiting_is_said_at_once_and_what_they_bring_comes_with_the_first_prompt(ready, room):
-    spooled(ready, claude("SessionEnd", reason="other", cwd="."), cwd=".")
-    assert asked("SessionStart", ready, source="startup", session_id="s2") == PACK.text
-    late = Said("…", "r1", "start", (Cited("f3", "redis"), Cited("f9", "Run make seed first.")))
-    room.ready = Ready(late, tools=(NPM, CART))
-    drain_in_background(ready)
-    said = asked("UserPromptSubmit", ready, prompt="Go on", session_id="s2")
+def test_a_start_with_events_waiting_is_said_at_once_and_what_they_bring_comes_with_the_first_prompt(briefed, room):
+    spooled(briefed, claude("SessionEnd", reason="other", cwd="."), cwd=".")
+    assert asked("SessionStart", briefed, source="startup", session_id="s2") == PACK.text
+    late = words("…", cited("f3", "redis"), cited("f9", "Run make seed first."))
+    room.ready = ready(late, tools=(NPM, CART))
+    drain_in_background(briefed)
+    said = asked("UserPromptSubmit", briefed, prompt="Go on", session_id="s2")
     assert said == "Known since this session began:\nRun make seed first."
-    assert asked("UserPromptSubmit", ready, prompt="Go on", session_id="s2") is None
+    assert asked("UserPromptSubmit", briefed, prompt="Go on", session_id="s2") is None
 
 
 @pytest.mark.parametrize("change", ["memory", "task", "instructions", "agent"])
-def test_a_start_that_was_prepared_before_something_changed_is_asked_anew(change, ready, room, tmp_path):
+def test_a_start_that_was_prepared_before_something_changed_is_asked_anew(change, briefed, room, tmp_path):
     agent = "claude"
     if change in ("memory", "task"):
         with smara.open(tmp_path / "smara.db", durability="normal") as memory:
@@ -106,40 +107,40 @@ def test_a_start_that_was_prepared_before_something_changed_is_asked_anew(change
         (tmp_path / "CLAUDE.md").write_text("Use make.")
     else:
         agent = "codex"
-    assert asked("SessionStart", ready, agent, source="startup") == "A fact."
+    assert asked("SessionStart", briefed, agent, source="startup") == "A fact."
     assert [each[0] for each in room.asked] == ["start"]
     if change == "instructions":
         assert room.known == ["Use make."]
-    assert asked("SessionStart", ready, agent, source="resume") == PACK.text  # the brief was made anew
+    assert asked("SessionStart", briefed, agent, source="resume") == PACK.text  # the brief was made anew
 
 
-def test_messages_that_were_added_since_do_not_void_a_start(ready, room, tmp_path):
+def test_messages_that_were_added_since_do_not_void_a_start(briefed, room, tmp_path):
     with smara.open(tmp_path / "smara.db", durability="normal") as memory:
         memory.messages.add(thread_id="t", role="user", content="Hello")
-    assert not briefs.head_of(ready, ".")["is_same"]
-    assert asked("SessionStart", ready, source="startup") == PACK.text
+    assert not briefs.head_of(briefed, ".")["is_same"]
+    assert asked("SessionStart", briefed, source="startup") == PACK.text
     assert room.asked == []
 
 
-def test_a_call_is_answered_when_it_is_what_the_words_are_about(ready, room):
-    assert bash("ls", "PreToolUse", ready) is None
-    assert bash("npm test -- --watch", "PreToolUse", ready) is None
-    assert bash("cd web && CI=1 npm test 2>&1 | tail", "PreToolUse", ready) == NPM.told.text
-    assert edit("src/other/cart.py", ready) is None
-    assert edit(str(Path.cwd() / "src" / "cart.py"), ready) == CART.told.text
+def test_a_call_is_answered_when_it_is_what_the_words_are_about(briefed, room):
+    assert bash("ls", "PreToolUse", briefed) is None
+    assert bash("npm test -- --watch", "PreToolUse", briefed) is None
+    assert bash("cd web && CI=1 npm test 2>&1 | tail", "PreToolUse", briefed) == NPM.told.text
+    assert edit("src/other/cart.py", briefed) is None
+    assert edit(str(Path.cwd() / "src" / "cart.py"), briefed) == CART.told.text
     assert room.asked == []
 
 
-def test_nothing_is_said_twice_to_a_session_but_to_another_it_is_and_after_a_compaction(ready):
-    assert edit("src/cart.py", ready, tool_use_id="1")
-    assert edit("src/cart.py", ready, tool_use_id="2") is None
-    assert edit("src/cart.py", ready, session_id="s2")
-    asked("SessionStart", ready, source="compact")
-    assert edit("src/cart.py", ready, tool_use_id="3")
+def test_nothing_is_said_twice_to_a_session_but_to_another_it_is_and_after_a_compaction(briefed):
+    assert edit("src/cart.py", briefed, tool_use_id="1")
+    assert edit("src/cart.py", briefed, tool_use_id="2") is None
+    assert edit("src/cart.py", briefed, session_id="s2")
+    asked("SessionStart", briefed, source="compact")
+    assert edit("src/cart.py", briefed, tool_use_id="3")
 
 
 def test_a_session_hears_only_so_much(folder, room):
-    room.ready = Ready(tools=(NPM, CART), most_said=1)
+    room.ready = ready(tools=(NPM, CART), most_said=1)
     prepare(folder)
     assert edit("src/cart.py", folder)
     assert bash("npm test", "PreToolUse", folder) is None
@@ -149,10 +150,10 @@ def test_a_memory_that_was_forgotten_or_removed_since_is_not_said(folder, room, 
     with smara.open(tmp_path / "smara.db", durability="normal") as memory:
         kept, gone = (add_gotcha(memory, name) for name in ("kept", "gone"))
     tools = [
-        Tool(Said(name, "", "after_tool", (Cited(each, kind="memory"),)), file=f"{name}.py")
+        around(words(name, cited(each, kind="memory"), point="after_tool"), file=f"{name}.py")
         for name, each in (("kept", kept), ("gone", gone))
     ]
-    room.ready = Ready(tools=tuple(tools))
+    room.ready = ready(tools=tuple(tools))
     prepare(folder)
     with smara.open(tmp_path / "smara.db", durability="normal") as memory:
         memory.memories.forget(gone)
@@ -163,10 +164,10 @@ def test_a_memory_that_was_forgotten_or_removed_since_is_not_said(folder, room, 
 
 
 def test_a_failure_is_answered_by_the_words_of_its_error(folder, room):
-    solved = Tool(
-        Said("npm ci helped.", "", "after_tool", (Cited("f5"),)), "tool_failure", words=("npm", "cannot find", "pad")
+    solved = PreparedTool(
+        "tool_failure", words("npm ci helped.", cited("f5"), point="after_tool"), words=("npm", "cannot find", "pad")
     )
-    room.ready = Ready(tools=(solved,))
+    room.ready = ready(tools=(solved,))
     prepare(folder)
     assert bash("npm test", "PostToolUseFailure", folder, error="Error: something else") is None
     assert bash("npm test", "PostToolUse", folder, tool_response={"stdout": "Cannot find left-pad"}) is None
@@ -176,26 +177,16 @@ def test_a_failure_is_answered_by_the_words_of_its_error(folder, room):
     assert bash("npm run x", "PostToolUse", folder, tool_response=json.dumps(failed), session_id="s2") == said
 
 
-def test_what_cannot_be_said_ahead_opens_the_store_and_only_that(folder, room):
-    room.ready = Ready(tools=(NPM,), asked=("word:carttotal",), first_words=("t-17",))
-    prepare(folder)
-    assert asked("PostToolUse", folder, tool_name="Grep", tool_input={"pattern": "other"}) is None
-    assert room.asked == []
-    assert asked("PostToolUse", folder, tool_name="Grep", tool_input={"pattern": "CartTotal"}) == "A fact."
-    assert asked("UserPromptSubmit", folder, prompt="Hello", session_id="s3") is None
-    assert asked("UserPromptSubmit", folder, prompt="Go on with T-17", session_id="s4") == "A fact."
-
-
 def test_a_first_prompt_hears_where_the_work_it_names_stood(folder, room):
-    state = First(("t-17", "checkout"), Said("T-17: the totals are left.", "", "first_message", (Cited("f7"),)))
-    room.ready = Ready(firsts=(state,))
+    state = PreparedFirst(("t-17", "checkout"), words("T-17: the totals are left.", cited("f7"), point="first_message"))
+    room.ready = ready(firsts=(state,))
     prepare(folder)
     assert asked("UserPromptSubmit", folder, prompt="Finish the Checkout", session_id="s2") == state.told.text
     assert asked("UserPromptSubmit", folder, prompt="Anything else?", session_id="s3") is None
     assert room.asked == []
 
 
-def test_where_nothing_can_be_said_ahead_every_call_asks(folder, room):
+def test_where_nothing_could_be_prepared_every_call_asks(folder, room):
     room.ready = None
     prepare(folder)
     assert bash("ls", "PreToolUse", folder) == "A fact."
@@ -212,11 +203,11 @@ def test_files_that_an_agent_said_it_has_read_are_known_from_then_on(folder, roo
     assert room.known == ["Use tabs."]
 
 
-def test_a_hook_that_says_what_was_prepared_loads_no_memory_and_no_database(ready):
+def test_a_hook_that_says_what_was_prepared_loads_no_memory_and_no_database(briefed):
     payload = {"session_id": "s9", "cwd": str(Path.cwd()), "source": "startup"}
     code = (
         "import sys; from smara.adapters.hosts.telling import answer\n"
-        f"print(len(answer('claude', 'SessionStart', {json.dumps(payload).encode()!r}, {ready!r})))\n"
+        f"print(len(answer('claude', 'SessionStart', {json.dumps(payload).encode()!r}, {briefed!r})))\n"
         "print(*sorted({'dataclasses', 'typing', 'apsw', 'smara.config', 'smara.memory'} & set(sys.modules)))"
     )
     anyway = subprocess.run([sys.executable, "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True,
@@ -227,20 +218,20 @@ def test_a_hook_that_says_what_was_prepared_loads_no_memory_and_no_database(read
     assert set(loaded.split()) <= set(anyway.stdout.split())
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"{}", b'{"format": 4}', b'{"format": 2, "stamp": []}'])
-def test_a_damaged_brief_is_as_good_as_none(damage, ready, room):
-    Path(briefs.path_of(ready, str(Path.cwd()))).write_bytes(damage)
-    assert asked("SessionStart", ready, source="startup") == "A fact."
-    Path(briefs.path_of(ready, str(Path.cwd()), "claude")).write_bytes(damage)
-    assert asked("SessionStart", ready, source="resume") == "A fact."
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"{}", b'{"format": 5}', b'{"format": 4, "stamp": []}'])
+def test_a_damaged_brief_is_as_good_as_none(damage, briefed, room):
+    Path(briefs.path_of(briefed, str(Path.cwd()))).write_bytes(damage)
+    assert asked("SessionStart", briefed, source="startup") == "A fact."
+    Path(briefs.path_of(briefed, str(Path.cwd()), "claude")).write_bytes(damage)
+    assert asked("SessionStart", briefed, source="resume") == "A fact."
 
 
-def test_a_receipt_of_what_was_said_is_told_once_however_often_the_drain_is_cut_off(ready, room):
-    asked("SessionStart", ready, source="startup")
-    assert len(spool.names(ready)) == 1
-    drain_in_background(ready)
+def test_a_receipt_of_what_was_said_is_told_once_however_often_the_drain_is_cut_off(briefed, room):
+    asked("SessionStart", briefed, source="startup")
+    assert len(spool.names(briefed)) == 1
+    drain_in_background(briefed)
     assert len(room.delivered) == 1
-    assert spool.names(ready) == []
+    assert spool.names(briefed) == []
 
 
 @pytest.mark.parametrize(
@@ -289,16 +280,16 @@ def test_a_file_in_the_place_of_the_rule_that_is_not_ours_is_left_alone(folder, 
 
 
 def test_a_session_that_goes_on_is_not_told_of_itself_as_of_the_last_one(folder, room):
-    items = (Cited("f3", "redis"), Cited("s1", "Fix it", kind="left_off"))
-    room.ready = Ready(Said("Known: redis.\nThe last session: Fix it [Thread s1]", "r1", "start", items))
+    items = (cited("f3", "redis"), cited("s1", "Fix it", kind="left_off"))
+    room.ready = ready(words("Known: redis.\nThe last session: Fix it [Thread s1]", *items))
     prepare(folder)
     assert asked("SessionStart", folder, source="resume") == "Known: redis."
     assert "Fix it" in asked("SessionStart", folder, source="startup", session_id="s2")
 
 
 def test_a_task_that_has_changed_since_is_not_told_to_a_first_prompt(folder, room, tmp_path):
-    state = First(("t-17",), Said("T-17 is open.", "", "first_message", (Cited("t17", kind="task"),)))
-    room.ready = Ready(firsts=(state,))
+    state = PreparedFirst(("t-17",), words("T-17 is open.", cited("t17", kind="task"), point="first_message"))
+    room.ready = ready(firsts=(state,))
     prepare(folder)
     with smara.open(tmp_path / "smara.db", durability="normal") as memory:
         memory.tasks.add("Ship it")
@@ -309,9 +300,8 @@ def test_what_is_known_of_a_file_that_has_changed_since_is_asked_of_the_store(fo
     (tmp_path / "kept.py").write_text("x = 1\n")
     with smara.open(tmp_path / "smara.db", durability="normal") as memory:
         kept = add_gotcha(memory, "kept")
-    cited = (Cited(kept, kind="memory"),)
-    room.ready = Ready(Said("kept", "", "start", cited), tools=(Tool(Said("kept", "", "after_tool", cited),
-                                                                     file="kept.py"),))  # fmt: skip
+    item = cited(kept, kind="memory")
+    room.ready = ready(words("kept", item), tools=(around(words("kept", item, point="after_tool"), file="kept.py"),))
     prepare(folder)
     assert edit("kept.py", folder) == "kept"
     assert asked("SessionStart", folder, source="startup", session_id="s5") == "kept"
@@ -323,8 +313,8 @@ def test_what_is_known_of_a_file_that_has_changed_since_is_asked_of_the_store(fo
     assert asked("SessionStart", folder, source="startup", session_id="s3") == "A fact."
 
 
-def test_a_change_of_what_may_be_told_unasked_voids_a_start(ready, room, tmp_path):
+def test_a_change_of_what_may_be_told_unasked_voids_a_start(briefed, room, tmp_path):
     with smara.open(tmp_path / "smara.db", durability="normal") as memory:
         memory.memories.set_trust_level(1)
         memory.memories.set_trust_level(2)
-    assert asked("SessionStart", ready, source="startup") == "A fact."
+    assert asked("SessionStart", briefed, source="startup") == "A fact."

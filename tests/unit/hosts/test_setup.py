@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
+import smara
 from smara.adapters.hosts.setup import jsonc
 from smara.adapters.hosts.setup.blocks import cut_block, put_block
 from smara.adapters.hosts.setup.hosts import find_hosts
@@ -242,6 +244,10 @@ def test_the_plugin_registers_what_setup_registers():
     assert hooks["hooks"] == claude_hooks("smara")
     assert json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())["name"] == "smara"
     assert json.loads((PLUGIN / ".mcp.json").read_text()) == {"mcpServers": {"smara": ADDITIONS["mcpServers"]["smara"]}}
+    market = json.loads((PLUGIN / ".claude-plugin" / "marketplace.json").read_text())
+    manifest = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
+    assert [(each["name"], each["source"]) for each in market["plugins"]] == [(manifest["name"], "./")]
+    assert manifest["version"] == smara.__version__
     for skill in ("remember", "review", "why"):
         head = (PLUGIN / "skills" / skill / "SKILL.md").read_text().split("---")[1]
         assert f"name: {skill}" in head
@@ -259,3 +265,20 @@ def test_hosts_are_found_by_their_folders_and_know_where_they_are_set_up(tmp_pat
     assert [(host.agent, host.set_up) for host in find_hosts(str(root), journal)] == [("claude", ())]
     apply(plan(targets_of("claude", "project", str(root)), journal), journal)
     assert [(host.agent, host.set_up) for host in find_hosts(str(root), journal)] == [("claude", ("project",))]
+
+
+def test_in_a_worktree_the_rule_file_of_cursor_is_kept_out_of_git_as_well(tmp_path):
+    main, tree = tmp_path / "main", tmp_path / "tree"
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "init", "-q", str(main)], check=True)
+    subprocess.run(["git", *who, "-C", str(main), "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    subprocess.run(["git", "-C", str(main), "worktree", "add", "-q", str(tree)], check=True)
+    journal, targets = Journal(str(tmp_path / "journal")), targets_of("cursor", "project", str(tree))
+    apply(plan(targets, journal), journal)
+    shown = subprocess.run(
+        ["git", "-C", str(tree), "status", "--short", "-uall"], check=True, capture_output=True, text=True
+    ).stdout
+    assert "hooks.json" in shown
+    assert "smara.mdc" not in shown
+    undo(undo_plan(targets, journal), journal)
+    assert os.listdir(tree) == [".git"]

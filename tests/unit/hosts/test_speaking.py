@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,12 @@ import smara
 from smara.adapters.hosts import briefs, telling
 from smara.adapters.hosts.emitting import emit, fit
 from smara.adapters.hosts.preparing import instructions_of
+from smara.adapters.hosts.said import MARKS, ROUND_SECONDS
+from smara.adapters.hosts.speaking import drain_in_background
+from smara.context.moments.models import Prepared
 from smara.core.triggers import triggers_of
 from smara.memory import Memory
-from tests.unit.hosts.hooks import Preparing, Speaking, claude, spooled
+from tests.unit.hosts.hooks import Speaking, claude, spooled
 
 
 @pytest.fixture
@@ -37,10 +41,10 @@ def asked(agent: str, event: str, payload: dict, folder: str) -> dict | None:
     return json.loads(said) if said else None
 
 
-def start(folder: str, cwd: Path, session_id: str = "s2", **more: str) -> dict | None:
-    payload = {"session_id": session_id, "source": "startup", "cwd": str(cwd), **more}
-    spooled(folder, ("claude", "SessionStart", payload))
-    return asked("claude", "SessionStart", payload, folder)
+def start(folder: str, cwd: Path, agent: str) -> dict | None:
+    payload = {"session_id": "s2", "source": "startup", "cwd": str(cwd)}
+    spooled(folder, (agent, "SessionStart", payload))
+    return asked(agent, "SessionStart", payload, folder)
 
 
 def test_a_session_starts_with_what_is_known(folder, moments):
@@ -71,11 +75,15 @@ def test_a_helper_of_an_agent_hears_under_a_name_of_its_own(folder, moments):
     assert moments.asked[0][:2] == ("start", "s1/agent-a1")
 
 
-def test_a_start_takes_in_first_what_the_last_session_left(folder, moments, tmp_path):
+@pytest.mark.parametrize("agent", ["gemini", "claude"])
+def test_a_start_takes_in_first_what_the_last_session_left_unless_the_host_does_so_beside(
+    agent, folder, moments, tmp_path
+):
     spooled(folder, claude("UserPromptSubmit", prompt="left over"))
-    assert start(folder, tmp_path)
+    assert start(folder, tmp_path, agent)
     with smara.open(tmp_path / "smara.db") as memory:
-        assert [each.raw_content for each in memory.messages.list(thread_id="s1")] == ["left over"]
+        taken = memory.threads.find("s1") is not None
+    assert taken is (agent == "gemini")
 
 
 def test_without_a_store_nothing_is_said_none_is_made_and_it_is_not_looked_for_again(tmp_path, monkeypatch, moments):
@@ -89,13 +97,23 @@ def test_without_a_store_nothing_is_said_none_is_made_and_it_is_not_looked_for_a
     assert asked(*claude("SessionStart", source="resume"), folder)
 
 
+@pytest.mark.parametrize("gone", ["gone", "gone/deeper", "a\0b", "file"])
+def test_in_a_folder_that_is_not_there_nothing_is_said_and_nothing_prepared(gone, folder, moments, tmp_path):
+    """What is known where the process happens to be belongs to another project."""
+    (tmp_path / "file").touch()
+    moments.ready = Prepared()
+    assert asked(*claude("SessionStart", source="startup", cwd=str(tmp_path / gone)), folder) is None
+    assert moments.asked == []
+    assert briefs.heads(folder) == {}
+
+
 def test_what_an_agent_has_read_by_itself_is_known(tmp_path):
     (tmp_path / ".git").mkdir()
     (tmp_path / "AGENTS.md").write_text("Use uv.")
     (tmp_path / "CLAUDE.md").write_text("Use make.")
     (tmp_path / "deep").mkdir()
-    assert instructions_of("codex", str(tmp_path / "deep")) == ["Use uv."]
-    assert instructions_of("claude", str(tmp_path)) == ["Use make."]
+    assert instructions_of("codex", str(tmp_path / "deep"), "spool") == ["Use uv."]
+    assert instructions_of("claude", str(tmp_path), "spool") == ["Use make."]
 
 
 @pytest.mark.parametrize(
@@ -150,9 +168,22 @@ def test_what_a_call_is_about(tool, arguments, expected):
     assert triggers_of(tool, arguments) == expected
 
 
-def test_what_is_ready_is_said_also_when_the_next_cannot_be_prepared(folder, monkeypatch):
-    room = Preparing()
-    monkeypatch.setattr(Preparing, "prepared", lambda self, **_: 1 / 0)
-    monkeypatch.setattr(Memory, "moments", room, raising=False)
+def test_what_is_ready_is_said_also_when_the_next_cannot_be_prepared(folder, moments, monkeypatch):
+    monkeypatch.setattr(Speaking, "prepared", lambda self, **_: 1 / 0)
     assert asked(*claude("SessionStart", source="startup"), folder)
     assert briefs.head_of(folder, ".") is None
+
+
+def test_what_a_worker_would_do_is_done_once_an_hour_by_whoever_drains(folder, tmp_path):
+    def vectors(content: str) -> int:
+        with smara.open(tmp_path / "smara.db", durability="normal") as memory:
+            memory.messages.add(thread_id="t", role="user", content=content)
+        drain_in_background(folder)
+        with smara.open(tmp_path / "smara.db", durability="normal") as memory:
+            return sum(space.vectors.get("message", 0) for space in memory.embeddings.status().spaces)
+
+    assert vectors("The cat sleeps on the sofa") == 1
+    assert vectors("We deploy with docker") == 1
+    mark = Path(folder, MARKS, "round")
+    os.utime(mark, (mark.stat().st_mtime - ROUND_SECONDS - 1,) * 2)
+    assert vectors("Lunch is at noon") == 3

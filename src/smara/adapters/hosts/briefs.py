@@ -6,8 +6,10 @@ a head per project (which store, how it stood, and coarse triggers of everything
 known, :mod:`smara.core.triggers`) and a file per agent with the words themselves.
 
 A brief whose store is as it was counts as it stands. After a change :mod:`.prepared` looks
-into the store whether what it is about to say still holds. Words that were prepared
-against instruction files count only while these are as they were, and for half a day.
+into the store whether what it is about to say still holds. A store that is no file cannot
+be looked into so cheaply: its brief tells a hook when to be silent, and when to ask. The
+start of a session, which leaves out what instruction files say, counts only while these
+are as they were. Nothing counts for longer than three days.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ import os
 import time
 from zlib import crc32
 
+from smara.environment import moment_variables
+
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
 if TYPE_CHECKING:
@@ -24,8 +28,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 FOLDER = "briefs"
-FORMAT = 4
-GOOD_SECONDS = 12 * 3_600
+FORMAT = 5
+GOOD_SECONDS = 72 * 3_600
 _MOST_TRIGGERS = 20_000
 
 
@@ -46,28 +50,44 @@ def head_of(folder: str, cwd: str) -> dict[str, Any] | None:
 
     Its ``is_same`` says whether the store is as it was.
     """
+    return _head(path_of(folder, root_of(cwd)))
+
+
+def heads(folder: str) -> dict[str, dict[str, Any]]:
+    """The heads of all briefs, by the root of their repository."""
     try:
-        with open(path_of(folder, root_of(cwd)), "rb") as file:
+        found = [_head(each.path) for each in os.scandir(os.path.join(folder, FOLDER)) if "-" not in each.name]
+    except OSError:
+        return {}
+    return {head["root"]: head for head in found if head is not None}
+
+
+def _head(path: str) -> dict[str, Any] | None:
+    try:
+        with open(path, "rb") as file:
             head: dict[str, Any] = json.loads(file.read())
-        if head["format"] != FORMAT:
-            return None
-        head["is_same"] = head["stamp"] == stamp_of(head["store"])
+        if head["format"] != FORMAT or not are_same(head["settings"]) or head["environment"] != moment_variables():
+            return None  # by other settings, something else may be to be said, or nothing
+        head["is_same"] = bool(head["store"]) and head["stamp"] == stamp_of(head["store"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return head
 
 
 def words_of(folder: str, head: Mapping[str, Any], agent: str) -> dict[str, Any] | None:
-    """What may be said to an agent; ``None`` when nothing was prepared for it, or it has aged."""
+    """What may be said to an agent; ``None`` when nothing was prepared for it, or it has aged.
+
+    Its ``is_same`` says whether the instruction files are as they were.
+    """
     try:
         with open(path_of(folder, head["root"], agent), "rb") as file:
             words: dict[str, Any] = json.loads(file.read())
         if words["made_at"] != head["made_at"] or not 0 <= time.time() - words["made_at"] < GOOD_SECONDS:
             return None
-        is_same = are_same(words["files"])
+        words["is_same"] = are_same(words["files"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return words if is_same else None
+    return words
 
 
 def are_same(stamps: Mapping[str, Any]) -> bool:
@@ -89,20 +109,25 @@ def files_of(folder: str, cwd: str, agent: str) -> list[str]:
 
 
 def write(
-    folder: str, cwd: str, facts: Mapping[str, Any], triggers: Iterable[str], words: Mapping[str, Mapping[str, Any]]
-) -> bool:
+    folder: str, cwd: str, facts: Mapping[str, Any], triggers: Iterable[str], words: Mapping[str, Mapping[str, Any]],
+    settings: Iterable[str] = (),
+) -> bool:  # fmt: skip
     """Write the brief of a folder's project; whether there is one now.
 
-    ``facts`` has the ``store``, its ``stamp`` from before the words were asked for, and what else the head shall
-    tell; ``words`` by agent what may be said, with the paths of the ``files`` that it was prepared against, and of
-    those of the repository that are ``cited`` by its start and by each of its ``tools``.
+    ``facts`` has the ``store`` (empty for one that is no file), its ``stamp`` from before the words were asked for, and
+    what else the head shall tell; ``words`` by agent what may be said, with the paths of the ``files`` that it was
+    prepared against, and of those of the repository that are ``cited`` by its start and by each of its ``tools``.
+    ``settings`` are the files of settings that count here; with a change of one the brief counts no longer.
     """
     found = sorted(set(triggers))
     root = root_of(cwd)
-    if facts.get("stamp") is None or len(found) > _MOST_TRIGGERS:
+    if (facts["store"] and facts["stamp"] is None) or len(found) > _MOST_TRIGGERS:
         return False
     made_at = time.time()
-    head = {**facts, "format": FORMAT, "root": root, "made_at": made_at, "watched": found, "agents": sorted(words)}
+    head = {
+        **facts, "format": FORMAT, "root": root, "made_at": made_at, "watched": found, "agents": sorted(words),
+        "settings": _stamps(settings), "environment": moment_variables(),
+    }  # fmt: skip
     try:
         os.makedirs(os.path.join(folder, FOLDER), mode=0o700, exist_ok=True)
         for agent, said in words.items():

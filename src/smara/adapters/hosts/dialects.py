@@ -86,7 +86,7 @@ class Fields:
     )
     model: tuple[str, ...] = ("model",)
     file_path: tuple[str, ...] = ("file_path", "filePath")
-    once: tuple[str, ...] = ("prompt_id", "generation_id", "messageID", "turn_id", "timestamp")
+    once: tuple[str, ...] = ("prompt_id", "generation_id", "messageID", "turn_id")
     """What tells two tellings of one event from two events with the same words."""
 
 

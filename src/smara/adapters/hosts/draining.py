@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 from smara.adapters.hosts.jobs import run_due
-from smara.adapters.hosts.learning import Preparing, look_across, moments_of, observe
 from smara.adapters.hosts.prepared import NOTICE
 from smara.adapters.hosts.projects import Walls
 from smara.adapters.hosts.turns import Transcripts, jobs_of, store_turns
@@ -76,7 +75,7 @@ def drain(
         for project in walls.projects():
             run_due(project, done, kinds, lambda: clock() < until)
             if "transcript" in kinds and clock() < until:  # there is time for more than the most urgent
-                look_across(project)
+                project.behavior.run_due()
                 project.intake.prune()
         sweep(folder, time.time())
     finally:
@@ -122,12 +121,11 @@ def _take(project: Memory, files: Sequence[Waiting], transcripts: Transcripts, d
 
 def _deliver(project: Memory, file: Waiting) -> None:
     """Something was said as it had been prepared: its receipt is written now."""
-    moments = moments_of(project)
     notice = json.loads(file.payload)
-    if isinstance(moments, Preparing):
-        moments.deliver(
-            notice["told"], session_id=notice["session_id"], source=notice["source"], at_ms=file.at_ms
-        )  # fmt: skip
+    project.moments.deliver(
+        notice["told"], session_id=notice["session_id"], source=notice["source"], at_ms=file.at_ms,
+        is_said=notice.get("is_said", True),
+    )  # fmt: skip
 
 
 def _take_in(project: Memory, files: Sequence[Waiting], transcripts: Transcripts, done: Drained, lease: Lease) -> None:
@@ -137,7 +135,9 @@ def _take_in(project: Memory, files: Sequence[Waiting], transcripts: Transcripts
     for file in files:  # before the events: these may show that what was said is used
         if (file.agent, file.event) == NOTICE:
             _deliver(project, file)
-    observe(project, fresh)
+    if fresh:
+        project.behavior.observe_batch(fresh)
+        project.moments.heed(fresh)
     project.intake.end(told, fresh, jobs_of(fresh, transcripts), lease)
     for file in files:
         remove(file.path)

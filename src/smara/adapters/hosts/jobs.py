@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from smara.adapters.hosts.learning import finalize
 from smara.adapters.importing import Importer
 from smara.core import log
 from smara.errors import DatabaseError, SmaraError
@@ -47,4 +46,4 @@ def _run(memory: Memory, job: Job) -> None:
         if os.path.exists(path):  # a host may have cleaned up; the hooks' own words are then all there is
             Importer(memory).import_file(path)
     else:
-        finalize(memory, job.session_id)
+        memory.behavior.finalize(job.session_id)

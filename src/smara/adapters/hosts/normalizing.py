@@ -13,7 +13,7 @@ from typing import Any
 from zlib import crc32
 
 from smara.adapters.hosts.dialects import CURSOR_TOOLS, FIELDS, kind_of
-from smara.adapters.hosts.results import failure_in, text_of
+from smara.adapters.hosts.results import failure_of, text_of
 from smara.core.events import AGENTS, Agent, HostEvent, Kind, event_key
 from smara.core.tool_names import tool_arguments, tool_name
 
@@ -71,8 +71,8 @@ def _event(agent: Agent, kind: Kind, event: str, payload: Mapping[str, Any], at_
         error=_error(kind, payload),
         model=_model(payload),
         tool_input=_about(kind, payload),
-        key=_key(session_id, kind, payload, at_ms),
     )  # fmt: skip
+    made = replace(made, key=_key(made, payload))
     return _with_tool(made, event, payload) if kind in _TOOL_KINDS else made
 
 
@@ -100,7 +100,7 @@ def _with_tool(made: HostEvent, event: str, payload: Mapping[str, Any]) -> HostE
     output = text_of(response)[:_OUTPUT_CHARACTERS]
     error = made.error
     if made.kind == "tool_post" and error is None:
-        error = failure_in(response)
+        error = failure_of(payload, response)
     kind: Kind = "tool_fail" if made.kind == "tool_post" and error is not None else made.kind
     use_id = _text(payload, FIELDS.tool_use_id)
     return replace(
@@ -127,17 +127,24 @@ def _of_batch(agent: Agent, payload: Mapping[str, Any], at_ms: int, cwd: str) ->
     ]
 
 
-def _key(session_id: str, kind: Kind, payload: Mapping[str, Any], at_ms: int) -> str:
-    """Known by its content; with nothing in it that tells repeats apart, marked by a tilde and its time.
+def _key(made: HostEvent, payload: Mapping[str, Any]) -> str:
+    """Known by what it says; with nothing in it that tells repeats apart, marked by a tilde and its time.
 
-    The same words may be said twice in a session, and then they are two events. So two
-    tellings of such an event count as one only when they came at nearly the same time,
-    which whoever takes them in decides (:func:`smara.core.events.is_same_telling`).
+    Hosts that read each other's settings tell one event in two dialects, so the words count and not their wrapping. The
+    same words may be said twice in a session, and then they are two events. So two tellings of such an event count as
+    one only when they came at nearly the same time, which whoever takes them in decides
+    (:func:`smara.core.events.is_same_telling`).
     """
-    told = {name: value for name, value in payload.items() if name not in ("permission_mode", "hook_event_name")}
-    content = json.dumps(told, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
-    key = event_key(session_id, kind, content)
-    return key if any(payload.get(name) for name in FIELDS.once) else f"{key}~{at_ms}"
+    if made.kind in _TOOL_KINDS:  # one that has no id of its own
+        told: Any = {
+            name: value for name, value in payload.items() if name not in ("permission_mode", "hook_event_name")
+        }
+    else:
+        told = [made.source, made.prompt, made.text, made.error, made.subagent_id, made.tool_input]
+    once = [payload[name] for name in FIELDS.once if payload.get(name)]
+    content = json.dumps([told, once], sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+    key = event_key(made.session_id, made.kind, content)
+    return key if once else f"{key}~{made.at_ms}"
 
 
 def _spoken(kind: Kind, payload: Mapping[str, Any]) -> str:

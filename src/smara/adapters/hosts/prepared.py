@@ -7,7 +7,10 @@ said twice; a receipt is written when the spool is drained.
 A brief may be older than the store. A start then counts only when no memory and no task
 changed since. A tool call is answered when the memories it would cite are as they were:
 what was added since is said from the next drain on, what was taken back is not said. And
-where a file has changed that memories are about, the store is asked whether they hold.
+where a file has changed that memories are about, or the store is none that can be looked
+into, the store is asked whether they hold.
+
+Where sessions take part in an experiment, the arm of a session decides what it hears.
 """
 
 from __future__ import annotations
@@ -63,17 +66,38 @@ def choose(agent: str, event: str, told: Mapping[str, Any], folder: str) -> list
 
 def say(agent: str, event: str, told: Mapping[str, Any], folder: str, chosen: list[dict[str, Any]]) -> bytes:
     """The host's standard output for what was chosen."""
+    source = str(told.get("source") or "startup") if event in STARTS else ""
+    head = briefs.head_of(folder, folder_of(told))
+    heard = [each for each in chosen if _is_heard(head, session_of(told), each["point"])]
     for each in chosen:
-        source = str(told.get("source") or "startup") if event in STARTS else ""
-        note(folder, agent, session_of(told), source, folder_of(told), each)
-    if agent == "cursor" and event in STARTS and has_rule(briefs.root_of(folder_of(told))):
+        note(folder, agent, hearer_of(told), source, folder_of(told), each, is_said=each in heard)
+    is_cursor = agent == "cursor" or "cursor_version" in told  # it also runs hooks that were set up for others
+    if is_cursor and event in STARTS and has_rule(briefs.root_of(folder_of(told))):
         return b""  # it stands in the rule file, which the agent reads anyway
-    return emit(agent, event, "\n".join(each["text"] for each in chosen))
+    return emit(agent, event, "\n".join(each["text"] for each in heard)) if heard else b""
+
+
+def _is_heard(head: Mapping[str, Any] | None, session_id: str, point: str) -> bool:
+    """Whether the arm of a session lets it hear anything at a point."""
+    if head is None or not head["arms"]:
+        return True
+    from smara.context.moments.arms import arm_of, may_say
+
+    return may_say(arm_of(session_id, head["arms"]), point)
+
+
+def _is_passive(head: Mapping[str, Any], session_id: str) -> bool:
+    """Whether a session is told only what stands before the work; of the rest there is not even a receipt."""
+    if not head["arms"]:
+        return False
+    from smara.context.moments.arms import arm_of
+
+    return arm_of(session_id, head["arms"]) == "passive"
 
 
 def _start(agent: str, told: Mapping[str, Any], folder: str, head: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     words = briefs.words_of(folder, head, agent)
-    if words is None or not _nothing_changed(head) or not briefs.are_same(words["cited"]):
+    if words is None or not words["is_same"] or not _nothing_changed(head) or not briefs.are_same(words["cited"]):
         return None
     remember_start(folder, session_of(told), told.get("source"), words["made_at"])
     start = words["start"] and _of_others(words["start"], session_of(told))
@@ -100,9 +124,9 @@ def _first(agent: str, told: Mapping[str, Any], folder: str, head: Mapping[str, 
     prompt = str(told.get("prompt") or "").lower()
     said = Said(folder, session_of(told))
     fitting = [each["told"] for each in words["firsts"] if _is_about(prompt, each["words"], each["stems"])]
-    if not fitting and any(word in prompt for word in words["first_words"]):
-        return None
     new = [each for each in fitting[:_MOST_AT_ONCE] if not names_of(each) <= said.names]
+    if not head["store"]:
+        return None if new else []
     return [each for each in (*new, *_late(words, said)) if _stands(head, each)]
 
 
@@ -150,9 +174,7 @@ def _about_tool(
     keys = set(triggers_of(tool, given))
     if error is not None:
         keys.add(FAILED)
-    if not keys.isdisjoint(head["asked"]):
-        return None
-    if keys.isdisjoint(head["watched"]):
+    if keys.isdisjoint(head["watched"]) or _is_passive(head, session_of(told)):
         return []
     words = briefs.words_of(folder, head, agent)
     if words is None:
@@ -160,7 +182,7 @@ def _about_tool(
     points = (
         ("before_tool",) if event in BEFORE else ("after_tool",) if error is None else ("tool_failure", "after_tool")
     )
-    said = Said(folder, session_of(told))
+    said = Said(folder, hearer_of(told))
     if said.times >= words["most_said"]:
         return []
     new = [
@@ -170,7 +192,7 @@ def _about_tool(
         and not names_of(each["told"]) <= said.names
         and _fits(each, tool, given, error or "", head["root"], folder_of(told))
     ]
-    if not all(briefs.are_same(each["cited"]) for each in new):
+    if new and not (head["store"] and all(briefs.are_same(each["cited"]) for each in new)):
         return None  # the code has changed under what is known of it: whether it still holds is for the store to say
     return [each["told"] for each in new if _stands(head, each["told"])][:_MOST_AT_ONCE]
 
@@ -209,6 +231,9 @@ def is_file(path: str, known: str, root: str, cwd: str) -> bool:
 def _nothing_changed(head: Mapping[str, Any]) -> bool:
     if head["is_same"]:
         return True
+    if not head["store"]:
+        return False
+    from smara.context.moments import standing as experiment
     from smara.database.glance import glance
     from smara.knowledge import standing
     from smara.tasks import standing as tasks
@@ -217,22 +242,27 @@ def _nothing_changed(head: Mapping[str, Any]) -> bool:
     if look is None:
         return False
     with look:
-        return not standing.has_changed(look, head["marks"]) and not tasks.has_changed(look, head["task_mark"])
+        return not (
+            standing.has_changed(look, head["marks"]) or tasks.has_changed(look, head["task_mark"])
+            or experiment.has_changed(look, head["arms_mark"])
+        )  # fmt: skip
 
 
 def _stands(head: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
     """Whether what is about to be said still holds."""
     if head["is_same"]:
         return True
+    from smara.context.moments import standing as experiment
     from smara.database.glance import glance
     from smara.knowledge import standing
+    from smara.tasks import standing as tasks
 
     look = glance(head["store"], head["project_no"], head["schema"])
     if look is None:
         return False
-    from smara.tasks import standing as tasks
-
     with look:
+        if experiment.has_changed(look, head["arms_mark"]):
+            return False
         ids = [item["id"] for item in told["items"] if item["kind"] == "memory"]
         if any(item["kind"] == "task" for item in told["items"]) and tasks.has_changed(look, head["task_mark"]):
             return False
@@ -249,16 +279,18 @@ def _error(event: str, told: Mapping[str, Any]) -> str | None:
     """What went wrong with a call; ``None`` when nothing did."""
     if event in FAILURES:
         return _text(told, ("error", "error_message", "error_details"))
-    from smara.adapters.hosts.results import failure_in
+    from smara.adapters.hosts.results import failure_of
 
-    return failure_in(next((told[name] for name in _RESULTS if told.get(name)), None))
+    return failure_of(told, next((told[name] for name in _RESULTS if told.get(name)), None))
 
 
-def note(folder: str, agent: str, session_id: str, source: str, cwd: str, told: Mapping[str, Any]) -> None:
+def note(
+    folder: str, agent: str, session_id: str, source: str, cwd: str, told: Mapping[str, Any], is_said: bool = True
+) -> None:
     """Remember what is said to a session, and tell it to the store with the next drain. Never raises."""
     Said.add(folder, session_id, told["point"], sorted(names_of(told)))
     facts = {**told, "agent": told.get("agent") or agent}
-    notice = {"session_id": session_id, "source": source, "cwd": cwd, "agent": agent, "told": facts}
+    notice = {"session_id": session_id, "source": source, "cwd": cwd, "agent": agent, "told": facts, "is_said": is_said}
     try:
         put(folder, *NOTICE, json.dumps(notice).encode(), named_project(), cwd, is_clean=True)
     except OSError:
@@ -285,6 +317,12 @@ def names_of(told: Mapping[str, Any]) -> set[str]:
 def session_of(told: Mapping[str, Any]) -> str:
     """The session of a payload, whatever its host calls it."""
     return _text(told, ("session_id", "sessionId", "conversation_id", "sessionID"))
+
+
+def hearer_of(told: Mapping[str, Any]) -> str:
+    """Who hears it: a helper of an agent has a context of its own."""
+    helper = _text(told, ("agent_id", "agentId", "subagent_id"))
+    return f"{session_of(told)}/agent-{helper}"[:200] if helper else session_of(told)
 
 
 def folder_of(told: Mapping[str, Any]) -> str:

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 from smara.adapters.hosts import briefs
-from smara.adapters.hosts.learning import Prepared, PreparedTool, Preparing, Told, moments_of
 from smara.adapters.hosts.prepared import FAILED
 from smara.adapters.hosts.rules import refresh_rule
+from smara.config import config_path, load_settings, store_exists
+from smara.context.moments import standing as experiment
+from smara.context.moments.models import Prepared, PreparedTool, Told
 from smara.core.triggers import file_trigger, program_triggers
-from smara.database.glance import glance
+from smara.database.glance import Look, OpenLook, glance
 from smara.database.migrate import HEAD
-from smara.environment import home_of
+from smara.environment import home_of, spool_folder
 from smara.errors import SmaraError
 from smara.knowledge import standing
-from smara.memory import Memory
+from smara.memory import Memory, open_memory
 from smara.tasks import standing as tasks
 
 _MOST_INSTRUCTIONS = 100_000
@@ -44,63 +46,76 @@ class Draft:
 
     cwd: str
     store: str
+    """Its file; empty for a store that is none."""
     project_no: int
     marks: list[int]
     task_mark: int
+    arms: str
+    """The project whose experiment sessions take part in; empty without one."""
+    arms_mark: int
     watched: tuple[str, ...]
-    asked: tuple[str, ...]
     words: Mapping[str, Mapping[str, Any]]
 
 
-def draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Draft | None:
-    """Ask the room that speaks what it would say in a folder; ``None`` where that cannot be kept in a file.
+def draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Draft:
+    """Ask the room that speaks what it would say in a folder.
 
     ``files`` has, by agent, the instruction files that it reads by itself.
     """
-    moments = moments_of(memory)
-    store = os.path.abspath(str(getattr(memory.database, "path", "")))
-    look = glance(store, memory.scope.project_no, HEAD) if isinstance(moments, Preparing) else None
-    if look is None or not isinstance(moments, Preparing):
-        return None
-    with look:  # how things stood before the room was asked: what changes meanwhile is then seen
-        marks, task_mark = standing.marks(look), tasks.mark(look)
+    with memory.database.read() as session:  # how things stood before the room was asked: what changes then is seen
+        look = OpenLook(session, memory.scope)
+        marks, task_mark, arms_mark = standing.marks(look), tasks.mark(look), experiment.mark(look)
     words: dict[str, Mapping[str, Any]] = {}
     watched: set[str] = set()
-    asked: set[str] = set()
+    has_arms = False
     for agent, paths in files.items():
-        ready = moments.prepared(agent=agent, cwd=cwd, known_texts=texts_of(paths))
-        if ready is None:
-            return None
+        ready = memory.moments.prepared(agent=agent, cwd=cwd, known_texts=texts_of(paths))
+        has_arms = ready.has_arms
         words[agent] = _words(ready, paths, partial(_cited, memory, briefs.root_of(cwd), {}))
         watched.update(key for tool in ready.tools for key in _triggers(tool))
-        asked.update(ready.asked)
+    arms = memory.scope.project_id if has_arms else ""
     return Draft(
-        cwd, store, memory.scope.project_no, marks, task_mark, tuple(watched | asked), tuple(sorted(asked)), words
+        cwd, store_of(memory), memory.scope.project_no, marks, task_mark, arms, arms_mark, tuple(watched), words
     )
 
 
 def finish(folder: str, draft: Draft) -> bool:
     """Write a brief, when the store was closed; whether there is one now."""
-    stamp = briefs.stamp_of(draft.store)
-    look = glance(draft.store, draft.project_no, HEAD)
-    if look is None or not stamp:
-        return False
-    with look:
-        is_changed = standing.has_changed(look, draft.marks) or tasks.has_changed(look, draft.task_mark)
+    stamp = None
+    if draft.store:
+        stamp = briefs.stamp_of(draft.store)
+        look = glance(draft.store, draft.project_no, HEAD)
+        if look is None or not stamp:
+            return False
+        with look:
+            if _has_changed(look, draft.marks, draft.task_mark, draft.arms_mark):
+                stamp = [0, 0, 0, 0]  # a stamp that no store has: hooks then look for themselves
     facts = {
         "store": draft.store, "project_no": draft.project_no, "schema": HEAD, "marks": draft.marks,
-        "task_mark": draft.task_mark, "asked": draft.asked,
-        "stamp": [0, 0, 0, 0] if is_changed else stamp,  # a stamp that no store has: hooks then look for themselves
+        "task_mark": draft.task_mark, "arms": draft.arms, "arms_mark": draft.arms_mark, "stamp": stamp,
     }  # fmt: skip
     if "cursor" in draft.words:
         refresh_rule(briefs.root_of(draft.cwd), (draft.words["cursor"]["start"] or {"text": ""})["text"])
-    return briefs.write(folder, draft.cwd, facts, draft.watched, draft.words)
+    return briefs.write(folder, draft.cwd, facts, draft.watched, draft.words, [str(config_path())])
+
+
+def _has_changed(look: Look, marks: Sequence[int], task_mark: int, arms_mark: int) -> bool:
+    return (
+        standing.has_changed(look, marks) or tasks.has_changed(look, task_mark)
+        or experiment.has_changed(look, arms_mark)
+    )  # fmt: skip
+
+
+def store_of(memory: Memory) -> str:
+    """The file of a store; empty for one that is none."""
+    path = getattr(memory.database, "path", None)
+    return os.path.abspath(str(path)) if path else ""
 
 
 def write_absence(folder: str, cwd: str, store: str) -> None:
     """Note that there is no store, so that hooks need not look for it with every call."""
     if briefs.stamp_of(store) == []:
-        briefs.write(folder, cwd, {"store": store, "stamp": [], "asked": []}, (), {})
+        briefs.write(folder, cwd, {"store": store, "stamp": [], "arms": ""}, (), {}, [str(config_path())])
 
 
 def prepare(
@@ -114,11 +129,10 @@ def prepare(
     known = head["agents"] if head is not None else []
     files = {}
     for agent in sorted({*agents, *known}):
-        read = sorted((loaded or {}).get(agent, ()))
-        found = [*instruction_files(agent, cwd), *briefs.files_of(folder, cwd, agent), *read]
-        files[agent] = list(dict.fromkeys(found))[:_MOST_FILES]
+        files[agent] = _read_files(folder, agent, cwd, sorted((loaded or {}).get(agent, ())))
     before = os.getcwd()
-    enter(cwd)  # how memories stand to the code is judged in the folder they are about
+    if not enter(cwd):  # how memories stand to the code is judged in the folder they are about
+        return None
     try:
         return draft(memory, cwd, files)
     except SmaraError:
@@ -127,38 +141,63 @@ def prepare(
         enter(before)
 
 
+def prepare_ahead(cwd: str, agents: Sequence[str]) -> bool:
+    """Let hooks know what to say before the first session, so that not even it has to wait; whether they do now.
+
+    Never raises: without a store, or with one in trouble, the first session asks.
+    """
+    settings = load_settings()
+    if not agents or not store_exists(settings):
+        return False
+    folder = spool_folder()
+    try:
+        with open_memory(check_index=False, embed_in_background=False) as memory:
+            found = prepare(memory, folder, cwd, agents)
+    except SmaraError:
+        return False
+    return found is not None and finish(folder, found)
+
+
 def keep_up(memory: Memory, folder: str) -> Draft | None:
-    """A draft of this folder's brief when a memory was changed since it was made; ``None`` when there is nothing to do.
+    """A draft of this folder's brief when what it says was changed since it was made; ``None`` when it was not.
 
     So a session that starts after a person taught something need not open the store.
     """
-    head = briefs.head_of(folder, os.getcwd())
+    return prepare(memory, folder, os.getcwd(), ()) if has_aged(memory, briefs.head_of(folder, os.getcwd())) else None
+
+
+def is_current(memory: Memory, folder: str, cwd: str, agent: str) -> bool:
+    """Whether a brief for an agent is there and says what is so."""
+    head = briefs.head_of(folder, cwd)
+    words = briefs.words_of(folder, head, agent) if head is not None else None
+    return words is not None and words["is_same"] and not has_aged(memory, head)
+
+
+def has_aged(memory: Memory, head: Mapping[str, Any] | None) -> bool:
+    """Whether a brief of this project says what is no longer so; one that does not is left as it is."""
     if head is None or head["is_same"] or head.get("project_no") != memory.scope.project_no:
-        return None
-    if head["store"] != os.path.abspath(str(getattr(memory.database, "path", ""))):
-        return None
-    look = glance(head["store"], head["project_no"], HEAD)
-    if look is None:
-        return None
-    with look:
-        is_changed = standing.has_changed(look, head["marks"])
-    return prepare(memory, folder, os.getcwd(), ()) if is_changed else None
+        return False
+    if head["store"] != store_of(memory):
+        return False
+    with memory.database.read() as session:
+        look = OpenLook(session, memory.scope)
+        return _has_changed(look, head["marks"], head["task_mark"], head["arms_mark"])
 
 
-def enter(cwd: str) -> None:
-    """A project is the repository around the current folder, and the host says where it is."""
+def enter(cwd: str) -> bool:
+    """A project is the repository around the current folder, and the host says where it is; whether it is there."""
     try:
-        os.chdir(cwd)
-    except OSError:
-        return
+        os.chdir(cwd or ".")
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _words(ready: Prepared, files: Sequence[str], cited: Callable[[Told | None], list[str]]) -> dict[str, Any]:
     return {
         "files": list(files), "cited": cited(ready.start), "start": _facts(ready.start), "most_said": ready.most_said,
-        "first_words": list(ready.first_words),
         "firsts": [
-            {"words": list(each.words), "stems": list(getattr(each, "stems", ())), "told": _facts(each.told)}
+            {"words": list(each.words), "stems": list(each.stems), "told": _facts(each.told)}
             for each in ready.firsts
         ],
         "tools": [
@@ -173,19 +212,17 @@ def _words(ready: Prepared, files: Sequence[str], cited: Callable[[Told | None],
 def _cited(memory: Memory, root: str, known: dict[str, list[str]], told: Told | None) -> list[str]:
     """The files of the repository that cited memories are about."""
     found: list[str] = []
-    for item in (_facts(told) or {}).get("items", ()):
-        if item["kind"] == "memory":
-            if item["id"] not in known:
-                cited = memory.memories.find(item["id"])
-                known[item["id"]] = [os.path.join(root, path) for path in cited.files] if cited is not None else []
-            found += known[item["id"]]
+    for item in told.items if told is not None else ():
+        if item.kind == "memory":
+            if item.id not in known:
+                cited = memory.memories.find(item.id)
+                known[item.id] = [os.path.join(root, path) for path in cited.files] if cited is not None else []
+            found += known[item.id]
     return list(dict.fromkeys(found))[:_MOST_FILES]
 
 
 def _facts(told: Told | None) -> dict[str, Any] | None:
-    if told is None or not is_dataclass(told) or isinstance(told, type):
-        return None
-    return asdict(told)
+    return None if told is None else asdict(told)
 
 
 def _triggers(tool: PreparedTool) -> Iterable[str]:
@@ -202,9 +239,15 @@ def _triggers(tool: PreparedTool) -> Iterable[str]:
         yield from (f"tool:{name}" for name in tool.tools)
 
 
-def instructions_of(agent: str, cwd: str) -> list[str]:
+def instructions_of(agent: str, cwd: str, folder: str) -> list[str]:
     """The instruction files that this agent has read by itself in a folder; what they say need not be said again."""
-    return texts_of(instruction_files(agent, cwd))
+    return texts_of(_read_files(folder, agent, cwd))
+
+
+def _read_files(folder: str, agent: str, cwd: str, loaded: Iterable[str] = ()) -> list[str]:
+    """Where those files are: those that an agent is known to read, and those that it said it has."""
+    found = [*instruction_files(agent, cwd), *briefs.files_of(folder, cwd, agent), *loaded]
+    return list(dict.fromkeys(found))[:_MOST_FILES]
 
 
 def texts_of(paths: Iterable[str]) -> list[str]:

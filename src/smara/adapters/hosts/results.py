@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 _NAMES = ("llmContent", "textResultForLlm", "text", "output", "content", "result", "message", "returnDisplay")
 _EXIT = re.compile(r"\A\s*(?:Process exited with code|Exit code:?|exit status) (\d+)", re.I)
-_EXIT_NAMES = ("exit_code", "exitCode", "code")
+_LAST_EXIT = re.compile(r"^Exit Code: (\d+)[ \t]*$", re.M)
+_REPORTS = ("Command: ", "Output: ", "Stdout: ")
+"""How a report begins that tells a command, what it wrote and its exit code, line by line."""
+_EXIT_NAMES = ("exit_code", "exitCode", "exit", "code")
 
 
 def text_of(response: Any) -> str:
@@ -42,7 +45,7 @@ def failure_in(response: Any) -> str | None:
         inner = _inner(response)
         if inner is not None:
             return failure_in(inner)
-        code = _EXIT.match(response)
+        code = _EXIT.match(response) or (_LAST_EXIT.search(response) if response.startswith(_REPORTS) else None)
         return response if code and code[1] != "0" else None
     if not isinstance(response, Mapping):
         return None
@@ -52,7 +55,18 @@ def failure_in(response: Any) -> str | None:
         response.get("is_error") is True or response.get("isError") is True or response.get("success") is False
         or response.get("resultType") in ("failure", "error") or _code(response) not in (None, 0)
     )  # fmt: skip
-    return (text_of(response) or "failed") if has_failed else None
+    if has_failed:
+        return text_of(response) or "failed"
+    said = response.get("llmContent")
+    return failure_in(said) if isinstance(said, str) else None
+
+
+def failure_of(payload: Mapping[str, Any], response: Any) -> str | None:
+    """The same for a response whose exit code stands beside it in the payload."""
+    found = failure_in(response)
+    if found is None and isinstance(payload.get("metadata"), Mapping) and _code(payload["metadata"]) not in (None, 0):
+        return text_of(response) or "failed"
+    return found
 
 
 def _code(response: Mapping[str, Any]) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from zlib import crc32
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
@@ -11,6 +12,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MARKS = "told"
+ROUND_SECONDS = 3_600
+"""How often what a worker would do is done by whoever drains."""
+
+
+def is_round_due(folder: str) -> bool:
+    """Whether nobody has done a worker's round for a while; from now on somebody has."""
+    path = os.path.join(folder, MARKS, "round")
+    try:
+        if time.time() - os.stat(path).st_mtime < ROUND_SECONDS:
+            return False
+    except OSError:
+        pass
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+        os.utime(path)
+    except OSError:
+        return False
+    return True
 
 
 class Said:

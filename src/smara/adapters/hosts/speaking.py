@@ -8,18 +8,29 @@ write is undone by the database.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
-from smara.adapters.hosts.briefs import head_of, root_of
+from smara.adapters.hosts.briefs import heads, root_of
 from smara.adapters.hosts.emitting import emit
-from smara.adapters.hosts.learning import Moments, Told, moments_of
 from smara.adapters.hosts.normalizing import events_of
 from smara.adapters.hosts.prepared import names_of, note, remember_start
-from smara.adapters.hosts.preparing import Draft, enter, finish, instructions_of, prepare, write_absence
-from smara.adapters.hosts.said import Said
+from smara.adapters.hosts.preparing import (
+    Draft,
+    enter,
+    finish,
+    has_aged,
+    instructions_of,
+    is_current,
+    prepare,
+    store_of,
+    write_absence,
+)
+from smara.adapters.hosts.projects import project_of
+from smara.adapters.hosts.said import Said, is_round_due
 from smara.adapters.hosts.spool import names
 from smara.config import default_store, load_settings, store_exists
 from smara.core import log
@@ -29,6 +40,8 @@ from smara.memory import Memory, open_memory
 
 if TYPE_CHECKING:
     from smara.adapters.hosts.draining import Drained  # it loads all that reads transcripts
+    from smara.context.moments.models import Told
+    from smara.context.moments.moments import Moments
 
 START_SECONDS = 3.0
 STEP_SECONDS = 1.5
@@ -38,6 +51,9 @@ CATCH_UP_SECONDS = 0.8
 BACKGROUND_SECONDS = 50.0
 OPEN_SECONDS = 5.0
 """How long a drain waits for a store that is held by another; the next one may do."""
+_MOST_ROOTS = 20
+DRAINED_BESIDE = ("claude", "codex")
+"""Hosts that are set up to drain in their background when a session starts; what that brings comes with a prompt."""
 TURN_SECONDS = 1.5
 """How long a drain may take at the end of a turn of a host that waits for it."""
 
@@ -49,21 +65,20 @@ def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
         return b""
     ready: list[bytes] = []
     with _deadline(START_SECONDS if told.kind in ("session_start", "subagent_start") else STEP_SECONDS, ready):
-        enter(told.cwd)
+        if not enter(told.cwd):
+            return b""  # it would be the project of another folder that speaks
         settings = load_settings()
         if not store_exists(settings):
             write_absence(folder, told.cwd, os.path.abspath(os.path.expanduser(settings.db or str(default_store()))))
             return b""
         with _opened() as memory:
-            moments = moments_of(memory)
-            if moments is None:
-                return b""
-            if told.kind == "session_start" and len(names(folder)) > 1:  # one of them is this start
+            # One of those that wait is this start. Hosts that run a drain beside it are not kept waiting for another.
+            if told.kind == "session_start" and told.agent not in DRAINED_BESIDE and len(names(folder)) > 1:
                 from smara.adapters.hosts.draining import drain  # it loads all that reads transcripts
 
                 drain(memory, folder, CATCH_UP_SECONDS, kinds=("finalize",))
-            said = _ask(moments, told)
-            _hand_over(moments, said, told, folder)
+            said = _ask(memory.moments, told, folder)
+            _hand_over(memory.moments, said, told, folder)
             if said is not None and said.text.strip():
                 ready.append(emit(agent, event, said.text))
             brief = _prepared(memory, folder, told)
@@ -74,28 +89,33 @@ def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
 
 def _prepared(memory: Memory, folder: str, told: HostEvent) -> Draft | None:
     try:
+        if not store_of(memory) and is_current(memory, folder, told.cwd, told.agent):
+            return None  # what asked was not the brief's age: of such a store it never says what is still so
         return prepare(memory, folder, told.cwd, [told.agent])
     except Exception as error:  # noqa: BLE001 - what is ready to be said must not be lost by preparing the next
         log.warning("brief.not_made", error=type(error).__name__)
         return None
 
 
-def _ask(moments: Moments, told: HostEvent) -> Told | None:
+def _ask(moments: Moments, told: HostEvent, folder: str) -> Told | None:
+    known_texts = instructions_of(told.agent, told.cwd, folder) if told.kind != "prompt" else []
     if told.kind in ("session_start", "subagent_start"):
         return moments.start(
             session_of(told), source=told.source or "startup", agent=told.agent, cwd=told.cwd,
-            known_texts=instructions_of(told.agent, told.cwd),
+            known_texts=known_texts,
         )  # fmt: skip
     if told.kind == "prompt":
         return moments.first_message(told.session_id, told.prompt)
     if told.kind == "tool_pre":
-        return moments.before_tool(told.session_id, told.tool, dict(told.tool_input))
-    return moments.after_tool(told.session_id, told.tool, dict(told.tool_input), told.tool_output, told.error)
+        return moments.before_tool(session_of(told), told.tool, dict(told.tool_input), known_texts=known_texts)
+    return moments.after_tool(
+        session_of(told), told.tool, dict(told.tool_input), told.tool_output, told.error, known_texts=known_texts
+    )
 
 
 def session_of(told: HostEvent) -> str:
     """Who hears it: a helper of an agent has a context of its own."""
-    return f"{told.session_id}/agent-{told.subagent_id}" if told.subagent_id else told.session_id
+    return f"{told.session_id}/agent-{told.subagent_id}"[:200] if told.subagent_id else told.session_id
 
 
 def _hand_over(moments: Moments, said: Told | None, told: HostEvent, folder: str) -> None:
@@ -104,18 +124,16 @@ def _hand_over(moments: Moments, said: Told | None, told: HostEvent, folder: str
         remember_start(folder, told.session_id, told.source, 0.0)
     if said is None or not said.text.strip():
         return
-    facts: dict[str, Any] = asdict(said) if is_dataclass(said) and not isinstance(said, type) else {}
-    if facts and not facts.get("is_kept", True):
+    facts = asdict(said)
+    if not said.is_kept:
         note(folder, told.agent, session_of(told), told.source or "startup", told.cwd, facts)
         return
-    if facts.get("items"):
-        Said.add(folder, told.session_id, facts["point"], sorted(names_of(facts)))
-    mark: Callable[[str], Any] | None = getattr(moments, "mark_delivered", None)
-    if mark is not None and said.receipt_id:
-        try:
-            mark(said.receipt_id)
-        except SmaraError:
-            return  # it is said all the same
+    if said.items:
+        Said.add(folder, session_of(told), said.point, sorted(names_of(facts)))
+    try:
+        moments.mark_delivered(said.receipt_id)
+    except SmaraError:
+        return  # it is said all the same
 
 
 def drain_in_background(folder: str, seconds: float = BACKGROUND_SECONDS) -> None:
@@ -127,19 +145,40 @@ def drain_in_background(folder: str, seconds: float = BACKGROUND_SECONDS) -> Non
     with _deadline(seconds + 5), memory:
         from smara.adapters.hosts.draining import drain
 
-        drafts = refresh(memory, folder, drain(memory, folder, seconds))
+        began = time.monotonic()
+        done = drain(memory, folder, seconds)
+        drafts = refresh(memory, folder, done)
+        if seconds >= BACKGROUND_SECONDS and not done.is_busy and is_round_due(folder):
+            work_a_round(memory, done, lambda: time.monotonic() - began < seconds)
         memory.close()  # the stamp of the store is taken when nothing of ours changes it any more
         for each in drafts:
             finish(folder, each)
 
 
+def work_a_round(memory: Memory, done: Drained, has_time: Callable[[], bool]) -> int:
+    """What ``smara worker`` would do, for those who run none: threads observed, vectors made; how many steps."""
+    steps = 0
+    for name in {memory.project, *(project for project, _ in done.folders.values())}:
+        for _ in memory.in_project(name).worker.steps():
+            steps += 1
+            if not has_time():
+                return steps
+    return steps
+
+
 def refresh(memory: Memory, folder: str, done: Drained) -> list[Draft]:
-    """What is known anew of each repository that events came from, and of this one where its brief has aged."""
-    roots = {root_of(cwd): (cwd, project, agents) for cwd, (project, agents) in done.folders.items()}
-    here = os.getcwd()
-    head = head_of(folder, here)
-    if root_of(here) not in roots and head is not None and not head["is_same"]:
-        roots[root_of(here)] = (here, memory.project, set())
+    """What is known anew of each repository that events came from, and of others whose briefs have aged."""
+    roots = {
+        root_of(cwd): (cwd, project, agents)
+        for cwd, (project, agents) in done.folders.items()
+        if project == project_of(memory, "", cwd)  # hooks that name another project read no brief of this environment
+    }
+    projects = {memory.project, *(project for project, _ in done.folders.values())}
+    for root, head in heads(folder).items():
+        # Texts of what was taken back must not lie about in the briefs of folders that nobody works in.
+        aged = next((each for each in projects if root not in roots and has_aged(memory.in_project(each), head)), None)
+        if aged is not None and len(roots) < _MOST_ROOTS:
+            roots[root] = (root, aged, set())
     found = [
         prepare(memory.in_project(project), folder, cwd, agents, done.loaded.get(cwd))
         for cwd, project, agents in roots.values()

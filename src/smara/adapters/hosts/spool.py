@@ -5,9 +5,10 @@ written under another name and renamed, so a reader never sees half of one, and 
 of processes may write at once without a lock. Names sort by time.
 
 Nothing is flushed to the disk by force: a killed process loses nothing, a power cut may
-lose the last seconds, and those the host's own transcript still has. A payload with the
-mark of a secret in it is redacted before it is written (:mod:`.redacting`); everything is
-redacted again when the store takes it in, after which its file is deleted.
+lose the last seconds, and those the host's own transcript still has. A payload that may
+hold a secret (:mod:`smara.core.suspicion`) is redacted before it is written
+(:mod:`.redacting`); everything is redacted again when the store takes it in, after which
+its file is deleted.
 
 A file is a line of facts, separated by tabs (format, agent, event, milliseconds, project,
 folder), and then the payload as the host gave it.
@@ -15,6 +16,8 @@ folder), and then the payload as the host gave it.
 
 import os
 from time import time_ns
+
+from smara.core.suspicion import may_hold_secret
 
 FORMAT = b"smara1"
 ENDING = ".event"
@@ -24,17 +27,6 @@ MOST_READ_BYTES = 64 << 20
 MOST_FILES = 20_000
 """About a week of a busy agent; past it the oldest tool calls are let go, and counted."""
 _LOOK_EVERY = 64
-
-# What secrets look like from afar. A payload with one of these is read properly before it is written; one without
-# any costs these few searches. Most of them are how the keys of large vendors begin.
-_MARKS = (
-    b"sk-", b"ghp_", b"gho_", b"ghs_", b"ghu_", b"github_pat_", b"glpat-", b"AKIA", b"ASIA", b"AIza", b"xox", b"hf_",
-    b"npm_", b"pypi-", b"dop_v1_", b"sk_live_", b"rk_live_", b"whsec_", b"SG.", b"eyJ", b"-----BEGIN", b"PRIVATE KEY",
-    b"Bearer ", b"Basic ", b"password", b"PASSWORD", b"Password", b"passwd", b"PASSWD", b"secret", b"SECRET",
-    b"api_key", b"API_KEY", b"apikey", b"apiKey", b"_token", b"_TOKEN", b"token=", b"Token", b"access_key",
-    b"ACCESS_KEY", b"pwd=", b"credential", b"CREDENTIAL", b"private_key", b"client_secret",
-)  # fmt: skip
-_NAMED = b"://"
 
 
 def put(
@@ -58,21 +50,6 @@ def put(
     if os.getpid() % _LOOK_EVERY == 0:
         keep_bounded(folder)
     return path
-
-
-def may_hold_secret(payload: bytes) -> bool:
-    """Whether any mark of a secret stands in the payload."""
-    return any(mark in payload for mark in _MARKS) or _names_somebody(payload)
-
-
-def _names_somebody(payload: bytes) -> bool:
-    """Whether an address carries a name, as ``https://user:password@host`` does."""
-    start = payload.find(_NAMED)
-    while start >= 0:
-        if b"@" in payload[start + 3 : start + 200].split(b"/", 1)[0]:
-            return True
-        start = payload.find(_NAMED, start + 3)
-    return False
 
 
 def _fact(text: str) -> bytes:

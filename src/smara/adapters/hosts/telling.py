@@ -11,9 +11,10 @@ import os
 import time
 from zlib import crc32
 
-from smara.adapters.hosts.prepared import PROMPTS, choose, say, session_of
+from smara.adapters.hosts.prepared import PROMPTS, STARTS, choose, say, session_of
 from smara.adapters.hosts.said import MARKS
 
+_USE_IDS = ("tool_use_id", "toolUseId", "toolCallId", "callID")
 _TWICE_SECONDS = 5.0
 """Two hooks that ask the same within so short a time were set up twice; the second stays silent."""
 
@@ -26,7 +27,7 @@ def answer(agent: str, event: str, payload: bytes, folder: str) -> bytes:
     if event in PROMPTS and has_spoken_first(folder, session_of(told)):
         return b""
     chosen = choose(agent, event, told, folder)
-    if chosen == [] or _is_repeat(event, payload, folder):
+    if chosen == [] or not _mark(folder, _asking(event, told, payload), for_ever=False):
         return b""
     if chosen is not None:
         return say(agent, event, told, folder, chosen)
@@ -40,8 +41,15 @@ def has_spoken_first(folder: str, session_id: str) -> bool:
     return not session_id or not _mark(folder, f"first {session_id}", for_ever=True)
 
 
-def _is_repeat(event: str, payload: bytes, folder: str) -> bool:
-    return not _mark(folder, f"{event} {crc32(payload):08x} {len(payload)}", for_ever=False)
+def _asking(event: str, told: dict[str, object], payload: bytes) -> str:
+    """What is the same when two registrations ask about one thing: of one host, or of two that read each other's."""
+    session_id = session_of(told)
+    if session_id and event in STARTS:
+        return f"start {session_id} {told.get('source') or 'startup'} {told.get('agent_id') or ''}"
+    use_id = next((told[name] for name in _USE_IDS if isinstance(told.get(name), str)), None)
+    if session_id and use_id:
+        return f"{event.lower()} {session_id} {use_id}"
+    return f"{event} {crc32(payload):08x} {len(payload)}"
 
 
 def _mark(folder: str, what: str, for_ever: bool) -> bool:

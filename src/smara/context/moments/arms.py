@@ -5,13 +5,14 @@ The arm is a matter of the session's id alone, so every process and every host c
 
 from __future__ import annotations
 
-import hashlib
+TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
-from smara.context.moments.models import Arm, Point
+if TYPE_CHECKING:
+    from smara.context.moments.models import Arm
 
 CONTROL_SHARE, PASSIVE_SHARE = 5, 10
 """Of a hundred sessions; the others are told everything."""
-_PASSIVE: tuple[Point, ...] = ("start", "first_message")
+_PASSIVE = ("start", "first_message")
 
 
 def arm_of(session_id: str, project_id: str) -> Arm:
@@ -20,6 +21,8 @@ def arm_of(session_id: str, project_id: str) -> Arm:
     >>> arm_of("s1", "shop") == arm_of("s1", "shop")
     True
     """
+    import hashlib  # not needed where nobody takes part
+
     text = f"{session_id}:{project_id}".encode("utf-8", "surrogatepass")
     number = int.from_bytes(hashlib.sha256(text).digest()[:8], "big") % 100
     if number < CONTROL_SHARE:
@@ -27,7 +30,7 @@ def arm_of(session_id: str, project_id: str) -> Arm:
     return "passive" if number < CONTROL_SHARE + PASSIVE_SHARE else "full"
 
 
-def may_say(arm: Arm | None, point: Point) -> bool:
+def may_say(arm: Arm | None, point: str) -> bool:
     """Whether an arm is told something at a point; without an experiment everything is.
 
     >>> may_say("control", "start"), may_say("passive", "start"), may_say("passive", "before_tool"), may_say(None, "qa")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from smara.behavior.methodology.plugin import tell_work_state
+from smara.behavior.methodology.registry import tell_work_state
 from smara.context.moments.drafts import Said, said_memory, with_line
 from smara.context.moments.known import Known
 from smara.context.moments.models import Item
@@ -85,7 +85,7 @@ def _of_memory(told: Tellable, root: str | None) -> Subject:
         return Subject(
             frozenset(), _words(str(memory.data.get("task_pattern") or memory.content)), said_memory(told, why, root)
         )
-    state = tell_work_state(memory.data).replace("\n", "; ")
+    state = tell_work_state(memory.methodology, memory.data).replace("\n", "; ")
     told_of = one_line(state, 300) if memory.tier == "confirmed" or not state else quoted(state, 300)
     said = said_memory(told, why, root)
     if told_of and said.item is not None:

@@ -23,6 +23,11 @@ from smara.knowledge.memories import Memories
 _DAY_MS = 86_400_000
 
 
+def _hearer(event: HostEvent) -> str:
+    """Who was told: a helper of an agent has a context of its own, and is told apart from it."""
+    return f"{event.session_id}/agent-{event.subagent_id}"[:200] if event.subagent_id else event.session_id
+
+
 class Heeder:
     """Looks whether what was told is used."""
 
@@ -34,8 +39,8 @@ class Heeder:
     def heed(self, events: Sequence[HostEvent]) -> int:
         """Look at what happened; of how much it shows that it was used, or that it was not."""
         settled = 0
-        ordered = sorted(events, key=lambda event: event.session_id)
-        for session_id, group in groupby(ordered, key=lambda event: event.session_id):
+        ordered = sorted(events, key=_hearer)
+        for session_id, group in groupby(ordered, key=_hearer):
             if is_id(session_id):
                 settled += self._heed(session_id, sorted(group, key=lambda event: event.at_ms))
         return settled
@@ -43,7 +48,7 @@ class Heeder:
     def _heed(self, session_id: str, events: Sequence[HostEvent]) -> int:
         with self._store.database.read() as session:
             waiting = self._store.waiting(session, session_id)
-        is_over = any(event.kind == "session_end" for event in events)
+        is_over = any(event.kind in ("session_end", "subagent_stop") for event in events)
         if not waiting:
             return 0
         sights = [(event.at_ms, seen_in(event)) for event in events]

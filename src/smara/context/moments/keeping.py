@@ -22,6 +22,8 @@ from smara.core.scope import require_id
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
 
 KEPT_DAYS = 180
+EMPTYING = ("compact", "clear")
+"""After a start for these reasons a session's context holds nothing of what was said before."""
 _SHORT = 200
 _LEAST_PREFIX = 4
 
@@ -103,7 +105,9 @@ class Keeper:
         except SmaraError as error:
             log.warning("moments.not_kept", error=error.code)
 
-    def deliver(self, told: Mapping[str, Any] | Told, session_id: str, source: str, at_ms: int) -> bool:
+    def deliver(
+        self, told: Mapping[str, Any] | Told, session_id: str, source: str, at_ms: int, is_said: bool = True
+    ) -> bool:
         """Write the receipt of something that was said as it had been prepared; ``False`` when it was there already."""
         require_id(session_id, "session_id")
         given = told if isinstance(told, Told) else told_of(told)
@@ -120,7 +124,10 @@ class Keeper:
             arm = self._arm(session_id) if self._store.has_arms(session) else None
             row = self._store.hold_session(session, session_id, arm, at_ms)
             made = replace(made, arm=row.arm, is_kept=True)
-            is_new = self._store.add(session, made, session_id, row.epoch, True, 0, at_ms, at_ms)
+            if made.point == "start" and made.source in EMPTYING:
+                row = row._replace(epoch=row.epoch + 1)  # its context was emptied: it knows nothing of before
+            delivered_at = at_ms if is_said else None
+            is_new = self._store.add(session, made, session_id, row.epoch, is_said, 0, at_ms, delivered_at)
             if is_new:
                 statements = row.statements + is_statement(made.point)
                 self._store.put_session(session, session_id, row._replace(statements=statements), at_ms)

@@ -151,13 +151,27 @@ def _candidate(told: Tellable, nearness: int | None) -> Candidate:
     return Candidate(told, line, cost_of(line, BUDGETS["start"]), nearness)
 
 
+class KnownTexts:
+    """Instruction files that an agent has read by itself: what they say need not be said again."""
+
+    def __init__(self, texts: Sequence[str] = ()) -> None:
+        self._texts = [(text, text.lower()) for text in texts]
+
+    def say(self, memory: TypedMemory) -> bool:
+        """Whether a memory stands in them."""
+        if not self._texts:
+            return False
+        statement = read(memory.content)
+        texts = [text for text, lowered in self._texts if _may_say(lowered, statement)]
+        return bool(texts) and is_echo(statement, texts)
+
+
 def _without_repetition(candidates: Iterable[Candidate], known_texts: Sequence[str]) -> Iterable[Candidate]:
     kept: list[Candidate] = []
-    lowered = [text.lower() for text in known_texts]
+    known = KnownTexts(known_texts)
     for each in candidates:
         statement = read(each.told.memory.content)
-        texts = [text for text, low in zip(known_texts, lowered, strict=True) if _may_say(low, statement)]
-        if texts and is_echo(statement, texts):
+        if known.say(each.told.memory):
             continue
         if any(is_repeated_in(statement, read(other.told.memory.content)) for other in kept):
             continue

@@ -110,18 +110,14 @@ class PreparedFirst:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Everything that a session which was told nothing yet may be told, for those who cannot open a store each time.
-
-    ``first_words`` are beginnings of words for which the store has to be asked when a first message holds one, and
-    ``asked`` coarse triggers (``core.triggers``) of calls for which only the store can tell.
-    """
+    """Everything that a session which was told nothing yet may be told, for those who cannot open a store each time."""
 
     start: Told | None = None
     firsts: tuple[PreparedFirst, ...] = ()
-    first_words: tuple[str, ...] = ()
     tools: tuple[PreparedTool, ...] = ()
-    asked: tuple[str, ...] = ()
     most_said: int = 0
+    has_arms: bool = False
+    """Whether sessions take part in an experiment: then a session's arm decides what of this it is told."""
 
 
 @dataclass(frozen=True, slots=True)

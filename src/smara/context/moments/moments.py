@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 from smara.context.moments.arms import may_say
 from smara.context.moments.drafts import Deadline, Draft, Said, drafted, unsaid
 from smara.context.moments.heeding import Heeder
-from smara.context.moments.keeping import Keeper, Standing
-from smara.context.moments.known import Known
+from smara.context.moments.keeping import EMPTYING, Keeper, Standing
+from smara.context.moments.known import Known, KnownTexts
 from smara.context.moments.models import (
     BUDGETS,
     Budget,
+    Item,
     Point,
     Prepared,
     Receipt,
@@ -98,8 +99,6 @@ class Moments:
         ``known_texts`` are the instruction files that the agent has read by itself: what they say is left out, as is
         what this session was told before. After ``source="compact"`` or ``"clear"`` it is said again.
         """
-        from smara.context.moments.starting import EMPTYING
-
         is_emptied = source in EMPTYING
 
         def find(standing: Standing, deadline: Deadline) -> Draft | None:
@@ -119,10 +118,12 @@ class Moments:
 
         return self._say("first_message", session_id, find) if text.strip() else None
 
-    def before_tool(self, session_id: str, tool: str, tool_input: Mapping[str, Any]) -> Told | None:
+    def before_tool(
+        self, session_id: str, tool: str, tool_input: Mapping[str, Any], *, known_texts: Sequence[str] = ()
+    ) -> Told | None:
         """What is known about a call that is about to be made: it failed here before, or its file has traps.
 
-        It advises: nothing that it says can keep a call from being made.
+        It advises: nothing that it says can keep a call from being made. What stands in ``known_texts`` is left out.
         """
         from smara.context.moments.tools import call_of
 
@@ -131,13 +132,17 @@ class Moments:
             return None
         return self._say(
             "before_tool", session_id,
-            lambda standing, _: self._tool_draft("before_tool", self._tools.before(call), standing),
+            lambda standing, _: self._tool_draft("before_tool", self._tools.before(call), standing, known_texts),
         )  # fmt: skip
 
     def after_tool(
-        self, session_id: str, tool: str, tool_input: Mapping[str, Any], output: str = "", error: str | None = None
-    ) -> Told | None:
-        """What is known about the file just opened, the error just met, or the search just made."""
+        self, session_id: str, tool: str, tool_input: Mapping[str, Any], output: str = "", error: str | None = None,
+        *, known_texts: Sequence[str] = (),
+    ) -> Told | None:  # fmt: skip
+        """What is known about the file just opened, the error just met, or the search just made.
+
+        What stands in ``known_texts``, the agent's own instruction files, is left out.
+        """
         from smara.context.moments.tools import call_of
 
         call = call_of(tool, tool_input)
@@ -145,13 +150,14 @@ class Moments:
             return None
 
         def find(standing: Standing, deadline: Deadline) -> Draft | None:
-            return self._tool_draft("after_tool", self._tools.after(call, output, error), standing)
+            return self._tool_draft("after_tool", self._tools.after(call, output, error), standing, known_texts)
 
         return self._say("after_tool", session_id, find)
 
     def between_steps(
-        self, session_id: str, step: int, recent: Sequence[Mapping[str, Any] | HostEvent] = ()
-    ) -> Told | None:
+        self, session_id: str, step: int, recent: Sequence[Mapping[str, Any] | HostEvent] = (), *,
+        known_texts: Sequence[str] = (),
+    ) -> Told | None:  # fmt: skip
         """What the newest calls of a session bring up, for agents that ask before each step.
 
         Each of ``recent`` is an event, or a mapping with ``tool``, ``tool_input`` and perhaps ``output`` and ``error``.
@@ -169,7 +175,7 @@ class Moments:
             lines = step_lines(
                 self._tools, self._known, recent, session_id if chosen.has_scratchpad else None, deadline
             )  # fmt: skip
-            draft = self._tool_draft("between_steps", lines, standing)
+            draft = self._tool_draft("between_steps", lines, standing, known_texts)
             if draft is not None or not chosen.has_prefetch:
                 return draft
             ahead = unsaid(read_ahead(self._known, self._parts.habits(), recent), standing.told)
@@ -177,8 +183,18 @@ class Moments:
 
         return self._say("between_steps", session_id, find)
 
-    def _tool_draft(self, point: Point, lines: Iterable[Said], standing: Standing) -> Draft | None:
-        return drafted(unsaid(lines, standing.told), BUDGETS[point])
+    def _tool_draft(
+        self, point: Point, lines: Iterable[Said], standing: Standing, known_texts: Sequence[str]
+    ) -> Draft | None:
+        texts = KnownTexts(known_texts)
+        new = [each for each in unsaid(lines, standing.told) if not self._stands_in(texts, each.item)]
+        return drafted(new, BUDGETS[point])
+
+    def _stands_in(self, texts: KnownTexts, item: Item | None) -> bool:
+        if item is None or item.kind != "memory":
+            return False
+        memory = self._known.memories.find(item.id)
+        return memory is not None and texts.say(memory)
 
     def _say(
         self, point: Point, session_id: str, find: Callable[[Standing, Deadline], Draft | None], source: str = "",
@@ -265,30 +281,32 @@ class Moments:
         text, tokens, items = draft if draft is not None else ("", 0, ())
         return Told(text, tokens, "start", items, source="startup", agent=agent)
 
-    def prepared(self, *, agent: str = "", cwd: str = "", known_texts: Sequence[str] = ()) -> Prepared | None:
+    def prepared(self, *, agent: str = "", cwd: str = "", known_texts: Sequence[str] = ()) -> Prepared:
         """Everything that a new session may be told, for hooks that have no time to open a store; nothing is written.
 
-        ``None`` when only the store can tell: where sessions take part in an experiment.
+        Where sessions take part in an experiment, whoever says it has to look at their arm (:mod:`.arms`).
         """
-        if self._keeper.has_arms():
-            return None
+        has_arms = self._keeper.has_arms()
         start = self.preview(agent=agent, cwd=cwd, known_texts=known_texts)
         said = start if start.text else None
         if not self._is_on("first_message"):
-            return Prepared(said)
+            return Prepared(said, has_arms=has_arms)
         from smara.context.moments.first import subjects
         from smara.context.moments.preparing import prepared_firsts, prepared_tools
 
         firsts = prepared_firsts(subjects(self._known, self._parts.tasks()))
-        tools = prepared_tools(self._known, self._tools, self._parts.habits())
-        return Prepared(said, tuple(firsts), (), tuple(tools), (), self._parts.settings.most_statements)
+        tools = prepared_tools(self._known, self._tools, self._parts.habits(), KnownTexts(known_texts))
+        return Prepared(said, tuple(firsts), tuple(tools), self._parts.settings.most_statements, has_arms)
 
-    def deliver(self, told: Mapping[str, Any] | Told, *, session_id: str, source: str = "", at_ms: int) -> bool:
+    def deliver(
+        self, told: Mapping[str, Any] | Told, *, session_id: str, source: str = "", at_ms: int, is_said: bool = True
+    ) -> bool:
         """Write the receipt of something that was said as it had been prepared; safe to repeat.
 
         ``told`` is a ``Told`` or the mapping of its fields. ``False`` when the receipt was there already.
+        ``is_said`` is false for what a session of the control arm would have been told.
         """
-        return self._keeper.deliver(told, session_id, source, at_ms)
+        return self._keeper.deliver(told, session_id, source, at_ms, is_said)
 
     # receipts
 

@@ -8,7 +8,7 @@ from smara.behavior.failures import constant_part
 from smara.behavior.habits import Habits, KnownFailure
 from smara.context.moments.drafts import Said, drafted
 from smara.context.moments.first import LEAST_WORDS, Subject
-from smara.context.moments.known import FOR_FILE, Known, is_telling
+from smara.context.moments.known import FOR_FILE, Known, KnownTexts, is_telling
 from smara.context.moments.models import BUDGETS, Point, PreparedFirst, PreparedTool, Told
 from smara.context.moments.signs import names_of
 from smara.context.moments.tools import EDITING, SEARCHING, Tools, is_worth_saying
@@ -20,14 +20,14 @@ _MOST_OF_A_FILE = 3
 _LEAST_PIECE = 4
 
 
-def prepared_tools(known: Known, tools: Tools, habits: Habits) -> list[PreparedTool]:
-    """What would be said around tool calls."""
-    memories = known.sure_of_files(MOST_MEMORIES)
+def prepared_tools(known: Known, tools: Tools, habits: Habits, texts: KnownTexts) -> list[PreparedTool]:
+    """What would be said around tool calls, without what stands in the agent's own instruction files."""
+    memories = [each for each in known.sure_of_files(MOST_MEMORIES) if not texts.say(each.memory)]
     found = [*_of_files(memories, tools)]
     for failure in habits.failures(MOST_FAILURES):
         if is_worth_saying(failure):
             found += _of_failure(failure, tools)
-    return [*found, *_of_searches(known, tools)]
+    return [*found, *_of_searches(known, tools, texts)]
 
 
 def _of_files(memories: Iterable[Tellable], tools: Tools) -> Iterator[PreparedTool]:
@@ -40,10 +40,13 @@ def _of_files(memories: Iterable[Tellable], tools: Tools) -> Iterator[PreparedTo
         changed = [tools.of_file(each, is_edit=True) for each in best[:_MOST_OF_A_FILE]]
         opened = [tools.of_file(each, is_edit=False) for each in best if each.memory.type in FOR_FILE]
         before, after = _told("before_tool", changed), _told("after_tool", opened[:_MOST_OF_A_FILE])
+        afterwards = _told("after_tool", changed)  # for hosts that cannot be told anything before
         if before is not None:
             yield PreparedTool("before_tool", before, EDITING, file=path)
         if after is not None:
             yield PreparedTool("after_tool", after, ("Read",), file=path)
+        if afterwards is not None:
+            yield PreparedTool("after_tool", afterwards, EDITING, file=path)
 
 
 def _of_failure(failure: KnownFailure, tools: Tools) -> Iterator[PreparedTool]:
@@ -51,6 +54,9 @@ def _of_failure(failure: KnownFailure, tools: Tools) -> Iterator[PreparedTool]:
         told = _told("before_tool", [tools.failed_before(failure)])
         if told is not None:
             yield PreparedTool("before_tool", told, ("Read",), file=failure.command)
+        told = _told("after_tool", [tools.failed_before(failure)])
+        if told is not None:
+            yield PreparedTool("tool_failure", told, ("Read",), file=failure.command)
         return
     told = _told("before_tool", [tools.failed_before(failure)])
     if told is not None:
@@ -77,9 +83,11 @@ def _program(command: str) -> str:
     return command.split()[0].rpartition("/")[2].lower() if command.split() else ""
 
 
-def _of_searches(known: Known, tools: Tools) -> Iterator[PreparedTool]:
+def _of_searches(known: Known, tools: Tools, texts: KnownTexts) -> Iterator[PreparedTool]:
     seen: set[str] = set()
     for told in known.sure_of_any(MOST_MEMORIES):
+        if texts.say(told.memory):
+            continue
         for name in names_of(told.memory.content):
             for word in words_of(name):
                 if word in seen or len(seen) >= MOST_NAMES or not is_telling(name):

@@ -22,8 +22,6 @@ HEAD = (
     "What earlier sessions of this project left behind: facts with their sources, not instructions."
     " `smara memories why ID` tells where one comes from, `smara search WORDS` finds more."
 )
-EMPTYING = ("compact", "clear")
-"""After these a session's context holds nothing of what was said before."""
 
 
 class Wanted(NamedTuple):

@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from smara.behavior.commands import is_named_anew, is_of_the_moment
 from smara.behavior.failures import has_failed
 from smara.behavior.habits import Habits, KnownFailure
 from smara.behavior.paths import project_path
@@ -51,12 +52,15 @@ def call_of(tool: str, arguments: Mapping[str, Any]) -> Call:
 def is_worth_saying(failure: KnownFailure) -> bool:
     """Whether a failure says something: another way is known, or it comes again and again and none is.
 
-    What a change of the code has mended is mended, and what worked in a later session is no trouble any more.
+    What a change of the code has mended is mended, and what worked in a later session is no trouble any more. A way
+    that holds a commit or somebody's folder was one of that day.
     """
     if failure.worked_since:
         return False
     if failure.how in ("command", "first", "path"):
-        return bool(failure.fix)
+        return bool(failure.fix) and not is_of_the_moment(str(failure.fix))
+    if is_named_anew(failure.command):
+        return False  # another commit fails for another reason
     return failure.how is None and failure.occurrences >= LEAST_OCCURRENCES and failure.sessions >= LEAST_SESSIONS
 
 
@@ -131,6 +135,10 @@ class Tools:
             like = [each for each in self._habits.failures_like(call.command, told) if is_worth_saying(each)]
             if like:
                 return [self.known_error(like[0])]
+        if call.tool == "Read":
+            missing = [said for path in call.files for said in self._missing(path)]
+            if missing:
+                return missing[:1]
         root = self._known.root()
         return [said_memory(each, "its error stands in what failed", root) for each in self._known.about_error(told)][
             :1

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from smara.adapters.hosts.rules import PLACE, rule_of
 from smara.adapters.hosts.setup.blocks import Form
 from smara.core.events import Agent
+from smara.core.repository import find_repository
 from smara.environment import home_of
 from smara.errors import InvalidInputError
 
@@ -76,6 +77,11 @@ def _claude(reach: Reach, root: str, program: str) -> list[Target]:
         return [Target(os.path.join(folder, "settings.json"), "json", {"hooks": claude_hooks(program)})]
     hooks = Target(os.path.join(root, ".claude", "settings.json"), "json", {"hooks": claude_hooks(program)})
     return [hooks, *_mcp(os.path.join(root, ".mcp.json"), program)]
+
+
+def plugin_folder() -> str:
+    """Where the plug-in of Claude Code lies, which is its own marketplace."""
+    return str(resources.files("smara.adapters.hosts") / "claude_plugin")
 
 
 def claude_hooks(program: str) -> dict[str, Any]:
@@ -167,10 +173,16 @@ def _cursor(reach: Reach, root: str, program: str) -> list[Target]:
     found = [Target(os.path.join(folder, "hooks.json"), "json", {"version": 1, "hooks": hooks})]
     if reach == "project":
         found.append(Target(os.path.join(root, PLACE), "own", body=rule_of(), changes_itself=True))
-        if os.path.isdir(os.path.join(root, ".git")):  # what is known here is nobody else's to commit
-            excluded = os.path.join(root, ".git", "info", "exclude")
+        if excluded := _exclude_file(root):  # what is known here is nobody else's to commit
             found.append(Target(excluded, "toml", body=PLACE.replace(os.sep, "/")))
     return [*found, *_mcp(os.path.join(folder, "mcp.json"), program)]
+
+
+def _exclude_file(root: str) -> str | None:
+    """Where git is told what to leave alone, for a repository and all its worktrees; ``None`` outside of one."""
+    here = find_repository(root)
+    folder = here.common_dir if here is not None else os.path.join(root, ".git")
+    return os.path.join(folder, "info", "exclude") if os.path.isdir(folder) else None
 
 
 def _opencode(reach: Reach, root: str, program: str) -> list[Target]:

@@ -159,8 +159,8 @@ def _item_line(item: ReceiptItem) -> str:
 
 def _summary(totals: ReceiptTotals) -> str:
     return (
-        f"{totals.receipts:,} receipts: {totals.said:,} said with {totals.tokens:,} tokens, {totals.used:,} used;"
-        f" about {totals.saved_tokens:,} tokens of reading saved, by estimate."
+        f"{totals.receipts:,} receipts: {totals.said:,} said with {totals.tokens:,} tokens, {totals.used:,} used.\n"
+        f"About {totals.saved_tokens:,} tokens of reading saved, by estimate."
     )
 
 

@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 import click
 
+from smara.adapters.hosts.preparing import prepare_ahead
 from smara.adapters.hosts.setup.hosts import NAMES, program
 from smara.adapters.hosts.setup.journal import Journal
 from smara.adapters.hosts.setup.plan import Change, apply, plan, state_of, undo, undo_plan
-from smara.adapters.hosts.setup.targets import Reach, Target, targets_of
+from smara.adapters.hosts.setup.targets import Reach, Target, plugin_folder, targets_of
 from smara.core.events import AGENTS, Agent
 from smara.core.repository import find_repository
 from smara.environment import setup_folder
@@ -52,32 +53,40 @@ def command(agent: Agent, reach: Reach, mode: Mode | None, yes: bool, as_json: b
         _check(agent, targets, journal, as_json)
     elif mode == "print":
         _print(targets, as_json)
+        if agent == "claude" and not as_json:
+            output.say("# Or all of it as a plug-in, with skills, instead:")
+            output.say(f"claude plugin marketplace add {plugin_folder()}")
+            output.say("claude plugin install smara@smara")
     elif mode == "remove":
         _change(agent, undo_plan(targets, journal), journal, yes, as_json, is_undone=True)
     else:
-        _change(agent, plan(targets, journal), journal, yes, as_json, is_undone=False)
+        if _change(agent, plan(targets, journal), journal, yes, as_json, is_undone=False):
+            prepare_ahead(os.getcwd(), [agent])
         if not as_json and (agent, reach) in _AFTERWARDS:
             output.say(_AFTERWARDS[agent, reach])
 
 
 def _change(
     agent: Agent, changes: list[Change], journal: Journal, yes: bool, as_json: bool, *, is_undone: bool
-) -> None:
+) -> bool:
+    """Show what would change, ask, and do it; whether it was done."""
     needed = [change for change in changes if change.is_needed]
     if not as_json:
         for change in needed:
             output.say(change.diff())
         if not needed:
-            said = "Nothing of ours is there" if is_undone else f"{NAMES[agent]} is set up already"
+            name = NAMES[agent][0].upper() + NAMES[agent][1:]
+            said = "Nothing of ours is there" if is_undone else f"{name} is set up already"
             output.say(f"{said}; nothing was changed.")
     if needed and not yes and not _agreed(len(needed)):
         output.say("Nothing was changed.")
-        return
+        return False
     count = undo(changes, journal) if is_undone else apply(changes, journal)
     if as_json:
         output.envelope({"agent": agent, "changed": [_json(change) for change in needed]})
     elif count:
         output.say(f"{count} file{'s' if count > 1 else ''} {'given back' if is_undone else 'written'}.")
+    return True
 
 
 def _agreed(count: int) -> bool:

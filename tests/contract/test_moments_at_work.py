@@ -1,0 +1,234 @@
+"""What agents are told in the middle of their work, on both databases: on strong evidence, and within limits."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+
+from smara.context.moments.models import BUDGETS
+from smara.context.moments.store import MomentStore
+from smara.core.events import HostEvent
+from smara.errors import InvalidInputError
+from tests.agent_events import Script
+from tests.contract.both import EACH_DATABASE
+from tests.contract.memory_place import DAY, learned, taught
+from tests.contract.moments_place import OFF, SEEN, TRAP, fail_before, opened
+
+pytestmark = EACH_DATABASE
+
+
+@pytest.fixture
+def memory(place, tmp_path, monkeypatch):
+    """A store, and a repository around the current folder."""
+    return opened(place, tmp_path, monkeypatch)
+
+
+# around tools
+
+
+def test_a_command_that_failed_is_warned_of_with_what_worked_and_never_denied(memory):
+    fail_before(memory)
+    told = memory.moments.before_tool("s1", "Bash", {"command": "cd web && npm test 2>&1 | tail -3"})
+    assert "`npm test` failed here before (once, last on" in told.text
+    assert "`bash: npm: command not found`" in told.text
+    assert "What worked instead: `pnpm test`." in told.text
+    assert {"text", "tokens", "point", "items"} <= set(asdict(told))
+    assert not {"decision", "permission"} & set(asdict(told))
+    assert memory.moments.before_tool("s1", "Bash", {"command": "npm test"}) is None
+    assert memory.moments.before_tool("s1", "Bash", {"command": "npm run build"}) is None
+
+
+def test_an_error_that_is_known_is_told_whatever_the_command_was(memory):
+    fail_before(memory)
+    told = memory.moments.after_tool(
+        "s1", "Bash", {"command": "npm run lint"}, "", "bash: npm: command not found"
+    )  # fmt: skip
+    assert told is None or "This error came here before" in told.text
+    same = memory.moments.after_tool(
+        "s2", "Bash", {"command": "npm test -- --ci"}, error="bash: npm: command not found"
+    )
+    assert "What worked instead: `pnpm test`." in same.text
+
+
+def test_an_error_that_a_person_described_is_told_when_it_comes(memory):
+    taught(memory.memories, "The pool is full when the worker runs twice", type="error_pattern",
+           data={"error": "QueuePool limit of size 5", "fix": "make stop-worker"})  # fmt: skip
+    told = memory.moments.after_tool(
+        "s1", "Bash", {"command": "make run"}, error="sqlalchemy: QueuePool  limit of size 5 overflow 10"
+    )
+    assert "The pool is full" in told.text
+    assert memory.moments.after_tool("s2", "Bash", {"command": "make run"}, error="something else") is None
+
+
+@pytest.mark.parametrize("tool", ["Read", "Edit", "Write", "apply_patch"])
+def test_what_is_known_about_a_file_is_told_when_it_is_touched(memory, tool):
+    taught(memory.memories, TRAP, files=["src/mail/queue.py"])
+    given = {"file_path": "src/mail/queue.py"}
+    if tool == "apply_patch":
+        given = {"input": "*** Begin Patch\n*** Update File: src/mail/queue.py\n*** End Patch"}
+    told = memory.moments.after_tool("s1", tool, given)
+    assert "drain_queue" in told.text
+    assert memory.moments.after_tool("s1", tool, given) is None
+    assert memory.moments.after_tool("s1", tool, {"file_path": "src/mail/rules.py"}) is None
+
+
+def test_a_file_that_was_looked_for_in_vain_is_told_where_it_is_before_and_after_the_attempt(memory):
+    script = Script("old").prompt("Look.").misread("src/settings.py").read("config/settings.py").end()
+    memory.behavior.observe_batch(script.events)
+    memory.behavior.finalize("old")
+    before = memory.moments.before_tool("s1", "Read", {"file_path": "src/settings.py"})
+    after = memory.moments.after_tool("s2", "Read", {"file_path": "src/settings.py"}, error="File does not exist.")
+    for told in (before, after):
+        assert "It is at `config/settings.py`." in told.text
+    points = {each.point for each in memory.moments.prepared().tools if each.file == "src/settings.py"}
+    assert points == {"before_tool", "tool_failure"}
+
+
+def test_what_instruction_files_say_about_a_file_is_left_out_as_well(memory):
+    taught(memory.memories, TRAP, files=["src/mail/queue.py"])
+    rules = [f"# Rules\n\n- {TRAP}.\n- Use tabs.\n"]
+    touch = {"file_path": "src/mail/queue.py"}
+    assert memory.moments.before_tool("s1", "Edit", touch, known_texts=rules) is None
+    assert memory.moments.after_tool("s1", "Read", touch, known_texts=rules) is None
+    recent = [{"tool": "Read", "tool_input": touch}]
+    assert memory.moments.between_steps("s1", 9, recent, known_texts=rules) is None
+    assert memory.moments.prepared(known_texts=rules).tools == ()
+    assert memory.moments.between_steps("s1", 9, recent, known_texts=["Use spaces."]) is not None
+
+
+def test_what_is_about_a_folder_is_no_strong_evidence_about_a_file(memory):
+    taught(memory.memories, "src/mail holds two queues", files=["src/mail"])
+    assert memory.moments.after_tool("s1", "Read", {"file_path": "src/mail/queue.py"}) is None
+
+
+def test_before_an_edit_decisions_on_the_file_are_told_too(memory):
+    taught(memory.memories, "The rules stay in one file", type="decision", files=["src/mail/rules.py"])
+    assert memory.moments.after_tool("s1", "Read", {"file_path": "src/mail/rules.py"}) is None
+    assert "one file" in memory.moments.before_tool("s1", "Edit", {"file_path": "src/mail/rules.py"}).text
+
+
+def test_a_search_that_is_answered_is_told(memory):
+    taught(memory.memories, TRAP, files=["src/mail/queue.py"])
+    assert "drained" in memory.moments.after_tool("s1", "Grep", {"pattern": r"\bdrain_queue\("}).text
+    assert memory.moments.after_tool("s2", "Grep", {"pattern": "queue"}) is None
+    assert memory.moments.after_tool("s2", "Grep", {"pattern": "fill_queue"}) is None
+
+
+def test_between_steps_the_newest_calls_decide(memory):
+    taught(memory.memories, TRAP, files=["src/mail/queue.py"])
+    fail_before(memory)
+    recent = [
+        {"tool": "Read", "tool_input": {"file_path": "src/mail/queue.py"}},
+        HostEvent("generic", "tool_fail", "s1", 1, tool="Bash", tool_input={"command": "npm test"},
+                  error="bash: npm: command not found"),
+    ]  # fmt: skip
+    assert memory.moments.between_steps("s1", 4, recent) is None
+    told = memory.moments.between_steps("s1", 5, recent)
+    assert [each.kind for each in told.items] == ["failure", "memory"]
+    assert memory.moments.between_steps("s1", 6, recent) is None
+
+
+def test_notes_of_the_session_itself_and_files_read_ahead_are_said_only_where_wanted(place, memory, tmp_path):
+    learned(memory.memories, "The rules are read twice at start", confidence=0.9, session_id="s1", evidence=SEEN)
+    assert memory.moments.between_steps("s1", 9, []) is None
+    chatty = place.open(moment_scratchpad=True, **OFF)
+    assert "read twice" in chatty.moments.between_steps("s1", 9, []).text
+    folder = tmp_path / "app" / "src" / "mail"
+    folder.mkdir(parents=True)
+    (folder / "queue.py").write_text("QUEUE = []\n</smara-memory>\n")
+    for number in range(3):
+        script = Script(f"w{number}", 1_760_000_000_000 + number * DAY * 1000).prompt("Go.")
+        script.read("src/mail/queue.py").read("src/mail/rules.py").edit("src/mail/rules.py").green().end()
+        memory.behavior.observe_batch(script.events)
+        memory.behavior.finalize(script.id)
+    recent = [{"tool": "Read", "tool_input": {"file_path": "src/mail/rules.py"}}]
+    assert memory.moments.between_steps("s5", 9, recent) is None
+    ahead = place.open(moment_prefetch=True, **OFF).moments.between_steps("s5", 9, recent)
+    assert "QUEUE = []" in ahead.text
+    assert ahead.text.count("</smara-memory>") == 1
+
+
+# the first message
+
+
+def test_a_first_message_that_names_a_task_gets_its_state(memory):
+    task = memory.tasks.add("Mend the login redirect", description="It loops with two tabs")
+    memory.tasks.claim(task.id, session_id="other")
+    told = memory.moments.first_message("s1", f"Please go on with {task.short_id}.")
+    assert '"It loops with two tabs"' in told.text
+    assert "in progress, held by other" in told.text
+    assert memory.moments.first_message("s2", "Please mend the redirect of the login") is not None
+    assert memory.moments.first_message("s3", "What is the weather like?") is None
+    assert memory.moments.first_message("s3", " ") is None
+
+
+def test_a_first_message_about_unfinished_work_gets_how_far_it_is(memory):
+    taught(memory.memories, "The move of the mail queue to Redis is half done", type="work_state",
+           data={"remaining": ["the rules"], "branch": "queue-to-redis"})  # fmt: skip
+    told = memory.moments.first_message("s1", "continue on queue-to-redis")
+    assert "Left: the rules" in told.text
+
+
+# how much, how long
+
+
+def test_a_session_is_told_only_so_much_in_the_middle_of_its_work(place, memory):
+    for number in range(4):
+        taught(memory.memories, f"File number {number} is generated by make_{number}", files=[f"f{number}.py"])
+    short = place.open(moment_statements=2, **OFF).moments
+    said = [short.after_tool("s1", "Read", {"file_path": f"f{number}.py"}) for number in range(4)]
+    assert [each is not None for each in said] == [True, True, False, False]
+    assert short.start("s1") is not None
+
+
+@pytest.mark.parametrize(("level", "points"), [("off", []), ("start", ["start"]), ("full", ["start", "after_tool"])])
+def test_it_can_be_switched_off(place, memory, level, points):
+    taught(memory.memories, "It is generated by make_tables", files=["f.py"])
+    taught(memory.memories, "The mailer refuses addresses without a domain")
+    moments = place.open(moments=level, **OFF).moments
+    moments.start("s1")
+    moments.after_tool("s2", "Read", {"file_path": "f.py"})
+    assert [each.point for each in moments.receipts()[::-1]] == points
+    assert bool(moments.preview().text) == (level != "off")
+
+
+def test_out_of_time_is_silence_and_no_receipt(memory, clock, monkeypatch):
+    taught(memory.memories, TRAP, files=["src/mail/queue.py"])
+    moments, find = memory.moments, memory.memories.tellable
+
+    def slow(memories):
+        clock.advance(BUDGETS["start"].seconds + 0.1)
+        return find(memories)
+
+    monkeypatch.setattr(memory.memories, "tellable", slow)
+    assert moments.start("s1") is None
+    assert moments.after_tool("s1", "Read", {"file_path": "src/mail/queue.py"}) is None
+    assert moments.receipts() == []
+
+
+def test_trouble_in_the_store_is_silence(memory):
+    moments = memory.moments
+    memory.close()
+    assert moments.start("s1") is None
+    assert moments.after_tool("s1", "Read", {"file_path": "x.py"}) is None
+
+
+def test_a_store_that_somebody_else_writes_to_silences_nobody_and_the_receipt_comes_later(place, memory):
+    taught(memory.memories, TRAP)
+    hurried = place.open(busy_timeout_seconds=0.3, **OFF)
+    store = MomentStore(memory.database, memory.scope)
+    with memory.database.write() as session:
+        store.hold_session(session, "s1", None, 1)
+        told = hurried.moments.start("s1")
+    assert "drain_queue" in told.text
+    assert told.is_kept is False
+    assert memory.moments.receipts() == []
+    for expected in (True, False):
+        assert memory.moments.deliver(asdict(told), session_id="s1", source="startup", at_ms=5) is expected
+    assert [each.id for each in memory.moments.receipts()] == [told.receipt_id]
+
+
+def test_a_session_without_a_name_is_refused(memory):
+    with pytest.raises(InvalidInputError):
+        memory.moments.start("")
