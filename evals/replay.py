@@ -9,8 +9,9 @@ What is known comes from the sessions before alone. A failure *came again* when 
 
 Red tests, findings of linters, conflicts and refused commits are work, not mistakes that come again, unless the
 error says that something was absent or unknown: they are counted in a column of their own. A *warning* is what is said
-before a call about a failure; it is *noise* when the call then succeeds. What is said right after a failure, because
-the same error is known, is counted as *told at the failure*.
+before a call about a failure; it is *noise* when the call then succeeds. A call whose status is that of ``head`` or
+``tail`` at its end has not succeeded when it printed the very error that the same command had ended with before. What
+is said right after a failure, because the same error is known, is counted as *told at the failure*.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ _SAYS = re.compile(
 )
 _EMPTY = re.compile(r"^\W*$|^exit code|task failed|exit status", re.IGNORECASE)
 _VARIES = re.compile(r"(?<=branch )\S+|/[\w./@+-]+/|\b[0-9a-f]{7,40}\b|\d+|\x1b\[[\d;]*m")
+_PAGED = re.compile(r"\|\s*(?:head|tail)\b[^|;&]*$")
 _AROUND = re.compile(r"^(?:cd\s+\S+\s*(?:&&|;)\s*)+|\s*(?:2>&1)?\s*\|\s*(?:head|tail)\b[^|;&]*$|\s*2>&1\s*$")
 
 
@@ -164,9 +166,9 @@ def _judge(
     memory: smara.Memory, event: smara.HostEvent, before: Before, warning: str, found: Figures
 ) -> Failure | None:
     """Count one call that has ended."""
-    failure = _failure(event)
+    failure = _failure(event) or _masked(event, before)
     found.warnings += bool(warning)
-    if event.kind == "tool_post":
+    if event.kind == "tool_post" and failure is None:
         found.noise += bool(warning)
         return None
     after = memory.moments.after_tool(event.session_id, event.tool, _relative(event), error=event.error or "failed")
@@ -213,6 +215,16 @@ def _failure(event: smara.HostEvent) -> Failure | None:
     line = _line(told)
     command = " ".join(_AROUND.sub("", str(event.tool_input.get("command", ""))[:2_000].strip()).split())
     return Failure(command[:400], line) if line and command else None
+
+
+def _masked(event: smara.HostEvent, before: Before) -> Failure | None:
+    """A failure whose status a pager at the end of the line has hidden: the same command came out so before."""
+    command = str(event.tool_input.get("command", ""))[:2_000]
+    if event.kind != "tool_post" or event.tool != "Bash" or not _PAGED.search(command):
+        return None
+    bare = " ".join(_AROUND.sub("", command.strip()).split())[:400]
+    failure = Failure(bare, _line(event.tool_output))
+    return failure if failure.error and before.kind_of(failure) == "command" else None
 
 
 def _line(told: str) -> str:

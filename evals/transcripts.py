@@ -206,7 +206,7 @@ def _event(
 def _tool(name: str) -> str:
     if name.startswith("mcp__"):
         return "mcp:" + ":".join(name.split("__")[1:3])
-    return "Edit" if name in ("MultiEdit", "NotebookEdit") else name
+    return {"MultiEdit": "Edit", "NotebookEdit": "Edit", "PowerShell": "Bash"}.get(name, name)
 
 
 def _text(content: Any) -> str:

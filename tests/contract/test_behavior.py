@@ -10,7 +10,7 @@ import pytest
 from smara.behavior.methodology.plugin import ExecutionContext, WorkUnitResult
 from smara.errors import BusyError, InvalidInputError, NotFoundError
 from smara.knowledge.models import WorkUnit
-from smara.testing import ScriptedModel
+from smara.testing import HashEmbedder, ScriptedModel
 from tests.agent_events import Script
 from tests.contract.both import EACH_DATABASE
 from tests.contract.memory_place import DAY, contents
@@ -191,6 +191,20 @@ def test_the_worker_does_the_same(memory):
     assert memory.behavior.session("s1").state == "final"
 
 
+def test_the_worker_prunes_what_faded_and_empties_the_cache_of_vectors_once_a_day(place, clock):
+    memory = place.open(embedding_model=HashEmbedder(), embedder="onnx:/nowhere")
+    kept = memory.behavior.keep_work_state("s1", "- [x] schema\n- [ ] write the migration")
+    memory.worker.run_once()
+    with memory.database.read() as session:
+        assert session.one("SELECT count(*) > 0 FROM embedding_cache")[0]
+    clock.advance(22 * DAY)
+    assert memory.behavior.run_due().pruned >= 1
+    assert memory.memories.get(kept.memory.id).deprecated_because == "pruned"
+    with memory.database.read() as session:
+        assert session.one("SELECT count(*) FROM embedding_cache") == (0,)
+    assert memory.behavior.run_due().total == 0
+
+
 def test_nothing_is_learned_from_work_that_failed(memory):
     for number in range(3):
         script = Script(f"s{number}").fail("npm test", "bash: npm: command not found").run("pnpm test", "12 passed")
@@ -304,6 +318,28 @@ def test_files_of_different_modules_that_go_together_are_found_once_a_week(memor
     assert memory.behavior.synthesis_log()[0].mode == "weekly"
 
 
+def test_two_modules_that_go_together_are_one_cluster_and_one_call_of_a_model(place, clock):
+    said = "`src/mail/queue.py` and `src/pay/card.py` share the retry table, and `src/pay/card.py` reads it first."
+    reply = f'[{{"type": "gotcha", "content": "{said}", "relatedFiles": ["src/mail/queue.py", "src/pay/card.py"]}}]'
+    model = ScriptedModel(["[]", "[]", reply])
+    memory = place.open(chat_model=model, **OFF)
+    finalize(memory, Script("other", 1_000).edit("src/pay/other.py").red().end())
+    for number in range(6):
+        script = Script(f"s{number}", number * DAY * 1000).edit("src/mail/queue.py")
+        for path in ("src/pay/card.py", "src/pay/bill.py") if number else ():
+            script.edit(path)
+        finalize(memory, script.red().end())
+        memory.behavior.run_due()
+    asked = len(model.requests)
+    clock.advance(8 * DAY)
+    memory.behavior.run_due()
+    assert len(model.requests) == asked + 1
+    entry = memory.behavior.synthesis_log()[0]
+    assert (entry.module, entry.mode, entry.memories_generated) == ("mail + pay", "weekly", 1)
+    assert entry.method.startswith("model")
+    assert contents(memory.memories.list()) == [said]
+
+
 def test_a_model_puts_what_was_learned_into_words_in_one_call_and_names_nothing_else(place):
     said = "`npm test` does not work here (`bash: npm: command not found`); `pnpm test` does."
     model = ScriptedModel([f'[{{"number": 1, "statement": "{said}"}}]'])
@@ -357,6 +393,38 @@ def test_a_piece_of_work_that_ended_is_remembered(memory):
     )
     assert added.memory.content == "Epic 3 / Story 7 was finished: Cards can be saved."
     assert (added.memory.type, added.memory.methodology) == ("work_unit_outcome", "bmad")
+
+
+def test_what_a_session_leaves_unfinished_is_there_for_the_next_until_it_is_done(memory):
+    def session(session_id: str, number: int, *steps: tuple[str, str]) -> Script:
+        script = Script(session_id, 1_760_000_000_000 + number * DAY * 1000).prompt("Save cards for later.")
+        script.edit("src/pay/card.py").run("git commit -m 'a'", f"[fix/cards {number}a2b3c4] a\n 1 file changed")
+        todos = [{"content": text, "status": status} for text, status in steps]
+        return script.tool("TodoWrite", todos=todos).green().end()
+
+    finalize(memory, session("s1", 1, ("schema", "completed"), ("write the migration", "pending")))
+    (left,) = memory.memories.list(type="work_state")
+    assert left.content == (
+        "Left unfinished on branch `fix/cards`: 1 of 2 steps; next is “write the migration”."
+        " The task was: “Save cards for later.”"
+    )
+    assert left.data["remaining"] == ["write the migration"]
+    finalize(memory, session("s2", 2, ("write the migration", "completed"), ("document it", "pending")))
+    (left,) = memory.memories.list(type="work_state")
+    assert left.data["remaining"] == ["document it"]
+    told = memory.moments.first_message("s3", "go on with fix/cards")
+    assert "document it" in told.text
+    finalize(memory, session("s4", 4, ("document it", "completed")))
+    assert list(memory.memories.list(type="work_state")) == []
+
+
+def test_a_person_who_confirmed_what_is_left_is_not_overruled(memory):
+    kept = memory.behavior.keep_work_state("s1", "- [x] schema\n- [ ] migration\nNext: write the migration")
+    memory.memories.accept(kept.memory.id)
+    again = memory.behavior.keep_work_state("s1", "- [x] migration\n- [ ] write the documentation of it")
+    assert again.outcome == "added"
+    assert len(memory.memories.list(type="work_state")) == 2
+    assert memory.behavior.keep_work_state("s1", "All is done.") is None
 
 
 def test_a_report_of_quality_becomes_memories_of_its_issues(memory):

@@ -74,7 +74,7 @@ def test_a_commit_that_says_why_becomes_a_memory_that_cites_it(memory, repositor
     assert report.counts == {"added": 1}
     (kept,) = memory.memories.list()
     assert (kept.type, kept.source, kept.commit, kept.files) == ("gotcha", "commit_auto", sha, ("src/till.py",))
-    assert kept.content == f"Open the file in binary mode. {WHY}"
+    assert kept.content == f"Open the file in binary mode: {WHY}"
     assert [(each.commit, WHY in (each.quote or "")) for each in kept.evidence] == [(sha, True)]
     assert TOKEN not in repr(kept)
     assert (kept.is_verified, kept.needs_review) == (False, True)
@@ -94,7 +94,7 @@ def test_what_others_wrote_is_tainted_as_theirs(memory, repository, bring):
 
 def test_reverts_and_chains_of_fixes_are_told(memory, repository, bring):
     repository.commit("Round prices down", "src/price.py")
-    for message in ("Fix rounding of small prices", "Fix rounding of small prices in euros", "Fix crash of the price"):
+    for message in ("Fix rounding of small prices", "Fix rounding of small prices in euros", "Fix rounding of prices"):
         repository.commit(message, "src/price.py")
     for number in range(12):
         repository.commit(f"Add thing {number}", f"src/thing{number}.py")
@@ -112,7 +112,7 @@ def test_reverts_and_chains_of_fixes_are_told(memory, repository, bring):
 def test_a_chain_that_goes_on_takes_the_place_of_the_shorter_one(memory, repository, bring):
     for number in range(12):
         repository.commit(f"Add thing {number}", f"src/thing{number}.py")
-    for message in ("Fix rounding of small prices", "Fix rounding of small prices in euros", "Fix crash of the price"):
+    for message in ("Fix rounding of small prices", "Fix rounding of small prices in euros", "Fix rounding of prices"):
         repository.commit(message, "src/price.py")
     bring()
     repository.commit("Fix rounding of small prices in yen", "src/price.py")
@@ -148,11 +148,11 @@ def test_what_a_person_put_aside_does_not_come_back(memory, repository, bring):
 def test_the_newest_come_first_and_no_more_than_wanted(memory, repository, bring):
     for number in range(6):
         repository.commit(
-            f"Guard the drawer number {number}\n\nDrawer {number} jams in winter, because its wood swells {number} mm.",
+            f"Guard the drawer number {number}\n\nDrawer {number} must not be forced: wood swells {number} mm.",
             "src/till.py",
         )  # fmt: skip
     report = bring(limit=2)
-    assert [each.content.split(".")[0][-1] for each in report.changes] == ["5", "4"]
+    assert [each.content.split(":")[0][-1] for each in report.changes] == ["5", "4"]
     assert report.cut == 4
     assert bring(limit=2).counts == {"known": 2}
     assert bring(limit=2, most_commits=1).counts == {"known": 1}
@@ -191,14 +191,23 @@ def test_a_folder_without_history_is_refused_with_what_to_do(memory, tmp_path):
 def test_a_new_project_starts_warm_with_what_changes_together(memory, repository):
     for number in range(3):
         repository.commit(f"Change both {number}", "src/till.py", "src/drawer.py")
-    assert warm_up(memory, repository.root) == 4
+    report = import_history(memory, repository.root)
+    warm_up(memory, report)
+    assert report.warmed_commits == 4
     assert [each.path for each in memory.code.asking(repository.root).cochange("src/till.py")] == ["src/drawer.py"]
-    assert warm_up(memory, repository.root) == 0
+    warm_up(memory, report)
+    assert report.warmed_commits == 0
 
 
 def test_a_bare_repository_gives_memories_but_no_files_that_change_together(memory, repository, tmp_path):
     repository.commit(f"Open the file in binary mode\n\n{WHY}", "src/till.py")
     bare = tmp_path / "bare.git"
     subprocess.run(["git", "clone", "-q", "--bare", str(repository.root), str(bare)], check=True, capture_output=True)
-    assert import_history(memory, bare).counts == {"added": 1}
-    assert warm_up(memory, bare) is None
+    report = import_history(memory, bare)
+    warm_up(memory, report, code=True)
+    assert (report.counts, report.warmed_commits) == ({"added": 1}, None)
+
+
+def test_a_dry_run_indexes_nothing_even_when_asked(memory, repository, bring):
+    warm_up(memory, bring(is_dry_run=True), code=True)
+    assert memory.code.status(repository.root).state == "none"

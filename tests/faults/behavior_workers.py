@@ -26,7 +26,7 @@ def die_while_learning(address: str, number: int, what: str) -> None:
     with smara.open(address, embedder="off", embed_in_background=False, durability="normal") as memory:
         if what == "finalize":
             memory.behavior.observe_batch(session(2).events)
-        _arm(memory.database, number)
+        die_before(memory.database, number)
         if what == "finalize":
             memory.behavior.finalize("s2")
         else:
@@ -50,7 +50,8 @@ def tell_and_decide(address: str, barrier: Any, answers: Any) -> None:
         answers.put(repr(error))
 
 
-def _arm(database: Any, number: int) -> None:
+def die_before(database: Any, number: int) -> None:
+    """Be killed before the statement of this number that writes; also between the last one and its commit."""
     write, left = database.write, [number]
 
     class Dying:

@@ -56,6 +56,31 @@ def test_finalize_decides_on_one_session_or_on_all_that_have_ended(watched):
     assert "0 sessions decided on" in smara("behavior", "finalize").out
 
 
+def test_a_session_that_still_runs_shows_what_is_plain_already(db):
+    with library.open(db, embedder="off") as memory:
+        script = Script("now").say("I was wrong about the cache. The cache is actually per thread.")
+        for _ in range(3):
+            script.grep("load_config")
+        memory.behavior.observe_batch(script.events)
+    told = smara("behavior", "signals", "now").out
+    assert "not decided on yet" in told
+    assert "already    repeated_grep      0.80  load_config" in told
+    assert smara("behavior", "signals", "now", "--json").data["triggers"][0]["kind"] == "self_correction"
+
+
+def test_habits_tell_what_was_counted_over_all_sessions(watched):
+    told = smara("behavior", "habits").out
+    assert "failed 2 x in 2  npm test: bash: npm: command not found; command: pnpm test" in told
+    assert "module a: 2 sessions" in told
+    with library.open(watched, embedder="off") as memory:
+        script = Script("pair").edit("src/a/x.py").edit("src/b/y.py").green().end()
+        memory.behavior.observe_batch(script.events)
+        memory.behavior.finalize("pair")
+    (pair,) = smara("behavior", "habits", "--file", "src/b/y.py", "--json").data["pairs"]
+    assert (pair["fileA"], pair["directional"], pair["taskTypes"]) == ("src/a/x.py", 1, {"build": 1})
+    assert "5 s" in smara("behavior", "habits", "--file", "src/b/y.py").out
+
+
 def test_an_unknown_session_is_not_found(db):
     assert smara("behavior", "signals", "nobody").code == 3
     assert "smara behavior sessions" in smara("behavior", "signals", "nobody").err

@@ -7,6 +7,7 @@ import shlex
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
+from smara.behavior import plans
 from smara.behavior.commands import Command, parse
 from smara.behavior.paths import project_path
 from smara.core.events import HostEvent
@@ -14,7 +15,6 @@ from smara.secrets import redact
 
 Verb = Literal["read", "edit", "search", "glob", "run", "fetch", "plan", "mcp", "accept"]
 
-PLANS = frozenset({"TodoWrite", "update_plan", "todo_write", "write_todos", "todowrite"})
 _IN_PLACE = re.compile(r"\bsed\s+(?:-\w+\s+)*-i\S*\s")
 _WRITTEN = re.compile(
     r"(?:^|[;&\s])(?:cat|tee|echo|printf)\b[^|;&\n]*?>{1,2}\s*([\w./@+-]+)|\btee\s+(?:-a\s+)?([\w./@+-]+)"
@@ -50,7 +50,7 @@ def actions_of(event: HostEvent, root: str) -> list[Action]:
         return [Action("fetch", redact(str(subject)[:300]).text)]
     if tool.startswith("mcp:"):
         return [Action("mcp", tool)]
-    if tool in PLANS:
+    if tool in plans.TOOLS:
         return [Action("plan")]
     return [Action("accept")] if tool == "ExitPlanMode" else []
 

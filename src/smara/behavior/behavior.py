@@ -5,16 +5,17 @@ from __future__ import annotations
 import builtins
 import json
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from smara.behavior import qa
-from smara.behavior.finalizing import SUBTASKS_PROMOTED_AFTER, Finalizer, Wanted
+from smara.behavior import qa, unfinished
+from smara.behavior.finalizing import SUBTASKS_PROMOTED_AFTER, Finalizer, Wanted, is_outranked
 from smara.behavior.habits import Calibration, Edge, Habits, KnownFailure, Prefetch
 from smara.behavior.jobs import Jobs
 from smara.behavior.jobs import Parts as JobParts
 from smara.behavior.methodology.contexts import Contexts, PlannerContext, PrefetchedFile, step_limit
 from smara.behavior.methodology.outcomes import outcome_of
 from smara.behavior.methodology.plugin import ExecutionContext, WorkUnitResult
-from smara.behavior.methodology.registry import find_methodology
+from smara.behavior.methodology.registry import custom_type_of, find_methodology, relay_of, tell_relay
 from smara.behavior.models import (
     PASSED,
     BehaviorStatus,
@@ -168,6 +169,52 @@ class Behavior:
             complete(context, result, self._memories)
         return added
 
+    def keep_work_state(
+        self, session_id: str, output: str, *, methodology: str = "native", work_unit: WorkUnit | None = None
+    ) -> Added | None:
+        """Remember how far work stands, by what an agent says of it; ``None`` when it says that nothing is left.
+
+        The methodology reads it. Of sessions that are watched, the plan is read as well when they end.
+        """
+        require_id(session_id, "session_id")
+        state = find_methodology(methodology).work_state_of(redact(output).text)
+        if not state.get("remaining"):
+            return None
+        older = [
+            each.id
+            for each in self._memories.list(type="work_state", limit=50)
+            if unfinished.is_before(each, session_id, state, "") and not is_outranked((), each)
+        ]
+        new = unfinished.memory_of(state, session_id, "", work_unit, methodology, (), older)
+        return self._memories.add_many([new], by="system", actor="smara", session_id=session_id)[0]
+
+    def relay(
+        self, methodology: str, source: str, target: str, *, modules: Sequence[str] = (), session_id: str | None = None,
+        limit: int = 20,
+    ) -> str:  # fmt: skip
+        """What one stage of a methodology hands to the next: the memories that its relay lets through, cited.
+
+        Of a session or of modules when they are named; nothing from outside that nobody has cleared.
+        """
+        method = find_methodology(methodology)
+        relay = relay_of(method, source, target)
+        filters: dict[str, Any] = {"types": list(relay.types)} if relay.types else {}
+        if session_id is not None:
+            filters["session_id"] = session_id
+        pages = [self._memories.list(**filters, module=each, limit=limit) for each in modules]
+        pages = pages or [self._memories.list(**filters, limit=limit)]
+        found = {memory.id: memory for page in pages for memory in page if memory.tier != "quarantined"}
+        return tell_relay(method, relay, list(found.values())[:limit])
+
+    def remember_as(self, methodology: str, name: str, content: str, *, session_id: str, **fields: Any) -> Added:
+        """Remember something as a type that only a methodology knows; ``fields`` are those of ``NewMemory``."""
+        method = find_methodology(methodology)
+        custom = custom_type_of(method, name)
+        tags = tuple(dict.fromkeys((*fields.pop("tags", ()), custom.tag)))
+        return self._memories.add(
+            content, type=custom.base, session_id=session_id, tags=tags, methodology=method.id, **fields
+        )
+
     def _finalize_due(self, session_id: str) -> int:
         done = self.finalize(session_id)
         return len(done.promoted) if done is not None else 0
@@ -263,6 +310,10 @@ class Behavior:
     def calibration(self, module: str, methodology: str = "native") -> Calibration | None:
         """How many steps work on a module takes, against how many are planned."""
         return self._habits.calibration(module, methodology)
+
+    def modules(self, limit: int = 20) -> builtins.list[tuple[str, int]]:
+        """The modules that were worked on, each with the number of sessions."""
+        return self._habits.modules(limit)
 
     def edges(self, path: str | None = None, limit: int = 50) -> builtins.list[Edge]:
         """Files that are touched together."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Literal, NamedTuple
+
+from smara.core.shell_kinds import is_check_run, is_test_run
 
 Purpose = Literal["test", "check", "commit", "revert", "review", "read", "search", "look", "setup", "network", "other"]
 
@@ -17,27 +20,13 @@ _BEFORE = re.compile(
     r"|set\s+-\w+|source\s+\S+|\.\s+\S+/activate)\s*$"
 )
 _ASSIGNED = re.compile(r"^(?:[A-Z_][A-Z0-9_]*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+")
-_WRAPPER = re.compile(r"^(?:sudo(?:\s+-\w+)*|time|nice(?:\s+-n\s*\d+)?|timeout(?:\s+-\w+)*\s+\w+|env|command|exec)\s+")
+_WRAPPER = re.compile(
+    r"^(?:sudo(?:\s+-\w+)*|time|nice(?:\s+-n\s*\d+)?|timeout(?:\s+-\w+)*\s+\w+|env|command(?!\s+-)|exec)\s+"
+)
 _DOCUMENT = re.compile(r"\s*(?:-m\s+|-F\s+)?\"?\$\(cat\s*<<|\s*<<-?\s*['\"]?\w")
 _MESSAGE = re.compile(r"\s+(?:-\w*m|--message)[ =]?(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\S+)|\s+-a?m$", re.DOTALL)
 _HEREDOC = re.compile(r"<<-?\s*['\"]?\w+")
 
-_TEST = re.compile(
-    r"(?:^|/|\s)(?:pytest|py\.test|tox|nosetests|jest|vitest|mocha|rspec|phpunit|ctest|ava|karma)(?:\s|$)"
-    r"|^python[\d.]*\s+-m\s+(?:pytest|unittest)"
-    r"|^(?:npm|pnpm|yarn|bun|deno)(?:\s+(?:-r|--filter[ =]\S+|-F\s+\S+|-w\s+\S+|run))*\s+(?:test|t)\b"
-    r"|^(?:mise|task|just|nox|hatch|poetry|uv|pdm|pixi|nx|turbo|invoke|inv|composer|moon)\s+(?:run\s+)?[\w:-]*\btest"
-    r"|^(?:go|cargo|mix|dotnet|swift|zig|sbt|rake|rails|bazel|gradle|\./gradlew|mvn|\./mvnw|lein|stack|cabal|dart|flutter)"
-    r"\s+(?:\S+\s+)?(?:test|nextest)\b|^make\s+(?:\S*test\S*|check)\b|^just\s+\S*test\S*|playwright\s+test|cypress\s+run"
-)
-_CHECK = re.compile(
-    r"(?:^|/|\s)(?:ruff|flake8|pylint|mypy|pyright|black|isort|eslint|prettier|tsc|clippy|golangci-lint|shellcheck|credo"
-    r"|dialyzer|rubocop|stylelint|biome)(?:\s|$)|^make\s+(?:lint|check|format|fmt)\b|^mix\s+(?:format|compile|credo|dialyzer)"
-    r"|^cargo\s+(?:check|clippy|fmt|build)|^go\s+(?:vet|build|fmt)|^gofmt\b"
-    r"|(?:npm|pnpm|yarn|bun)(?:\s+(?:-r|--filter[ =]\S+|-F\s+\S+|run))*\s+(?:lint|typecheck|build|format)\b"
-    r"|^(?:mise|task|just|nx|turbo|composer|moon)\s+(?:run\s+)?(?:\S+:)?(?:lint|fmt|format|check|typecheck|build)\b"
-    r"|pre-commit\s+run"
-)
 _COMMIT = re.compile(r"^git\s+(?:-\S+\s+\S+\s+)?commit\b(?!.*--dry-run)")
 _REVERT = re.compile(
     r"^git\s+(?:checkout\s+(?:\S+\s+)?--\s|checkout\s+\.|restore\b(?!.*--staged\s+\S+$)|reset\s+--hard|revert\b)"
@@ -51,13 +40,17 @@ _LOOK = re.compile(
     r"|reflog|shortlog|cat-file|worktree\s+list)|gh\s+(?:pr|issue|run|repo)\s+(?:view|list|diff|status|checks)"
     r"|docker\s+(?:ps|images|logs)|kubectl\s+(?:get|describe|logs)|bd\s+(?:show|list|ready|stats))(?:\s|$)"
 )
+_ASKS = re.compile(
+    r"^\S+(?:\s+[a-z][\w-]*){0,3}?\s+(?:list|ls|status|show|view|info|help|--help|-h|--version|-V)(?:\s|$)"
+)
+"""A program that is asked how things stand changes nothing: neither is it a fix, nor a step of a recipe."""
 _SETUP = re.compile(
     r"\b(?:install|sync|add|init|setup|bootstrap|up|start|migrate|login|use|enable|create|mkdir|chmod|export|fetch|pull"
     r"|deps\.get|build)\b"
 )
 _NETWORK = re.compile(r"(?:^|\s|/)(?:curl|wget|http|https|lynx|w3m|aria2c)\s")
 _FAILS_BY_NATURE = re.compile(
-    r"^(?:rg|grep|egrep|ag|git\s+grep|test|\[|diff|cmp|which|type|git\s+diff|pgrep|ls|find|command)\b"
+    r"^(?:rg|grep|egrep|ag|git\s+grep|test|\[|diff|cmp|which|type|git\s+diff|pgrep|ls|find|command)(?:\s|$)"
 )
 _OF_THE_MOMENT = re.compile(
     r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/tmp/|<<|\$\(|\n|/(?:Users|home)/|#\d|\b\d{4,}\b|[\"'][^\"']{20}"
@@ -66,6 +59,11 @@ _OF_THE_MOMENT_LENGTH = 160
 _NAMED_ANEW = re.compile(
     r"^git\s+(?:commit|add|push|pull|checkout|switch|rm|mv)\b|^gh\s+(?:pr|issue)\s+(?:create|edit)\b"
 )
+_RUN_BY = re.compile(
+    r"(?:npx|bunx|pnpx|uvx|pipx\s+run|(?:npm|pnpm|yarn|bun|mise)\s+(?:exec|x|run|dlx)|(?:uv|poetry|pdm|pipenv|hatch)\s+run"
+    r"|bundle\s+exec|python[\d.]*\s+-m|docker(?:\s+compose)?\s+exec|sudo|\S*/bin/\w|\./)"
+)
+"""What is put before a program so that it is found."""
 _TOKEN = re.compile(r"[\w.@:/+-]+")
 _EMPTY = re.compile(r"-{1,2}[\w-]*|[\d.]+|origin|run|/+")
 _GIT_FOLDER = re.compile(r"^(?:\S*/)?git\s+(?:-[Cc]\s+\S+\s+|--no-pager\s+)+")
@@ -103,7 +101,7 @@ def parse(line: object) -> Command | None:
     if not parts:
         return None
     cleaned = [_bare(part) for part in parts]
-    telling = [each for each in cleaned if each and not _LOOK.match(each)] or cleaned
+    telling = [each for each in cleaned if each and not _is_look(each)] or cleaned
     text = " && ".join(telling) if len(telling) > 1 else telling[0]
     if not text:
         return None
@@ -138,16 +136,21 @@ def _bare(part: str) -> str:
     return _GIT_FOLDER.sub("git ", text)
 
 
+def _is_look(text: str) -> bool:
+    return bool(_LOOK.match(text) or _ASKS.match(text))
+
+
 def _purpose(text: str) -> Purpose:
-    for purpose, pattern in _PURPOSES:
-        if pattern.search(text):
+    for purpose, is_so in _PURPOSES:
+        if is_so(text):
             return purpose
     return "other"
 
 
-_PURPOSES: tuple[tuple[Purpose, re.Pattern[str]], ...] = (
-    ("commit", _COMMIT), ("revert", _REVERT), ("review", _REVIEW), ("search", _SEARCH), ("read", _READ),
-    ("look", _LOOK), ("test", _TEST), ("check", _CHECK), ("network", _NETWORK), ("setup", _SETUP),
+_PURPOSES: tuple[tuple[Purpose, Callable[[str], object]], ...] = (
+    ("commit", _COMMIT.search), ("revert", _REVERT.search), ("review", _REVIEW.search), ("search", _SEARCH.search),
+    ("read", _READ.search), ("look", _is_look), ("test", is_test_run), ("check", is_check_run),
+    ("network", _NETWORK.search), ("setup", _SETUP.search),
 )  # fmt: skip
 
 
@@ -212,11 +215,12 @@ def is_same_aim(failed: str, worked: str) -> bool:
     # `make seed` and `make reset` have only their program in common.
     aims, others = one - {program}, other - {program}
     if not aims:
-        return program in other
+        return program == other_program or bool(_RUN_BY.match(worked) and program in other)
     # Nor have `git add one.py` and `git add two.py` more in common than what they do.
     aims = aims - {head_of(failed).rpartition(" ")[2]} or aims
     shared = len(aims & others)
-    return shared / len(aims) >= 0.5 and shared / max(1, len(others)) >= 1 / 4
+    least = 0.5 if program == other_program else 2 / 3  # another program must be given the same to do
+    return shared / len(aims) >= least and shared / max(1, len(others)) >= 1 / 4
 
 
 def _words(text: str) -> set[str]:

@@ -6,6 +6,7 @@ import hashlib
 import re
 from functools import lru_cache
 
+from smara.behavior.commands import parse
 from smara.core.events import HostEvent
 
 _EXIT = re.compile(
@@ -35,16 +36,20 @@ _TROUBLE = (
     "undefined reference",
 )
 _SAYS_NOTHING = re.compile(
-    r"task failed|exit(?:ed)? (?:status|with|code)|ELIFECYCLE|Command failed|^make(?:\[\d+\])?: \*\*\*"
-    r"|^npm (?:ERR!|error)\s*(?:code|errno|path|A complete log)|failed to push some refs|error: Recipe|^\s*at .+:\d+"
-    r"|^\W*(?:\w+\W+)?warning\b|^\W*(?:ERROR|FAIL(?:ED)?|Error:?|Traceback.*)\W*$",
+    r"task failed|^\W*no output\W*$|exit(?:ed)? (?:status|with|code)|ELIFECYCLE|Command failed"
+    r"|^make(?:\[\d+\])?: \*\*\*|^npm (?:ERR!|error)\s*(?:code|errno|path|A complete log)|failed to push some refs"
+    r"|error: Recipe|^\s*at .+:\d+|^\W*(?:\w+\W+)?warning\b|^\W*(?:ERROR|FAIL(?:ED)?|Error:?|Traceback.*)\W*$",
     re.IGNORECASE,
 )
 _ABSENT_TOOL = re.compile(
-    r"command not found|not installed|[Uu]nknown (?:flag|option|command|argument)|unrecognized (?:option|argument|flag)"
-    r"|No module named|Cannot find module|ECONNREFUSED|[Cc]onnection refused|[Pp]ermission denied|[Mm]issing script"
-    r"|not recognized as|not a git repository|EADDRINUSE|already in use",
+    r"command not found|not installed|[Uu]nknown (?:flag|option|command|argument)"
+    r"|unrecognized (?:option|argument|flag|subcommand)|No module named|Cannot find module|ECONNREFUSED"
+    r"|[Cc]onnection refused|[Pp]ermission denied|[Mm]issing script|not recognized as|not a git repository|EADDRINUSE"
+    r"|already in use",
 )
+_PAGED = re.compile(r"\|\s*(?:head|tail|cat|less|tee)\b[^|;&\n]*$")
+_REFUSED = re.compile(r"\W*(?:error|fatal|usage|[\w./()-]{1,40}(?::\d+)?): ", re.IGNORECASE)
+_REFUSAL = 800
 _TELLING_LINE, _LEAST_LETTERS, _TRIES = 400, 8, 3
 _ENVIRONMENT = re.compile(
     r"command not found|No module named|Cannot find module|No such file or directory|[Pp]ermission denied|not installed"
@@ -52,6 +57,12 @@ _ENVIRONMENT = re.compile(
     r"|EADDRINUSE|already in use|no upstream|are ignored by|does not exist|not recognized|missing script|is required"
     r"|could not (?:connect|find|resolve|open|read)|[Cc]annot find|no such (?:option|command|table|column)|timed out"
     r"|authentication|credentials|version|not a git repository|pathspec|nothing to commit|lock",
+)
+_PASSING = re.compile(
+    r"could not write index|index\.lock|another git process|temporarily unavailable|connection (?:reset|timed out)"
+    r"|TLS handshake|rate limit|too many requests|\b50[234]\b|could not resolve host|network is unreachable"
+    r"|unexpected disconnect|ETIMEDOUT|ECONNRESET|EAI_AGAIN|database is locked",
+    re.IGNORECASE,
 )
 _HARNESS = (
     "tool_use_error", "doesn't want to proceed", "request interrupted", "interrupted by user", "to replace not found",
@@ -96,7 +107,22 @@ def has_failed(event: HostEvent) -> bool:
     """Whether a tool call failed, by what the host says, or by the status that its output begins with."""
     if event.kind == "tool_fail" or event.error:
         return True
-    return event.tool == "Bash" and _EXIT.search(event.tool_output[:200]) is not None
+    return event.tool == "Bash" and (_EXIT.search(event.tool_output[:200]) is not None or _is_masked(event))
+
+
+def _is_masked(event: HostEvent) -> bool:
+    """Whether a failure was hidden by a pager at the end of the line, whose status is what the host saw.
+
+    Only where nothing but the shell's or the program's refusal to run came out: a long output may speak of errors.
+    """
+    output, line = event.tool_output, event.tool_input.get("command")
+    if not output or len(output) > _REFUSAL or not isinstance(line, str) or "|" not in line:
+        return False
+    first = output.lstrip().split("\n", 1)[0]
+    if not _PAGED.search(line) or not _REFUSED.match(first) or not is_absent_tool(first):
+        return False
+    command = parse(line)
+    return command is not None and command.purpose not in ("read", "search", "look")  # these print what others said
 
 
 def ends_of(text: str) -> str:
@@ -172,6 +198,11 @@ def is_environment(line: str) -> bool:
 def is_absent_tool(line: str) -> bool:
     """Whether an error speaks of what a command needs to run at all; then a test or a check has not even begun."""
     return bool(_ABSENT_TOOL.search(line))
+
+
+def is_passing(line: str) -> bool:
+    """Whether an error goes by itself, such as a lock or a network: what worked was trying again later."""
+    return bool(_PASSING.search(line))
 
 
 def was_changed_by_others(text: str) -> bool:

@@ -10,13 +10,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from time import thread_time
 from typing import Any, NamedTuple
 
-from smara.behavior import wording
+from smara.behavior import unfinished, wording
 from smara.behavior.merging import merge
+from smara.behavior.methodology.native import NATIVE
+from smara.behavior.methodology.plugin import Methodology
+from smara.behavior.methodology.registry import find_methodology
 from smara.behavior.models import Finalized, Finding, Judged, Passed, Seen
 from smara.behavior.pad import Pad
-from smara.behavior.promote import Judge, Known, choose, new_memory
+from smara.behavior.promote import Judge, Known, choose, judge_within, new_memory
 from smara.behavior.session_types import gate_for, passed_of, type_of
 from smara.behavior.store import BehaviorStore, SessionRow
 from smara.behavior.table import detect_all
@@ -27,15 +31,17 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.core.storable import to_storable
 from smara.database.database import Session
-from smara.errors import ConflictError
+from smara.errors import ConflictError, SmaraError
 from smara.knowledge.gate import SessionType
 from smara.knowledge.memories import Memories
-from smara.knowledge.models import Added, WorkUnit
+from smara.knowledge.models import Added, NewMemory, TypedMemory, WorkUnit, rank_of, tier_of_taint
 
-_ATTEMPTS = 4
+_ATTEMPTS = 16
+"""Each time somebody tells of further events in between it is decided anew; a few who tell at once are soon done."""
 _MOST_FINDINGS = 400
 """Of so many findings at most it is decided in one session; the most valuable come first."""
 _BUDGET_SECONDS = 0.1
+"""Of processor time: what is not looked at by then is not learned from this session. It takes a few milliseconds."""
 SUBTASKS_PROMOTED_AFTER = 5
 """Work with more subtasks than this is learned from after each of them."""
 
@@ -101,19 +107,15 @@ class Finalizer:
         self, session: Session, session_id: str, row: SessionRow, pads: Sequence[Pad], wanted: Wanted
     ) -> Finalized:
         """Steps one to five, without writing anything."""
-        began = self._clock.monotonic()
         stated: Any = wanted.type or row.stated_type
         type_, why_type = type_of(pads, stated)
         passed, why = passed_of(type_, pads) if wanted.outcome is None else (wanted.outcome, "it was stated")
         gate, _ = gate_for(type_, passed)
         findings = merge(detect_all(pads))[:_MOST_FINDINGS]
         judge = Judge(passed, gate, type_, pads, lambda finding: self._known(session, row.no, finding))
-        judged: list[Judged] = []
-        for position, finding in enumerate(findings):
-            if self._clock.monotonic() - began > _BUDGET_SECONDS * 10:
-                log.warning("behavior.budget_spent", session=session_id, left=len(findings) - position)
-                break
-            judged.append(judge.judge(finding))
+        judged = judge_within(judge.judge, findings, _BUDGET_SECONDS, thread_time)
+        if len(judged) < len(findings):
+            log.warning("behavior.budget_spent", session=session_id, left=len(findings) - len(judged))
         told = self._store.promoted_data(session, "tool_sequence")
         chosen = choose(judged, max(0, gate.most - row.promoted), told)
         steps = sum(pad.step for pad in pads)
@@ -145,11 +147,13 @@ class Finalizer:
             new_memory(each, content, done.session_id, unit, methodology)
             for each, content in zip(promoted, contents, strict=True)
         ]
+        if wanted.is_over and (left := self._left(row, done, pads, unit, methodology)) is not None:
+            new.append(left)
         _, counted_as = gate_for(done.type, done.outcome)
         results: list[Finalized] = []
 
         def also(session: Session, added: Sequence[Added]) -> None:
-            results.append(self._count(session, row, done, promoted, added, pads, wanted, calls))
+            results.append(self._count(session, row, done, promoted, added[: len(promoted)], pads, wanted, calls))
 
         self._memories.add_many(
             new,
@@ -160,6 +164,26 @@ class Finalizer:
             also=also,
         )
         return results[0]
+
+    def _left(
+        self, row: SessionRow, done: Finalized, pads: Sequence[Pad], unit: WorkUnit | None, methodology: str
+    ) -> NewMemory | None:
+        """What the agent itself leaves unfinished; helpers work for it."""
+        pad = pads[0]
+        state = unfinished.state_of(pad, _method(methodology)) if done.type != "changelog" else {}
+        before = [
+            each
+            for each in self._memories.list(type="work_state", limit=50)
+            if unfinished.is_before(each, done.session_id, state, pad.facts["branch"])
+        ]
+        if not state:
+            for each in before if unfinished.is_all_done(pad) else ():
+                self._memories.forget(each.id, "the work was finished", by="system", actor="smara")
+            return None
+        taint = tuple(sorted(pad.facts["outside"]))
+        older = [each.id for each in before if not is_outranked(taint, each)]
+        task = unfinished.task_of(pad)
+        return unfinished.memory_of(state, done.session_id, task, unit, methodology, taint, older)
 
     def _count(
         self, session: Session, row: SessionRow, done: Finalized, promoted: Sequence[Judged], added: Sequence[Added],
@@ -200,6 +224,19 @@ def _told(judged: Judged, added: Added) -> Judged:
     why = "; ".join(added.why) or added.outcome
     verdict: Any = "known" if added.outcome == "duplicate" else "refused"
     return replace(judged, verdict=verdict, why=why, memory_id=memory_id)
+
+
+def _method(name: str) -> Methodology:
+    """The methodology of a session; the native one when another's package is not installed here."""
+    try:
+        return find_methodology(name)
+    except SmaraError:
+        return NATIVE
+
+
+def is_outranked(taint: Sequence[str], old: TypedMemory) -> bool:
+    """Whether what is left now comes from outside, and what was left before does not: then both stay."""
+    return rank_of(tier_of_taint(taint)) < rank_of(old.tier)
 
 
 def _unit(stored: str | None) -> WorkUnit | None:

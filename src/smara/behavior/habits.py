@@ -173,6 +173,18 @@ class Habits:
             samples,
         )
 
+    def modules(self, limit: int = 20) -> list[tuple[str, int]]:
+        """(module, in how many sessions it was worked on), the most first."""
+        with self._store.database.read() as session:
+            rows = session.all(
+                self._store.sql(
+                    "SELECT module, count FROM observer_module_session_counts WHERE project_no = :project"
+                    " ORDER BY count DESC, module LIMIT ?"
+                ),
+                (limit,),
+            )
+        return [(from_storable(row[0]), row[1]) for row in rows]
+
     def edges(self, path: str | None = None, limit: int = 50) -> list[Edge]:
         """Files that are touched together, of one file or of all, the strongest first."""
         where = " AND (file_a = ? OR file_b = ?)" if path is not None else ""

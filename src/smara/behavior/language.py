@@ -55,6 +55,8 @@ _BOTH = _made(
            r"(?: that)? (?P<wrong>[^.!]{3,160}?),? but (?P<right>[^.!]{3,200})"),
     ("en", r"\b(?:my (?:earlier|initial|previous|first) assumption (?:that|was that)) (?P<wrong>[^.!]{3,160}?)"
            r" (?:was|is) (?:wrong|incorrect|mistaken)[.:;,—-]+\s*(?P<right>[^.!]{3,200})"),
+    ("en", r"\bI (?:was wrong about|misunderstood|misread) (?P<wrong>[^.!—–:;]{3,160}?)(?:\s+[—–-]+\s+|[:;]\s+)"
+           r"(?P<right>[^.!]{8,200})"),
     ("en", r"\bactually,? (?P<right>[^.!,]{3,160}?),? (?:and not|not|instead of|rather than) (?P<wrong>[^.!]{3,120})"),
     ("fr", r"\bje (?:pensais|croyais) (?:d'abord "
            r"|au départ )?que (?P<wrong>[^.!]{3,160}?),? mais (?P<right>[^.!]{3,200})"),

@@ -67,6 +67,7 @@ class Pad:
             "test_runs": 0, "last_test": 0, "last_test_ok": None, "last_commit": 0,
             "green_after": [], "green_at": 0, "runs_so_far": 0, "chain": [], "e2e_failed": None, "committed_at": 0,
             "reviewed": False, "accepted": False, "cues": [], "plan": [], "plan_first": 0, "plans": [],
+            "todos": {}, "todos_at": 0, "plan_task": "", "asked": "", "listed": "", "branch": "",
             "outside": {}, "recent_files": [], "recent_tools": [], "open_failures": [], "recent_edits": [],
             "open_search": None, "open_glob": None, "starts": {}, "imports": [], "said": [], "run_seconds": [],
         }  # fmt: skip

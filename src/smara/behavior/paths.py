@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from functools import lru_cache
@@ -22,6 +23,12 @@ _CONFIG_NAMES = frozenset(
         "requirements.txt", "cmakelists.txt", ".eslintrc", ".prettierrc", "justfile", "procfile", "manifest.json",
     }
 )  # fmt: skip
+_MANIFESTS = frozenset(
+    {
+        "package.json", "pyproject.toml", "setup.cfg", "setup.py", "cargo.toml", "go.mod", "mix.exs", "gemfile",
+        "pom.xml", "build.gradle", "build.gradle.kts", "requirements.txt", "composer.json",
+    }
+)  # fmt: skip
 _CONFIG = re.compile(
     r"(?:^|/)(?:\.github/|\.gitlab-ci|\.circleci/|config/)|(?:^|/)(?:tsconfig|vite|webpack|jest|babel|rollup|eslint|"
     r"tailwind|next|nuxt|playwright|vitest)[\w.-]*\.(?:json|[cm]?[jt]s)$|\.(?:toml|ini|cfg|conf)$|\.config\.[cm]?[jt]s$",
@@ -29,6 +36,7 @@ _CONFIG = re.compile(
 )
 _LOCK = re.compile(r"(?:^|/)(?:package-lock\.json|yarn\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock|cargo\.lock|go\.sum"
                    r"|mix\.lock|gemfile\.lock|composer\.lock)$", re.IGNORECASE)  # fmt: skip
+_DRIVE = re.compile(r"[A-Za-z]:(?:/|$)")
 _PROSE = re.compile(r"\.(?:md|rst|txt|adoc)$", re.IGNORECASE)
 _SOURCE = re.compile(
     r"\.(?:py|pyi|[cm]?[jt]sx?|go|rs|java|kts?|c|cc|cpp|h|hpp|cs|rb|php|exs?|erl|swift|scala|clj|hs|ml|lua|sh|sql|vue"
@@ -37,16 +45,27 @@ _SOURCE = re.compile(
 )
 
 
+def rooted(path: str) -> str:
+    """A path with the separators of one world; a drive stands at its root like any folder.
+
+    >>> rooted("D:\\\\shop\\\\a.py"), rooted("d:/shop"), rooted("src/a.py")
+    ('/d:/shop/a.py', '/d:/shop', 'src/a.py')
+    """
+    plain = path.replace("\\", "/")
+    return f"/{plain[0].lower()}{plain[1:]}" if _DRIVE.match(plain) else plain
+
+
 @lru_cache(maxsize=256)
 def root_of(cwd: str) -> str:
     """The folder of the repository that a session works in; the folder itself where there is none on this machine."""
-    if not cwd.startswith("/"):
+    plain = rooted(cwd)
+    if not plain.startswith("/"):
         return cwd
-    try:
-        repository = find_repository(cwd)
-    except OSError:
+    try:  # a drive of another system is no folder here, and must not be looked for below this one
+        repository = find_repository(cwd) if posixpath.isabs(cwd) or os.path.isabs(cwd) else None
+    except (OSError, ValueError):
         repository = None
-    return repository.root if repository else cwd.rstrip("/") or "/"
+    return rooted(repository.root) if repository else plain.rstrip("/") or "/"
 
 
 def project_path(path: object, root: str, cwd: str = "") -> str | None:
@@ -62,7 +81,7 @@ def project_path(path: object, root: str, cwd: str = "") -> str | None:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _project_path(path: str, root: str, cwd: str) -> str | None:
-    plain = path.replace("\\", "/")
+    plain, root, cwd = rooted(path), rooted(root), rooted(cwd)
     if not plain.startswith("/"):
         plain = posixpath.join(cwd, plain) if cwd.startswith(root + "/") else plain
     if plain.startswith("/"):
@@ -93,6 +112,11 @@ def module_of(path: str) -> str | None:
 def is_config(path: str) -> bool:
     name = path.rsplit("/", 1)[-1].lower()
     return not is_lock(path) and (name in _CONFIG_NAMES or bool(_CONFIG.search(path)))
+
+
+def is_manifest(path: str) -> bool:
+    """Whether a file lists dependencies and a version, and so is changed for many reasons."""
+    return path.rsplit("/", 1)[-1].lower() in _MANIFESTS
 
 
 def is_lock(path: str) -> bool:
@@ -132,4 +156,5 @@ def is_test_of(one: str, other: str) -> bool:
     test, source = (one, other) if is_test(one) else (other, one)
     name, stem = stem_of(test).lower(), stem_of(source).lower()
     bare = re.sub(r"^(?:test|spec)[_-]|[_-]?(?:tests?|spec)$", "", name)
-    return bare == stem or bare in (source.lower().split("/")[-2:-1] or [""])
+    is_of_part = len(bare) >= 4 and stem.startswith(f"{bare}_") and test.rpartition("/")[0] == source.rpartition("/")[0]
+    return bare == stem or is_of_part or bare in (source.lower().split("/")[-2:-1] or [""])

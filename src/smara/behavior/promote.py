@@ -81,6 +81,19 @@ class Judge(NamedTuple):
         return None
 
 
+def judge_within(
+    judge: Callable[[Finding], Judged], findings: Sequence[Finding], seconds: float, cpu: Callable[[], float]
+) -> list[Judged]:
+    """The verdicts on as many findings as the time allows, which is processor time; the most valuable come first."""
+    judged: list[Judged] = []
+    until = cpu() + seconds
+    for finding in findings:
+        if cpu() > until:
+            break
+        judged.append(judge(finding))
+    return judged
+
+
 def confidence_of(value: float, further_sessions: int) -> float:
     """What the signal is worth, and a little more for every session beyond the needed ones."""
     return round(min(_MOST_CONFIDENT, value + _PER_SESSION * max(0, further_sessions)), 3)

@@ -1,8 +1,8 @@
 """Failed tests and reports of quality assurance, as memories (``qa_auto``).
 
-In a session, a test that was not written in it turned red and then green again after files were changed: which
-test guards which file is worth knowing. A report that somebody hands over lists issues;
-each that names a place or an error becomes a memory of its own.
+In two sessions a test that was not written in them turned red for the same reason, and green again after files were
+changed: what it guards is worth knowing. Once, it is mere development. A report that somebody hands over lists
+issues; each that names a place or an error becomes a memory of its own at once.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from smara.behavior.failures import constant_part
 from smara.behavior.models import Draft, Finding, Seen, Signal
 from smara.behavior.pad import Pad
-from smara.behavior.paths import is_test, module_of
+from smara.behavior.paths import is_test, is_test_of, module_of
 from smara.behavior.quoting import code, quote
 from smara.behavior.testruns import failed_tests
 
-SIGNAL = Signal(0, "qa_report", 0.80, 0.70, 0.25, ("error_pattern",), 1)
+SIGNAL = Signal(0, "qa_report", 0.80, 0.70, 0.25, ("error_pattern",), 2)
 _MOST = 3
 _MOST_ISSUES = 10
 _ISSUE = re.compile(
@@ -37,6 +37,8 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
         found: set[str] = set()
         for name, entry in pad["tests"]:
             changed = [path for path in entry.get("files", ()) if not is_test(path)]
+            if entry.get("at") and all(is_test_of(entry["at"], path) for path in changed):
+                continue  # that a file's own test guards it is no news
             if entry.get("own") or not entry.get("green") or not 1 <= len(changed) <= 2 or not entry.get("why"):
                 continue
             why = constant_part(entry["why"])

@@ -41,6 +41,8 @@ _COMMITTED = re.compile(
 _MESSAGE = re.compile(r"(?:-m|--message)[ =](?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')", re.DOTALL)
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?\n(.*?)\n\s*\1", re.DOTALL)
 _PATHS = re.compile(r"[\w./@+-]+")
+_WORK = frozenset({"test", "check"})
+"""Commands that take as long as their work takes; others wait for a person's leave, or for a network."""
 
 
 def ran(pad: Pad, event: HostEvent, action: Action, failed: bool) -> None:
@@ -81,6 +83,9 @@ def _time(pad: Pad, event: HostEvent, command: Command) -> None:
     pad.facts["run_seconds"] = [*pad.facts["run_seconds"], round(seconds, 1)][-64:]
     entry = pad["durations"].count(command.text, pad.step)
     entry["t"] = max(entry.get("t", 0.0), round(seconds, 1))
+    entry["b"] = min(entry.get("b", seconds), round(seconds, 1))
+    if command.purpose in _WORK and command.is_simple:
+        entry["w"] = True
     if "timed out" in (event.error or event.tool_output)[:600].lower():
         entry["x"] = entry.get("x", 0) + 1
 
@@ -210,10 +215,17 @@ def _tested(pad: Pad, command: Command, told: str, failed: bool) -> None:
         entry.setdefault("why", quote(why, 240))
         entry["cmd"] = command.head
         entry.pop("green", None)
-        file = pad["files"].find(path) if path else None
+        entry["at"] = quote(path, 160)
         # A test that was written to fail first tells nothing when it does.
-        is_own = bool(file is not None and file.get("e")) if path else bool(facts["first_test_edit"])
-        entry.setdefault("own", is_own)
+        entry.setdefault("own", _is_edited(pad, path) if path else bool(facts["first_test_edit"]))
+
+
+def _is_edited(pad: Pad, path: str) -> bool:
+    """Whether the session has changed a file, which a test run may name without its folder."""
+    if "/" in path:
+        entry = pad["files"].find(path)
+        return bool(entry is not None and entry.get("e"))
+    return any(entry.get("e") and each.endswith(f"/{path}") for each, entry in pad["files"])
 
 
 # commits, what was taken back, what was given up
@@ -225,6 +237,7 @@ def _committed(pad: Pad, event: HostEvent) -> None:
     found_ = _COMMITTED.search(event.tool_output)
     if found_ is None:
         return
+    facts["branch"] = quote(found_["branch"], 100)
     line = str(event.tool_input.get("command") or "")[:6_000]
     document, given = _HEREDOC.search(line), _MESSAGE.findall(line)
     message = document[2] if document else "\n\n".join(one or other for one, other in given)

@@ -12,8 +12,10 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from smara.behavior.commands import is_of_the_moment
+from smara.behavior.failures import is_passing
 from smara.behavior.habits import Edge, Habits, KnownFailure
 from smara.behavior.models import Draft
 from smara.behavior.paths import is_lock, is_test_of, module_of
@@ -141,14 +143,28 @@ class Synthesis:
         return found
 
     def weekly(self, week: int) -> list[Synthesized]:
-        """Files of different modules that are changed together, and of which no memory speaks."""
+        """Files of different modules that are changed together, and of which no memory speaks.
+
+        Two modules with all the pairs between them are one cluster: one call of a model, or rules.
+        """
         across = self._across()
         edits, total = self._edits(across)
-        found = [(edge, made) for edge in across if (made := _coupled(edge, edits, total)) is not None]
+        clusters: dict[str, tuple[list[Edge], list[Draft]]] = {}
+        for edge in across:
+            if (made := _coupled(edge, edits, total)) is not None:
+                name = " + ".join(sorted({str(module_of(edge.file_a)), str(module_of(edge.file_b))}))
+                edges, drafts = clusters.setdefault(name, ([], []))
+                edges.append(edge)
+                drafts.append(made)
         return [
-            self._write(f"{module_of(edge.file_a)} + {module_of(edge.file_b)}", 1_000 + week, "weekly", [made], "rules")
-            for edge, made in found[:_MOST_CLUSTERS]
+            self._cluster(name, week, edges, drafts)
+            for name, (edges, drafts) in list(clusters.items())[:_MOST_CLUSTERS]
         ]
+
+    def _cluster(self, name: str, week: int, edges: Sequence[Edge], drafts: Sequence[Draft]) -> Synthesized:
+        sessions = max(edge.session_count for edge in edges)
+        asked, method = self._asked(ModuleStats(name, sessions, pairs=list(edges[:20])))
+        return self._write(name, 1_000 + week, "weekly", (drafts if asked is None else asked)[:MOST_MEMORIES], method)
 
     def stats(self, module: str) -> ModuleStats:
         """The files, pairs and errors of a module, the strongest first."""
@@ -234,8 +250,8 @@ class Synthesis:
             if not self._put_log(session, entry[0]):
                 raise _Done
             for draft in drafts:
-                if draft.type == "causal_dependency" and len(draft.files) == 2:
-                    self._mark(session, draft.files, now)
+                for pair in combinations(sorted(draft.files), 2) if draft.type != "prefetch_pattern" else ():
+                    self._mark(session, pair, now)
 
         try:
             self._memories.add_many(new, by="system", actor="smara", session_type="build", also=also)
@@ -307,7 +323,8 @@ def by_rule(stats: ModuleStats) -> Iterator[Draft]:
             yield made
     for error in stats.errors:
         fixed = [error.command, str(error.fix or "")]
-        if error.how in ("command", "first") and error.fix and not any(map(is_of_the_moment, fixed)):
+        is_lasting = not any(map(is_of_the_moment, fixed)) and not is_passing(error.error)
+        if error.how in ("command", "first") and error.fix and is_lasting:
             yield _error(error)
 
 

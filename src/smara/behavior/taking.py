@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from smara.behavior import e2e, running
+from smara.behavior import e2e, plans, running, unfinished
 from smara.behavior.actions import Action, actions_of
 from smara.behavior.failures import has_failed, is_absent, is_harness, was_changed_by_others
 from smara.behavior.language import listen
@@ -26,7 +26,6 @@ _TOGETHER_MS = 15 * 60_000
 _READ_TOGETHER = 4
 """What is read is paired with fewer files than what is changed: reading wanders."""
 _ANSWER_STEPS = 4
-_MOST_PLAN, _MOST_PLANS = 80, 40
 _SPIKE_TOKENS = 8_000
 _MOST_STARTS = 32
 _IMPORT = re.compile(
@@ -36,6 +35,8 @@ _IMPORT = re.compile(
 _IMPORTING = ("import", "from ", "require(", "use ", "alias ", "#include")
 _ENDING = re.compile(r"\.(?:[cm]?[jt]sx?|h|hpp|py|css|vue)$")
 _SEPARATOR = re.compile(r"[./:]")
+_FRAMED = re.compile(r"^\s*(?:<([a-z][\w-]{2,40})>.*?</\1>\s*)+", re.DOTALL)
+"""What an editor or a host puts before a person's words."""
 _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (cue, re.compile(pattern, re.IGNORECASE))
     for cue, pattern in (
@@ -64,6 +65,7 @@ def take(pad: Pad, event: HostEvent) -> None:
         act(pad, event)
     if event.text and event.kind in _SPOKEN:
         _listen(pad, event)
+        unfinished.heard(pad, event.text)
     if pad.may_overflow and pad.held_bytes > pad.limit_bytes:
         pad.make_room()
 
@@ -74,9 +76,10 @@ _SPOKEN = frozenset({"reasoning", "step", "turn_end", "subagent_stop", "tool_pre
 def _prompt(pad: Pad, event: HostEvent) -> None:
     facts = pad.facts
     facts["prompts"] += 1
+    facts["listed"] = ""  # the work goes on: what was left is not left any more
     text = event.prompt or event.text
-    if not facts["prompt"]:
-        facts["prompt"] = quote(text, 200)
+    facts["asked"] = quote(_FRAMED.sub("", text[:4_000]), 200)
+    facts["prompt"] = facts["prompt"] or facts["asked"]
     if facts["prompts"] <= 3:
         facts["cues"] = sorted({*facts["cues"], *(cue for cue, pattern in _CUES if pattern.search(text[:600]))})
 
@@ -320,20 +323,7 @@ def _fetch(pad: Pad, event: HostEvent, action: Action) -> None:
 
 
 def _plan(pad: Pad, event: HostEvent, action: Action) -> None:
-    facts = pad.facts
-    given = event.tool_input.get("todos") or event.tool_input.get("plan") or event.tool_input.get("items") or []
-    items = [_item(each) for each in given if _item(each)] if isinstance(given, list) else []
-    if items and facts["plan"] and not set(items) & set(facts["plan"]):
-        # Nothing of it was on the list: another task has begun, and the last one took what it took.
-        facts["plans"] = [*facts["plans"], [facts["plan_first"], len(facts["plan"])]][-_MOST_PLANS:]
-        facts["plan"], facts["plan_first"] = [], 0
-    facts["plan"] = list(dict.fromkeys([*facts["plan"], *items]))[:_MOST_PLAN]
-    facts["plan_first"] = facts["plan_first"] or len(items)
-
-
-def _item(item: Any) -> str:
-    text = item.get("content") or item.get("step") or item.get("description") or "" if isinstance(item, dict) else item
-    return _mark(" ".join(str(text).lower().split())) if text else ""
+    plans.planned(pad, event)
 
 
 def _mcp(pad: Pad, event: HostEvent, action: Action) -> None:
@@ -345,10 +335,8 @@ def _accept(pad: Pad, event: HostEvent, action: Action) -> None:
 
 
 def _task(pad: Pad, event: HostEvent) -> None:
-    text = event.text or event.prompt
-    if text:
-        facts = pad.facts
-        facts["plan"] = list(dict.fromkeys([*facts["plan"], _mark(" ".join(text.lower().split()))]))[:_MOST_PLAN]
+    if text := event.text or event.prompt:
+        plans.added(pad, text)
 
 
 def _turn(pad: Pad, event: HostEvent) -> None:

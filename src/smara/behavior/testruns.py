@@ -9,7 +9,11 @@ from smara.behavior.failures import ends_of
 _MOST = 12
 _LINES: tuple[re.Pattern[str], ...] = (
     re.compile(r"^(?:FAILED|ERROR) (?P<name>[\w./\\-]+(?:::[^\s]+)+)(?: - (?P<why>.+))?$", re.MULTILINE),  # pytest
-    re.compile(r"^\s*--- FAIL: (?P<name>\S+)(?P<why>)", re.MULTILINE),  # go
+    re.compile(r"^\s*--- FAIL: (?P<name>\S+)[^\n]*"
+               r"(?:\n\s+(?P<path>[\w./-]+_test\.go):\d+:[ \t]*(?P<why>[^\n]{0,240})"
+               r"(?:\n\s+Error Trace:[^\n]*\n\s+Error:\s+(?P<wanted>[^\n]{3,240}))?)?", re.MULTILINE),  # go, testify
+    re.compile(r"^error: (?P<why>[^\n]{3,240})\n(?:[^\n]*\n){0,40}?"
+               r"\(fail\) (?P<name>[^\n]{3,160}?)(?: \[[\d.]+m?s\])?$", re.MULTILINE),  # bun
     re.compile(r"^test (?P<name>[\w:]+) \.\.\. FAILED(?P<why>)", re.MULTILINE),  # cargo
     re.compile(r"^\s*● (?P<name>[^\n]{3,160} › [^\n]{2,160})\n+\s*(?P<why>[^\n]{0,240})", re.MULTILINE),  # jest
     re.compile(r"^ (?:FAIL|×)\s+(?P<name>\S+ > [^\n]{2,160})\n+\s*(?P<why>[^\n]{0,240})", re.MULTILINE),  # vitest
@@ -28,8 +32,9 @@ def failed_tests(output: str) -> list[tuple[str, str, str]]:
     for pattern in _LINES:
         for match in pattern.finditer(ends):
             name = match["name"].strip()
-            found.setdefault(name, (match["why"] or "").strip())
-            place = match.groupdict().get("path") or (name.split("::", 1)[0] if "::" in name and "/" in name else "")
+            given = match.groupdict()
+            found.setdefault(name, (given.get("wanted") or given["why"] or "").strip())
+            place = given.get("path") or (name.split("::", 1)[0] if "::" in name and "/" in name else "")
             files.setdefault(name, place.rsplit(":", 1)[0] if place.count(":") == 1 else place)
     if len(found) == 1:
         reason = _REASON.search(ends)

@@ -15,7 +15,7 @@ from smara.knowledge.models import MemoryType, TypedMemory
 
 FACTS: frozenset[MemoryType] = frozenset(
     {
-        "gotcha", "error_pattern", "dead_end", "e2e_observation", "work_unit_outcome", "prefetch_pattern",
+        "gotcha", "error_pattern", "dead_end", "e2e_observation", "work_unit_outcome", "work_state", "prefetch_pattern",
         "causal_dependency", "task_calibration", "context_cost",
     }
 )  # fmt: skip

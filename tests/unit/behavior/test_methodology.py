@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
+from smara.behavior.methodology import registry
 from smara.behavior.methodology.plugin import (
     PHASES,
     ExecutionContext,
     Relay,
+    WorkUnitResult,
     tell_relay,
     tell_work_state,
     work_state,
 )
 from smara.behavior.methodology.registry import available_methodologies, find_methodology
-from smara.errors import InvalidInputError
+from smara.errors import ConfigError, InvalidInputError
 from smara.knowledge.kinds import KINDS
 from smara.testing import open_temporary
+from tests.agent_events import Script
 
 
 @pytest.mark.parametrize(
@@ -71,3 +76,80 @@ def test_the_state_of_unfinished_work_is_read_and_told():
     }  # fmt: skip
     assert tell_work_state(state).splitlines()[0] == "Done: schema"
     assert work_state("nothing to see") == {}
+
+
+OTHERS = """
+from smara.behavior.methodology.native import NATIVE
+from smara.behavior.methodology.plugin import CustomType, Relay, WorkUnit
+
+class Kanban:
+    id, name = "kanban", "Kanban"
+    relays = (Relay("doing", "review", ("gotcha",)),)
+    custom_types = (CustomType("swimlane", "decision", "who works where"),)
+    done = []
+    def phase_of(self, own_phase):
+        return "implement" if own_phase == "doing" else "validate"
+    def work_unit_of(self, context):
+        return WorkUnit("kanban", (context.extra["card"],), "Card " + context.extra["card"])
+    def work_state_of(self, output):
+        return {"remaining": [line[4:] for line in output.splitlines() if line.startswith(">>> ")]}
+    def tell_work_state(self, state):
+        return "Still on the board: " + ", ".join(state["remaining"])
+    def tell_relay(self, relay, memories):
+        return relay.target + " gets " + "; ".join(memory.content for memory in memories)
+    def on_complete(self, context, result, memories):
+        self.done.append((context.extra["card"], result.ended))
+"""
+
+
+@pytest.fixture
+def kanban(tmp_path, monkeypatch):
+    """A methodology that another package brings."""
+    (tmp_path / "others_kanban.py").write_text(OTHERS, encoding="utf-8")
+    info = tmp_path / "others_kanban-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: others-kanban\nVersion: 1.0\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text("[smara.methodologies]\nkanban = others_kanban:Kanban\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    return find_methodology("kanban")
+
+
+def test_another_package_brings_a_methodology_with_its_own_words_types_and_end(kanban):
+    assert "kanban" in available_methodologies()
+    assert kanban.phase_of("doing") == "implement"
+    assert registry.tell_work_state("kanban", {"remaining": ["paint"]}) == "Still on the board: paint"
+    context = ExecutionContext("s1", extra={"card": "7"})
+    with open_temporary() as memory:
+        memory.behavior.observe_batch(Script("s1").edit("src/a.py").events)
+        added = memory.behavior.work_unit_done("kanban", context, WorkUnitResult("success"))
+        assert added.memory.content == "Card 7 was finished."
+        assert type(kanban).done[-1] == ("7", "success")
+        lane = memory.behavior.remember_as("kanban", "swimlane", "Payments are done by the blue team", session_id="s1")
+        assert (lane.memory.type, "type:swimlane" in lane.memory.tags) == ("decision", True)
+        memory.memories.remember("The paint dries slowly in winter", type="gotcha")
+        assert memory.behavior.relay("kanban", "doing", "review") == "review gets The paint dries slowly in winter"
+        kept = memory.behavior.keep_work_state("s1", ">>> paint the door", methodology="kanban")
+        assert kept.memory.data["remaining"] == ["paint the door"]
+
+
+def test_a_methodology_that_lacks_something_or_is_gone_is_said_so_and_stops_nobody(tmp_path, monkeypatch):
+    (tmp_path / "half.py").write_text("class Half:\n    id = 'half'\n", encoding="utf-8")
+    info = tmp_path / "half-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: half\nVersion: 1.0\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text("[smara.methodologies]\nhalf = half:Half\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    with pytest.raises(ConfigError, match="has no name, relays"):
+        find_methodology("half")
+    assert registry.tell_work_state("half", {"next_step": "go on"}) == "Next: go on"
+    assert registry.tell_work_state("gone", {"next_step": "go on"}) == "Next: go on"
+
+
+def test_what_a_methodology_does_not_have_is_answered_with_what_it_has():
+    with open_temporary() as memory:
+        with pytest.raises(InvalidInputError, match="planner → coder"):
+            memory.behavior.relay("native", "coder", "planner")
+        with pytest.raises(InvalidInputError, match="test_case"):
+            memory.behavior.remember_as("tdd", "swimlane", "x", session_id="s1")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from smara.behavior.merging import merge
-from smara.behavior.models import Finding, Seen
-from smara.behavior.promote import Judge, Known, choose, confidence_of
+from smara.behavior.models import Finding, Judged, Seen
+from smara.behavior.promote import Judge, Known, choose, confidence_of, judge_within
 from smara.behavior.session_types import GATES, gate_for, passed_of, type_of
 from smara.behavior.table import draft_of
 from smara.behavior.triggers import triggers_of
@@ -113,6 +113,13 @@ def test_each_step_says_why_it_stopped_a_finding():
     unresolved = Script().fail("make x", "Error: could not find y").findings("error_retry")[0]
     assert judged(unresolved).why == "its evidence says too little"
     assert "does not prove itself" in judged(unresolved, passed="unproven").why
+
+
+def test_what_does_not_fit_into_the_time_is_not_looked_at():
+    findings = [Finding("dead_end", str(number), "given up", 1) for number in range(5)]
+    times = iter([0.0, 0.01, 0.05, 0.12, 0.13])
+    judged = judge_within(lambda each: Judged(each, "waiting", ""), findings, 0.1, lambda: next(times))
+    assert [each.finding.key for each in judged] == ["0", "1"]
 
 
 def test_confidence_grows_with_sessions_and_never_beyond_its_limit():

@@ -7,14 +7,15 @@ commit it mends.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import combinations, pairwise
 
 from smara.adapters.git_history.models import Candidate, PastCommit
-from smara.adapters.git_history.text import read_commit
 from smara.adapters.git_history.worth import is_code
 from smara.behavior.quoting import code, quote
+from smara.behavior.reasons.text import read_commit
 from smara.core.wordlists import word_set
 
 LEAST_FIXES = 3
@@ -32,14 +33,13 @@ _FIX = re.compile(
 _NOT_A_FIX = re.compile(
     r"\b(?:typos?|docs?|documentation|docstrings?|comments?|spelling|grammar|lint\w*|format\w*|style|flake8|tests?|"
     r"flaky|ci|build|links?|warnings?|mypy|types?|typing|annotations?|whitespace|indent\w*|imports?|readme|changelog|"
-    r"version|wording|example|occurr?ences|lints?)\b", re.I
+    r"version|wording|example|occurr?ences|lints?|phpstan|psalm|eslint|clippy)\b", re.I
 )  # fmt: skip
 _WORD = re.compile(r"[a-z_][a-z0-9_]{3,}")
 _COMMON = word_set(
     "fixed fixes when with from that this into some wrong correct corrected handling error errors crash issue issues"
     " problem case cases regression properly using used after before which should missing support make made"
 )
-_LEAST_SHARED = 2
 _MENDS = re.compile(
     r"\b(?:regression (?:in|from|of|introduced)|broken (?:in|by|since)|introduced (?:in|by)|follow(?:s|ed|ing)?[- ]?up"
     r" (?:to|on|of)|fixes:?|bug in|caused by) (?:commit )?[0-9a-f]{7,40}\b", re.I
@@ -87,13 +87,16 @@ def _newest_chain(fixes: Sequence[PastCommit]) -> list[PastCommit]:
             runs[-1].append(after)
         elif _differ(before, after):
             runs.append([after])
-    return next((run for run in reversed(runs) if len(run) >= LEAST_FIXES and _is_about_one_thing(run)), [])
+    related = (_about_one_thing(run) for run in reversed(runs) if len(run) >= LEAST_FIXES)
+    return next((run for run in related if len(run) >= LEAST_FIXES), [])
 
 
-def _is_about_one_thing(run: Sequence[PastCommit]) -> bool:
-    """Whether two fixes of a run share words: a busy file is mended often, for reasons that have nothing in common."""
-    subjects = [frozenset(_WORD.findall(read_commit(each.message).subject.casefold())) - _COMMON for each in run]
-    return any(len(one & other) >= _LEAST_SHARED for one, other in combinations(subjects, 2))
+def _about_one_thing(run: Sequence[PastCommit]) -> list[PastCommit]:
+    """The most fixes of a run that have the same two words: a busy file is mended often, for reasons of all kinds."""
+    subjects = [set(_WORD.findall(read_commit(each.message).subject.casefold())) - _COMMON for each in run]
+    pairs = Counter(pair for words in subjects for pair in combinations(sorted(words), 2))
+    shared = set(min(pairs.items(), key=lambda each: (-each[1], each[0]))[0]) if pairs else {""}
+    return [each for each, words in zip(run, subjects, strict=True) if shared <= words]
 
 
 def _differ(one: PastCommit, other: PastCommit) -> bool:

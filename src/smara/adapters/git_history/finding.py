@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from smara.adapters.git_history.chains import chains_of, fixes_of
 from smara.adapters.git_history.log import Progress, files_of, past_commits, present_files
-from smara.adapters.git_history.models import Candidate, PastCommit
-from smara.adapters.git_history.reasons import candidate_of
-from smara.adapters.git_history.reverts import revert_of
-from smara.adapters.git_history.text import subject_of
+from smara.adapters.git_history.models import Candidate, Kind, PastCommit
 from smara.adapters.git_history.worth import Present, about, is_long_ago
+from smara.behavior.quoting import quote
+from smara.behavior.reasons.reading import Reason, reason_of
+from smara.behavior.reasons.reverts import Reverted, revert_of
+from smara.behavior.reasons.text import subject_of
 
 _MOST_FILES_NAMED = 6
 
@@ -54,8 +55,16 @@ def _said(commits: Sequence[PastCommit]) -> list[Candidate]:
     found: list[Candidate] = []
     done_later: set[str] = set()
     for commit in commits:
-        made = revert_of(commit, done_later) or candidate_of(commit)
+        made = revert_of(commit.message, done_later) or reason_of(commit.message)
         if made is not None:
-            found.append(made)
+            found.append(_candidate(commit, made))
         done_later.add(subject_of(commit.message.split("\n", 1)[0]).rstrip(".").casefold())
     return found
+
+
+def _candidate(commit: PastCommit, made: Reason | Reverted) -> Candidate:
+    said = quote(f"{commit.message.split(chr(10), 1)[0]}\n{made.why}", 600)
+    kind: Kind = "revert" if isinstance(made, Reverted) else made.kind
+    return Candidate(
+        kind, made.type, made.content, ((commit.sha, said),), commit.at_ms, commit.author, data=made.fields
+    )  # fmt: skip

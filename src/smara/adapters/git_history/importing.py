@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from smara.adapters.git_history.finding import find_candidates
 from smara.adapters.git_history.known import Known, tag_of
-from smara.adapters.git_history.log import Progress, count_of, head_of, own_address
+from smara.adapters.git_history.log import Progress, count_of, head_of, own_address, present_files
 from smara.adapters.git_history.models import Candidate, Change, GitReport, Outcome
 from smara.behavior.paths import module_of
 from smara.core.repository import find_repository
@@ -23,6 +23,8 @@ SOURCE: MemorySource = "commit_auto"
 MOST_COMMITS = 20_000
 MOST_MEMORIES = 100
 """So many of the newest are taken in one go: more would bury what is learned from work itself."""
+MOST_FILES_UNASKED = 5_000
+"""Repositories up to this size are indexed without being asked: some twenty seconds at most."""
 _BATCH = 25
 _PAGE = 500
 _CONFIDENCE = {"reason": 0.7, "breaking": 0.75, "revert": 0.75, "fix chain": 0.6}
@@ -67,18 +69,24 @@ def import_history(
     return report
 
 
-def warm_up(
-    memory: Memory, root: str | os.PathLike[str] | None = None, progress: Progress | None = None
-) -> int | None:  # fmt: skip
-    """Index the code and count which files change together; ``None`` where no files are checked out.
+def warm_up(memory: Memory, report: GitReport, progress: Progress | None = None, *, code: bool | None = None) -> None:
+    """Index the code and count which files change together; the report says how many commits were counted.
 
-    How many commits were counted now; none when everything was counted before.
+    Where nobody has said whether (``code``), a large repository that has no index yet is left for later: its memories
+    are there in seconds, its index may take minutes that were not asked for. Nothing is done in a dry run, nor
+    where no files are checked out.
     """
-    folder = _root(root)
-    if find_repository(folder) is None or not os.path.lexists(os.path.join(folder, ".git")):
-        return None
-    memory.code.index(folder, progress=progress)
-    return memory.code.asking(folder).read_history().commits
+    folder = report.root
+    if report.is_dry_run or find_repository(folder) is None or not os.path.lexists(os.path.join(folder, ".git")):
+        return
+    if code is None and memory.code.status(folder).state == "none":
+        files = len(present_files(folder, "HEAD"))
+        if files > MOST_FILES_UNASKED:
+            report.left_for_later = files
+            return
+    if code is not False:
+        memory.code.index(folder, progress=progress)
+        report.warmed_commits = memory.code.asking(folder).read_history().commits
 
 
 def _add(

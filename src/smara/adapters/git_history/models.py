@@ -71,6 +71,8 @@ class GitReport:
     """How many candidates were beyond the limit."""
     warmed_commits: int | None = None
     """How many commits were counted for files that change together; ``None`` when that was not done."""
+    left_for_later: int | None = None
+    """How many files the repository has, when its code was not indexed because they are many."""
 
     @property
     def counts(self) -> Counter[str]:

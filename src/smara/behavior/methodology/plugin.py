@@ -83,6 +83,14 @@ class Methodology(Protocol):
     def work_state_of(self, output: str) -> dict[str, Any]: ...
 
 
+class Telling(Methodology, Protocol):
+    """What a methodology may have besides: its own words, and something to do when a piece of work has ended."""
+
+    def tell_work_state(self, state: Mapping[str, Any]) -> str: ...
+    def tell_relay(self, relay: Relay, memories: Sequence[TypedMemory]) -> str: ...
+    def on_complete(self, context: ExecutionContext, result: WorkUnitResult, memories: Any) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class PlainMethodology:
     """A methodology that is said in a table: enough for most."""

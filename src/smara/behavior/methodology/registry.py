@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
+from typing import Any
 
+from smara.behavior.methodology import plugin
 from smara.behavior.methodology.bmad import BMAD
 from smara.behavior.methodology.native import NATIVE
-from smara.behavior.methodology.plugin import Methodology
+from smara.behavior.methodology.plugin import CustomType, Methodology, Relay
 from smara.behavior.methodology.tdd import TDD
-from smara.errors import ConfigError, InvalidInputError
+from smara.errors import ConfigError, InvalidInputError, SmaraError
+from smara.knowledge.models import TypedMemory
 
 GROUP = "smara.methodologies"
 _OURS: dict[str, Methodology] = {each.id: each for each in (NATIVE, TDD, BMAD)}
@@ -31,6 +35,41 @@ def find_methodology(name: str) -> Methodology:
 def available_methodologies() -> list[str]:
     """The names that can be asked for."""
     return sorted({*_OURS, *(entry.name for entry in entry_points(group=GROUP))})
+
+
+def relay_of(method: Methodology, source: str, target: str) -> Relay:
+    """The hand-over from one stage to another, or an error that lists those there are."""
+    for relay in method.relays:
+        if (relay.source, relay.target) == (source, target):
+            return relay
+    known = ", ".join(f"{each.source} → {each.target}" for each in method.relays)
+    raise InvalidInputError(f"{method.name} hands nothing from {source!r} to {target!r}. It has: {known}.")
+
+
+def custom_type_of(method: Methodology, name: str) -> CustomType:
+    """A methodology's own type of memory, or an error that lists those there are."""
+    for custom in method.custom_types:
+        if custom.name == name:
+            return custom
+    known = ", ".join(each.name for each in method.custom_types) or "none"
+    raise InvalidInputError(f"{method.name} has no type of memory called {name!r}. It has: {known}.")
+
+
+def tell_relay(method: Methodology, relay: Relay, memories: Sequence[TypedMemory]) -> str:
+    """What is handed on, in the methodology's words where it has some."""
+    own: Callable[..., str] = getattr(method, "tell_relay", plugin.tell_relay)
+    return own(relay, [memory for memory in memories if relay.lets(memory)])
+
+
+def tell_work_state(methodology: str | None, state: Mapping[str, Any]) -> str:
+    """A work state in the words of its methodology; in plain ones when that is not installed here."""
+    own: Callable[..., str] = plugin.tell_work_state
+    if methodology is not None and methodology not in _OURS:
+        try:
+            own = getattr(find_methodology(methodology), "tell_work_state", own)
+        except SmaraError:
+            pass
+    return own(state)
 
 
 def _loaded(found: object, name: str) -> Methodology:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from smara.behavior.models import Draft, Finding, Seen, Signal
 from smara.behavior.pad import Pad
-from smara.behavior.paths import is_source, module_of
+from smara.behavior.paths import is_manifest, is_source, module_of
 from smara.behavior.quoting import code
 from smara.behavior.signals.co_access import is_lifted, support_of
 
@@ -14,6 +14,8 @@ SIGNAL = Signal(14, "config_touch", 0.60, 0.80, 0.40, ("causal_dependency",), 2,
 _MOST_EDITED = 15
 _LEAST_STRENGTH = 0.6
 _LEAST_DAYS, _LEAST_SUPPORT = 2, 1.2
+_OF_MANIFESTS = 3
+"""A version is raised and a dependency added beside any change: of such files it takes more sessions."""
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
@@ -32,6 +34,8 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     """Only for the source file that was changed each time, and seldom without the configuration."""
     config, total = finding.data["config"], len(seen.history)
     if seen.days < _LEAST_DAYS or support_of(seen) < _LEAST_SUPPORT:
+        return None
+    if is_manifest(config) and (total < _OF_MANIFESTS or seen.days < _OF_MANIFESTS):
         return None
     same = set.intersection(*(set(data.get("sources", ())) for data in seen.history))
     strengths = {path: total / max(total, seen.edit_sessions.get(path, total)) for path in same}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from smara.behavior.commands import is_of_the_moment
+from smara.behavior.failures import is_passing
 from smara.behavior.ledger import Entry
 from smara.behavior.models import Draft, Finding, Seen, Signal
 from smara.behavior.pad import Pad
@@ -51,7 +52,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         return None
     command, line, fix = (_constant([str(each.get(name, "")) for each in seen.history if each.get("how") == how])
                           for name in ("cmd", "line", "fix"))  # fmt: skip
-    if is_of_the_moment(command) or is_of_the_moment(fix):
+    if is_of_the_moment(command) or is_of_the_moment(fix) or is_passing(line):
         return None
     worked = f"running {code(fix)} first" if how == "first" else code(fix)
     content = f"Running {code(command)} failed with {code(line)}; what worked: {worked}."
@@ -77,7 +78,7 @@ def _constant(texts: Sequence[str]) -> str:
     columns = list(zip(*words, strict=True))
     changing = sum(len(set(column)) > 1 for column in columns)
     # Two commands with little in common are not one command with a gap.
-    if changing > max(1, len(columns) // 4):
+    if changing > max(1, len(columns) // 4) or len(set(columns[0])) > 1:
         return texts[0]
     return " ".join(column[0] if len(set(column)) == 1 else "…" for column in columns)
 

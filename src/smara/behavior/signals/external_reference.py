@@ -1,22 +1,40 @@
-"""10, external reference: a page that is consulted whenever a module is worked on."""
+"""10, external reference: pages of one place that are consulted whenever a module is worked on."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from urllib.parse import urlsplit
 
 from smara.behavior.models import Draft, Finding, Seen, Signal
 from smara.behavior.pad import Pad
 from smara.behavior.quoting import code
 
 SIGNAL = Signal(10, "external_reference", 0.56, 0.70, 0.40, ("module_insight",), 3)
+_OF_THE_MOMENT = frozenset({"issues", "pull", "pulls", "commit", "actions", "releases", "discussions", "compare"})
+_HERE = frozenset({"localhost", "127.0.0.1", "0.0.0.0"})  # noqa: S104
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+    """The places whose pages were read; it is hardly ever the same page twice."""
     for pad in pads:
         for url, entry in pad["references"]:
-            data = {"url": url, "modules": list(entry.get("m", ()))}
-            yield Finding("external_reference", url, url[:160], entry["f"], data)
+            if (site := site_of(url)) is not None:
+                data = {"url": site, "page": url, "modules": list(entry.get("m", ()))}
+                yield Finding("external_reference", site, url[:160], entry["f"], data)
+
+
+def site_of(url: str) -> str | None:
+    """The place that a page belongs to, at most two folders deep; ``None`` for what is of the moment.
+
+    >>> site_of("https://docs.example.com/api/latest/rum/?x=1"), site_of("https://github.com/a/b/issues/12")
+    ('https://docs.example.com/api/latest', None)
+    """
+    parts = urlsplit(url)
+    folders = [each for each in parts.path.split("/") if each]
+    if not parts.netloc or _OF_THE_MOMENT.intersection(folders[2:3]) or parts.hostname in _HERE:
+        return None
+    return f"{parts.scheme}://{parts.netloc}/{'/'.join(folders[:2])}".rstrip("/")
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
@@ -27,6 +45,6 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     module, count = counted.most_common(1)[0]
     if count < SIGNAL.least_sessions:
         return None
-    url = finding.data["url"]
-    content = f"Work on {code(module)} consulted {url} in {count} sessions."
-    return Draft("module_insight", content, (url,), (), (module,), {"module": module}, taint=("web",))
+    pages = tuple(dict.fromkeys(str(data.get("page") or data["url"]) for data in seen.history))
+    content = f"Work on {code(module)} consulted {finding.data['url']} in {count} sessions."
+    return Draft("module_insight", content, pages[:3], (), (module,), {"module": module}, taint=("web",))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from smara.behavior.ledger import Entry
 from smara.behavior.models import Draft, Finding, Seen, Signal
@@ -25,8 +26,12 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
             others = edited.get(path, [])
             is_overlapping = any(other is not entry and _is_beside(entry, other) for other in others)
             if is_overlapping or entry.get("x"):
-                data = {"file": path, "agents": len(others) if is_overlapping else 1, "refused": int(entry.get("x", 0))}
-                yield Finding("parallel_conflict", path, f"{path} was changed by two at once", entry["f"], data)
+                agents, refused = len(others) if is_overlapping else 1, int(entry.get("x", 0))
+                data = {"file": path, "agents": agents, "refused": refused, "from": entry.get("m", 0),
+                        "to": entry.get("l", 0)}  # fmt: skip
+                said = f"{path} was changed by two at once"
+                # That an edit was refused is seen, whatever became of the work.
+                yield Finding("parallel_conflict", path, said, entry["f"], data, is_proven=bool(refused))
 
 
 def _is_beside(one: Entry, other: Entry) -> bool:
@@ -42,13 +47,27 @@ def _is_beside(one: Entry, other: Entry) -> bool:
     return not (is_within or is_around) or bool(one.get("x") or other.get("x"))
 
 
+def _sessions_beside(history: Sequence[Mapping[str, Any]]) -> int:
+    """In how many sessions an edit was refused while another of them worked on the file, the newest counted along."""
+    newest, *others = history
+    spans = [(int(each.get("from", 0)), int(each.get("to", 0))) for each in (newest, *others) if each.get("refused")]
+    if len(spans) < 2 or not newest.get("refused"):
+        return 1
+    begin, end = spans[0]
+    return 1 + sum(other_begin <= end and begin <= other_end for other_begin, other_end in spans[1:] if other_begin)
+
+
 def draft(finding: Finding, seen: Seen) -> Draft | None:
-    """Only where two agents did it: a file that changed under one may have been formatted, or saved by a person."""
-    path, agents = finding.data["file"], int(finding.data["agents"])
+    """Only where two agents did it: a file that changed under one may have been formatted, or saved by a person.
+
+    Agents of one task may each have a session of their own: then both were refused, and at the same time.
+    """
+    path = finding.data["file"]
+    agents = max(int(finding.data["agents"]), _sessions_beside(seen.history))
     if agents < 2:
         return None
     content = f"{code(path)} was changed by {agents} agents that worked at the same time; give it to one of them."
     module = module_of(path)
     data = {"symptom": "changes of one agent are lost or refused", "workaround": "let one agent change it"}
-    quotes = (f"{agents} agents edited {path} at overlapping times in one session",)
+    quotes = (f"{agents} agents edited {path} at overlapping times",)
     return Draft("gotcha", content, quotes, (path,), (module,) if module else (), data)

@@ -21,8 +21,9 @@ _HEDGED = re.compile(
     re.IGNORECASE,
 )
 _ADMITTED = re.compile(
-    r"\bI was wrong\b|\bI [a-z]*ly (?:thought|assumed|believed|expected)\b|\bI first (?:thought|assumed)\b|assumption"
-    r"|mistaken|pensais|croyais|dachte|nahm|pens[éa]|creía|asumí|以为|认为|思って|考えて|勘違",
+    r"\bI was wrong\b|\bI mis(?:understood|read)\b|\bI [a-z]*ly (?:thought|assumed|believed|expected)\b"
+    r"|\bI first (?:thought|assumed)\b|assumption|mistaken|pensais|croyais|dachte|nahm|pens[éa]"
+    r"|creía|asumí|以为|认为|思って|考えて|勘違",
     re.IGNORECASE,
 )
 _NAMED = re.compile(
@@ -31,6 +32,8 @@ _NAMED = re.compile(
 """How a side begins that says of what it speaks: "shows the default" does not."""
 _CUT = re.compile(r"\b(?:but|and|or|is|are|was|the|a|an|to|with|of|for|because|which|that|it's)\W*$", re.IGNORECASE)
 _ACTUALLY = re.compile(r"^(?:actually|en fait|tatsächlich|en realidad|实际上|実際)", re.IGNORECASE)
+_OF_IT = re.compile(r"(?:it|they)(?:'s|'re)? ", re.IGNORECASE)
+_QUOTED = re.compile(r"`[^`]+`")
 _VAGUE = re.compile(r"^(?:it|this|that|there|they)\b(?! (?:is|are) `)", re.IGNORECASE)
 
 
@@ -45,10 +48,13 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
 def draft(finding: Finding, seen: Seen) -> Draft | None:
     """Both sides must be said, and the right one must name something of the code, by itself."""
     wrong, right = str(finding.data.get("wrong", "")), str(finding.data.get("right", ""))
-    if not wrong or not right or not _NAMES_CODE.search(right) or _PLAN.match(right) or len(right) < 12:
+    if not wrong or not right or _PLAN.match(right) or len(right) < 12:
         return None
-    # "it is sync" says nothing without what stood before it.
-    if _VAGUE.match(right) and not _NAMES_CODE.search(right.split(" ", 1)[-1]):
+    # "it is sync" says nothing without what stood before it, unless that is named on the other side.
+    is_named = bool(_NAMES_CODE.search(right)) and not (
+        _VAGUE.match(right) and not _NAMES_CODE.search(right.split(" ", 1)[-1])
+    )
+    if not is_named and not (_OF_IT.match(right) and _QUOTED.search(wrong)):
         return None
     if not _is_said_of_code(str(finding.data["q"]), wrong, right):
         return None

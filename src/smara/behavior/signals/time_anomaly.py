@@ -1,10 +1,11 @@
-"""8, time anomaly: a command that takes much longer than the others, and is given up for it."""
+"""8, time anomaly: a command that takes long whenever it is run, or so long that it is given up."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from smara.behavior.commands import is_of_the_moment
 from smara.behavior.models import Draft, Finding, Seen, Signal
 from smara.behavior.pad import Pad
 from smara.behavior.quoting import code
@@ -12,23 +13,29 @@ from smara.behavior.quoting import code
 SIGNAL = Signal(8, "time_anomaly", 0.40, 0.60, 0.50, ("gotcha",), 3, has_text=False)
 _LEAST_SECONDS = 30.0
 _TIMES_MEDIAN = 4.0
+_ALWAYS_SLOW = 60.0
+"""Half of what agents allow a command by default."""
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+    """Commands that took long, and those that do work and may: in how many sessions they were fast counts as well."""
     for pad in pads:
         usual = median(pad.facts["run_seconds"] or [0.0])
         for command, entry in pad["durations"]:
             seconds = float(entry.get("t", 0.0))
-            if seconds >= max(_LEAST_SECONDS, _TIMES_MEDIAN * usual):
+            is_slow = seconds >= max(_LEAST_SECONDS, _TIMES_MEDIAN * usual)
+            if is_slow or (entry.get("w") and not is_of_the_moment(command)):
                 data = {"cmd": command, "seconds": seconds, "timed_out": int(entry.get("x", 0))}
+                if entry.get("w"):
+                    data["least"] = float(entry.get("b", seconds))
                 yield Finding("time_anomaly", command, f"{command} took {seconds:.0f} s"[:160], entry["f"], data)
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
-    """Slowness alone is no trap: it must go along with running out of time at least once."""
-    if not any(int(data.get("timed_out", 0)) for data in seen.history):
-        return None
+    """One slow run is no trap: it must have run out of time, or be slow even when it is fastest, session by session."""
     command = finding.data["cmd"]
+    if not any(int(data.get("timed_out", 0)) for data in seen.history):
+        return _always_slow(command, [float(data["least"]) for data in seen.history if "least" in data])
     slowest = max(float(data["seconds"]) for data in seen.history)
     content = (
         f"{code(command)} takes long here (up to {slowest:.0f} s in {len(seen.history)} sessions) and has run"
@@ -36,3 +43,13 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     )
     data = {"symptom": "it times out", "workaround": f"allow more than {slowest:.0f} s, or run it in the background"}
     return Draft("gotcha", content, (f"$ {command}\n({slowest:.0f} s, timed out)",), (), (), data)
+
+
+def _always_slow(command: str, fastest: Sequence[float]) -> Draft | None:
+    usual = median(fastest or [0.0])
+    if len(fastest) < SIGNAL.least_sessions or usual < _ALWAYS_SLOW or is_of_the_moment(command):
+        return None
+    content = f"{code(command)} takes about {usual:.0f} s here, by its fastest runs in {len(fastest)} sessions."
+    data = {"symptom": "it takes long", "workaround": f"allow more than {2 * usual:.0f} s, or run it in the background"}
+    told = ", ".join(f"{each:.0f}" for each in fastest[:12])
+    return Draft("gotcha", content, (f"$ {command}\n(fastest runs, in seconds: {told})",), (), (), data)

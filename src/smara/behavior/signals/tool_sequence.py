@@ -15,6 +15,12 @@ _MOST = 60
 _SAME_ORDER = 0.6
 """In so many of the sessions the commands must have come in the order that is told."""
 _OF_EVERYBODY = re.compile(r"^(?:[a-z]+\s+)?(?:git|gh|glab|cd|ls|rm|mkdir|cp|mv|kill|pkill|chmod|open|sleep)\b")
+_BY_DEFAULT = re.compile(
+    r"(?:cargo\s+(?:check|clippy|build|test|fmt|run)|go\s+(?:build|test|vet|fmt|mod\s+tidy|run)|gofmt|swift\s+(?:build|test)"
+    r"|dotnet\s+(?:build|test|restore)|mix\s+(?:test|format|compile)|(?:npm|pnpm|yarn|bun)\s+(?:install|i|ci|test)"
+    r"|pytest|python3?\s+-m\s+pytest|tsc|npx\s+tsc)(?:\s+(?:-\S+|\.|\./\.\.\.|--))*$"
+)
+"""What a toolchain offers in every project, on all of it: whoever knows the language runs it without being told."""
 _ONE_TIME = re.compile(r"[\"'$<>*]|/tmp/|https?:|\b[0-9a-f]{7,40}\b|\b\d{3,}\b|-run\b|::")
 """What stands in a command of the moment: a quotation, a place, a number, one test of many."""
 
@@ -51,6 +57,8 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     orders = Counter(tuple(runs_of(data["steps"])) for data in seen.history if data.get("steps"))
     (runs, count), total = orders.most_common(1)[0], orders.total()
     own = own_runs(runs)
+    if all(map(_BY_DEFAULT.match, own)):
+        return None
     if len(own) < 2 or count < SIGNAL.least_sessions or count / total < _SAME_ORDER or any(map(_ONE_TIME.search, runs)):
         return None
     changed = Counter(data["steps"][0] for data in seen.history if str(data["steps"][0]).startswith("edit "))

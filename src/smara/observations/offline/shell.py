@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from smara.core.shell_kinds import is_check_run, is_test_run
 from smara.core.wordlists import word_set
 from smara.observations.offline.wording import clip, one_line, one_of
 
@@ -35,20 +36,11 @@ _LOOKS = word_set(
     " md5sum sha256sum"
 )
 _IDLE = word_set("cd echo true false sleep export set unset printf clear exit wait pushd popd source . : test [ read")
-_TESTS = one_of(
-    r"(?:\S{0,80}/)?(?:pytest|py\.test|jest|vitest|mocha|rspec|phpunit|ctest|tox|nox|ava|karma|behave)\b",
-    r"(?:playwright\s+test|cypress\s+run|cargo\s+nextest|unittest)\b",
-    r"(?:mix|go|cargo|npm|pnpm|yarn|bun|deno|make|gradle|\S{0,40}gradlew|mvn|dotnet|swift|rails|sbt|lein|zig\s+build|rake"
-    r"|just|hatch|composer|flutter|dart|stack|cabal|bazel|nx|turbo)\s+(?:run\s+|-\S{1,20}\s+)?(?:\w{1,20}:)?test\w{0,20}\b",
-    flags=0,
-)
 _BUILDS = one_of(
-    r"(?:\S{0,80}/)?(?:make|tsc|ruff|mypy|pyright|eslint|prettier|flake8|black|isort|pylint|clippy|webpack|vite|esbuild"
-    r"|rollup|rustc|gcc|g\+\+|clang|cmake|ninja|javac|golangci-lint|stylelint|biome|pre-commit|swiftlint|rubocop"
-    r"|shellcheck|hadolint|dialyzer)\b",
-    r"(?:mix|cargo|go|npm|pnpm|yarn|bun|gradle|\S{0,40}gradlew|mvn|dotnet|docker|docker-compose|next|nx|turbo|swift|sbt"
-    r"|zig|deno|terraform|helm|bazel|flutter|stack|cabal)\s+(?:run\s+|compose\s+)?(?:\w{1,20}:)?(?:build|compile|check"
-    r"|clippy|credo|format|fmt|vet|lint|typecheck|type-check|dialyzer|validate|plan|apply|package|generate|codegen)",
+    r"(?:\S{0,80}/)?(?:make|webpack|vite|esbuild|rollup|rustc|gcc|g\+\+|clang|cmake|ninja|javac|pre-commit)\b",
+    r"(?:docker|docker-compose|nx|turbo|deno|terraform|helm|npm|pnpm|yarn|bun|mix|cargo|go|gradle|\S{0,40}gradlew|mvn"
+    r"|dotnet|swift|sbt|zig|bazel|flutter|stack|cabal)"
+    r"\s+(?:run\s+|compose\s+)?(?:\w{1,20}:)?(?:build|validate|plan|apply|package|generate|codegen|check|fmt|lint)",
     flags=0,
 )
 _INSTALLS = one_of(
@@ -150,11 +142,11 @@ def kind_of_part(part: str) -> RunKind:
         return "idle"
     if program in _LOOKS:
         return "look"
-    if _TESTS.match(bare):
+    if is_test_run(bare):
         return "test"
     if _INSTALLS.match(bare):
         return "install"
-    if _BUILDS.match(bare):
+    if is_check_run(bare) or _BUILDS.match(bare):
         return "build"
     return "query" if _QUERIES.match(bare) else "other"
 

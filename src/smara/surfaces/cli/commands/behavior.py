@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 import click
@@ -72,15 +72,19 @@ def sessions(call: Call, limit: int) -> None:
 def signals(call: Call, session_id: str, show_all: bool) -> None:
     """What a session showed, and why each of it was or was not made a memory.
 
-    A session that has not been decided on shows nothing yet; `smara behavior finalize SESSION` decides.
+    A session that has not been decided on shows only what is plain already; `smara behavior finalize SESSION` decides.
     """
     with call.memory() as memory:
         session = memory.behavior.session(session_id)
         found = memory.behavior.noticed(session_id)
+        early = memory.behavior.triggers(session_id) if session.state != "final" else []
     if call.as_json:
-        output.envelope({"session": _camel(asdict(session)), "signals": [_camel(asdict(each)) for each in found]})
+        data = {"session": _camel(asdict(session)), "signals": [_camel(asdict(each)) for each in found]}
+        output.envelope(data | {"triggers": [_camel(asdict(each)) for each in early]})
         return
     output.say(_told(session), bold=True)
+    for trigger in early:
+        output.say(f"{'already':<10} {trigger.kind:<18} {trigger.priority:.2f}  {trigger.subject}")
     shown = [each for each in found if show_all or each.verdict in ("promoted", "known", "refused")]
     for each in shown:
         output.say(_line(each))
@@ -110,6 +114,55 @@ def finalize(call: Call, session_id: str | None) -> None:
         output.envelope(data)
         return
     output.say(told)
+
+
+@command.command("habits")
+@click.option("--file", "path", help="Only the files that are touched with this one.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=10, show_default=True, help="At most so many of each.")
+@common
+def habits(call: Call, path: str | None, limit: int) -> None:
+    """What was counted over all sessions: files that go together, commands that fail, modules and their files."""
+    with call.memory() as memory:
+        watched = memory.behavior
+        pairs, failures = watched.edges(path, limit), [] if path else watched.failures(limit)
+        modules = [
+            {"module": name, "sessions": count, "prefetch": watched.prefetch(name), "plans": watched.calibration(name)}
+            for name, count in ([] if path else watched.modules(limit))
+        ]
+    if call.as_json:
+        told: dict[str, Any] = {"pairs": [_camel(asdict(each)) for each in pairs]}
+        told["failures"] = [_camel(asdict(each)) for each in failures]
+        told["modules"] = [{name: _plain(value) for name, value in each.items()} for each in modules]
+        output.envelope(told)
+        return
+    output.table(
+        ("files", "sessions", "both changed", "apart", "first", "kinds of work"),
+        [_pair(each) for each in pairs], folding=("files",),
+    )  # fmt: skip
+    for failure in failures:
+        fix = f"; {failure.how}: {failure.fix}" if failure.how else ""
+        output.say(f"failed {failure.occurrences:,} x in {failure.sessions:,}  {failure.command}: {failure.error}{fix}")
+    for each in modules:
+        output.say(_module(each))
+
+
+def _pair(edge: Any) -> tuple[object, ...]:
+    apart = f"{edge.avg_time_delta_ms / 1000:.0f} s" if edge.avg_time_delta_ms else ""
+    first = {1: edge.file_a, -1: edge.file_b}.get((edge.directional > 0) - (edge.directional < 0), "")
+    kinds = ", ".join(f"{kind} {count}" for kind, count in edge.task_types.items())
+    files = f"{edge.file_a} + {edge.file_b}"
+    return files, edge.session_count, edge.edit_session_count, apart, first.rsplit("/", 1)[-1], kinds
+
+
+def _module(told: dict[str, Any]) -> str:
+    prefetch, plans = told["prefetch"], told["plans"]
+    read = f"; always read: {', '.join(prefetch.always)}" if prefetch is not None and prefetch.always else ""
+    steps = f"; plans take {plans.ratio:g} times their steps ({plans.samples:,} plans)" if plans is not None else ""
+    return f"module {told['module']}: {told['sessions']:,} sessions{read}{steps}"
+
+
+def _plain(value: Any) -> Any:
+    return _camel(asdict(value)) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def _told(session: WatchedSession) -> str:

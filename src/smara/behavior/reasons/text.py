@@ -29,6 +29,9 @@ _LONGEST_SUBJECT = 400
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]`]?\s+(?=[A-Z\"'“‘`(\[_*<]|\d+[.)] )")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|resp|Mr|Dr|St|No|al)\.)$")
+_BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
+_SEVERITY = re.compile(r"^(?:critical|high|medium|low|nit|p\d)\s*[:\-–—]\s*", re.IGNORECASE)
+_ENDS = re.compile(r"[\w`)]$")
 _LONGEST_MESSAGE = 20_000
 _LONGEST_LINE = 400
 """A longer line is a dump of something."""
@@ -53,7 +56,8 @@ def read_commit(message: str) -> CommitText:
     >>> read_commit("Fixed #7 -- Kept the lock.\\n\\nReleasing it early lets a second\\nwriter in.").sentences
     ('Releasing it early lets a second writer in.',)
     """
-    lines = message[:_LONGEST_MESSAGE].strip().splitlines()
+    # A shell that did not expand it has left the line ends as they were typed.
+    lines = message[:_LONGEST_MESSAGE].replace("\\n\\n", "\n\n").strip().splitlines()
     if not lines:
         return CommitText("", "", (), "")
     first = lines[0][:_LONGEST_SUBJECT].strip()
@@ -77,34 +81,40 @@ def subject_of(first_line: str) -> str:
 def _paragraphs(lines: list[str], is_squashed: bool) -> list[str]:
     """The paragraphs of a body. In a squashed branch, items of lists are the first lines of its commits."""
     found: list[list[str]] = [[]]
-    is_fenced = is_trailing = False
+    items: set[int] = set()
+    is_fenced = is_trailing = is_quoted = False
     for line in lines:
         bare = line.strip()
+        is_quoted = bare.startswith(">") or (is_quoted and bool(bare))
         if bare.startswith(("```", "~~~")):
             is_fenced = not is_fenced
             found.append([])
         elif is_fenced or not bare or _is_code(line, bool(found[-1])) or len(bare) > _LONGEST_LINE:
-            is_trailing = False
+            # What is quoted goes on to the end of its paragraph, with a mark before every line or without.
+            is_trailing = is_quoted
             found.append([])
         elif _TRAILER.match(bare):
             # A trailer may go on in the next line, as "Thanks to A, B\nand C." does.
             is_trailing = not bare.endswith(".")
             found.append([])
         elif is_trailing:
-            is_trailing = not bare.endswith(".")
+            is_trailing = is_quoted or not bare.endswith(".")
         elif is_squashed and line.startswith("* "):
             is_trailing = True
             found.append([])
         elif _ITEM.match(line):
-            found.append([_ITEM.sub("", line).strip()])
+            found.append([_SEVERITY.sub("", _ITEM.sub("", line).strip())])
+            items.add(len(found) - 1)
         else:
             found[-1].append(bare)
-    return [" ".join(each) for each in found if each]
+    # An item of a list is whole without a full stop.
+    joined = [(at in items, _BOLD.sub(r"\1", " ".join(each))) for at, each in enumerate(found) if each]
+    return [f"{each}." if is_item and _ENDS.search(each) else each for is_item, each in joined]
 
 
 def _is_code(line: str, is_begun: bool) -> bool:
     """Whether a line is quoted or set in; a line of a list may be, too, and goes on what was begun."""
-    if line.lstrip().startswith((">", "$ ", ">>> ", "# ", "|", "diff --git")):
+    if line.lstrip().startswith((">", "$ ", ">>> ", "# ", "## ", "### ", "|", "diff --git")):
         return True
     return line.startswith(("    ", "\t")) and not _ITEM.match(line) and not is_begun
 

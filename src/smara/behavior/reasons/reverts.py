@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set
+from typing import Literal, NamedTuple
 
-from smara.adapters.git_history.models import Candidate, PastCommit
-from smara.adapters.git_history.reasons import gives_reason, is_readable
-from smara.adapters.git_history.text import read_commit, subject_of
 from smara.behavior.quoting import quote
+from smara.behavior.reasons.reading import gives_reason, is_readable
+from smara.behavior.reasons.text import read_commit, subject_of
 
 _REVERT = re.compile(
     r"(?:^|[-:—–]\s*|\s)revert(?:ed|s|ing)?:?\s+[\"“'](?P<what>.{6,200})[\"”']\.?\s*(?:\([^)]*\))?\s*$", re.I
 )
+_REVERT_OF = re.compile(r"^revert(?:\([^)]{0,60}\))?!?: (?P<what>.{6,200})$", re.I)
 _TAKES_BACK = re.compile(
     r"^(?:this )?(?:commit )?(?:partially |mostly |manually )?reverts?(?:ed)? (?:the )?"
     r"(?:commits? |changes? |parts? of )?(?:made (?:in|to) )?(?:r?[0-9a-f]{5,40}\W*(?:and |, )?)+", re.I
 )  # fmt: skip
 _BECAUSE = re.compile(r"^(?:because|since|as|due to|which|that|until|in favou?r of|it|,)\b", re.I)
 _ONLY_HOW = re.compile(r"^(?:conflicts?|reversing|changes made to|keeps?|kept|thanks|(?:the )?(?:tests?|docs) )", re.I)
+_OF_THE_DAY = re.compile(r"\b(?:block the|release|until then|temporar\w+|for the time)\b", re.I)
 _WENT_WRONG = re.compile(
     r"\bnot\b(?! only)|n't\b|\b(?:unable|flaw\w*|regress\w*|incompatib\w*|concerns?|slow\w*|too|fail\w*|never|wrong\w*"
     r"|insufficient|problem\w*|issues?|no longer|complex\w*|confus\w+|surpris\w+|mistake)\b",
@@ -30,15 +32,28 @@ _WENT_WRONG = re.compile(
 _LEAST = 30
 
 
-def is_revert(commit: PastCommit) -> bool:
-    """Whether a commit takes another one back."""
-    return _REVERT.search(commit.message.split("\n", 1)[0]) is not None
+class Reverted(NamedTuple):
+    """What was tried and taken back."""
+
+    what: str
+    why: str
+    type: Literal["dead_end"] = "dead_end"
+
+    @property
+    def content(self) -> str:
+        """Both as one statement."""
+        return f"Tried and reverted: “{self.what}”. {self.why[:1].upper()}{self.why[1:]}"
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What a dead end says besides."""
+        return {"approach_tried": quote(self.what, 300), "why_it_failed": quote(self.why, 400)}
 
 
-def revert_of(commit: PastCommit, done_later: Set[str]) -> Candidate | None:
+def revert_of(message: str, done_later: Set[str] = frozenset()) -> Reverted | None:
     """The dead end that a revert tells of. ``done_later`` are the subjects of all newer commits."""
-    text = read_commit(commit.message)
-    found = _REVERT.search(text.first_line)
+    text = read_commit(message)
+    found = _REVERT.search(text.first_line) or _REVERT_OF.match(text.first_line)
     if found is None:
         return None
     what = subject_of(found["what"]).rstrip(".")
@@ -47,12 +62,7 @@ def revert_of(commit: PastCommit, done_later: Set[str]) -> Candidate | None:
     told = [each for each in map(_reason_in, text.sentences) if each]
     why = next((each for each in told if gives_reason(each)), None)
     why = why or next((each for each in told if _WENT_WRONG.search(each)), None)
-    if why is None:
-        return None
-    content = f"Tried and reverted: “{what}”. {why[:1].upper()}{why[1:]}"
-    data = {"approach_tried": quote(what, 300), "why_it_failed": quote(why, 400)}
-    said = quote(f"{text.first_line}\n{why}", 600)
-    return Candidate("revert", "dead_end", content, ((commit.sha, said),), commit.at_ms, commit.author, data=data)
+    return None if why is None else Reverted(what, why)
 
 
 def _reason_in(sentence: str) -> str | None:
@@ -61,6 +71,11 @@ def _reason_in(sentence: str) -> str | None:
     rest = sentence if taken is None else sentence[taken.end() :].lstrip(" ,.;:-")
     if taken is not None and not _BECAUSE.match(rest):
         return None
-    if len(rest) < _LEAST or _ONLY_HOW.match(rest) or not is_readable(rest):
+    if (
+        len(rest) < _LEAST
+        or _ONLY_HOW.match(rest)
+        or _OF_THE_DAY.search(rest)
+        or not is_readable(f"{rest[:1].upper()}{rest[1:]}")
+    ):
         return None
     return rest

@@ -1,0 +1,178 @@
+"""The words by which a reason is known, and those by which a sentence is known to be of no use later.
+
+Found by reading what came through from the histories of public projects and from the commits of recorded agents. A
+reason is a cause that still holds (*because it does not …*) or a harm that is prevented (*to avoid losing …*). That
+something was broken until now, or is done differently now, is what the change itself shows.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def _words(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(alternatives), re.IGNORECASE)
+
+
+CAUSE = _words(
+    r"(?<!if )(?<!^)\botherwise\b(?=[^);]{0,100}(?:\b(?:fail|break|los[et]|crash|leak|stay|filter|hang|corrupt|empty"
+    r"|wrong|never|would|could|may|might|not|cannot)|n't\b))",
+    r"\bso that [^.]*\b(?:not|\w+n't|never|without|cannot|no longer|only|always|even)\b",
+    r"\b(?:does not|doesn't|do not|don't|cannot|can't|has no|have no|is not|isn't)\b[^.;]{3,160}, so (?!that\b)",
+    r"\b(?:because|decided (?:to|against|on|that)|must not|must never)\b",
+    r"(?<!ever )(?<!existed )\bsince (?:it|this|that|they|we|there|some)\b",
+    r"(?<!ever )(?<!existed )\bsince (?:the|a|an) (?!(?:given|last|previous|first|start|beginning|introduction"
+    r"|release)\b)",
+    r"\bsince .{3,60} (?:is|are|does|do|cannot|can't)\b",
+    r"(?:, as|\bas (?:it|this|that|they|the|we|there)) .{0,40}(?:\w+n't|\b(?:cannot|does not|do not|is not|are not))\b",
+    r"(?<!\ba )\b(?<!line )breaks? (?:when|if|on)\b|\bwhich (?:breaks|crashes|silently|corrupts|leaks)\b",
+)
+"""Why something is as it is, or what goes wrong otherwise. *Instead of* alone only says what was done."""
+AIM = _words(
+    r"\bto (?:avoid|prevent)\b(?=.{0,80}\b(?:los(?:s|t|ing|e)|leak|crash|hang|race|deadlock|corrupt|inject|travers"
+    r"|panic|stale|collision|inherit|exhaust|stuck|double|conflict|silent|wrong|orphan|drop|expos|infinite|truncat"
+    r"|out of memory|oom\b|escap|bypass|spoof|dos\b|denial|unrecoverable|fail|recurs|block|rate limit|precision|starv"
+    r"|mismatch|out of order|interfer|segfault|segv|undefined|unbounded|quadratic|O\(|rows|invalid|missing|break"
+    r"|(?:stack|buffer|integer|precision|window|memory|heap) overflow|attacker|malicious|clobber|overwrit|reentran"
+    r"|flood|loop|garbage collect|use after|dangling|never shown))",
+    r"\b(?:must|never|always|should|does(?:n't| not)|do(?:n't| not)|cannot|can't) .{0,80}\bto (?:avoid|prevent) "
+    r"(?!(?:issues?|problems?|confusion|errors?|surprises?|bugs?)\b)",
+)
+"""Which harm a thing is there to prevent. *To avoid issues*, or how a page looks, says nothing later."""
+DAMAGE = _words(
+    r"\b(?:causes|caused|leads|led|resulted|results) (?:to|in|a|an|the|\w+ing)\b|\bdue to\b",
+    r"\b(?:breaks?|broke|crash(?:es|ed|ing)?|deadlocks?|races?|leak(?:s|ed|ing)?|corrupt\w*|silently)\b",
+    r"\b(?:vulnerab\w+|denial|data loss|quadratic|exponential (?!backoff)\w+)\b",
+)
+"""What went wrong: a reason to take a change back."""
+LASTING = _words(
+    r"\b(?:does|do|is|are|ca|wo|must|should|may|has|have)(?:n't| not)\b|\b(?:cannot|can't|won't|must|never|always)\b",
+    r"\b(?:otherwise|requires?|needs?|unreliable|unavailable|decided|so that|breaks?|fails?|silently|no way|has no)\b",
+    r"\b(?:leaks?|crash(?:es)?|hangs?|corrupts?|loses|nobody|nothing)\b",
+)
+"""What is still so after the change."""
+FIRM = _words(r"\b(?:because|otherwise|must not|must never|decided)\b")
+"""The words of a cause that leave no doubt."""
+NOW = _words(
+    r"\b(?:old|previous|current) (?:code|behaviou?r|version|implementation|logic)\b",
+    r"\b(?:now|no longer|we can|there is no need|simplif\w+|currently|formaliz\w*)\b",
+)
+"""What the change does, or was before it; with these words a reason must be firm."""
+TRAP = _words(
+    r"\b(?:breaks?|broke|crash\w*|fail(?:s|ed|ing|ure)?|deadlock\w*|race|leak\w*|hangs?|corrupt\w*|silently)\b",
+    r"\b(?:must (?:not|never)|never|regress\w*|raise[sd]?|\w*errors?|vulnerab\w+|denial|bug|data loss|quadratic)\b",
+    r"\b(?:wrong(?:ly)?|incorrect(?:ly)?|unexpected(?:ly)?)\b",
+)
+CHOICE = _words(r"\b(?:decided|instead of|in favou?r of|rather than|chose|prefer\w*)\b")
+
+PAST = _words(
+    r"\b(?:was|were|wasn't|weren't|had|hadn't|did|didn't|couldn't|previously|used to|went|got|became|meant|broke|led"
+    r"|lost|kept|left)\b",
+    r"\b(?:caused|failed|worked|crashed|resulted|masked|leaked|returned|raised|made|ran|took|gave"
+    r"|[a-z]{3,}ed (?:because|due|since|when|by|the|to))\b",
+)
+PRESENT = _words(
+    r"\b(?:is|are|isn't|aren't|does|doesn't|do|don't|can|can't|cannot|must|will|won't|has|have|needs?|requires?)\b",
+    r"\b(?:may|might|should|breaks|fails?|crash(?:es)?|causes|leads|returns|raises|supports?|expects?|uses?|allows?"
+    r"|means?|wants?)\b",
+    r"\b(?:becomes?|remains?|keeps?|stays?|treats?|reads?|writes?|runs?|comes?|gives?|takes?|makes?|sees?|holds?"
+    r"|ignores?)\b",
+)
+"""What is still so. A sentence in the past alone tells of a fault that is gone."""
+
+OPENING = _words(
+    r"^(?:\(|\[[ x]\]|(?-i:[a-z][\w./-]*)(?:\([^)]*\))?!?: |thanks|thank you|see|could|fixing|adding|in such)",
+    r"^note (?:that|to)\b",
+    r"^(?:other |no need|ideally|technically|after this|in favou?r of|looking at|no (?:new )?tests?\b|todo|fixme|oops)",
+    r"^(?:we (?:also|now|can|could|might)|this (?:commit|patch|change|pr) (?:does|do|is|has|only)\b|co-authored)",
+    r"^this (?:also )?(?:handles|fixes|adds|changes|makes|moves|removes|introduces|updates|is fine)\b",
+    r"^(?:reported|reviewed|tested|based on|credit|patch by|hopefully|sorry|maybe|perhaps|not sure)\b",
+    r"^(?:tests? |document |it appears|strictly speaking|in practice|discovered|found|as reported by|verified"
+    r"|follow[- ]up)\b",
+    r"^(?:enhanc|improv|ensur)(?:e|ed|es|ing)\b|^with (?:the|this) (?:fix|change|patch)\b",
+    r"^(?:remaining|unfortunately|actually|problem with|the (?:solution|problem|fix|patch|bug|purpose|defect|issue)"
+    r"|if |includes?|later|now)\b|\b(?:and|or|with|the|to)\.$",
+    # Half a sentence, whose beginning stood in a line that was left out.
+    r"^(?-i:[a-z]+)(?=[ ,;])",
+    r"^(?:also|but|and|or|which|however|then|so|yet|still)\b",
+    r"\b(?-i:I)\b(?!/)|\b(?:my|me|let's|myself)\b|(?:\.\.\.|…)$",
+)
+"""How sentences begin that are said to reviewers, of the author, or that are halves."""
+WORK = _words(
+    r"\b(?:hover|tooltips?|padding|flicker\w*|layout|spacing|styl(?:e|es|ing)|scrollbars?|css|colou?rs?|fonts?"
+    r"|animations?|warnings)\b",
+    r"\b(?:risks? (?:is|are)|test-only|still being|narrowly scoped|no (?:behaviou?r|functional) change"
+    r"|(?:manual(?:ly)?|mutation)[ -](?:test|verif)\w*)\b",
+    r"\b(?:disregard|tests? (?:fail\w*|were|was|is|are|added|case|suite|coverage)|unit tests?|regression tests|tests"
+    r"|bench(?:es|marks?)?)\b",
+    # What is said to calm those who review it, or held to be so.
+    r"(?:n't|\bnot) affect(?:ed)?\b|\b(?:unaffected|as before|as-is|unchanged|identical|stays? the same|no harm"
+    r"|seems?|nice)\b",
+    r"\b(?:could offer|would be (?:nice|good)|typescript|type (?:errors?|defs?|definitions?))\b",
+    r"\bpython (?:2|3\.[0-9])\b",
+    r"\b(?:pull request|this pr|the pr|rebased?|squash|reviewers?|review comments?|code review|review (?:feedback"
+    r"|finding)|bugbot|copilot|coderabbit|greptile)\b",
+    r"\b(?:round \d|e2e tests?|test \d|acceptance criteria|in scope|spec(?:ification)? requires|pre-(?:push|commit))\b",
+    r"\b(?:typo|flake8|pylint|mypy|linter|isort|pep ?8|changelog|release notes|travis|appveyor|codecov|coverage)\b",
+    r"\b(?:golangci\w*|staticcheck|eslint|ruff|nolint|clippy|prettier|biome|phpstan|psalm|max-lines|tsc|typecheck\w*"
+    r"|sonar\w*)\b",
+    r"\b(?:dependabot|ci|refactor\w*|clean ?ups?|tidy|semver\w*|backport\w*|cosmetic|spelling|readab\w+|cleaner"
+    r"|boilerplate)\b",
+    r"\b(?:duplicat(?:ed|ion|ing)|repeated|re-?us(?:e|ed|es|ing)|extra|unused|redundan\w+|unnecessary|needless|churn"
+    r"|magic (?:number|string)s?|false positives?)\b",
+    r"\b(?:import cycles?|circular imports?|shadowing|naming|nits?)\b",
+    r"\b(?:little bit|weird|for now|at the moment|work in progress|room for|further improvements|future work"
+    r"|follow-up)\b",
+    r"\b(?:out of scope|logic above|pretty (?:bad|much)|this adds|likely missed|better word|going to)\b",
+    r"\bto reduce dup\w+",
+    r"\b(?:while (?:working|looking|investigating|debugging)|code duplication|easier to read|more readabl[ey])\b",
+    r"\b(?:consisten(?:t|cy)|apparently|presumably|bc (?:compatible|break)|-?werror|breaks? the build|reformat\w*)\b",
+    r"\b(?:compiler|deprecation|type checker|sanitizer)s? (?:warnings?|complain\w*)\b",
+)
+"""What is about the work on the code, how it was checked, or how a page looks."""
+EARLIER = _words(
+    r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b|\b[0-9]{9,40}\b",
+    r"\b(?:previous|last|earlier|this|next) commit\b",
+)
+"""What cannot be understood without another commit."""
+
+REFERS_BACK = _words(
+    r"^(?:this|that|these|those|it|they|such|each|both|neither|doing so|in (?:this|that) case|as such|otherwise)\b",
+    r"^because of (?:this|that)\b",
+    r"^(?:therefore|moreover|in addition|additionally|principally|besides|in particular|as a result|hence|thus)\b",
+    r"^(?:since|because|as|while|although|when) (?:it|this|that|they|these|those|it's|it’s)\b",
+    r"^(?:consequently|furthermore|similarly|likewise|instead|now that|for (?:example|instance))\b",
+)
+"""How sentences begin that lean on the one before."""
+REFERS_TO_SUBJECT = _words(r"^(?:this|it|otherwise|they|these)\b")
+
+CHANGES = _words(
+    r"\b(?:now|must|no longer|defaults?|requires?|remov\w+|instead|replac\w+|drop\w*|renam\w+|need|was|were)\b"
+)
+"""What a sentence says that tells users of a break."""
+
+CHORE = _words(
+    r"^(?:merge|bump|release|wip|fixup|squash|amend|version|initial commit|v?\d+\.\d|upgrade|pin |changelog)",
+    r"^update (?:dep|lock|change|author|readme|translat|\S*(?:plugin|maven|gradle|version|action))",
+    r"^(?:typo|format|lint|black|isort|rebase|sync|reapply)",
+    r"^(?:revert|reverted|add(?:ed)? (?:tests?|release|stub)|doc[s:]|translat|\[pre-commit|pre-commit|chore)",
+    r"^(?:build\(deps|ci[:( ]|prepare (?:for |the )?(?:next|release|v?\d))",
+)
+CHANGED_NOTHING = _words(
+    r"^(?:clean(?:ed|s)?[ -]?up|rename[ds]?|remov(?:e|ed|es|ing) (?:un|redundant|dead|obsolete|duplicate|flaky))",
+    r"^(?:refactor|reformat|reorgani[sz]|document|clarif|correct(?:ed)? (?:doc|comment|typo)|rewr(?:ite|ote)|tweak)",
+    r"^(?:rework(?:ed)?|improved? (?:doc|test|error message|wording)|small|minor|vendor|simplif|modernize)",
+    r"^(?:add(?:ed|s)? (?:doc|note|comment|missing|more|regression|test)|test(?:ed|s)?\b|switch(?:ed)? to|moved?\b)",
+    r"^(?:state|mention|explain|note)\b|^(?:use[ds]? (?:f-string|super)|split (?:up |out |the |a |\d"
+    r"|into )?.*\b(?:files?|components?|page|facade|modules?|class(?:es)?|services?|helpers?))",
+    r"\b(?:tests?|testcase|test_\w+|\w+Tests?|\w*TestCase|fixtures)\b(?! (?:client|runner|framework))",
+    r"\b(?:flak(?:y|iness)|docs?|documentation|docstrings?|comments?|workflow|mypy|lint\w*|typing|type hints?)\b",
+    r"\b(?:annotat\w+|error messages?|parenthes[ei]s|maven|gradle|cmake|makefile|typos?|benchmarks?|github)\b",
+    r"\b(?:codeql|readme|contributing|issue template|tutorial)\b",
+)
+"""Subjects of commits that leave the program as it was."""
+EMPTY_SUBJECT = _words(
+    r"\b(?:review|feedback|suggestions?|findings)\b",
+    r"^(?:various|misc|more|several|some|other|final|another|follow[- ]up|polish|harden(?:ing)? (?:\w+ )?latent)\b",
+)
+"""Subjects that say nothing; the reason below them may."""

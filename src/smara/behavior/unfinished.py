@@ -1,0 +1,107 @@
+"""Unfinished work: what a session leaves behind for whoever goes on with it.
+
+It is read from the agent's own plan, from lists with open boxes in its last words, from the branch it worked on and
+the files that it changed after its last commit. A plan of which nothing was ever ticked is no unfinished work; neither
+is a last step that only lacks its tick, nor a list that nobody has touched since the person spoke of something else.
+What is left of the same session, or of the same branch, takes the place of what was left before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from smara.behavior import plans
+from smara.behavior.methodology.plugin import Methodology
+from smara.behavior.pad import Pad
+from smara.behavior.paths import module_of
+from smara.behavior.quoting import quote
+from smara.knowledge.models import Evidence, NewMemory, TypedMemory, WorkUnit
+
+MOST_WORDS = 3_000
+"""So much of an agent's last words is kept, if they hold a list with open boxes."""
+_BOXES = ("[ ]", "☐", "⬜")
+_FOR_OTHERS = re.compile(r"^\W*(?:test(?:ing)? plan|how to test|testing|checklist|verification)\W*$", re.I | re.M)
+"""A list below such a heading is for whoever reviews the work."""
+_MOST, _MOST_FILES, _LONGEST, _LEAST_WORDS = 12, 6, 160, 4
+_SURE = 0.9
+"""It is the agent's own list; within days it is worth less, since the work goes on."""
+_SHARED = re.compile(r"(?:main|master|trunk|develop|dev|HEAD)$")
+"""Branches that everybody works on: what is left on one is not the same work."""
+
+
+def heard(pad: Pad, text: str) -> None:
+    """Keep an agent's words if they say what is left; newer ones take their place."""
+    if any(box in text for box in _BOXES):
+        text = _FOR_OTHERS.split(text, maxsplit=1)[0]
+    if any(box in text for box in _BOXES):
+        from smara.secrets import redact
+
+        pad.facts["listed"] = redact(text[-MOST_WORDS:]).text
+
+
+def state_of(pad: Pad, method: Methodology) -> dict[str, Any]:
+    """What is done and left; empty when nothing is left, or nothing was begun."""
+    listed = method.work_state_of(pad.facts["listed"]) if pad.facts["listed"] else {}
+    todos: Mapping[str, Sequence[str]] = pad.facts["todos"]
+    done = [text for text, state in todos.values() if state == plans.DONE]
+    begun = [text for text, state in todos.values() if state == plans.BEGUN]
+    left = begun + [text for text, state in todos.values() if state == plans.OPEN]
+    if not done or left == begun[:1] or pad.facts["todos_at"] < pad.facts["prompts"]:
+        left = []  # nothing was ever ticked; or the last tick is missing; or the talk has moved on from the list
+    state = dict(listed) if listed.get("remaining") else {}
+    if left:
+        state = {**state, "done": done[-_MOST:], "remaining": left[:_MOST], "next_step": left[0]}
+    if not state.get("remaining"):
+        return {}
+    since = pad.facts["committed_at"]
+    files = [path for path, entry in pad["files"] if entry.get("e") and entry["s"] > since][-_MOST_FILES:]
+    if files:
+        state["open_files"] = files
+    if pad.facts["branch"]:
+        state.setdefault("branch", pad.facts["branch"])
+    return {name: value for name, value in state.items() if value}
+
+
+def task_of(pad: Pad) -> str:
+    """What was asked for: the words before the plan, or, when they only answer a question, the session's first."""
+    asked = str(pad.facts["plan_task"] or pad.facts["asked"])
+    return asked if len(asked.split()) >= _LEAST_WORDS else str(pad.facts["prompt"])
+
+
+def is_all_done(pad: Pad) -> bool:
+    """Whether the newest plan was done to its end."""
+    todos = pad.facts["todos"].values()
+    return bool(todos) and all(state == plans.DONE for _, state in todos)
+
+
+def memory_of(
+    state: Mapping[str, Any], session_id: str, task: str, unit: WorkUnit | None, methodology: str,
+    taint: Sequence[str] = (), supersedes: Sequence[str] = (),
+) -> NewMemory:  # fmt: skip
+    """The memory of unfinished work."""
+    left, done = [str(each) for each in state["remaining"]], state.get("done", ())
+    branch = f" on branch `{state['branch']}`" if state.get("branch") else ""
+    about = f" The task was: “{quote(task, _LONGEST)}”" if len(task.split()) >= _LEAST_WORDS else ""
+    following = quote(str(state.get("next_step") or left[0]), _LONGEST)
+    content = (
+        f"Left unfinished{branch}: {len(left)} of {len(left) + len(done)} steps; next is “{following.rstrip('.')}”."
+        f"{about}"
+    )
+    files = [str(path) for path in state.get("open_files", ())]
+    return NewMemory(
+        content, "work_state", "observer_inferred", _SURE, session_id=session_id, files=files,
+        modules=tuple(dict.fromkeys(filter(None, map(module_of, files))))[:3],
+        evidence=[Evidence(quote=quote("left: " + "; ".join(left), 400))], work_unit=unit, methodology=methodology,
+        data=dict(state), taint=taint, supersedes=supersedes,
+    )  # fmt: skip
+
+
+def is_before(memory: TypedMemory, session_id: str, state: Mapping[str, Any], branch: str) -> bool:
+    """Whether a memory tells how far the same work stood before."""
+    if memory.type != "work_state" or memory.tier == "confirmed" or memory.is_pinned:
+        return False  # what a person has confirmed is not put aside by a count
+    named = str(state.get("branch") or branch)
+    is_same_branch = bool(named) and not _SHARED.match(named) and memory.data.get("branch") == named
+    return session_id in memory.session_ids or is_same_branch
