@@ -121,7 +121,7 @@ class Settings:
     max_message_bytes: int = 64 * 1024 * 1024
     """A longer message is refused with a clear error; nothing is cut silently."""
     tool_profile: Literal["default", "coding"] = "default"
-    """Which tools agents are given: three, or with ``coding`` one more to record what was learned."""
+    """Which tools agents are given: three, or with ``coding`` two more, for code and what was learned."""
     mcp_token: str | None = None
     """What clients of the MCP server over HTTP must send; made up at each start when nobody says."""
     model: str | None = None
@@ -229,8 +229,9 @@ def local_timezone() -> str:
     return target.partition("zoneinfo/")[2] or "UTC"
 
 
-def config_path(environment: Mapping[str, str]) -> Path:
+def config_path(environment: Mapping[str, str] | None = None) -> Path:
     """Where the user's ``smara.toml`` is looked for."""
+    environment = os.environ if environment is None else environment
     if environment.get("SMARA_CONFIG"):
         return Path(environment["SMARA_CONFIG"])
     return _user_folder(environment, "config") / "smara.toml"

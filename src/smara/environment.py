@@ -48,6 +48,12 @@ def named_project() -> str:
     return os.environ.get("SMARA_PROJECT", "")
 
 
+def moment_variables() -> list[str]:
+    """What of the environment decides on what agents are told unasked: how much, by which file, of which project."""
+    names = ("SMARA_MOMENT", "SMARA_CONFIG", "SMARA_PROJECT")
+    return sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith(names))
+
+
 def home_of(variable: str, otherwise: str) -> str:
     """Where a host keeps its own things: where its variable says, or a folder below the user's home."""
     return os.environ.get(variable) or os.path.join(os.path.expanduser("~"), *otherwise.split("/"))

@@ -7,11 +7,10 @@ for the wrong thing; and the state machine compares the databases with it, opera
 from __future__ import annotations
 
 import copy
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from smara.core.ids import IdMaker
@@ -23,7 +22,6 @@ from smara.errors import ConflictError, InvalidInputError, LeaseLostError, NotFo
 from smara.messages.compaction import Compacted, folds_due, runs_due
 from smara.messages.history import Shown
 from smara.messages.models import (
-    PART_TYPES,
     ROLES,
     Compaction,
     Message,
@@ -35,8 +33,17 @@ from smara.messages.models import (
 )
 from smara.messages.summarize import OfflineSummarizer
 from smara.search.models import SOURCES, Answer, Hit, Neighbor, ThreadHit, Trace
-from smara.secrets import redact, redact_value
+from smara.secrets import redact
 from smara.testing import FakeClock
+from tests.contract.model_cleaning import (
+    checked_time,
+    clean_metadata,
+    clean_part,
+    clean_title,
+    new_message,
+    parts_of,
+    rendered,
+)
 
 
 @dataclass
@@ -531,71 +538,3 @@ def _passes(
         and (since is None or message.created_at >= since)
         and (until is None or message.created_at <= until)
     )
-
-
-def new_message(value: NewMessage | Mapping[str, Any]) -> NewMessage:
-    if isinstance(value, NewMessage):
-        return value
-    if not isinstance(value, Mapping):
-        raise InvalidInputError(f"A message must be a dict or a NewMessage, not {type(value).__name__}.")
-    allowed = {known.name for known in fields(NewMessage)}
-    if unknown := set(value) - allowed:
-        raise InvalidInputError(f"Unknown message field {unknown}. Allowed: {sorted(allowed)}.")
-    if not {"role", "content"} <= set(value):
-        raise InvalidInputError("A message needs a role and a content.")
-    return NewMessage(**value)
-
-
-def parts_of(content: Any) -> tuple[Part, ...]:
-    if isinstance(content, str):
-        return (Part("text", content),)
-    if not isinstance(content, Sequence):
-        raise InvalidInputError(f"content must be a text or a list of parts, not {type(content).__name__}.")
-    return tuple(_part_of(part) for part in content)
-
-
-def _part_of(part: Any) -> Part:
-    given = {known.name: getattr(part, known.name) for known in fields(Part)} if isinstance(part, Part) else part
-    if not isinstance(given, Mapping) or given.get("type") not in PART_TYPES:
-        raise InvalidInputError(f"a part's type must be one of {', '.join(PART_TYPES)}; got {given!r}.")
-    if not isinstance(given.get("text", ""), str):
-        raise InvalidInputError("a part's text must be a string.")
-    return Part(**given)
-
-
-def clean_part(part: Part) -> Part:
-    def clean(text: str | None) -> str | None:
-        return text and redact(text).text
-
-    try:
-        arguments = json.loads(json.dumps(redact_value(part.arguments)[0], default=str))
-    except RecursionError:
-        raise InvalidInputError("A tool call's arguments are nested too deeply. Pass them as JSON text.") from None
-    return replace(part, text=clean(part.text), arguments=arguments, uri=clean(part.uri), name=clean(part.name))
-
-
-def rendered(parts: Any) -> str:
-    return "\n\n".join(part.render() for part in parts)
-
-
-def clean_title(title: str | None) -> str | None:
-    return None if title is None else redact(" ".join(title.split())).text[:500]
-
-
-def clean_metadata(metadata: Any) -> dict[str, Any]:
-    if not isinstance(metadata, Mapping):
-        raise InvalidInputError(f"metadata must be a dict, not {type(metadata).__name__}.")
-    try:
-        return json.loads(json.dumps(redact_value(dict(metadata))[0], allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInputError(
-            f"metadata cannot be written as JSON: {error}. Use texts, numbers, lists, dicts."
-        ) from None
-
-
-def checked_time(milliseconds: Any) -> int | None:
-    if milliseconds is not None and (not isinstance(milliseconds, int) or isinstance(milliseconds, bool)):
-        raise InvalidInputError(f"created_at must be milliseconds since 1970, a whole number; got {milliseconds!r}.")
-    if milliseconds is not None and not -62_135_596_800_000 <= milliseconds <= 253_402_300_799_999:
-        raise InvalidInputError(f"created_at {milliseconds} is not within the years 1 to 9999. Give milliseconds.")
-    return milliseconds

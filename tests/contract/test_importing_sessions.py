@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from smara.adapters.importing import Importer
 from smara.adapters.warming import Learner
 from smara.messages.models import NewMessage, NewThread
-from tests.unit.adapters.foreign import CODEX, CODEX_AGENT, CODEX_ID, CODEX_SUB, OPENCODE
+from tests.unit.adapters.foreign import CODEX, CODEX_AGENT, CODEX_ID, CODEX_SUB, ONE_OF_EACH, OPENCODE
 
 DAY_MS = 86_400_000
 AT_MS = 1_772_442_000_000  # 2026-03-02, when the sessions of the fixtures were held
@@ -137,3 +138,66 @@ def test_a_session_that_may_go_on_is_watched_and_not_decided_on(memory, place, t
     path.write_text(session(1))
     run(memory, place.clock, path)
     assert memory.behavior.session("s1").state == "open"
+
+
+def planted(value, secret):
+    """The same with a secret behind every text that is no name."""
+    names = {"type", "role", "id", "sessionId", "session_id", "timestamp", "kind", "status", "messageID", "sessionID"}
+    if isinstance(value, dict):
+        return {key: each if key in names else planted(each, secret) for key, each in value.items()}
+    if isinstance(value, list):
+        return [planted(each, secret) for each in value]
+    return f"{value} {secret}" if isinstance(value, str) and value else value
+
+
+def planted_line(line, secret):
+    try:
+        return json.dumps(planted(json.loads(line), secret), indent=1 if "\n" in line else None)
+    except ValueError:
+        return line  # the fixtures have broken ones, too
+
+
+def test_no_secret_of_a_transcript_is_stored_wherever_it_stands(memory, place, tmp_path):
+    secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyzAB"
+    for name in sorted(set(ONE_OF_EACH) - {"opencode"}):
+        text = ONE_OF_EACH[name].read_text(encoding="utf-8")
+        path = tmp_path / ONE_OF_EACH[name].name
+        lines = [text] if path.suffix == ".json" else text.splitlines()
+        path.write_text("".join(planted_line(line, secret) + "\n" for line in lines))
+        stored, _ = run(memory, place.clock, path)
+        assert stored, name
+    for thread in memory.threads.list():
+        assert secret not in repr((thread.title, thread.metadata, memory.messages.list(thread_id=thread.id)))
+
+
+def test_two_imports_of_the_same_sessions_at_once_store_each_message_once(place, memory, tmp_path):
+    paths = [tmp_path / f"rollout-2026-03-02T09-00-00-s{number}.jsonl" for number in range(4)]
+    for number, path in enumerate(paths):
+        path.write_text(session(number))
+    others = [place.open(models_enabled=False, embedder="off") for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda other: run(other, place.clock, *paths), others))
+    assert sum(stored for stored, _ in done) == sum(thread.message_count for thread in memory.threads.list()) == 20
+    assert run(memory, place.clock, *paths)[0] == 0
+    assert {each.state for each in memory.behavior.sessions()} == {"final"}
+
+
+def test_a_file_that_grows_while_it_is_read_is_finished_by_the_next_import(memory, place, tmp_path):
+    whole = session(1)
+    path = tmp_path / "rollout-2026-03-02T09-00-00-s1.jsonl"
+    for end in range(0, len(whole) + 97, 97):
+        path.write_text(whole[:end])
+        Importer(memory).import_file(path)
+    (thread,) = memory.threads.list()
+    texts = [message.raw_content for message in memory.messages.list(thread_id=thread.id)]
+    assert len(texts) == 5
+    other = place.open(project="other", models_enabled=False, embedder="off")
+    Importer(other).import_file(path)
+    assert [message.raw_content for message in other.messages.list(thread_id=thread.id)] == texts
+
+
+def test_which_client_ids_a_thread_has_is_told_without_the_messages(memory):
+    messages = [NewMessage("user", f"word {number}", f"id-{number}") for number in range(3)]
+    memory.messages.append_batch(NewThread("t1"), messages)
+    assert memory.messages.known_client_ids("t1", ["id-0", "id-2", "id-9"]) == {"id-0", "id-2"}
+    assert memory.messages.known_client_ids("t2", ["id-0"]) == memory.messages.known_client_ids("t1", []) == set()

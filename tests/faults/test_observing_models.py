@@ -99,8 +99,10 @@ def state(memory: Any) -> tuple[Any, ...]:
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("way", ["observe", "buffer"])
 def test_cursor_stays_where_it_is_when_the_model_fails(thinking: Opened, way: str, fault: str, wire: str) -> None:
+    # A server that hangs is waited for in real time; there is nothing more to come.
+    deadline = {"model_deadline_seconds": 1.0} if fault == "hang" else {}
     with server_side.scripted_server([FAULTS[fault]]) as server:
-        memory = thinking(server, wire)
+        memory = thinking(server, wire, **deadline)
         before = state(memory)
         outcome = getattr(memory.observations, way)("t")
         assert not outcome.success

@@ -33,7 +33,7 @@ def test_git_makes_memories_of_commits_that_say_why(db, repository):
     (told,) = spawn("import", "--from", "git", "--json").data["repositories"]
     assert (told["commits"], told["counts"], told["countedTogether"]) == (1, {"added": 1}, 1)
     (made,) = told["memories"]
-    assert (made["type"], made["kind"], made["content"]) == ("gotcha", "reason", f"Open the file in binary mode. {WHY}")
+    assert (made["type"], made["kind"], made["content"]) == ("gotcha", "reason", f"Open the file in binary mode: {WHY}")
     assert smara("memories", "show", made["id"], "--json").data["commit"] == made["commit"]
     again = smara("import", "--from", "git", "--json").data["repositories"][0]
     assert again["counts"] == {"known": 1}
@@ -42,6 +42,22 @@ def test_git_makes_memories_of_commits_that_say_why(db, repository):
 def test_a_dry_run_of_git_stores_nothing(db, repository):
     assert smara("import", "--from", "git", "--dry-run", "--json").data["repositories"][0]["counts"] == {"added": 1}
     assert smara("memories", "list", "--json").data["memories"] == []
+    assert smara("graph", "status", "--json").data["state"] == "none"
+
+
+def test_the_code_is_indexed_or_not_as_asked(db, repository, monkeypatch):
+    from smara.adapters.git_history import importing
+
+    (told,) = smara("import", "--from", "git", "--no-code", "--json").data["repositories"]
+    assert (told["countedTogether"], told["filesNotIndexed"]) == (None, None)
+    monkeypatch.setattr(importing, "MOST_FILES_UNASKED", 0)
+    (told,) = smara("import", "--from", "git", "--json").data["repositories"]
+    assert (told["countedTogether"], told["filesNotIndexed"]) == (None, 1)
+    assert smara("graph", "status", "--json").data["state"] == "none"
+    (told,) = smara("import", "--from", "git", "--code", "--json").data["repositories"]
+    assert (told["countedTogether"], told["filesNotIndexed"]) == (1, None)
+    # What has an index is kept up, however large it is.
+    assert smara("import", "--from", "git", "--json").data["repositories"][0]["filesNotIndexed"] is None
 
 
 def test_a_person_is_told_what_came_and_where_to_review_it(db, repository):
@@ -91,7 +107,8 @@ def test_where_no_notes_are_it_says_so(db, repository, tmp_path, monkeypatch):
     ("words", "told"),
     [
         (["--from", "claude-memory", "note.md"], "smara memories import FILE"),
-        (["--from", "mastra", "--limit", "3", "x.db"], "--limit is for --from git"),
+        (["--from", "mastra", "--limit", "3", "x.db"], "are for --from git"),
+        (["--no-code"], "are for --from git"),
     ],
 )
 def test_what_does_not_fit_together_is_refused_with_what_does(db, words, told):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-from smara.adapters.finding import Found, Here, expand, find_transcripts
+from smara.adapters.finding import Found, Here, expand, find_transcripts, newest_first
 from smara.adapters.hosts.projects import project_of
 from smara.adapters.importing import Importer, ImportReport
 from smara.adapters.records import Progress
@@ -36,11 +36,11 @@ class BulkReport:
 
 
 def find(hosts: Sequence[HostFormat], here: Here, *, everywhere: bool = False) -> tuple[list[Found], int]:
-    """The transcripts of these agents that belong here, or all of them; and how many were left out.
+    """The transcripts of these agents that belong here, or all of them, the newest of all first; and how many were not.
 
     Those that cannot be looked into are among them, so that they are told of.
     """
-    found = [each for host in hosts for each in find_transcripts(host, here)]
+    found = newest_first(each for host in hosts for each in find_transcripts(host, here))
     if everywhere:
         return found, 0
     mine = [each for each in found if here.has(each.cwd) or each.is_unreadable]

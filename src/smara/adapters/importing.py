@@ -53,7 +53,7 @@ class Importer:
         self._resource_id = resource_id
         self._learner = None if dry_run else learner
         self._dry_run = dry_run
-        self._known: dict[str, set[str]] = {}
+        self._known: dict[str, set[str]] = {}  # what this dry run has met
         self._hooked: dict[str, Counter[tuple[str, str]]] = {}
         self._report = ImportReport("", "jsonl")
         self._batch: list[Imported] = []
@@ -121,16 +121,16 @@ class Importer:
                     self._report.refused.append((record.line, str(error)))
 
     def _store(self, thread: NewThread, messages: list[NewMessage]) -> None:
+        fresh = self._unknown(thread.id, messages)
+        self._report.repeated += len(messages) - len(fresh)
+        if not fresh:
+            return
         if self._dry_run or self._memory is None:
-            known = self._known_ids(thread.id)
-            fresh = [message for message in messages if message.client_id not in known]
-            known.update(message.client_id or "" for message in fresh)
             self._report.stored += len(fresh)
-            self._report.repeated += len(messages) - len(fresh)
             return
         # Without a title as yet: a file may tell a better one further on, and a thread keeps its first.
         untitled = replace(thread, title=None)
-        appended = self._memory.messages.append_batch(untitled, messages, may_differ=True, compact=False)
+        appended = self._memory.messages.append_batch(untitled, fresh, may_differ=True, compact=False)
         self._report.stored += appended.stored
         self._report.repeated += appended.repeated
 
@@ -157,11 +157,15 @@ class Importer:
             (each.role, each.raw_content.strip()) for each in stored if each.metadata.get("source") == "hook"
         )
 
-    def _known_ids(self, thread_id: str) -> set[str]:
-        if thread_id not in self._known:
-            stored = () if self._memory is None else self._memory.messages.stream(thread_id=thread_id)
-            self._known[thread_id] = {message.client_id or "" for message in stored}
-        return self._known[thread_id]
+    def _unknown(self, thread_id: str, messages: list[NewMessage]) -> list[NewMessage]:
+        """Those that are not stored: preparing a message costs more than all else, and most imports are repeated."""
+        ids = [message.client_id or "" for message in messages]
+        known = set() if self._memory is None else self._memory.messages.known_client_ids(thread_id, ids)
+        if self._dry_run or self._memory is None:
+            told = self._known.setdefault(thread_id, set())
+            known |= told & set(ids)
+            told.update(ids)
+        return [message for message in messages if message.client_id not in known]
 
     def _with_resource(self, thread: NewThread) -> NewThread:
         if thread.resource_id is not None or self._resource_id is None:

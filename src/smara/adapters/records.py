@@ -101,6 +101,18 @@ class Identities:
         self._ordinals[digest] += 1
         return f"line-{digest.hex()}" + (f"-{ordinal + 1}" if ordinal else "")
 
+    def keep(
+        self, line: int, thread: NewThread, role: Role, parts: tuple[Part, ...], *, client_id: str,
+        created_at: int | None, metadata: dict[str, Any], repairs: tuple[str, ...] = (),
+    ) -> Record:  # fmt: skip
+        """A message, settled; its metadata without what is empty."""
+        known = {key: value for key, value in metadata.items() if value not in (None, "", {}, False)}
+        return self.settle(
+            build(
+                line, thread, role, parts, client_id=client_id, created_at=created_at, metadata=known, repairs=repairs
+            )
+        )  # fmt: skip
+
     def settle(self, imported: Imported) -> Record:
         """The record as it is stored: a repeat is counted, a clash of ids is mended.
 
@@ -144,6 +156,11 @@ def build(
         metadata = {**metadata, "repairs": list(repairs)}
     message = NewMessage(role, content, client_id, created_at, task_id, metadata)
     return Imported(line, thread, message, repairs)
+
+
+def has_content(parts: Iterable[Part]) -> bool:
+    """Whether a message of these parts says anything: a call does, white space does not."""
+    return any(part.type != "text" or part.text.strip() for part in parts)
 
 
 def bounded_id(value: str) -> str:

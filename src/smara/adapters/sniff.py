@@ -95,7 +95,7 @@ def sniff(path: str | os.PathLike[str]) -> Format:
     """
     if is_database(path):
         return "opencode"
-    head = head_of(path)
+    head = head_of(path).lstrip("\ufeff")  # which editors on Windows put in front
     if _is_session_of_opencode(path):
         return "opencode"
     if is_document_head(head):

@@ -51,13 +51,13 @@ class Repository:
 
 
 def find_repository(start: str | os.PathLike[str]) -> Repository | None:
-    """The repository that holds a folder, or ``None``."""
+    """The repository that holds a folder, or ``None``; a folder that cannot be looked into holds none."""
     folder = Path(os.path.abspath(start))
     for candidate in (folder, *folder.parents):
         marker = candidate / ".git"
-        if marker.is_dir():
+        if os.path.isdir(marker):
             return Repository(os.path.realpath(marker), str(candidate))
-        if marker.is_file():
+        if os.path.isfile(marker):
             common = _common_dir_of_worktree(marker)
             if common:
                 return Repository(common, str(candidate))

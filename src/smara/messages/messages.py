@@ -140,6 +140,14 @@ class Messages:
         except SmaraError as error:
             log.warning("compaction.failed", thread=thread_id, error=error.code)
 
+    def known_client_ids(self, thread_id: str, client_ids: Sequence[str]) -> set[str]:
+        """Which of these the thread has already: an importer that is repeated need not prepare what is there."""
+        found: set[str] = set()
+        with self._store.database.read() as session:
+            for start in range(0, len(client_ids), BATCH):
+                found |= self._store.known_client_ids(session, thread_id, client_ids[start : start + BATCH])
+        return found
+
     def get(self, message_id: str) -> Message:
         """The message, or ``NotFoundError``."""
         found = self.find(message_id)

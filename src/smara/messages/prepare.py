@@ -104,6 +104,8 @@ def _redact_part(part: Part) -> Part:
         text=text,
         name=part.name and redact(part.name).text,
         uri=part.uri and redact(part.uri).text,
+        call_id=part.call_id and redact(part.call_id).text,
+        media_type=part.media_type and redact(part.media_type).text,
         arguments=redact_value(part.arguments)[0] if part.arguments is not None else None,
     )
 

@@ -164,6 +164,17 @@ class MessageStore:
         )
         return {row[11]: _message(row) for row in rows}
 
+    def known_client_ids(self, session: Session, thread_id: str, client_ids: Sequence[str]) -> set[str]:
+        rows = session.all(
+            self.sql(
+                "SELECT client_id FROM messages WHERE project_no = :project AND thread_no ="
+                " (SELECT no FROM threads WHERE project_no = :project AND id = ?)"
+                f" AND client_id IN ({marks(len(client_ids))})"
+            ),
+            (thread_id, *client_ids),
+        )
+        return {str(row[0]) for row in rows}
+
     def find_message(self, session: Session, message_id: str) -> tuple[int, Message] | None:
         row = session.one(self.sql(f"{_MESSAGES} AND m.id = ?"), (message_id,))
         return (int(row[0]), _message(row)) if row else None

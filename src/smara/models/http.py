@@ -253,13 +253,14 @@ def _proxy(scheme: str, host: str) -> SplitResult | None:
     """The proxy that the system names for a host; none for this machine, which no proxy reaches."""
     from urllib.request import getproxies, proxy_bypass
 
-    if _is_this_machine(host) or proxy_bypass(host):
+    if is_this_machine(host) or proxy_bypass(host):
         return None
     found = getproxies().get(scheme)
     return parse_address(found if "://" in found else f"http://{found}") if found else None
 
 
-def _is_this_machine(host: str) -> bool:
+def is_this_machine(host: str) -> bool:
+    """Whether an address is that of this machine, which no proxy reaches."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -56,6 +56,15 @@ def test_the_newest_session_comes_first_and_sub_agents_before_theirs(shop, tmp_p
     assert [(each.session_id[-2:], each.is_subagent) for each in found] == [("st", False), ("01", True), ("01", False)]
 
 
+def test_the_newest_comes_first_whichever_agent_it_is_of(shop, tmp_path):
+    files = [path for path in (tmp_path / "home").rglob("*") if path.is_file()]
+    for path in files:
+        touch(path, 1_000)
+    chat = next(path for path in files if path.name == GEMINI.name)
+    touch(chat, 2_000)
+    assert find(("claude-code", "codex", "gemini"), Here(str(shop)))[0][0].path == str(chat)
+
+
 def test_sessions_that_moved_into_the_database_are_found_once(shop, tmp_path):
     home = tmp_path / "home" / "data" / "opencode"
     opencode_database(home / "opencode.db", home / "storage")

@@ -47,6 +47,13 @@ def test_a_compressed_file_is_read_like_a_plain_one(write: Write) -> None:
     assert item.thread.metadata["host"] == "claude-code"
 
 
+def test_a_mark_that_an_editor_put_in_front_changes_nothing(write: Write) -> None:
+    path = write(b'{"info": {"id": "ses_1", "directory": "/x"},', b' "messages": []}')
+    assert sniff(path) == "opencode"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert sniff(path) == "opencode"
+
+
 def test_the_format_may_be_given(write: Write) -> None:
     (item,) = read_records(write(SPOKEN), format="jsonl")
     assert isinstance(item, Imported)

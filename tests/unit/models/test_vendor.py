@@ -45,6 +45,14 @@ def test_text_and_usage_come_back(vendor):
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
+def test_a_server_on_this_machine_is_asked_without_a_proxy(vendor, monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # where nobody listens
+    with scripted_server(ok("All quiet.")) as server:
+        assert model_of(server, vendor).complete(REQUEST).text == "All quiet."
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
 def test_system_prompt_and_limit_are_sent(vendor):
     with scripted_server(ok()) as server:
         model_of(server, vendor).complete(REQUEST)

@@ -19,9 +19,10 @@ from smara.adapters.claude_code.held import Held, QueuedPrompts, RunningOutputs
 from smara.adapters.claude_code.threads import FROM_HOST, FROM_PERSON, FROM_PROMPT, FROM_SUMMARY, Threads
 from smara.adapters.claude_code.tool_results import compact_result, compact_usage
 from smara.adapters.claude_code.voices import program_kind, voice_of_assistant_record, voice_of_user_record
-from smara.adapters.decoding import Entry, decode, mapping_in, milliseconds, text_in
-from smara.adapters.reading import MAX_LINE_BYTES, Line, read_lines
-from smara.adapters.records import Counted, Identities, Progress, Record, bounded_id, build
+from smara.adapters.decoding import Entry, mapping_in, milliseconds, text_in
+from smara.adapters.framing import Recent, read_with
+from smara.adapters.reading import MAX_LINE_BYTES
+from smara.adapters.records import Counted, Identities, Progress, Record, bounded_id, has_content
 from smara.messages.models import NewThread, Part, Role
 
 _BOOKKEEPING = {
@@ -50,8 +51,6 @@ _TITLES = {
     "custom-title": ("customTitle", FROM_PERSON),
 }
 
-_MAX_TOOL_NAMES = 10_000
-
 
 def read_transcript(
     path: str | os.PathLike[str], progress: Progress | None = None, *, max_line_bytes: int = MAX_LINE_BYTES
@@ -61,10 +60,7 @@ def read_transcript(
     No content makes it raise; only a file that cannot be opened does. Reading a file
     again, also one that has grown, gives the same client ids for the same lines.
     """
-    transcript = _Transcript(Path(path).name.split(".")[0])
-    for line in read_lines(path, progress, max_line_bytes=max_line_bytes):
-        yield from transcript.take(line)
-    yield from transcript.finish()
+    yield from read_with(_Transcript(Path(path).name.split(".")[0]), path, progress, max_line_bytes=max_line_bytes)
 
 
 class _Transcript:
@@ -75,7 +71,7 @@ class _Transcript:
         self._identities = Identities()
         self._queued = QueuedPrompts()
         self._running = RunningOutputs()
-        self._tool_names: dict[str, str] = {}
+        self._tool_names: Recent[str] = Recent()
         self._told: dict[tuple[str, str], Any] = {}
         self._last_at: int | None = None
         self._readers: dict[str, Callable[[Entry], Iterator[Record]]] = {
@@ -89,11 +85,7 @@ class _Transcript:
             **dict.fromkeys(_BOOKKEEPING, self._read_bookkeeping),
         }
 
-    def take(self, line: Line) -> Iterator[Record]:
-        entry = decode(line)
-        if isinstance(entry, Counted):
-            yield entry
-            return
+    def take(self, entry: Entry) -> Iterator[Record]:
         reader = self._readers.get(text_in(entry.value.get("type")), self._read_unknown)
         yield from reader(entry)
 
@@ -140,7 +132,7 @@ class _Transcript:
         }
         if any(part.type == "reasoning" and not part.text.strip() for part in parts):
             metadata["reasoning"] = "withheld"
-        if _has_content(parts):
+        if has_content(parts):
             usage = compact_usage(message.get("usage"))
             if self._is_news(thread.id, "usage", (metadata["message_id"], usage)):
                 metadata["usage"] = usage
@@ -252,7 +244,7 @@ class _Transcript:
         message = entry.value.get("message")
         parts = parts_of(mapping_in(message).get("content") or text_in(message)) if message else ()
         parts = parts or parts_of(words_of(entry.value))
-        if not _has_content(parts):
+        if not has_content(parts):
             yield Counted(entry.line, "unknown", f"unknown record type: {kind}")
             return
         created_at, thread = self._place(entry)
@@ -273,8 +265,6 @@ class _Transcript:
     def _with_tool_name(self, part: Part) -> Part:
         """Results do not say which tool they come from; their calls do."""
         if part.type == "tool_call" and part.call_id and part.name:
-            if len(self._tool_names) >= _MAX_TOOL_NAMES:
-                del self._tool_names[next(iter(self._tool_names))]
             self._tool_names[part.call_id] = part.name
         elif part.type == "tool_result" and part.call_id and part.name is None:
             return replace(part, name=self._tool_names.get(part.call_id))
@@ -316,7 +306,7 @@ class _Transcript:
         metadata: dict[str, Any],
         created_at: int | None,
     ) -> Record:
-        if not _has_content(parts):
+        if not has_content(parts):
             kind = text_in(entry.value.get("type"))[:60]
             return Counted(entry.line, kind, "nothing was said" if not parts else "only white space")
         uuid = text_in(entry.value.get("uuid"))
@@ -327,24 +317,13 @@ class _Transcript:
             self._told.setdefault((thread.id, key), thread.metadata.get(name))
             if place and self._is_news(thread.id, key, place):
                 metadata[name] = place
-        imported = build(
-            entry.line,
-            thread,
-            role,
-            parts,
-            client_id=client_id,
-            created_at=created_at,
-            metadata={key: value for key, value in metadata.items() if value not in (None, "", {}, False)},
+        return self._identities.keep(
+            entry.line, thread, role, parts, client_id=client_id, created_at=created_at, metadata=metadata,
             repairs=entry.repairs,
-        )
-        return self._identities.settle(imported)
+        )  # fmt: skip
 
     def _is_news(self, thread_id: str, key: str, value: Any) -> bool:
         """Whether this differs from what the thread's messages said last."""
         is_news = bool(self._told.get((thread_id, key)) != value)
         self._told[thread_id, key] = value
         return is_news
-
-
-def _has_content(parts: tuple[Part, ...]) -> bool:
-    return any(part.type != "text" or part.text.strip() for part in parts)

@@ -18,10 +18,11 @@ from smara.adapters.codex.mirrors import Held, Mirrors
 from smara.adapters.codex.outputs import output_of
 from smara.adapters.codex.threads import RolloutThread
 from smara.adapters.codex.voices import place_in, voice_of
-from smara.adapters.decoding import Entry, decode, list_in, mapping_in, milliseconds, text_in
+from smara.adapters.decoding import Entry, list_in, mapping_in, milliseconds, text_in
 from smara.adapters.documents import elements, is_document
-from smara.adapters.reading import MAX_LINE_BYTES, read_lines
-from smara.adapters.records import Counted, Identities, Progress, Record, bounded_id, build
+from smara.adapters.framing import Recent, read_with
+from smara.adapters.reading import MAX_LINE_BYTES
+from smara.adapters.records import Counted, Identities, Progress, Record, bounded_id, has_content
 from smara.messages.models import Part, Role
 
 _CALLS = {
@@ -67,7 +68,6 @@ _SPOKEN_EVENTS: dict[str, tuple[str, Role, str]] = {
     "agent_reasoning_raw_content": ("text", "assistant", "reasoning"),
 }
 _ENDED_CALLS = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
-_MAX_CALLS = 10_000
 
 
 def read_rollout(
@@ -82,13 +82,7 @@ def read_rollout(
     if is_document(path):
         yield from rollout.read_document(path, progress)
         return
-    for line in read_lines(path, progress, max_line_bytes=max_line_bytes):
-        entry = decode(line)
-        if isinstance(entry, Counted):
-            yield entry
-        else:
-            yield from rollout.take(entry)
-    yield from rollout.finish()
+    yield from read_with(rollout, path, progress, max_line_bytes=max_line_bytes)
 
 
 class _Rollout:
@@ -98,8 +92,8 @@ class _Rollout:
         self._thread = RolloutThread(file_name)
         self._identities = Identities()
         self._mirrors = Mirrors()
-        self._names: dict[str, str] = {}
-        self._failed: dict[str, bool] = {}
+        self._names: Recent[str] = Recent()
+        self._failed: Recent[bool] = Recent()
         self._last_at: int | None = None
         self._place = ""
         self._model = ""
@@ -248,8 +242,6 @@ class _Rollout:
         if isinstance(arguments, str):
             arguments = {"input": arguments}  # a patch, or a program of its own: text and no object
         if call_id and name:
-            if len(self._names) >= _MAX_CALLS:
-                del self._names[next(iter(self._names))]
             self._names[call_id] = name
         part = Part("tool_call", name=name or None, call_id=call_id, arguments=arguments)
         yield self._keep(entry, item, "assistant", (part,), {"status": text_in(item.get("status"))})
@@ -304,8 +296,6 @@ class _Rollout:
         code, result = event.get("exit_code"), mapping_in(event.get("result"))
         has_failed = (isinstance(code, int) and code != 0) or event.get("success") is False
         has_failed = has_failed or "Err" in result or mapping_in(result.get("Ok")).get("isError") is True
-        if len(self._failed) >= _MAX_CALLS:
-            del self._failed[next(iter(self._failed))]
         self._failed[call_id] = has_failed
         output = text_in(event.get("aggregated_output")) or words_of([event.get("stdout"), event.get("stderr")])
         output = output or words_of(result.get("Ok")) or text_in(result.get("Err"))
@@ -345,7 +335,7 @@ class _Rollout:
     def _keep(
         self, entry: Entry, item: Mapping[str, Any], role: Role, parts: tuple[Part, ...], metadata: dict[str, Any]
     ) -> Record:
-        if not any(part.type != "text" or part.text.strip() for part in parts):
+        if not has_content(parts):
             return Counted(entry.line, _kind_of(entry, item)[:100] or "message", "nothing was said")
         thread = self._thread.now
         given_id = text_in(item.get("id"))
@@ -354,17 +344,10 @@ class _Rollout:
             metadata["cwd"] = self._place
         if self._thread.is_copied(self._last_at):
             metadata["inherited"] = True
-        imported = build(
-            entry.line,
-            thread,
-            role,
-            parts,
-            client_id=client_id,
-            created_at=self._last_at,
-            metadata={key: value for key, value in metadata.items() if value not in (None, "", {}, False)},
+        return self._identities.keep(
+            entry.line, thread, role, parts, client_id=client_id, created_at=self._last_at, metadata=metadata,
             repairs=entry.repairs,
-        )
-        return self._identities.settle(imported)
+        )  # fmt: skip
 
 
 def _kind_of(entry: Entry, item: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from smara.adapters.decoding import Entry, decode, list_in, mapping_in, millisec
 from smara.adapters.documents import elements, entry_of, is_document
 from smara.adapters.gemini.folders import project_root_of
 from smara.adapters.reading import MAX_LINE_BYTES, read_lines
-from smara.adapters.records import Counted, Identities, Progress, Record, bounded_id, build
+from smara.adapters.records import Counted, Identities, Progress, Record, bounded_id, has_content
 from smara.adapters.titles import shorten
 from smara.messages.models import NewThread, Part, Role
 
@@ -231,7 +231,7 @@ class _Chat:
         self, entry: Entry, unit_id: str, role: Role, parts: tuple[Part, ...], metadata: dict[str, Any]
     ) -> Iterator[Record | None]:
         """One message, when it says something and was not told before; ``None`` when it was."""
-        if not any(part.type != "text" or part.text.strip() for part in parts):
+        if not has_content(parts):
             return
         if unit_id in self._seen:
             yield None
@@ -242,12 +242,10 @@ class _Chat:
     def _keep(
         self, entry: Entry, unit_id: str, role: Role, parts: tuple[Part, ...], metadata: dict[str, Any]
     ) -> Record:
-        kept = {key: value for key, value in metadata.items() if value not in (None, "", {}, False)}
-        made = build(
+        return self._identities.keep(
             entry.line, self.thread, role, parts, client_id=bounded_id(unit_id), created_at=self._last_at,
-            metadata=kept, repairs=entry.repairs,
+            metadata=metadata, repairs=entry.repairs,
         )  # fmt: skip
-        return self._identities.settle(made)
 
     def _suggest_title(self, words: str) -> None:
         if not self._has_summary and self.thread.title is None and (title := shorten(words)):

@@ -19,7 +19,7 @@ from smara.adapters.opencode.database import database_sessions
 from smara.adapters.opencode.models import StoredMessage, StoredSession
 from smara.adapters.opencode.tree import tree_session
 from smara.adapters.reading import is_database
-from smara.adapters.records import Counted, Identities, Progress, Record, bounded_id, build
+from smara.adapters.records import Counted, Identities, Progress, Record, bounded_id, has_content
 from smara.adapters.titles import shorten
 from smara.messages.models import NewThread, Part, Role
 
@@ -202,15 +202,14 @@ class _Session:
             yield self._keep(f"{text_in(info.get('id'))}:error", "system", parts, {"kind": "api_error"})
 
     def _keep(self, unit_id: str, role: Role, parts: tuple[Part, ...], metadata: dict[str, Any]) -> Record:
-        if not any(part.type != "text" or part.text.strip() for part in parts):
+        if not has_content(parts):
             return Counted(1, "part", "nothing was said")
         if self._place and self._place != self._thread.metadata.get("cwd"):
             metadata = {**metadata, "cwd": self._place}
-        made = build(
+        return self._identities.keep(
             1, self._thread, role, parts, client_id=bounded_id(unit_id or "unnamed"), created_at=self._at,
-            metadata={key: value for key, value in metadata.items() if value not in (None, "", {}, False)},
+            metadata=metadata,
         )  # fmt: skip
-        return self._identities.settle(made)
 
 
 def _thread_of(info: Mapping[str, Any]) -> NewThread:

@@ -81,10 +81,12 @@ def preview(
 
 def _preview_start(call: Call, agent: str, files: tuple[str, ...]) -> None:
     from smara.adapters.hosts.preparing import instructions_of
+    from smara.environment import spool_folder
 
     cwd = os.getcwd()
+    known_texts = instructions_of(agent, cwd, spool_folder())
     with call.memory() as memory:
-        told = memory.moments.preview(agent=agent, cwd=cwd, files=files, known_texts=instructions_of(agent, cwd))
+        told = memory.moments.preview(agent=agent, cwd=cwd, files=files, known_texts=known_texts)
         counted = counter_for(memory.settings.token_model).count(told.text)
     if call.as_json:
         items = [

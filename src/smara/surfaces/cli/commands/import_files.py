@@ -33,10 +33,13 @@ SOURCES = (*HOST_FORMATS, "all", *OTHER_SOURCES)
 @click.option("--dry-run", is_flag=True, help="Say what would be stored, and store nothing.")
 @click.option("--no-learn", is_flag=True, help="Store what was said, and learn nothing from what was done.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="With --from git: at most so many memories.")
+@click.option(
+    "--code/--no-code", default=None, help="With --from git: index the code too, or not; else if it is small."
+)
 @common
 def command(
     call: Call, files: tuple[str, ...], source: str | None, format: Any, resource: str | None, all_projects: bool,
-    dry_run: bool, no_learn: bool, limit: int | None,
+    dry_run: bool, no_learn: bool, limit: int | None, code: bool | None,
 ) -> None:  # fmt: skip
     """Bring in past sessions of Claude Code, Codex, Gemini CLI and OpenCode, and conversations in JSON. Safe to repeat.
 
@@ -47,8 +50,10 @@ def command(
     repository. --from mastra reads a store of Mastra: FILE is its file or URL. --from claude-memory and its like
     bring in what agents have noted about this repository by themselves.
     """
+    if source != "git" and (limit is not None or code is not None):
+        raise InvalidInputError("--limit, --code and --no-code are for --from git, which makes memories of commits.")
     if source in OTHER_SOURCES:
-        run(call, str(source), files, dry_run, resource, limit)
+        run(call, str(source), files, dry_run, resource, limit, code)
         return
     if files and (source is not None or all_projects):
         raise InvalidInputError("Give files, or --from and --all-projects: files are not looked for.")
@@ -89,7 +94,7 @@ def _tell_files(done: BulkReport, dry_run: bool) -> None:
 def _tell_hosts(done: BulkReport, dry_run: bool) -> None:
     """One row for each agent: there may be thousands of files."""
     rows = []
-    for format in dict.fromkeys(each.format for each in done.reports):
+    for format in [each for each in HOST_FORMATS if any(each == report.format for report in done.reports)]:
         mine = [each for each in done.reports if each.format == format]
         rows.append(
             (format, len({thread for each in mine for thread in each.threads}), sum(each.lines for each in mine),

@@ -23,20 +23,19 @@ _SHOWN = 12
 
 
 def run(
-    call: Call, source: str, files: Sequence[str], dry_run: bool, resource: str | None, limit: int | None
+    call: Call, source: str, files: Sequence[str], dry_run: bool, resource: str | None, limit: int | None,
+    code: bool | None = None,
 ) -> None:  # fmt: skip
     """Import from one of these sources, and say what came of it."""
-    if limit is not None and source != "git":
-        raise InvalidInputError("--limit is for --from git: it bounds how many memories are made of commits.")
     if source == "git":
-        _git(call, files, dry_run, limit)
+        _git(call, files, dry_run, limit, code)
     elif source == "mastra":
         _mastra(call, files, dry_run, resource)
     else:
         _notes(call, source, files, dry_run)
 
 
-def _git(call: Call, files: Sequence[str], dry_run: bool, limit: int | None) -> None:
+def _git(call: Call, files: Sequence[str], dry_run: bool, limit: int | None, code: bool | None) -> None:
     from smara.adapters.git_history import import_history
     from smara.adapters.git_history.importing import MOST_MEMORIES, warm_up
 
@@ -48,13 +47,12 @@ def _git(call: Call, files: Sequence[str], dry_run: bool, limit: int | None) -> 
                 report = import_history(
                     memory, folder, is_dry_run=dry_run, limit=limit or MOST_MEMORIES, progress=progress
                 )
-            if not dry_run:
-                try:
-                    with bar("reading the code") as progress:
-                        report.warmed_commits = warm_up(memory, folder, progress)
-                except SmaraError as error:
-                    # The memories are in: that the code could not be indexed takes nothing away from them.
-                    problems.append(f"Which files change together was not counted: {error}")
+            try:
+                with bar("reading the code") as progress:
+                    warm_up(memory, report, progress, code=code)
+            except SmaraError as error:
+                # The memories are in: that the code could not be indexed takes nothing away from them.
+                problems.append(f"Which files change together was not counted: {error}")
             reports.append(report)
         warnings = [*memory.warnings, *problems]
     if call.as_json:
@@ -91,6 +89,8 @@ def _tell_git(report: GitReport) -> None:
         output.say("Older commits were not read.")
     if report.warmed_commits:
         output.say(f"Files that change together were counted in {report.warmed_commits:,} commits.")
+    if report.left_for_later:
+        output.say(f"The code ({report.left_for_later:,} files) was not indexed: --code, or `smara graph index`.")
     if counts["added"] and not report.is_dry_run:
         output.say("They wait for you: `smara memories review`.", dim=True)
 
@@ -99,7 +99,7 @@ def _git_json(report: GitReport) -> dict[str, Any]:
     return {
         "root": report.root, "isDryRun": report.is_dry_run, "commits": report.commits, "isAll": report.is_all,
         "counts": dict(report.counts), "cut": report.cut, "leftOut": dict(report.left_out),
-        "countedTogether": report.warmed_commits,
+        "countedTogether": report.warmed_commits, "filesNotIndexed": report.left_for_later,
         "memories": [
             {"outcome": each.outcome, "id": each.memory_id, "type": each.type, "kind": each.kind,
              "content": each.content, "commit": each.sha, "at": each.at_ms, "why": list(each.why)}
