@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from contextlib import suppress
 
 import pytest
 
@@ -69,8 +70,11 @@ def test_interrupted_call_leaves_with_130_and_keeps_what_was_stored(db, tmp_path
     os.mkfifo(pipe)
     call = command("import", str(pipe), "--format", "jsonl")
     process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    with open(pipe, "wb"):
+    with open(pipe, "wb", buffering=0) as sink:
         process.send_signal(signal.SIGINT)
+        with suppress(BrokenPipeError):
+            # Just before it waits for the pipe, the call does not notice: it must not wait for ever.
+            sink.write(b" " * 4_096)
         out, error = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, b"")
     assert error.decode().strip() == "smara: Interrupted; what was stored stays stored."
