@@ -64,6 +64,15 @@ def test_reader_that_leaves_early_is_no_failure(db, call):
     assert (process.wait(60), error) == (0, b"")
 
 
+@pytest.fixture
+def heeds_interrupts():
+    """Whoever runs these tests in the background of a shell ignores interrupts, and so would all that they start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_interrupts")
 def test_interrupted_call_leaves_with_130_and_keeps_what_was_stored(db, tmp_path):
     """The child has reached its work when it opens the pipe that it is told to import."""
     pipe = tmp_path / "slow.jsonl"
