@@ -39,7 +39,7 @@ format: $(STAMP) ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format src evals bench tests
 
-faults: $(STAMP) ## the fault tests at their large counts, each test named as it ends, in about 45 minutes
+faults: $(STAMP) ## the fault tests at their large counts, each test named as it ends, in about an hour
 	SMARA_FAULTS=large $(BIN)/python -m pytest -vv -n $(JOBS) --dist worksteal --durations 30 \
 	  tests/faults tests/migrations $(wildcard tests/contract/test_*state_machine.py)
 
