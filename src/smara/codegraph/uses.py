@@ -42,7 +42,6 @@ _ANYTHING: set[str] = set()
 """Stands for every name: where files share names without importing them, any type may be another file's."""
 _WITH_MACROS = ("c", "cpp")
 """What is in capitals here may be any header's macro."""
-_SELVES = (b"self.", b"cls.", b"this.", b"Self::")
 _PLAIN_TYPES = word_set(
     "var string int int8 int16 int32 int64 uint uint8 uint16 uint32 uint64 byte rune bool error any float32 float64"
     " uintptr complex64 complex128 size_t ssize_t uint8_t uint16_t uint32_t uint64_t int8_t int16_t int32_t int64_t"
@@ -90,8 +89,7 @@ def read_references(
         _collect(source, scopes, "references", constants, references, definitions, _ANYTHING)
     elif constants:
         mentioned = sorted({*mentioned, *constants})
-        own = [span for span in constants if source.data[slice(*span)].startswith(_SELVES)]
-        _collect(source, scopes, "references", own, references, definitions, set(source.traits.selves))
+        _collect(source, scopes, "references", constants, references, definitions, set(source.traits.selves))
     _collect(source, scopes, "references", mentioned, references, definitions, known)
     return references
 
@@ -103,7 +101,10 @@ def known_names(definitions: Sequence[Definition], imports: Sequence[Import]) ->
 
 
 def _path_start(data: bytes, start: int) -> int:
-    """Return where the path before a name begins, in a macro whose contents are not parsed: ``Shop::new``."""
+    """Return where the path before a name begins, in a macro whose contents are not parsed: ``Shop::new``.
+
+    A dot without a name before it belongs to it: ``a().b`` has a receiver, although an unknown one.
+    """
     found = _PATH_BEFORE.search(data, max(0, start - LONGEST_USE), start)
     return found.start() if found else start
 

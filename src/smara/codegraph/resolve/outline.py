@@ -85,9 +85,6 @@ class Outline:
             elif self.qualnames[place] == name:
                 self.top[name] = place
 
-    def no_of(self, place: int) -> int:
-        return self.file_no if place < 0 else self.nos[place]
-
 
 def outline_of(facts: FileFacts, file_no: int, nos: Sequence[int]) -> Outline:
     """The outline of a file whose definitions have the numbers ``nos``, in their order."""
