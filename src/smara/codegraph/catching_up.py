@@ -61,6 +61,8 @@ class CatchingUp:
         store = self._tree.parts.store
         with store.database.read() as session:
             is_large = store.count_files(session, row.no) > MOST_LOOKED_AT
+            # Left by a process that was killed between writing and joining; while an index is made, it joins them.
+            unjoined = 0 if row.state == "building" else len(store.stale(session, row.no, MOST_FILES + 1))
         if is_large:
             return ELSEWHERE if is_elsewhere else None
         found = differences(self._tree)
@@ -70,7 +72,7 @@ class CatchingUp:
         if len(found.paths) > MOST_PATHS or is_elsewhere:
             index(self._tree, wait_seconds=_WAIT_SECONDS)
             self._on_indexed(None)
-        elif found.paths:
+        elif found.paths or 0 < unjoined <= MOST_FILES:
             update(self._tree, found.paths)
             self._on_indexed(found.paths)
         return None

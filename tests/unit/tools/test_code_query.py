@@ -81,13 +81,18 @@ def test_code_that_is_not_indexed_is_said_to_be_so(tmp_path, shop, monkeypatch):
         assert "smara graph index" in outcome.text
 
 
-def test_stale_files_and_a_first_index_under_way_are_told(box, shop):
-    store = box._memory.code.store
-    with store.database.write() as session:
-        tree = store.tree_of(session, str(shop))
-        store.mark_stale(session, [store.files(session, tree.no)["shop/cli.py"].no], 1)
-    assert "answers may be a moment behind" in asked(box, "impact", target="price").text
-    with store.database.write() as session:
+def test_files_that_a_killed_process_left_stale_are_joined_before_the_answer(box, shop):
+    code = box._memory.code
+    with code.store.database.write() as session:
+        tree = code.store.tree_of(session, str(shop))
+        code.store.mark_stale(session, [code.store.files(session, tree.no)["shop/cli.py"].no], 1)
+    assert "answers may be a moment behind" in code.note
+    assert "answers may be" not in asked(box, "impact", target="price").text
+    assert code.note is None
+
+
+def test_an_index_under_way_is_told(box):
+    with box._memory.code.store.database.write() as session:
         session.run("UPDATE code_trees SET state = 'building'")
     assert "answers may be incomplete" in asked(box, "map").text
 
