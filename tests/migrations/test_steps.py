@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import zlib
+
 import pytest
 
 import smara
@@ -76,6 +79,26 @@ def test_a_database_migrated_from_the_first_version_is_found_by_search(address, 
         memory.messages.add(thread_id="t", role="user", content="the walrus")
         assert memory.search("walrus")[0].seq == 2
         assert memory.search("hello")[0].seq == 1
+
+
+def test_a_session_that_was_under_way_is_watched_on(address, open_database):
+    """Scratchpads of before they were kept change by change."""
+    database = open_database(address)
+    migrate(database, CLOCK, target=19)
+    put_a_thread_inside(database)
+    facts = {"events": 41, "failures": 3, "started": 1_767_600_000_000}
+    pad = zlib.compress(json.dumps({"v": 1, "facts": facts, "ledgers": {"worked": {"make": {"n": 2}}}}).encode())
+    with database.write() as session:
+        insert(database, session, "behavior_sessions", no=1, project_no=1, session_id="s", state="open", version=1)
+        insert(database, session, "behavior_pads", session_no=1, part="", project_no=1, pad=pad)
+    database.close()
+    with smara.open(address, embedder="off") as memory:
+        memory.behavior.observe_batch(
+            [smara.HostEvent("claude", "prompt", "s", 1_767_600_100_000, prompt="go", key="k")]
+        )
+        [found] = memory.behavior.pads("s")
+        assert (found.facts["events"], found.facts["failures"]) == (42, 3)
+        assert dict(found["worked"]) == {"make": {"n": 2}}
 
 
 def put_a_thread_inside(database):

@@ -3,20 +3,23 @@
 Counts and short quotations, never whole outputs. Every part of it is a ledger with an upper bound, so the
 whole is one, too: :attr:`Pad.held_bytes` is never above the limit, whatever a session does.
 When it would be, the parts whose signals are worth least give up half of what they hold.
-A pad is plain data: it goes into the store and comes back as it was.
+A pad is plain data: it goes into the store and comes back as it was, first as a whole and then what changed.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections import OrderedDict
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from smara.behavior.ledger import Ledger
+from smara.behavior.ledger import Changes, Ledger
 
 LIMIT_BYTES = 50 * 1024 * 1024
-VERSION = 1
+VERSION = 2
+"""Version 1 had no changes, but always whole ledgers."""
+_SMALL_BYTES = 4_096
+"""A pad of this size is kept as a whole every time."""
 RECENT = 8
 """How many of the last tool calls and files are held in their order."""
 QUOTE = 400
@@ -48,13 +51,21 @@ LEDGERS: dict[str, tuple[int, int]] = {
 """Every ledger with the most entries and the most characters beside the key; what is worth least comes first."""
 
 
+class Saved(NamedTuple):
+    """What the store is given of a pad: the whole with the number 0, or what changed since, numbered from 1."""
+
+    number: int
+    data: bytes
+
+
 class Pad:
     """What is held of a session of one agent; ``facts`` are single numbers, flags and short lists."""
 
-    __slots__ = ("facts", "ledgers", "limit_bytes", "may_overflow")
+    __slots__ = ("_saved", "facts", "ledgers", "limit_bytes", "may_overflow")
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self.limit_bytes = limit_bytes
+        self._saved: list[int] = []
         self.ledgers = {name: Ledger(most, text) for name, (most, text) in LEDGERS.items()}
         # With all ledgers full it is below the usual limit: then nobody has to look after every event.
         self.may_overflow = (
@@ -116,22 +127,42 @@ class Pad:
         known = [plan for plan in plans if plan[0]]
         return sum(int(plan[0]) for plan in known), sum(int(plan[1]) for plan in known)
 
-    def dump(self) -> bytes:
-        """The pad as the store keeps it."""
-        whole = {
-            "v": VERSION, "facts": self.facts,
-            "ledgers": {name: ledger.entries for name, ledger in self.ledgers.items() if ledger.entries},
-        }  # fmt: skip
+    def save(self) -> Saved:
+        """What the store has to be given now to hold the pad: what changed since the last time, or the whole."""
+        number = len(self._saved)
+        if number and self._saved[0] >= _SMALL_BYTES:
+            data = self._packed({name: ledger.changes() for name, ledger in self.ledgers.items()})
+            if sum(self._saved[1:]) + len(data) <= self._saved[0]:
+                self._saved.append(len(data))
+                return Saved(number, self._kept(data))
+        data = self._packed({name: (None, ledger.entries) for name, ledger in self.ledgers.items() if ledger.entries})
+        self._saved = [len(data)]
+        return Saved(0, self._kept(data))
+
+    def _packed(self, ledgers: dict[str, Changes]) -> bytes:
+        whole = {"v": VERSION, "facts": self.facts, "changes": ledgers}
         return zlib.compress(json.dumps(whole, separators=(",", ":")).encode("ascii"), 1)
 
+    def _kept(self, data: bytes) -> bytes:
+        for ledger in self.ledgers.values():
+            ledger.kept()
+        return data
+
     @classmethod
-    def load(cls, stored: bytes, limit_bytes: int = LIMIT_BYTES) -> Pad:
-        """A pad as it was dumped; facts that this version does not know are kept, new ones begin anew."""
+    def load(cls, saved: Sequence[bytes], limit_bytes: int = LIMIT_BYTES) -> Pad:
+        """A pad as it was saved; facts that this version does not know are kept, new ones begin anew."""
         pad = cls(limit_bytes)
-        whole = json.loads(zlib.decompress(bytes(stored)))
-        pad.facts.update(whole["facts"])
-        for name, entries in whole["ledgers"].items():
-            if name in pad.ledgers:
-                pad.ledgers[name].entries = OrderedDict(entries)
+        for data in saved:
+            part = json.loads(zlib.decompress(data))
+            pad.facts.update(part["facts"])
+            changed = (
+                part["changes"] if "changes" in part else {name: (None, each) for name, each in part["ledgers"].items()}
+            )
+            for name, changes in changed.items():
+                if name in pad.ledgers:
+                    pad.ledgers[name].apply(changes)
+            pad._saved.append(len(data))
+        for ledger in pad.ledgers.values():
+            ledger.kept()
         pad.make_room()
         return pad

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from smara.behavior.models import Judged, Noticed, WatchedSession
+from smara.behavior.pad import Saved
 from smara.core.events import HostEvent
 from smara.core.scope import Scope, walled
 from smara.core.storable import from_storable, to_storable
@@ -153,23 +154,33 @@ class BehaviorStore:
         )
         return set(fresh)
 
-    def pads(self, session: Session, no: int) -> dict[str, bytes]:
+    def pads(self, session: Session, no: int) -> dict[str, list[bytes]]:
+        """The scratchpads of a session by their parts, as :meth:`put_pad` was given them."""
         rows = session.all(
             self.sql(
-                "SELECT part, pad FROM behavior_pads WHERE project_no = :project AND session_no = ? ORDER BY part"
+                "SELECT part, pad FROM behavior_pads WHERE project_no = :project AND session_no = ?"
+                " ORDER BY part, number"
             ),
             (no,),
         )
-        return {from_storable(row[0]): bytes(row[1]) for row in rows}
+        found: dict[str, list[bytes]] = {}
+        for part, pad in rows:
+            found.setdefault(from_storable(part), []).append(bytes(pad))
+        return found
 
-    def put_pad(self, session: Session, no: int, part: str, pad: bytes, now_ms: int) -> None:
+    def put_pad(self, session: Session, no: int, part: str, saved: Saved, now_ms: int) -> None:
+        """Keep a scratchpad: a whole one in the place of all there was, or what changed since."""
+        if saved.number == 0:
+            session.run(
+                self.sql("DELETE FROM behavior_pads WHERE project_no = :project AND session_no = ? AND part = ?"),
+                (no, to_storable(part)),
+            )
         session.run(
             self.sql(
-                "INSERT INTO behavior_pads (session_no, part, project_no, pad, updated_at)"
-                " VALUES (?, ?, :project, ?, ?) ON CONFLICT (session_no, part)"
-                " DO UPDATE SET pad = excluded.pad, updated_at = excluded.updated_at"
+                "INSERT INTO behavior_pads (session_no, part, number, project_no, pad, updated_at)"
+                " VALUES (?, ?, ?, :project, ?, ?)"
             ),
-            (no, to_storable(part), pad, now_ms),
+            (no, to_storable(part), saved.number, saved.data, now_ms),
         )
 
     def clear_pads(self, session: Session, no: int) -> None:

@@ -1,10 +1,11 @@
 """Watching sessions: events become scratchpads, which live in the store and outlast the processes that fill them.
 
 A batch of events is one small transaction: the session is locked, events that were taken in before are
-dropped by their keys, the rest is taken into the newest scratchpad, and that is written back. So
+dropped by their keys, the rest is taken into the newest scratchpad, and what changed in it is written. So
 it does not matter how many processes tell of a session, how often, or which of them is killed. A
 long-lived process keeps the scratchpads it fills in memory, and writes them when a turn ends; when it is killed,
-what came since then is lost, and nothing else.
+what came since then is lost, and nothing else. A power cut may lose the last seconds, as it may of what hooks
+have written down.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Watcher:
     def _try_flush(self, session_id: str) -> None:
         """Write what is pending; when the store is locked or away the agent goes on, and it is tried again later."""
         try:
-            self._flush(session_id)
+            self._flush(session_id, is_forced=False)
         except SmaraError as error:
             pending = self._live[session_id].pending
             log.warning("behavior.not_kept", session=session_id, events=len(pending), error=error.code)
@@ -161,12 +162,13 @@ class Watcher:
             pad = live.pads[part] = Pad(self._limit)
         return pad
 
-    def _flush(self, session_id: str) -> None:
+    def _flush(self, session_id: str, is_forced: bool = True) -> None:
+        """Write what is pending; unless it is forced, the disk is not waited for, and a power cut may lose it."""
         live = self._live.get(session_id)
         if live is None or not live.pending:
             return
         events = list(live.pending.values())
-        with self._store.database.write() as session:
+        with self._store.database.write(is_derived=not is_forced) as session:
             self._take(session, events, live)
         live.pending.clear()
         if live.version is None:
@@ -217,4 +219,4 @@ class Watcher:
             if live is not None:
                 live.version = None
         for part, pad in sorted(pads.items()):
-            self._store.put_pad(session, row.no, part, pad.dump(), now)
+            self._store.put_pad(session, row.no, part, pad.save(), now)
