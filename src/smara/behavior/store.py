@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 from smara.behavior.models import Judged, Noticed, WatchedSession
 from smara.behavior.pad import Saved
 from smara.core.events import HostEvent
-from smara.core.scope import Scope, walled
 from smara.core.storable import from_storable, to_storable
-from smara.database.database import Database, Row, Session, marks
+from smara.database.database import Row, Session, marks, parts
+from smara.database.stores import ProjectStore
 
-_PART = 400
 _SESSION = (
     "session_id, agent, state, events, started_at, last_event_at, finalized_at, type, outcome, why, methodology,"
     " subtasks,"
@@ -58,16 +57,8 @@ def seen_key(event: HostEvent) -> bytes:
     return hashlib.blake2b(event.key.encode("utf-8", "replace"), digest_size=16).digest()
 
 
-class BehaviorStore:
+class BehaviorStore(ProjectStore):
     """The tables of one project."""
-
-    def __init__(self, database: Database, scope: Scope) -> None:
-        self.database = database
-        self.scope = scope
-
-    def sql(self, text: str) -> str:
-        """A statement with the wall of this project put in."""
-        return walled(self.scope, text)
 
     # sessions
 
@@ -137,8 +128,7 @@ class BehaviorStore:
         """Which events were not taken in before; they are from now on."""
         wanted = list(dict.fromkeys(keys))
         known: set[bytes] = set()
-        for start in range(0, len(wanted), _PART):
-            part = wanted[start : start + _PART]
+        for part in parts(wanted):
             rows = session.all(
                 self.sql(
                     "SELECT key FROM behavior_seen WHERE project_no = :project AND session_no = ?"

@@ -18,12 +18,11 @@ from smara.behavior.signals.step_overrun import main_module
 from smara.behavior.store import BehaviorStore
 from smara.core.ids import IdMaker
 from smara.core.storable import to_storable
-from smara.database.database import Session, marks
+from smara.database.database import Session, marks, parts
 
 _MOST_FILES = 400
 _MOST_PAIRS = 400
 _MOST_SESSIONS = 50
-_PART = 200
 
 
 class Ended(NamedTuple):
@@ -122,8 +121,7 @@ class Tables:
         wanted = set(keys)
         firsts = sorted({key[0] for key in keys})
         found: dict[tuple[str, ...], tuple[Any, ...]] = {}
-        for start in range(0, len(firsts), _PART):
-            part = firsts[start : start + _PART]
+        for part in parts(firsts):
             rows = session.all(
                 self._store.sql(
                     "SELECT file_a, file_b, raw_count, session_count, edit_session_count, avg_time_delta_ms,"
@@ -159,8 +157,7 @@ class Tables:
         """Commands that are known to fail, and have worked in this session without failing in it."""
         failed = {entry["cmd"] for pad in pads for _, entry in pad["errors"]}
         worked = sorted({to_storable(text) for pad in pads for text, _ in pad["worked"] if text not in failed})
-        for start in range(0, len(worked), _PART):
-            part = worked[start : start + _PART]
+        for part in parts(worked):
             session.run(
                 self._store.sql(
                     "UPDATE observer_error_patterns SET last_worked_at = ? WHERE project_no = :project"

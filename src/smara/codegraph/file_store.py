@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from smara.codegraph.models import CodeFile, TreeStatus
-from smara.codegraph.rows import FileRow, TreeRow, code_file, parts
-from smara.core.scope import Scope, walled
-from smara.database.database import Database, Row, Session, marks
+from smara.codegraph.rows import FileRow, TreeRow, code_file
+from smara.database.database import Row, Session, marks, parts
+from smara.database.stores import ProjectStore
 
 VERSION = 3
 """Of what is read from files. An index of another version is made again."""
@@ -21,16 +21,8 @@ _FILES = (
 )
 
 
-class FileStore:
+class FileStore(ProjectStore):
     """The tables of a project's trees and of the files in them."""
-
-    def __init__(self, database: Database, scope: Scope) -> None:
-        self.database = database
-        self.scope = scope
-
-    def sql(self, text: str) -> str:
-        """A statement with the wall of this project put in."""
-        return walled(self.scope, text)
 
     # trees
 

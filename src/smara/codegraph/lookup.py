@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from smara.codegraph.edges import edges_of
 from smara.codegraph.models import Edge, Node
-from smara.core.scope import Scope, walled
+from smara.core.scope import Scope
 from smara.core.storable import from_storable, to_storable
-from smara.database.database import Database, Row, Session, marks
+from smara.database.database import Database, Row, Session, marks, parts
+from smara.database.stores import ProjectStore
 
 _NODES = (
     "SELECT n.no, n.kind, n.name, n.qualname, f.path, n.first_line, n.last_line, n.parent_no, n.signature, n.doc,"
@@ -23,17 +24,12 @@ _NUMBERED = f"{_NODES} WHERE +n.project_no = :project AND +n.tree_no = ?"
 _MOST_AT_ONCE = 500
 
 
-class CodeLookup:
+class CodeLookup(ProjectStore):
     """One tree of a project, for reading."""
 
     def __init__(self, database: Database, scope: Scope, tree_no: int) -> None:
-        self.database = database
-        self.scope = scope
+        super().__init__(database, scope)
         self.tree_no = tree_no
-
-    def sql(self, text: str) -> str:
-        """A statement with the wall of this project put in."""
-        return walled(self.scope, text)
 
     def revision(self, session: Session) -> int:
         """How often the tree was written to."""
@@ -76,8 +72,7 @@ class CodeLookup:
         if nos is None:
             yield from session.all(f"{columns} {where}{condition}", (self.tree_no,))
             return
-        for start in range(0, len(nos), _MOST_AT_ONCE):
-            some = nos[start : start + _MOST_AT_ONCE]
+        for some in parts(nos):
             yield from session.all(
                 f"{columns} {where}{condition} AND {column} IN ({marks(len(some))})", (self.tree_no, *some)
             )
@@ -93,8 +88,7 @@ class CodeLookup:
         """Some nodes by their numbers; those that are gone are left out."""
         wanted = sorted(set(nos))
         found: dict[int, Node] = {}
-        for start in range(0, len(wanted), _MOST_AT_ONCE):
-            some = wanted[start : start + _MOST_AT_ONCE]
+        for some in parts(wanted):
             rows = session.all(self.sql(f"{_NUMBERED} AND n.no IN ({marks(len(some))})"), (self.tree_no, *some))
             found.update((int(row[0]), _node(row)) for row in rows)
         return found
@@ -121,8 +115,7 @@ class CodeLookup:
     def file_nodes(self, session: Session, paths: Sequence[str]) -> list[Node]:
         """The nodes of files themselves, by path."""
         found: list[Node] = []
-        for start in range(0, len(paths), _MOST_AT_ONCE):
-            some = [to_storable(path) for path in paths[start : start + _MOST_AT_ONCE]]
+        for some in parts([to_storable(path) for path in paths]):
             rows = session.all(
                 self.sql(f"{_NUMBERED} AND n.kind = 'file' AND f.tree_no = ? AND f.path IN ({marks(len(some))})"),
                 (self.tree_no, self.tree_no, *some),

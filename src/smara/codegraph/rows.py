@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from smara.codegraph.models import CodeFile, Node
 from smara.core.storable import from_storable
 from smara.database.database import Row
-
-PART = 500
-"""So many values fit into one statement."""
 
 
 class TreeRow(NamedTuple):
@@ -94,9 +90,3 @@ def node(row: Row) -> Node:
         no, kind, from_storable(name), from_storable(qualname), path, first, last, parent_no, from_storable(signature),
         from_storable(doc), bytes(body_hash), bool(is_stale),
     )  # fmt: skip
-
-
-def parts(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """A long list in parts that fit into one statement."""
-    for start in range(0, len(values), PART):
-        yield values[start : start + PART]

@@ -11,9 +11,9 @@ from typing import Any
 
 from smara.codegraph.file_store import FileStore
 from smara.codegraph.models import CodePiece, Node
-from smara.codegraph.rows import PART, ChunkRow, NodeRow, node, node_row, parts
+from smara.codegraph.rows import ChunkRow, NodeRow, node, node_row
 from smara.core.storable import from_storable
-from smara.database.database import Row, Session, marks
+from smara.database.database import PART, Row, Session, marks, parts
 
 _OUTLINES = (
     "SELECT f.path, f.no, n.no, x.outline FROM code_files f JOIN code_facts x ON x.file_no = f.no"

@@ -7,9 +7,9 @@ takes the write lock at once, so that a reader never has to be turned into a wri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from smara.database.fulltext import FullText
@@ -95,6 +95,17 @@ class Database(Protocol):
     def close(self) -> None:
         """Close every connection; safe to call twice."""
         ...
+
+
+T = TypeVar("T")
+PART = 500
+"""So many values are put into one statement."""
+
+
+def parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """A long list in parts that fit into one statement."""
+    for start in range(0, len(values), PART):
+        yield values[start : start + PART]
 
 
 def marks(count: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 
-from smara.database.database import Session, marks
+from smara.database.database import Session, marks, parts
 from smara.database.fulltext import CHUNK_BITS, MAX_CHUNKS, IndexRow, Matching, Within, joined, row_of
 from smara.database.sqlite_repair import are_sound, remake
 from smara.errors import CorruptError
@@ -74,8 +74,7 @@ class SqliteFullText:
 
     def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
         found: dict[int, tuple[str, str]] = {}
-        for start in range(0, len(rows), 500):
-            part = rows[start : start + 500]
+        for part in parts(rows):
             sql = f"SELECT id, c0, c1 FROM message_index_content WHERE id IN ({marks(len(part))})"
             found.update((row[0], (row[1], row[2])) for row in session.all(sql, part))
         if not all(isinstance(text, str) for pair in found.values() for text in pair):

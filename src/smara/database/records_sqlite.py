@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from smara.database.database import Session, marks
+from smara.database.database import Session, marks, parts
 from smara.database.fulltext_sqlite import first_varint, quoted
 from smara.database.records import (
     KIND_BITS,
@@ -77,8 +77,7 @@ class SqliteRecordIndex:
     def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
         found: dict[int, tuple[str, str]] = {}
         for table, wanted in _by_table(rows):
-            for start in range(0, len(wanted), 500):
-                part = wanted[start : start + 500]
+            for part in parts(wanted):
                 statement = f"SELECT id, c0, c1 FROM {table}_content WHERE id IN ({marks(len(part))})"
                 found.update((row[0], (row[1], row[2])) for row in session.all(statement, part))
         return found

@@ -5,30 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from smara.core.scope import Scope, walled
 from smara.core.storable import from_storable, to_storable
-from smara.database.database import Database, Row, Session, marks
+from smara.database.database import Row, Session, marks, parts
+from smara.database.stores import ProjectStore
 from smara.intake.models import Heard, Job
 from smara.secrets.metadata import dump_metadata
 
 _JOB = "kind, session_id, facts, due_at, attempts, error"
 
 
-class IntakeStore:
+class IntakeStore(ProjectStore):
     """The tables ``intake_events``, ``intake_hosts`` and ``intake_jobs`` of one project."""
-
-    def __init__(self, database: Database, scope: Scope) -> None:
-        self.database = database
-        self.scope = scope
-
-    def sql(self, statement: str) -> str:
-        return walled(self.scope, statement)
 
     def times_of(self, session: Session, stems: Sequence[str]) -> dict[str, list[int]]:
         """When each of these events was told, as far as it was taken in."""
         found: dict[str, list[int]] = {}
-        for start in range(0, len(stems), 200):
-            some = [to_storable(stem) for stem in stems[start : start + 200]]
+        for some in parts([to_storable(stem) for stem in stems]):
             rows = session.all(
                 self.sql(
                     "SELECT stem, at_ms FROM intake_events"

@@ -16,7 +16,7 @@ from smara.knowledge import changing, levels, prepare, pruning, reading, replaci
 from smara.knowledge.code import NamedCode, NoCode, tell
 from smara.knowledge.decay import DAY_MS, ConfidenceNow, confidence_now
 from smara.knowledge.edits import edited_fields
-from smara.knowledge.lookup import find_no, require
+from smara.knowledge.lookup import require
 from smara.knowledge.models import (
     AcceptedAll,
     Added,
@@ -335,7 +335,7 @@ class Memories:
     def find(self, memory_id: str) -> TypedMemory | None:
         """The memory, or ``None``."""
         with self._store.database.read() as session:
-            no = find_no(session, self._store, memory_id)
+            no = self._store.find_no(session, memory_id)
             return None if no is None else self._store.by_number(session, no)
 
     def list(

@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from smara.core.scope import Scope, walled
 from smara.core.storable import from_storable
-from smara.database.database import Database, Row, Session, marks
+from smara.database.database import PART, Row, Session, marks, parts
+from smara.database.stores import NamedStore
 from smara.knowledge.models import (
     Chunk,
     Evidence,
@@ -34,7 +34,6 @@ COLUMNS = (
 _COLUMNS = ", ".join(f"m.{name}" for name in COLUMNS)
 _FROM = "FROM memories m LEFT JOIN memories r ON r.no = m.replaced_by_no"
 _SELECT = f"SELECT {_COLUMNS}, r.id, m.no, m.project_no {_FROM}"
-_PART = 500
 
 
 class Stored(NamedTuple):
@@ -55,16 +54,10 @@ class StateRow(NamedTuple):
     pruned_at: int
 
 
-class KnowledgeStore:
+class KnowledgeStore(NamedStore):
     """The tables of memories of one project."""
 
-    def __init__(self, database: Database, scope: Scope) -> None:
-        self.database = database
-        self.scope = scope
-
-    def sql(self, text: str) -> str:
-        """A statement with the wall of this project put in."""
-        return walled(self.scope, text)
+    TABLE, ALIAS, WHAT = "memories m", "m", "memory"
 
     # reading
 
@@ -79,8 +72,7 @@ class KnowledgeStore:
         """Memories by number, in the order of the numbers; with what they have to do with others, or without."""
         wanted = list(dict.fromkeys(numbers))
         found: dict[int, TypedMemory] = {}
-        for start in range(0, len(wanted), _PART):
-            part = wanted[start : start + _PART]
+        for part in parts(wanted):
             # The plus keeps SQLite from reading a whole project by an index that begins with it.
             statement = self.sql(f"{_SELECT} WHERE +m.project_no = :project AND m.no IN ({marks(len(part))})")
             rows = session.all(statement, part)
@@ -93,21 +85,6 @@ class KnowledgeStore:
     def by_number(self, session: Session, no: int) -> TypedMemory:
         return self.by_numbers(session, (no,))[no]
 
-    def numbers(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[int]:
-        """Numbers of memories by the rest of a statement."""
-        rows = session.all(self.sql(f"SELECT m.no FROM memories m WHERE m.project_no = :project{rest}"), values)
-        return [row[0] for row in rows]
-
-    def looked_up(self, session: Session, conditions: Sequence[tuple[str, Any]], limit: int) -> list[tuple[int, str]]:
-        """Numbers and short ids of memories for which any of the conditions holds."""
-        where = " OR ".join(condition for condition, _ in conditions)
-        values = [value for _, given in conditions for value in (given if isinstance(given, tuple) else (given,))]
-        rows = session.all(
-            self.sql(f"SELECT m.no, m.short_id FROM memories m WHERE m.project_no = :project AND ({where}) LIMIT ?"),
-            (*values, limit),
-        )
-        return [(row[0], row[1]) for row in rows]
-
     def has_key(self, session: Session, key: str) -> bool:
         return (
             session.one(self.sql("SELECT 1 FROM memories WHERE project_no = :project AND key = ?"), (key,)) is not None
@@ -116,8 +93,7 @@ class KnowledgeStore:
     def numbers_of_ids(self, session: Session, ids: Sequence[str]) -> dict[str, int]:
         """The numbers of memories by their UUIDs; those that are gone are left out."""
         found: dict[str, int] = {}
-        for start in range(0, len(ids), _PART):
-            part = ids[start : start + _PART]
+        for part in parts(ids):
             rows = session.all(
                 self.sql(f"SELECT id, no FROM memories WHERE project_no = :project AND id IN ({marks(len(part))})"),
                 part,
@@ -151,8 +127,7 @@ class KnowledgeStore:
 
     def _relations(self, session: Session, numbers: Sequence[int]) -> dict[int, tuple[Relation, ...]]:
         found: dict[int, list[Relation]] = {}
-        for start in range(0, len(numbers), _PART):
-            part = numbers[start : start + _PART]
+        for part in parts(numbers):
             for no, type_, target, path, confidence, is_auto in session.all(
                 self.sql(
                     "SELECT l.memory_no, l.type, t.id, l.path, l.confidence, l.is_auto FROM memory_relations l"
@@ -167,8 +142,7 @@ class KnowledgeStore:
 
     def _superseded(self, session: Session, numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
         found: dict[int, list[str]] = {}
-        for start in range(0, len(numbers), _PART):
-            part = numbers[start : start + _PART]
+        for part in parts(numbers):
             for no, older in session.all(
                 self.sql(
                     "SELECT m.replaced_by_no, m.id FROM memories m WHERE m.project_no = :project"
@@ -369,7 +343,7 @@ def indexed_memories(session: Session) -> Iterator[tuple[int, int, TypedMemory]]
     while True:
         rows = session.all(
             f"{_SELECT} WHERE m.no > ? AND (m.deprecated_at IS NULL OR m.deprecated_because = 'superseded')"
-            f" ORDER BY m.no LIMIT {_PART}",
+            f" ORDER BY m.no LIMIT {PART}",
             (after,),
         )
         if not rows:

@@ -6,11 +6,10 @@ taken and those outside left out, more and more of them until enough are inside.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from smara.core.text import CHUNK_CHARACTERS
-from smara.database.database import Session, marks
+from smara.database.database import Session, marks, parts
 from smara.database.fulltext import Within, joined, no_of, row_of
 from smara.database.fulltext_sqlite import record_conditions
 from smara.database.vectors import Shelf
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 NARROW = 4_000
 """A scope of so many messages is listed: comparing their rows one by one takes about 20 ms."""
-_PART = 500
 
 
 def allowed_rows(
@@ -60,8 +58,7 @@ def _listed(session: Session, store: VectorStore, within: Within, limit: int) ->
 def _kept(session: Session, store: VectorStore, numbers: set[int], within: Within) -> set[int]:
     conditions, values = _conditions(within)
     wanted, found = sorted(numbers), set[int]()
-    for start in range(0, len(wanted), _PART):
-        part: Sequence[int] = wanted[start : start + _PART]
+    for part in parts(wanted):
         rows = session.all(
             store.sql(
                 "SELECT m.no FROM messages m JOIN threads t ON t.no = m.thread_no"

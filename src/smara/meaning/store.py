@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from smara.core.scope import Scope, walled
-from smara.database.database import Database, Row, Session, marks
+from smara.database.database import Row, Session, marks, parts
+from smara.database.stores import ProjectStore
 from smara.database.vectors import VECTOR_KINDS, Shelf, VectorKind, vector_code, vector_kind
 from smara.meaning.models import Failure, Space
 
@@ -41,16 +41,8 @@ class Walk(NamedTuple):
     is_done: bool
 
 
-class VectorStore:
+class VectorStore(ProjectStore):
     """The tables of this room, in one project."""
-
-    def __init__(self, database: Database, scope: Scope) -> None:
-        self.database = database
-        self.scope = scope
-
-    def sql(self, text: str) -> str:
-        """A statement with the wall of this project put in."""
-        return walled(self.scope, text)
 
     def shelf(self, session: Session, space_no: int, kind: VectorKind) -> Shelf:
         """Where the vectors of a kind stand; an empty shelf when there is none yet."""
@@ -234,8 +226,7 @@ class VectorStore:
 
     def recover(self, session: Session, space_no: int, kind: VectorKind, numbers: Sequence[int]) -> None:
         """Forget the failures of records that have their vectors now."""
-        for start in range(0, len(numbers), 500):
-            part = numbers[start : start + 500]
+        for part in parts(numbers):
             session.run(
                 self.sql(
                     "DELETE FROM embedding_failures WHERE project_no = :project AND space_no = ? AND kind = ?"
@@ -258,8 +249,7 @@ class VectorStore:
 
     def cached(self, session: Session, keys: Sequence[bytes], now_ms: int) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = {}
-        for start in range(0, len(keys), 500):
-            part = keys[start : start + 500]
+        for part in parts(keys):
             rows = session.all(
                 self.sql(
                     "SELECT key, vector FROM embedding_cache"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from smara.core.ids import IdMaker
 from smara.core.storable import from_storable
 from smara.core.text import analyze_chunks, words
-from smara.database.database import Session
+from smara.database.database import Session, parts
 from smara.database.fulltext import IndexRow, row_of
 from smara.errors import ConflictError, NotFoundError
 from smara.messages.layout import unpack
@@ -124,8 +124,8 @@ class Appender:
     ) -> dict[str | None, Message]:
         given = list(dict.fromkeys(item.client_id for item in prepared if item.client_id is not None))
         found: dict[str | None, Message] = {}
-        for start in range(0, len(given), 500):
-            found.update(self._store.by_client_ids(session, thread_no, given[start : start + 500]))
+        for part in parts(given):
+            found.update(self._store.by_client_ids(session, thread_no, part))
         if not may_differ:
             _refuse_other_texts(prepared, {key: message.raw_content for key, message in found.items()})
         return found

@@ -9,10 +9,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from smara.core.scope import Scope, walled
 from smara.core.storable import from_storable
-from smara.database.database import Database, Row, Session, marks
+from smara.database.database import Row, Session, marks, parts
 from smara.database.fulltext import Matching
+from smara.database.stores import ProjectStore
 from smara.messages.layout import unpack
 from smara.messages.models import Compaction, Message, Thread
 
@@ -34,16 +34,8 @@ _JOINS = (
 _MESSAGES = f"SELECT {_MESSAGE_COLUMNS} FROM messages m {_JOINS} WHERE m.project_no = :project"
 
 
-class MessageStore:
+class MessageStore(ProjectStore):
     """The tables ``threads`` and ``messages`` of one project."""
-
-    def __init__(self, database: Database, scope: Scope) -> None:
-        self.database = database
-        self.scope = scope
-
-    def sql(self, text: str) -> str:
-        """A statement with the wall of this project put in."""
-        return walled(self.scope, text)
 
     # threads
 
@@ -181,8 +173,7 @@ class MessageStore:
 
     def by_numbers(self, session: Session, numbers: Sequence[int]) -> dict[int, Message]:
         found: dict[int, Message] = {}
-        for start in range(0, len(numbers), 500):
-            part = numbers[start : start + 500]
+        for part in parts(numbers):
             rows = session.all(self.sql(f"{_MESSAGES} AND m.no IN ({marks(len(part))})"), part)
             found.update((row[0], _message(row)) for row in rows)
         return found

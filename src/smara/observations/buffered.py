@@ -119,7 +119,7 @@ class BufferedReflections:
     def remove(self, session: Session, buffered: BufferedReflection) -> None:
         """Take it away, with its notes; what it stood for stays as it is."""
         for no, _ in self._notes(session, buffered):
-            self._store.database.records.put(session, "observation", no, self._store.wall.project_no, _NO_TERMS)
+            self._store.database.records.put(session, "observation", no, self._store.scope.project_no, _NO_TERMS)
         session.run(
             self._store.sql(
                 "DELETE FROM observations WHERE project_no = :project AND record_no = ?"

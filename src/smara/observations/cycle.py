@@ -433,7 +433,7 @@ class Cycle:
             )
 
     def _lease_name(self, place: Place) -> str:
-        return f"observations:{self._store.wall.project_no}:{place.lookup_key}"
+        return f"observations:{self._store.scope.project_no}:{place.lookup_key}"
 
     def _recovered(self, lease: Lease, place: Place) -> Mapping[str, Any] | None:
         """What a worker that died had left: who it was, and how far things were."""

@@ -332,7 +332,7 @@ class Reflecting:
     # leases
 
     def _lease_name(self, place: Place) -> str:
-        return f"reflections:{self._store.wall.project_no}:{place.lookup_key}"
+        return f"reflections:{self._store.scope.project_no}:{place.lookup_key}"
 
     def _recovered(self, lease: Lease, place: Place) -> Mapping[str, Any] | None:
         """What a worker that died while it reflected had left: who it was, and how far things were."""

@@ -11,11 +11,10 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from smara.core.scope import Scope as Wall
-from smara.core.scope import walled
 from smara.core.storable import from_storable, to_storable
-from smara.database.database import Database, Row, Session, marks
+from smara.database.database import Row, Session, marks, parts
 from smara.database.records import RecordTerms, terms_of
+from smara.database.stores import ProjectStore
 from smara.observations.models import Failure, Observation, Record, Scope, Warned
 
 _COLUMNS = (
@@ -71,16 +70,8 @@ class StoredRecord(NamedTuple):
     record: Record
 
 
-class ObservationStore:
+class ObservationStore(ProjectStore):
     """The tables of observations of one project."""
-
-    def __init__(self, database: Database, wall: Wall) -> None:
-        self.database = database
-        self.wall = wall
-
-    def sql(self, text: str) -> str:
-        """A statement with the wall of this project put in."""
-        return walled(self.wall, text)
 
     # records
 
@@ -316,10 +307,9 @@ class ObservationStore:
 
     def index(self, session: Session, ids: Sequence[str]) -> None:
         """Put observations into the index of records, by which they are found."""
-        for start in range(0, len(ids), 500):
-            part = ids[start : start + 500]
+        for part in parts(ids):
             for no, row in self.select(session, f" AND o.id IN ({marks(len(part))})", part):
-                self.database.records.put(session, "observation", no, self.wall.project_no, observation_terms(row))
+                self.database.records.put(session, "observation", no, self.scope.project_no, observation_terms(row))
 
     def select(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[tuple[int, Observation]]:
         """Observations with their numbers, by the rest of a statement."""
@@ -381,8 +371,7 @@ class ObservationStore:
     def mark_reflected(self, session: Session, record_no: int, numbers: Sequence[int], generation: int) -> int:
         """Put observations of a record behind a reflection; how many were still active."""
         done = 0
-        for start in range(0, len(numbers), 500):
-            part = numbers[start : start + 500]
+        for part in parts(numbers):
             done += session.run(
                 self.sql(
                     "UPDATE observations SET state = 'reflected', reflected_into = ?"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from smara.core.storable import from_storable
 from smara.core.text import analyze
-from smara.database.database import Row, Session, marks
+from smara.database.database import Row, Session, marks, parts
 from smara.database.fulltext import Within, no_of, row_of
 from smara.messages.store import MessageStore
 from smara.search.evidence import AROUND, Candidate
@@ -18,7 +18,6 @@ from smara.search.evidence import AROUND, Candidate
 REACH = 2
 """How far away a message may stand and still be shown beside another."""
 _SCANNED = 2_000
-_PART = 500
 _LENGTHS = ", ".join(
     f"(SELECT n.term_count FROM messages n WHERE n.thread_no = m.thread_no AND n.seq = m.seq {step:+d})"
     for step in AROUND
@@ -58,8 +57,7 @@ def find_beside(
     """For each message the numbers of those before and after it in its thread, in order."""
     found: dict[int, tuple[list[int], list[int]]] = {no: ([], []) for no in numbers}
     reach = min(count, REACH)
-    for start in range(0, len(numbers) if reach > 0 else 0, _PART):
-        part = numbers[start : start + _PART]
+    for part in parts(numbers if reach > 0 else ()):
         sql = store.sql(
             "SELECT m.no, n.no, n.seq - m.seq FROM messages m JOIN messages n ON n.thread_no = m.thread_no"
             f" AND n.seq BETWEEN m.seq - {reach} AND m.seq + {reach} AND n.no <> m.no"
@@ -90,8 +88,7 @@ def _records(
     if resource_id is not None:
         join, where, values = " JOIN threads t ON t.no = m.thread_no", " AND t.resource_id = ?", [resource_id]
     found: dict[int, Row] = {}
-    for start in range(0, len(numbers), _PART):
-        part = numbers[start : start + _PART]
+    for part in parts(numbers):
         sql = store.sql(
             f"SELECT m.no, m.thread_no, m.seq, m.role, m.created_at{lengths} FROM messages m{join}"
             f" WHERE m.project_no = :project AND m.no IN ({marks(len(part))}){where}"

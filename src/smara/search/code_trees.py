@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from smara.codegraph.rows import parts
 from smara.codegraph.store import CodeStore
 from smara.core.scope import Scope
 from smara.core.storable import from_storable
-from smara.database.database import Database, Session, marks
+from smara.database.database import Database, Session, marks, parts
 
 NOT_INDEXED = "The code is not indexed yet; `smara graph index` does it."
 INCOMPLETE = "The code is being indexed: answers may be incomplete."

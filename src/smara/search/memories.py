@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from smara.core.clock import Clock
 from smara.core.text import snippet
 from smara.database.database import Session
-from smara.errors import DeadlineError, InvalidInputError, SmaraError
+from smara.errors import DeadlineError, InvalidInputError
 from smara.knowledge.decay import confidence_now
-from smara.knowledge.lookup import find_no
 from smara.knowledge.models import STATES, TIERS, TYPES, State, TrustTier, TypedMemory, rank_of
 from smara.knowledge.store import KnowledgeStore
 from smara.knowledge.text import searched_text
@@ -68,7 +67,7 @@ class MemorySearch:
         wall = None if self._messages.is_alone(session) else self._store.scope.project_no
         records, total = self._store.database.records, self._store.totals(session).total
         scores: Scores = GatheredRecords(session, records, "memory", wall, total, query).scored()
-        named = self._named(session, query.text)
+        named = self._store.find_asked_for(session, query.text)
         if named is not None:
             scores = {
                 **scores,
@@ -95,14 +94,6 @@ class MemorySearch:
             for rank, no in enumerate(order[offset : offset + limit], offset + 1)
         )  # fmt: skip
         return MemoryAnswer(hits, len(order))
-
-    def _named(self, session: Session, query: str) -> int | None:
-        if len(query) > 100 or not query.strip() or " " in query.strip():
-            return None
-        try:
-            return find_no(session, self._store, query)
-        except SmaraError:
-            return None
 
 
 class _Wanted:

@@ -32,7 +32,7 @@ class ObservationSearch:
         analyzed = analyze_query(query)
         try:
             with self._store.database.read(self._deadline_seconds) as session:
-                wall = None if self._messages.is_alone(session) else self._store.wall.project_no
+                wall = None if self._messages.is_alone(session) else self._store.scope.project_no
                 records = self._store.database.records
                 found = GatheredRecords(session, records, "observation", wall, self._total(session), analyzed)
                 scores = found.scored()

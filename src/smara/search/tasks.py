@@ -7,14 +7,13 @@ from dataclasses import replace
 
 from smara.core.text import snippet
 from smara.database.database import Session, marks
-from smara.errors import DeadlineError, InvalidInputError, SmaraError
+from smara.errors import DeadlineError, InvalidInputError
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
 from smara.search.models import TaskAnswer, TaskHit
 from smara.search.query import Query, analyze_query
 from smara.search.records import GatheredRecords
 from smara.search.search import Search
-from smara.tasks.lookup import find_no
 from smara.tasks.models import STATUSES, Task
 from smara.tasks.store import TaskStore
 
@@ -60,7 +59,7 @@ class TaskSearch:
         total = self._store.totals(session).all
         found = GatheredRecords(session, self._store.database.records, "task", wall, total, query)
         scored = found.scored()
-        named = self._named(session, query.text)
+        named = self._store.find_asked_for(session, query.text)
         if named is not None:
             scored = {**scored, named: (2.0, ("matches the id",))}
         statuses = self._statuses(session, list(scored))
@@ -104,14 +103,6 @@ class TaskSearch:
         )
         found = self._messages.by_numbers(session, sorted(row[0] for row in rows))
         return tuple(found[no] for no in sorted(found))
-
-    def _named(self, session: Session, query: str) -> int | None:
-        if len(query) > 100 or not query.strip() or " " in query.strip():
-            return None
-        try:
-            return find_no(session, self._store, query)
-        except SmaraError:
-            return None
 
 
 def _text(task: Task) -> str:

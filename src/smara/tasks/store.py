@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from smara.core.scope import Scope, walled
 from smara.core.storable import from_storable
-from smara.database.database import Database, Row, Session, marks
+from smara.database.database import PART, Row, Session, marks, parts
+from smara.database.stores import NamedStore
 from smara.tasks.models import Dependency, Progress, Task, TaskEvent, TaskTotals
 
 COLUMNS = (
@@ -30,8 +30,6 @@ WAITS = (
 )
 """Whether a task waits for unfinished ones: those that block it, and its children."""
 
-_PART = 500
-
 
 class Stored(NamedTuple):
     """A task and its number."""
@@ -40,16 +38,10 @@ class Stored(NamedTuple):
     task: Task
 
 
-class TaskStore:
+class TaskStore(NamedStore):
     """The tables of tasks of one project."""
 
-    def __init__(self, database: Database, scope: Scope) -> None:
-        self.database = database
-        self.scope = scope
-
-    def sql(self, text: str) -> str:
-        """A statement with the wall of this project put in."""
-        return walled(self.scope, text)
+    TABLE, ALIAS, WHAT = "tasks t", "t", "task"
 
     # reading
 
@@ -70,26 +62,17 @@ class TaskStore:
         """Tasks by number, in the order of the numbers."""
         wanted = list(dict.fromkeys(numbers))
         found: dict[int, Task] = {}
-        for start in range(0, len(wanted), _PART):
-            part = wanted[start : start + _PART]
+        for part in parts(wanted):
             found.update(self._select_numbers(session, part))
         return {no: found[no] for no in wanted if no in found}
 
     def by_number(self, session: Session, no: int) -> Task:
         return self.by_numbers(session, (no,))[no]
 
-    def numbers(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[int]:
-        """Numbers of tasks by the rest of a statement."""
-        return [
-            row[0]
-            for row in session.all(self.sql(f"SELECT t.no FROM tasks t WHERE t.project_no = :project{rest}"), values)
-        ]
-
     def waiting(self, session: Session, numbers: Sequence[int]) -> set[int]:
         """Which of the tasks wait for unfinished ones."""
         found: set[int] = set()
-        for start in range(0, len(numbers), _PART):
-            part = numbers[start : start + _PART]
+        for part in parts(numbers):
             statement = f"SELECT t.no FROM tasks t WHERE +t.project_no = :project AND t.no IN ({marks(len(part))})"
             found.update(row[0] for row in session.all(self.sql(f"{statement} AND {WAITS}"), part))
         return found
@@ -105,8 +88,7 @@ class TaskStore:
 
     def _labels(self, session: Session, numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
         found: dict[int, list[str]] = {}
-        for start in range(0, len(numbers), _PART):
-            part = numbers[start : start + _PART]
+        for part in parts(numbers):
             for no, label in session.all(
                 self.sql(
                     # The plus keeps SQLite from the index by label, which begins with the project.
@@ -120,8 +102,7 @@ class TaskStore:
 
     def _dependencies(self, session: Session, numbers: Sequence[int]) -> dict[int, tuple[Dependency, ...]]:
         found: dict[int, list[Dependency]] = {}
-        for start in range(0, len(numbers), _PART):
-            part = numbers[start : start + _PART]
+        for part in parts(numbers):
             rows = session.all(
                 self.sql(
                     "SELECT d.task_no, a.id, b.id, d.type, d.created_at, d.created_by, a.short_id, b.short_id"
@@ -134,16 +115,6 @@ class TaskStore:
             for row in rows:
                 found.setdefault(row[0], []).append(Dependency(*row[1:]))
         return {no: tuple(dependencies) for no, dependencies in found.items()}
-
-    def looked_up(self, session: Session, conditions: Sequence[tuple[str, Any]], limit: int) -> list[tuple[int, str]]:
-        """Numbers and short ids of tasks for which any of the conditions holds."""
-        where = " OR ".join(condition for condition, _ in conditions)
-        values = [value for _, given in conditions for value in (given if isinstance(given, tuple) else (given,))]
-        rows = session.all(
-            self.sql(f"SELECT t.no, t.short_id FROM tasks t WHERE t.project_no = :project AND ({where}) LIMIT ?"),
-            (*values, limit),
-        )
-        return [(row[0], row[1]) for row in rows]
 
     def has_key(self, session: Session, key: str) -> bool:
         return session.one(self.sql("SELECT 1 FROM tasks WHERE project_no = :project AND key = ?"), (key,)) is not None
@@ -160,8 +131,7 @@ class TaskStore:
 
     def _edges(self, session: Session, column: str, numbers: Sequence[int], type_: str) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = []
-        for start in range(0, len(numbers), _PART):
-            part = numbers[start : start + _PART]
+        for part in parts(numbers):
             rows = session.all(
                 self.sql(
                     "SELECT task_no, depends_on_no FROM task_dependencies"
@@ -429,7 +399,7 @@ def indexed_tasks(session: Session) -> Iterator[tuple[int, int, Task]]:
     after = 0
     while True:
         rows = session.all(
-            f"SELECT {_COLUMNS}, t.no, t.project_no FROM tasks t WHERE t.no > ? ORDER BY t.no LIMIT {_PART}", (after,)
+            f"SELECT {_COLUMNS}, t.no, t.project_no FROM tasks t WHERE t.no > ? ORDER BY t.no LIMIT {PART}", (after,)
         )
         if not rows:
             return

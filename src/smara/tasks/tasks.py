@@ -16,7 +16,7 @@ from smara.secrets.names import clean_name
 from smara.tasks import claims, prepare, verbs
 from smara.tasks.bulk import Bulk
 from smara.tasks.decay import WORTH_CHARACTERS, condensed
-from smara.tasks.lookup import find_no, require
+from smara.tasks.lookup import require
 from smara.tasks.models import (
     DEFAULT_PRIORITY,
     CloseReason,
@@ -297,7 +297,7 @@ class Tasks:
     def find(self, task_id: str) -> Task | None:
         """The task, or ``None``."""
         with self._store.database.read() as session:
-            no = find_no(session, self._store, task_id)
+            no = self._store.find_no(session, task_id)
             return None if no is None else self._store.by_number(session, no)
 
     def show(self, task_id: str) -> TaskDetails:

@@ -16,7 +16,7 @@ from typing import Any
 from smara.core.clock import Clock
 from smara.core.ids import IdMaker
 from smara.core.storable import to_storable
-from smara.database.database import Session, marks
+from smara.database.database import Session, marks, parts
 from smara.database.records import RecordTerms, terms_of
 from smara.secrets.names import clean_name
 from smara.tasks.models import EventKind, Task, TaskTotals
@@ -24,7 +24,6 @@ from smara.tasks.store import WAITS, Stored, TaskStore
 
 _TEXTS = frozenset({"title", "description", "summary", "close_reason", "original_content", "assignee", "session_id"})
 _INDEXED = frozenset({"title", "description", "summary", "labels", "original_content"})
-_PART = 500
 
 
 class Turn:
@@ -110,8 +109,7 @@ class Turn:
 
     def _count(self, numbers: Sequence[int]) -> TaskTotals:
         counts = [0, 0, 0, 0, 0]
-        for start in range(0, len(numbers), _PART):
-            part = numbers[start : start + _PART]
+        for part in parts(numbers):
             for status, waits in self.session.all(
                 self.store.sql(
                     f"SELECT t.status, {WAITS} FROM tasks t"

@@ -8,7 +8,6 @@ from typing import Any
 
 from smara.errors import ConflictError
 from smara.tasks.claims import refuse_others
-from smara.tasks.lookup import find_no
 from smara.tasks.store import Stored
 from smara.tasks.turn import Turn
 from smara.tasks.verbs import add_dependencies, remove_dependencies
@@ -43,7 +42,7 @@ def undo(turn: Turn, stored: Stored, is_forced: bool) -> None:
 def _undo_dependency(turn: Turn, stored: Stored, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     was_added = bool(after)
     change = after if was_added else before
-    other = find_no(turn.session, turn.store, change["depends_on"])
+    other = turn.store.find_no(turn.session, change["depends_on"])
     if other is not None:
         target = Stored(other, turn.store.by_number(turn.session, other))
         act = remove_dependencies if was_added else add_dependencies

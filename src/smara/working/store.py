@@ -9,10 +9,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from smara.core.scope import Scope, walled
 from smara.core.storable import from_storable, to_storable
-from smara.database.database import Database, Row, Session, marks
+from smara.database.database import Row, Session, marks
 from smara.database.records import RecordTerms, terms_of
+from smara.database.stores import ProjectStore
 from smara.working.models import Draft, Place, WorkingMemory, WorkingVersion
 
 _MEMORIES = (
@@ -28,16 +28,8 @@ _VERSIONS = (
 _OF = {"resource": "scope = 'resource' AND resource_id = ?", "thread": "scope = 'thread' AND thread_id = ?"}
 
 
-class WorkingStore:
+class WorkingStore(ProjectStore):
     """The tables ``working_memory`` and ``working_memory_versions`` of one project."""
-
-    def __init__(self, database: Database, scope: Scope) -> None:
-        self.database = database
-        self.scope = scope
-
-    def sql(self, text: str) -> str:
-        """A statement with the wall of this project put in."""
-        return walled(self.scope, text)
 
     def find(self, session: Session, place: Place) -> WorkingMemory | None:
         found = self._find(session, place)

@@ -6,36 +6,27 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from smara.codegraph.anchors.models import Anchor, NewAnchor, Owner, Place
-from smara.core.scope import Scope, walled
 from smara.core.storable import from_storable, to_storable
-from smara.database.database import Database, Row, Session, marks
+from smara.database.database import PART, Row, Session, marks, parts
+from smara.database.stores import ProjectStore
 
 _COLUMNS = (
     "kind, path, symbol, first_line, last_line, hash, sketch, twins, namesakes, commit_sha, named_by, no, owner,"
     " owner_no, repository, anchored_at, replaced_at"
 )
 _PLACE = "f.path, n.qualname, n.first_line, n.last_line, n.body_hash, n.sketch, n.name"
-_PART = 400
 T = TypeVar("T")
 
 
-class AnchorStore:
+class AnchorStore(ProjectStore):
     """The anchors of one project, and the index they are held against."""
-
-    def __init__(self, database: Database, scope: Scope) -> None:
-        self.database = database
-        self.scope = scope
-
-    def sql(self, text: str) -> str:
-        """A statement with the wall of this project put in."""
-        return walled(self.scope, text)
 
     # anchors
 
     def of(self, session: Session, owner: Owner, numbers: Sequence[int]) -> dict[int, list[Anchor]]:
         """The anchors in force of some memories or observations, by number."""
         found: dict[int, list[Anchor]] = {}
-        for part in _parts(numbers):
+        for part in parts(list(dict.fromkeys(numbers))):
             rows = session.all(
                 self.sql(
                     f"SELECT {_COLUMNS} FROM code_anchors WHERE project_no = :project AND owner = ?"
@@ -71,7 +62,7 @@ class AnchorStore:
         if paths is None:
             return sorted(row[0] for row in session.all(self.sql(statement), (owner,)))
         found: set[int] = set()
-        for part in _parts([to_storable(path) for path in paths]):
+        for part in parts(list(dict.fromkeys([to_storable(path) for path in paths]))):
             rows = session.all(self.sql(f"{statement} AND a.path IN ({marks(len(part))})"), (owner, *part))
             found.update(row[0] for row in rows)
         return sorted(found)
@@ -174,7 +165,7 @@ class AnchorStore:
     def files(self, session: Session, tree_no: int, paths: Sequence[str]) -> dict[str, Row]:
         """(number, hash, size, mtime, is stale, language) of indexed files, by path."""
         found: dict[str, Row] = {}
-        for part in _parts([to_storable(path) for path in paths]):
+        for part in parts(list(dict.fromkeys([to_storable(path) for path in paths]))):
             for row in session.all(
                 self.sql(
                     "SELECT path, no, hash, size, mtime_ns, stale_at, language FROM code_files"
@@ -215,7 +206,7 @@ class AnchorStore:
     def files_with_hash(self, session: Session, tree_no: int, hashes: Sequence[bytes]) -> list[tuple[str, bytes]]:
         """(path, hash) of indexed files by what is in them."""
         rows: list[Row] = []
-        for part in _parts(hashes):
+        for part in parts(list(dict.fromkeys(hashes))):
             rows += session.all(
                 self.sql(
                     "SELECT path, hash FROM code_files WHERE project_no = :project AND tree_no = ?"
@@ -228,10 +219,10 @@ class AnchorStore:
     def in_files(self, session: Session, files: Sequence[int], symbols: Sequence[str] | None = None) -> list[Place]:
         """Definitions in files, of some qualified names or of all."""
         wanted = None if symbols is None else list(dict.fromkeys(to_storable(each) for each in symbols))
-        names = wanted if wanted is not None and len(wanted) <= _PART else None  # so many: the files whole
+        names = wanted if wanted is not None and len(wanted) <= PART else None  # so many: the files whole
         rest = "" if names is None else f" AND n.qualname IN ({marks(len(names))})"
         found: list[Place] = []
-        for part in _parts(files):
+        for part in parts(list(dict.fromkeys(files))):
             found += self._places(
                 session, f"n.file_no IN ({marks(len(part))}) AND n.kind <> 'file'{rest}", (*part, *(names or ()))
             )
@@ -240,7 +231,7 @@ class AnchorStore:
     def with_bodies(self, session: Session, tree_no: int, hashes: Sequence[bytes]) -> list[Place]:
         """Definitions with one of some bodies."""
         found: list[Place] = []
-        for part in _parts(hashes):
+        for part in parts(list(dict.fromkeys(hashes))):
             rest = f"n.tree_no = ? AND n.body_hash IN ({marks(len(part))}) AND n.kind <> 'file'"
             found += self._places(session, rest, (tree_no, *part))
         return found
@@ -248,7 +239,7 @@ class AnchorStore:
     def called(self, session: Session, tree_no: int, names: Sequence[str]) -> list[Place]:
         """Definitions with one of some last names."""
         found: list[Place] = []
-        for part in _parts([to_storable(name) for name in names]):
+        for part in parts(list(dict.fromkeys([to_storable(name) for name in names]))):
             rest = f"n.tree_no = ? AND n.name IN ({marks(len(part))}) AND n.kind <> 'file'"
             found += self._places(session, rest, (tree_no, *part))
         return found
@@ -279,8 +270,3 @@ def _anchor(row: Row) -> Anchor:
         kind, from_storable(path), from_storable(symbol), first, last, bytes(hash_), bytes(sketch), bytes(twins),
         bytes(namesakes), commit, named_by, no, owner, owner_no, from_storable(repository), anchored_at, replaced_at,
     )  # fmt: skip
-
-
-def _parts(values: Sequence[T]) -> Iterable[Sequence[T]]:
-    distinct = list(dict.fromkeys(values))
-    return (distinct[start : start + _PART] for start in range(0, len(distinct), _PART))

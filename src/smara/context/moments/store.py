@@ -8,16 +8,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from smara.context.moments.models import Arm, Outcome, Receipt, ReceiptItem, ReceiptTotals, Told
-from smara.core.scope import Scope, walled
 from smara.core.storable import from_storable, to_storable
-from smara.database.database import Database, Row, Session, marks
+from smara.database.database import Row, Session, marks, parts
+from smara.database.stores import ProjectStore
 
 _RECEIPT = (
     "no, id, session_id, point, made_at, text, tokens, agent, source, arm, is_said, elapsed_ms, delivered_at, used_at,"
     " used_how"
 )
 _ITEM = "receipt_no, kind, item_id, why, text, tokens, saved_tokens, saved_how, outcome, how, settled_at"
-_PART = 200
 
 
 class SessionRow(NamedTuple):
@@ -41,15 +40,8 @@ class Waiting(NamedTuple):
     ran_at: int | None
 
 
-class MomentStore:
+class MomentStore(ProjectStore):
     """The tables of receipts of one project."""
-
-    def __init__(self, database: Database, scope: Scope) -> None:
-        self.database = database
-        self.scope = scope
-
-    def sql(self, text: str) -> str:
-        return walled(self.scope, text)
 
     # the experiment
 
@@ -226,8 +218,7 @@ class MomentStore:
         )
         items: dict[int, list[ReceiptItem]] = {row[0]: [] for row in rows}
         numbers = list(items)
-        for start in range(0, len(numbers), _PART):
-            part = numbers[start : start + _PART]
+        for part in parts(numbers):
             found = session.all(
                 self.sql(
                     f"SELECT {_ITEM} FROM moment_items WHERE project_no = :project"
