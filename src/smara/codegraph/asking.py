@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -33,6 +34,7 @@ from smara.codegraph.models import (
     SymbolCard,
     Walk,
 )
+from smara.codegraph.overriding import bases_and_heirs
 from smara.codegraph.reading import NotRead, TreeReader
 from smara.codegraph.targets import Paths, Target, Targets
 from smara.codegraph.walking import NODE_KIND_NO, Graph
@@ -84,7 +86,11 @@ class Asking:
 
     def impact(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> Walk:
         """Who depends on this, directly or through others, and by which path."""
-        return self._walk(target, depth, limit, is_backward=True)
+        found = self._walk(target, depth, limit, is_backward=True)
+        if len(found.targets) != 1:
+            return found
+        bases, heirs = bases_and_heirs(self.graph(), found.targets[0], self._members)
+        return replace(found, overrides=bases, overridden_by=heirs)
 
     def deps(self, target: str, depth: int = 1, limit: int = LIMIT) -> Walk:
         """What this depends on."""
@@ -256,6 +262,10 @@ class Asking:
 
     def _fetch(self, nos: Collection[int]) -> dict[int, Node]:
         return self._loaded.nodes(nos)
+
+    def _members(self, classes: Sequence[int], name: str) -> list[Node]:
+        with self.lookup.database.read() as session:
+            return self.lookup.members(session, classes, name)
 
     def _count(self, text: str) -> int:
         return self._counter.count(text).tokens

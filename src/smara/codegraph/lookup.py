@@ -21,7 +21,6 @@ _NODES = (
 _NAMED = f"{_NODES} WHERE n.project_no = :project AND n.tree_no = ?"
 # The plus keeps SQLite from reading a whole tree by an index that begins with it.
 _NUMBERED = f"{_NODES} WHERE +n.project_no = :project AND +n.tree_no = ?"
-_MOST_AT_ONCE = 500
 
 
 class CodeLookup(ProjectStore):
@@ -101,6 +100,17 @@ class CodeLookup(ProjectStore):
             (self.tree_no, *some, limit),
         )
         return [_node(row) for row in rows]
+
+    def members(self, session: Session, classes: Sequence[int], name: str) -> list[Node]:
+        """What some classes have by this name."""
+        found: list[Node] = []
+        for some in parts(classes):
+            rows = session.all(
+                self.sql(f"{_NAMED} AND n.name = ? AND n.parent_no IN ({marks(len(some))})"),
+                (self.tree_no, to_storable(name), *some),
+            )
+            found += [_node(row) for row in rows]
+        return found
 
     def in_file(self, session: Session, path: str, name: str | None = None) -> list[Node]:
         """The nodes of a file, by line, the file's own first; with a name, only those called so."""

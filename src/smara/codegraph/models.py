@@ -311,6 +311,10 @@ class Walk:
     by_depth: dict[int, int] = field(default_factory=dict)
     files: int = 0
     tests: int = 0
+    overrides: tuple[Node, ...] = ()
+    """The methods of base classes that a method stands for: who calls these may come to it."""
+    overridden_by: tuple[Node, ...] = ()
+    """The methods that stand for it in classes below."""
 
     @property
     def is_cut(self) -> bool:

@@ -22,6 +22,7 @@ MOST_REACHED = 400
 _UNSURE = 0.75
 _LONGEST_LINE = 240
 _HEAD_TOKENS = 20
+_STAND_INS = 4
 _MORE_TOKENS = 24
 """Kept free for the line that says how much was left out."""
 
@@ -68,8 +69,17 @@ def _walked(
     text = f"{head}: {told}{where}{tests}."
     told_lines = [reached_line(each, is_backward) for each in found.reached]
     known = [f"known: {link.line}" for link in memory.code_knowledge.about(found.targets, 3)]
+    known += _stand_ins("overrides", found.overrides)
+    known += _stand_ins("overridden by", found.overridden_by)
     lines = _fitting([*known, *told_lines], arguments["tokens"], text, found.total + len(known))
     return {"target": head, "total": found.total, "summary": text, **filled(note=note), "lines": lines}
+
+
+def _stand_ins(title: str, methods: Sequence[Node]) -> list[str]:
+    """Methods that a call may reach instead, a few in one line."""
+    more = f" and {len(methods) - _STAND_INS} more" if len(methods) > _STAND_INS else ""
+    shown = ", ".join(f"{_place(each)} {each.qualname}" for each in methods[:_STAND_INS])
+    return [_cut(f"{title} {shown}{more}")] if methods else []
 
 
 def reached_line(reached: Reached, is_backward: bool) -> str:

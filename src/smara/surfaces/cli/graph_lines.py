@@ -11,6 +11,7 @@ from smara.surfaces.cli import output
 _UNSURE = 0.75
 WALK_COLUMNS = ("depth", "weight", "where", "name", "how")
 _MODULE_NAMES = 4
+_FEW = 4
 
 
 def place(node: Node) -> str:
@@ -53,6 +54,10 @@ def say_walk(walk: Walk, one: str, many: str, is_backward: bool) -> None:
         output.say(heading(node), bold=True)
     if len(walk.targets) > 3:
         output.say(f"and {len(walk.targets) - 3} more files", bold=True)
+    if walk.overrides:
+        output.say(f"It stands for {_few(walk.overrides)}: who calls that may come here.")
+    if walk.overridden_by:
+        output.say(f"Classes below have their own: {_few(walk.overridden_by)}.")
     has_some = 0 < walk.tests < walk.total
     tests = f", {walk.tests} of them {'a test' if walk.tests == 1 else 'tests'}" if has_some else ""
     if not walk.total:
@@ -65,6 +70,11 @@ def say_walk(walk: Walk, one: str, many: str, is_backward: bool) -> None:
     if walk.is_cut:
         output.say()
         output.say(f"{len(walk.reached)} of {walk.total} are shown; --limit shows more.", dim=True)
+
+
+def _few(nodes: Sequence[Node]) -> str:
+    more = f" and {len(nodes) - _FEW} more" if len(nodes) > _FEW else ""
+    return ", ".join(node.label for node in nodes[:_FEW]) + more
 
 
 def heading(node: Node) -> str:

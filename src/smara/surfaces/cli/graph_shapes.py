@@ -40,6 +40,8 @@ def walk_json(walk: Walk) -> dict[str, Any]:
         "targets": [mention_json(node) for node in walk.targets], "depth": walk.depth, "total": walk.total,
         "files": walk.files, "tests": walk.tests, "byDepth": {str(depth): n for depth, n in walk.by_depth.items()},
         "isCut": walk.is_cut, "reached": [reached_json(each) for each in walk.reached],
+        "overrides": [mention_json(node) for node in walk.overrides],
+        "overriddenBy": [mention_json(node) for node in walk.overridden_by],
     }  # fmt: skip
 
 
