@@ -6,6 +6,10 @@ developer would be glad to be told it in the next session, it is true by its evi
 otherwise *junk*, *duplicate* (another memory says it) or *wrong*. For files that change together, "true" was also
 looked up in the sessions that came later. What sessions left unfinished counts along.
 
+A second judge, stricter, read all of them before seeing the first one's verdicts (*second* in the label file): a memory
+that anybody knows who knows the tools, or that the later commits of the repository do not bear out, is no *keep*. Both
+precisions are told, what both keep, and how far the two agree.
+
 A label names a memory by project, signal and a digest of its words without numbers: no text of a session is in the
 label file, and a memory that comes out in other words has no label and is counted apart.
 """
@@ -102,14 +106,26 @@ class Report:
 
     figures: list[Figures]
     labels: dict[str, str]
+    seconds: dict[str, str] = field(default_factory=dict)
 
     def counts(self, learned: Sequence[Learned]) -> Counter[str]:
         return Counter(self.labels.get(each.id, "unlabelled") for each in learned)
 
+    def judged_by_both(self, learned: Sequence[Learned]) -> list[tuple[bool, bool]]:
+        """Whether the first and whether the second judge would keep it, of each that both have seen."""
+        return [
+            (self.labels[each.id] == "keep", self.seconds[each.id] == "keep")
+            for each in learned
+            if each.id in self.labels and each.id in self.seconds
+        ]
+
 
 def evaluate(data: Path | None, parts: Sequence[str] = tuple(PARTS)) -> Report:
     """Every project of the parts that is at hand."""
-    labels = {each["id"]: each["verdict"] for each in json.loads(LABELS.read_text(encoding="utf-8"))}
+    entries = json.loads(LABELS.read_text(encoding="utf-8"))
+    labels, seconds = (
+        {each["id"]: each[name] for each in entries if name in each} for name in ("verdict", "second")
+    )  # fmt: skip
     figures = []
     for part in parts:
         for project in PARTS[part]:
@@ -117,7 +133,7 @@ def evaluate(data: Path | None, parts: Sequence[str] = tuple(PARTS)) -> Report:
             if not found.is_absent:
                 found.learned = list(learn(project, data, found))
             figures.append(found)
-    return Report(figures, labels)
+    return Report(figures, labels, seconds)
 
 
 def learn(project: Project, data: Path | None, found: Figures) -> Iterator[Learned]:
@@ -161,8 +177,40 @@ def render(report: Report) -> str:
             lines.append(f"| {part} | {each.project} | {seen} | {cells} |")
         lines.append(_sum(part, [one for each in shown for one in each.learned], report))
     everything = [one for each in report.figures for one in each.learned]
-    lines += [_sum("all", everything, report), "", "By signal: " + _by_signal(everything, report) + "."]
+    lines += [_sum("all", everything, report), "", "By signal: " + _by_signal(everything, report) + ".", ""]
+    lines += ["| part | second judge | both keep | agree | kappa |", "|---|---|---|---|---|"]
+    for part in dict.fromkeys(each.part for each in report.figures):
+        lines.append(
+            _second(part, [one for each in report.figures if each.part == part for one in each.learned], report)
+        )
+    lines.append(_second("**all**", everything, report))
     return "\n".join(lines) + "\n"
+
+
+def _second(part: str, learned: Sequence[Learned], report: Report) -> str:
+    """What the second judge says of a part, and how far the two agree."""
+    seen = [report.seconds[each.id] == "keep" for each in learned if each.id in report.seconds]
+    pairs = report.judged_by_both(learned)
+    both, same = sum(one and other for one, other in pairs), sum(one == other for one, other in pairs)
+    cells = (_share(sum(seen), len(seen)), _share(both, len(pairs)), _share(same, len(pairs)), kappa(pairs))
+    return f"| {part} | {' | '.join(cells)} |"
+
+
+def _share(count: int, of: int) -> str:
+    return f"{count} of {of} ({100 * count / of:.0f} %)" if of else "none"
+
+
+def kappa(pairs: Sequence[tuple[bool, bool]]) -> str:
+    """Agreement beyond chance (Cohen's); a dash where one judge has only one verdict.
+
+    >>> kappa([(True, True)] * 8 + [(True, False), (False, False)])
+    '0.62'
+    """
+    total = len(pairs)
+    first, second = sum(one for one, _ in pairs), sum(other for _, other in pairs)
+    chance = (first * second + (total - first) * (total - second)) / total**2 if total else 1.0
+    same = sum(one == other for one, other in pairs)
+    return f"{(same / total - chance) / (1 - chance):.2f}" if chance < 1 else "–"
 
 
 def _sum(part: str, learned: Sequence[Learned], report: Report) -> str:

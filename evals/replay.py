@@ -10,7 +10,7 @@ What is known comes from the sessions before alone. A failure *came again* when 
 Red tests, findings of linters, conflicts and refused commits are work, not mistakes that come again, unless the
 error says that something was absent or unknown: they are counted in a column of their own. A *warning* is what is said
 before a call about a failure; it is *noise* when the call then succeeds. A call whose status is that of ``head`` or
-``tail`` at its end has not succeeded when it printed the very error that the same command had ended with before. What
+``tail`` at its end has not succeeded when it printed the very error that the same program had ended with before. What
 is said right after a failure, because the same error is known, is counted as *told at the failure*.
 """
 
@@ -218,13 +218,13 @@ def _failure(event: smara.HostEvent) -> Failure | None:
 
 
 def _masked(event: smara.HostEvent, before: Before) -> Failure | None:
-    """A failure whose status a pager at the end of the line has hidden: the same command came out so before."""
+    """A failure whose status a pager at the end of the line has hidden: the same program came out so before."""
     command = str(event.tool_input.get("command", ""))[:2_000]
     if event.kind != "tool_post" or event.tool != "Bash" or not _PAGED.search(command):
         return None
     bare = " ".join(_AROUND.sub("", command.strip()).split())[:400]
     failure = Failure(bare, _line(event.tool_output))
-    return failure if failure.error and before.kind_of(failure) == "command" else None
+    return failure if failure.error and before.kind_of(failure) is not None else None
 
 
 def _line(told: str) -> str:

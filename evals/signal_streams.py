@@ -297,7 +297,10 @@ def _parallel_conflict(s: Session, n: dict[str, Any], position: int, is_shown: b
     s.edit(_fresh(s))
     for turn in range(4):
         s.subagent = f"helper-{turn % 2}"
-        own = n["a"] if is_shown else f"src/{n['area']}/part{turn % 2}.py"
+        is_shared = is_shown or n["n"] % 2
+        own = n["a"] if is_shared else f"src/{n['area']}/part{turn % 2}.py"
+        if is_shown and turn >= 2:  # it was read before the other changed it
+            s.tool("Edit", {"file_path": f"{ROOT}/{own}"}, error="File has been modified since read")
         s.edit(own)
     s.subagent = ""
 

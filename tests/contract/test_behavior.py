@@ -357,6 +357,22 @@ def test_a_model_puts_what_was_learned_into_words_in_one_call_and_names_nothing_
     assert FIX in contents(liar.memories.list())
 
 
+@pytest.mark.parametrize(("said", "kept"), [("ui_behavior", ["ui_behavior"]), ("none", []), ("odd", ["timing"])])
+def test_a_model_classes_what_a_browser_showed_and_leaves_out_what_says_nothing(place, said, kept):
+    model = ScriptedModel([f'[{{"number": 1, "statement": "", "class": "{said}"}}]'])
+    memory = place.open(chat_model=model, **OFF)
+    for number in range(2):
+        script = Script(f"s{number}", 1_750_000_000_000 + number * DAY * 1000)
+        for _ in range(2):
+            script.tool("mcp:browser:click", error="Timed out waiting for selector .save", text="Save")
+        done = finalize(memory, script.end())
+    assert [each.data["observation_type"] for each in memory.memories.list(type="e2e_observation")] == kept
+    assert (len(model.requests), done.model_calls) == (1, 1)
+    assert [each.verdict for each in done.judged if each.finding.kind == "e2e"] == (
+        ["promoted"] if kept else ["discarded"]
+    )
+
+
 def test_parallel_agents_that_see_the_same_need_no_second_session(memory):
     script = Script("s1").prompt("Do it.")
     for helper in ("h1", "h2"):

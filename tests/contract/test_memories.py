@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
@@ -271,7 +271,7 @@ def test_search_follows_every_change_and_a_rebuilt_index_says_the_same(place):
     assert len(memory.search_memories("pelican")) == 1
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30)
 @given(query=st.text(max_size=80))
 def test_no_query_can_raise(memories, place, query):
     memory = place._open[0]
@@ -395,3 +395,22 @@ def test_choices_of_every_kind_are_stored(memories):
         memory = memories.list(limit=1)[0]
         assert memories.update(memory.id, scope=scope, by="person").scope == scope
     assert set(SOURCES) > {"user_taught"}
+
+
+def test_memories_are_put_aside_together_with_what_is_added_or_not_at_all(memories):
+    old = taught(memories, "The migration of the cards is left to be written.")
+    gone = taught(memories, "The old queue keeps its letters for a week.")
+    memories.forget(gone.id, "by hand", by="person")
+    new = NewMemory("Always run `make cards` before `make ship`, or `cards.db` is empty.", "gotcha", "user_taught")
+    aside = {old.id: "it was finished", gone.id: "it was finished", "01900000-0000-7abc-8000-000000000001": "nobody"}
+
+    def refuse(*_):
+        raise InvalidInputError("no")
+
+    with pytest.raises(InvalidInputError):
+        memories.add_many([new], by="person", put_aside=aside, also=refuse)
+    assert [each.id for each in memories.list()] == [old.id]
+    (added,) = memories.add_many([new], by="person", put_aside=aside)
+    assert [each.id for each in memories.list()] == [added.memory.id]
+    told = [memories.history(each.id)[0].after.get("why") for each in (old, gone)]
+    assert told == ["it was finished", "by hand"]

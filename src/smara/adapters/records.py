@@ -8,17 +8,21 @@ of lines; `Account` keeps the sum.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from smara.messages.models import NewMessage, NewThread, Part, Role
+from smara.secrets import redact
 
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes in the file, as they lie on disk."""
 
 MAX_ID_CHARS = 200
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +168,15 @@ def has_content(parts: Iterable[Part]) -> bool:
 
 
 def bounded_id(value: str) -> str:
-    """An id that is fit to be a key: itself, or its hash where it is overlong or unprintable."""
-    if len(value) <= MAX_ID_CHARS and value.isprintable():
+    """An id that is fit to be a key: itself, or its hash where it is overlong, unprintable, or holds a secret."""
+    if len(value) <= MAX_ID_CHARS and value.isprintable() and (_UUID.fullmatch(value) or _is_clean(value)):
         return value
     return f"id-{_digest(value).hex()}"
+
+
+@lru_cache(maxsize=4096)
+def _is_clean(value: str) -> bool:
+    return redact(value).text == value
 
 
 def _content_digest(message: NewMessage) -> bytes:

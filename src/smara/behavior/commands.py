@@ -67,7 +67,7 @@ _RUN_BY = re.compile(
 _TOKEN = re.compile(r"[\w.@:/+-]+")
 _EMPTY = re.compile(r"-{1,2}[\w-]*|[\d.]+|origin|run|/+")
 _GIT_FOLDER = re.compile(r"^(?:\S*/)?git\s+(?:-[Cc]\s+\S+\s+|--no-pager\s+)+")
-_VERB = re.compile(r"[a-z][a-z0-9:_-]{1,24}")
+VERB = re.compile(r"[a-z][a-z0-9:_-]{1,24}")
 _PYTHON = re.compile(r"^python[\d.]*$")
 
 
@@ -170,7 +170,7 @@ def head_of(text: str) -> str:
         return f"python -m {words[2]}"
     following = [word for word in words[1:] if not word.startswith("-")][:2]
     verbs = following if following[:1] == ["run"] else following[:1]
-    if not all(_VERB.fullmatch(word) for word in verbs):
+    if not all(VERB.fullmatch(word) for word in verbs):
         verbs = verbs[:1] if verbs[0] == "run" else []
     return " ".join([program, *verbs])
 
@@ -193,6 +193,16 @@ def is_named_anew(text: str) -> bool:
 def fails_by_nature(text: str) -> bool:
     """Whether a failing status is an answer and no trouble, as with ``grep``."""
     return bool(_FAILS_BY_NATURE.match(text))
+
+
+def is_same_program(one: str, other: str) -> bool:
+    """Whether two commands start the same program, however it is found.
+
+    >>> is_same_program("ruff check --x", "uv run ruff check"), is_same_program("golangci-lint run", "staticcheck .")
+    (True, False)
+    """
+    program = head_of(one).split(" ")[0]
+    return program == head_of(other).split(" ")[0] or bool(_RUN_BY.match(other) and program in _words(other))
 
 
 def is_same_aim(failed: str, worked: str) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import lru_cache
+from itertools import takewhile
 
-from smara.behavior.commands import parse
+from smara.behavior.commands import VERB, parse
 from smara.core.events import HostEvent
+from smara.core.triggers import starts
 
 _EXIT = re.compile(
     r"^\W{0,3}(?:exit code:? |Exit code |exit status |Process exited with code "
@@ -20,7 +22,7 @@ _SURROUNDINGS = (
     "ould not ", "Couldn't ", "onnection refused", "ECONNREFUSED", "EADDRINUSE", "unrecognized ", "nknown option",
     "nknown command", "nknown flag", "not installed", "timed out", "has no upstream", "are ignored by",
     "does not exist", "already in use", "[rejected]", "non-fast-forward", "already exists", "No module named",
-    "is required", "issing script", "not a git repository", "no such ", "pathspec",
+    "is required", "issing script", "not a git repository", "o such ", "pathspec",
 )  # fmt: skip
 """Words of errors that speak of what is installed, running or spelled; some without their first letter."""
 _TROUBLE = (
@@ -58,10 +60,25 @@ _ENVIRONMENT = re.compile(
     r"|could not (?:connect|find|resolve|open|read)|[Cc]annot find|no such (?:option|command|table|column)|timed out"
     r"|authentication|credentials|version|not a git repository|pathspec|nothing to commit|lock",
 )
+_OPTION = re.compile(
+    r"(?:unknown|unrecognized|invalid|unexpected|illegal|no such)[\w ]{0,12} (?:flag|option|argument)s?\b"
+    r"(?:[^\w-]{1,4}(?P<option>--?[A-Za-z][\w-]*))?",
+    re.IGNORECASE,
+)
+_SUBCOMMAND = re.compile(
+    r"(?:unknown|unrecognized|invalid|no such) (?:sub)?command\b[^\w-]{0,4}(?P<word>[\w:-]+)", re.IGNORECASE
+)
+ABSENT_WORDS = ("not found", "not be found", "not recognized as")
+"""One of these stands in every error that names a program which is not there."""
+_ABSENT_PROGRAM = re.compile(
+    r"command not found: ([\w.+-]+)|([\w.+-]+): (?:command )?not found\b|command '([\w.+-]+)' could not be found"
+    r"|'([\w.+-]+)' is not recognized as|\"([\w.+-]+)\": executable file not found"
+)
 _PASSING = re.compile(
     r"could not write index|index\.lock|another git process|temporarily unavailable|connection (?:reset|timed out)"
     r"|TLS handshake|rate limit|too many requests|\b50[234]\b|could not resolve host|network is unreachable"
-    r"|unexpected disconnect|ETIMEDOUT|ECONNRESET|EAI_AGAIN|database is locked",
+    r"|unexpected disconnect|ETIMEDOUT|ECONNRESET|EAI_AGAIN|database is locked|\[(?:remote )?rejected\]|\bfetch first\b"
+    r"|non-fast-forward|fix conflicts|could not apply",
     re.IGNORECASE,
 )
 _HARNESS = (
@@ -200,8 +217,39 @@ def is_absent_tool(line: str) -> bool:
     return bool(_ABSENT_TOOL.search(line))
 
 
+def lacking(command: str, line: str) -> tuple[str, ...]:
+    """What a command needs that is not there, as words that any other command would fail with; empty for all else.
+
+    >>> lacking("go build ./...", "bash: line 1: go: command not found")
+    ('go',)
+    >>> lacking("gh pr diff 7 --stat", "unknown flag: --stat"), lacking("rtk bun test", "unrecognized subcommand 'bun'")
+    (('gh', 'pr', 'diff', '--stat'), ('rtk', 'bun'))
+    """
+    program, *rest = command.split() or [""]
+    absent = _ABSENT_PROGRAM.search(line)
+    if absent is not None:
+        named = next(filter(None, absent.groups()), "")
+        return (named,) if starts(command, (named,)) else ()
+    words = [word for word in rest if not word.startswith("-")]
+    refused = _OPTION.search(line)
+    if refused is not None and refused["option"]:
+        verbs = [*takewhile(VERB.fullmatch, words)][:2]
+        found = (program, *verbs, refused["option"])
+    else:
+        unknown = _SUBCOMMAND.search(line)
+        if unknown is None or words[:1] != [unknown["word"]]:
+            return ()
+        found = (program, str(unknown["word"]))
+    return found if starts(command, found) else ()
+
+
+def is_option(line: str) -> bool:
+    """Whether a program says that it does not know an option it was given."""
+    return bool(_OPTION.search(line))
+
+
 def is_passing(line: str) -> bool:
-    """Whether an error goes by itself, such as a lock or a network: what worked was trying again later."""
+    """Whether an error is one of that hour, such as a lock, a network, or what others had pushed meanwhile."""
     return bool(_PASSING.search(line))
 
 

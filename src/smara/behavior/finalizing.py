@@ -8,7 +8,7 @@ process that is killed at any point leaves either all of it or nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import thread_time
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from smara.behavior.methodology.plugin import Methodology
 from smara.behavior.methodology.registry import find_methodology
 from smara.behavior.models import Finalized, Finding, Judged, Passed, Seen
 from smara.behavior.pad import Pad
-from smara.behavior.promote import Judge, Known, choose, judge_within, new_memory
+from smara.behavior.promote import TOLD, Judge, Known, choose, judge_within, new_memory
 from smara.behavior.session_types import gate_for, passed_of, type_of
 from smara.behavior.store import BehaviorStore, SessionRow
 from smara.behavior.table import detect_all
@@ -31,6 +31,7 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.core.storable import to_storable
 from smara.database.database import Session
+from smara.environment import patience
 from smara.errors import ConflictError, SmaraError
 from smara.knowledge.gate import SessionType
 from smara.knowledge.memories import Memories
@@ -57,6 +58,13 @@ class Wanted(NamedTuple):
     type: SessionType | None = None
     work_unit: WorkUnit | None = None
     is_over: bool = True
+
+
+class _Left(NamedTuple):
+    """What a session leaves: a memory of what is unfinished, or those that tell of work which is finished now."""
+
+    new: tuple[NewMemory, ...] = ()
+    finished: Mapping[str, str] = {}
 
 
 class Finalizer:
@@ -112,16 +120,17 @@ class Finalizer:
         passed, why = passed_of(type_, pads) if wanted.outcome is None else (wanted.outcome, "it was stated")
         gate, _ = gate_for(type_, passed)
         findings = merge(detect_all(pads))[:_MOST_FINDINGS]
-        judge = Judge(passed, gate, type_, pads, lambda finding: self._known(session, row.no, finding))
-        judged = judge_within(judge.judge, findings, _BUDGET_SECONDS, thread_time)
+        changing = self._store.changing_sessions(session) + 1
+        judge = Judge(passed, gate, type_, pads, lambda finding: self._known(session, row.no, finding, changing))
+        judged = judge_within(judge.judge, findings, _BUDGET_SECONDS * patience(), thread_time)
         if len(judged) < len(findings):
             log.warning("behavior.budget_spent", session=session_id, left=len(findings) - len(judged))
-        told = self._store.promoted_data(session, "tool_sequence")
+        told = [each for kind in TOLD for each in self._store.promoted_data(session, kind)]
         chosen = choose(judged, max(0, gate.most - row.promoted), told)
         steps = sum(pad.step for pad in pads)
         return Finalized(session_id, type_, passed, f"{why_type}; {why}", tuple(chosen), steps)
 
-    def _known(self, session: Session, session_no: int, finding: Finding) -> Known:
+    def _known(self, session: Session, session_no: int, finding: Finding, changing: int) -> Known:
         signal = self._store.signal(session, finding.kind, finding.key)
         others = [] if signal is None else self._store.history(session, signal.no, session_no)
         files = [str(finding.data[name]) for name in ("a", "b", "config") if finding.data.get(name)]
@@ -130,7 +139,7 @@ class Finalizer:
         sessions = finding.counts_as + sum(counts for _, counts in others)
         history = (finding.data, *(data for data, _ in others))
         days = len({data["day"] for data in history if "day" in data}) or 99
-        seen = Seen(sessions, history, edited, self._store.changing_sessions(session) + 1 if edited else 0, days)
+        seen = Seen(sessions, history, edited, changing, days)
         is_told = finding.kind == "co_access" and self._store.is_edge_promoted(session, *files[:2])
         return Known(seen, signal.memory_id if signal is not None else None, is_told)
 
@@ -140,15 +149,17 @@ class Finalizer:
         composed = [each.draft.content for each in promoted if each.draft is not None]
         quotes = [each.draft.quotes for each in promoted if each.draft is not None]
         models = self._models() if composed and not row.model_calls else None
-        contents, calls = wording.worded(models, composed, quotes, self._deadline)
+        seen = [str(each.draft.data.get("observation_type", "")) for each in promoted if each.draft is not None]
+        contents, calls, classes = wording.worded(models, composed, quotes, self._deadline, seen)
+        done, promoted, contents = _classed(done, promoted, contents, classes)
         unit = wanted.work_unit or _unit(row.work_unit)
         methodology = unit.methodology if unit is not None else row.methodology
         new = [
             new_memory(each, content, done.session_id, unit, methodology)
             for each, content in zip(promoted, contents, strict=True)
         ]
-        if wanted.is_over and (left := self._left(row, done, pads, unit, methodology)) is not None:
-            new.append(left)
+        left = self._left(done, pads, unit, methodology) if wanted.is_over else _Left()
+        new += left.new
         _, counted_as = gate_for(done.type, done.outcome)
         results: list[Finalized] = []
 
@@ -161,14 +172,13 @@ class Finalizer:
             actor="smara",
             session_id=done.session_id if new else None,
             session_type=counted_as,
+            put_aside=left.finished,
             also=also,
         )
         return results[0]
 
-    def _left(
-        self, row: SessionRow, done: Finalized, pads: Sequence[Pad], unit: WorkUnit | None, methodology: str
-    ) -> NewMemory | None:
-        """What the agent itself leaves unfinished; helpers work for it."""
+    def _left(self, done: Finalized, pads: Sequence[Pad], unit: WorkUnit | None, methodology: str) -> _Left:
+        """What the agent itself leaves unfinished, or has brought to its end; helpers work for it."""
         pad = pads[0]
         state = unfinished.state_of(pad, _method(methodology)) if done.type != "changelog" else {}
         before = [
@@ -177,13 +187,12 @@ class Finalizer:
             if unfinished.is_before(each, done.session_id, state, pad.facts["branch"])
         ]
         if not state:
-            for each in before if unfinished.is_all_done(pad) else ():
-                self._memories.forget(each.id, "the work was finished", by="system", actor="smara")
-            return None
+            is_done = unfinished.is_all_done(pad)
+            return _Left((), {each.id: "the work was finished" for each in before} if is_done else {})
         taint = tuple(sorted(pad.facts["outside"]))
         older = [each.id for each in before if not is_outranked(taint, each)]
         task = unfinished.task_of(pad)
-        return unfinished.memory_of(state, done.session_id, task, unit, methodology, taint, older)
+        return _Left((unfinished.memory_of(state, done.session_id, task, unit, methodology, taint, older),))
 
     def _count(
         self, session: Session, row: SessionRow, done: Finalized, promoted: Sequence[Judged], added: Sequence[Added],
@@ -214,6 +223,23 @@ class Finalizer:
             self._tables.count(session, pads, Ended(done.session_id, done.type, row.methodology, happened))
             self._store.clear_pads(session, row.no)
         return replace(done, judged=judged, model_calls=row.model_calls + calls)
+
+
+def _classed(
+    done: Finalized, promoted: Sequence[Judged], contents: Sequence[str], classes: Sequence[str]
+) -> tuple[Finalized, list[Judged], list[str]]:
+    """What was seen in the running program gets the class that a model saw in it; what is of none is not learned."""
+    changed: dict[int, Judged] = {}
+    for each, class_ in zip(promoted, classes, strict=True):
+        if class_ == wording.NOTHING:
+            changed[id(each)] = replace(each, verdict="discarded", why="it says nothing about the program")
+        elif class_ and each.draft is not None:
+            data = {**each.draft.data, "observation_type": class_}
+            changed[id(each)] = replace(each, draft=replace(each.draft, data=data))
+    judged = tuple(changed.get(id(each), each) for each in done.judged)
+    kept = [(changed.get(id(each), each), said) for each, said in zip(promoted, contents, strict=True)]
+    kept = [(each, said) for each, said in kept if each.verdict == "promoted"]
+    return replace(done, judged=judged), [each for each, _ in kept], [said for _, said in kept]
 
 
 def _told(judged: Judged, added: Added) -> Judged:

@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from smara.behavior.commands import parse
-from smara.behavior.failures import fingerprint, is_harness, telling_line
+from smara.behavior.failures import fingerprint, is_harness, lacking, telling_line
 from smara.behavior.quoting import quote
 from smara.behavior.signals.file_access import ALWAYS, FREQUENT
 from smara.behavior.store import BehaviorStore
 from smara.core.storable import from_storable, to_storable
+from smara.core.triggers import program_triggers, starts
 from smara.database.database import Row, Session
 
 LEAST_SESSIONS = 3
 ERROR_LENGTH = 240
 """So much of the line that tells an error is kept, and compared; see ``running``."""
+_MOST_PROGRAMS, _MOST_OF_A_PROGRAM = 6, 50
 _MOST_RATIO = 2.0
 """However badly plans went, nobody is told to plan for more than twice as much."""
 
@@ -97,9 +99,31 @@ class Habits:
         parsed = parse(command)
         text = parsed.text if parsed is not None else command.strip()
         with self._store.database.read() as session:
-            return self._failures(
+            found = self._failures(
                 session, " AND command = ? ORDER BY resolved_count DESC, last_seen_at DESC", (to_storable(text),), limit
             )
+        return [each for each in found if self._applies(each, command)]
+
+    def _applies(self, failure: KnownFailure, command: str) -> bool:
+        """Whether a command can fail so: one that says where a program is to be found does not lack it."""
+        needs = lacking(failure.command, failure.error) if failure.tool == "Bash" else ()
+        return not needs or starts(command, needs)
+
+    def failures_lacking(self, command: str) -> list[KnownFailure]:
+        """What is known of a program that a command would start, or of an option it gives: they are not there.
+
+        Those with the same words together, the most telling first.
+        """
+        programs = [each.removeprefix("program:") for each in program_triggers(command)][:_MOST_PROGRAMS]
+        found: list[KnownFailure] = []
+        with self._store.database.read() as session:
+            for program in programs:
+                begin = to_storable(f"{program} ")
+                found += self._failures(
+                    session, " AND tool_name = 'Bash' AND substr(command, 1, ?) = ?"
+                    " ORDER BY resolved_count DESC, last_seen_at DESC", (len(begin), begin), _MOST_OF_A_PROGRAM,
+                )  # fmt: skip
+        return [each for each in found if starts(command, lacking(each.command, each.error))]
 
     def failures_like(self, command: str, told: str) -> list[KnownFailure]:
         """What is known of an error that a command has just ended with: the same program failed so before."""
@@ -117,7 +141,7 @@ class Habits:
                 session, " ORDER BY session_count DESC, occurrence_count DESC, last_seen_at DESC", (), limit
             )
 
-    def _failures(self, session: Session, rest: str, values: Sequence[str], limit: int) -> list[KnownFailure]:
+    def _failures(self, session: Session, rest: str, values: Sequence[str | int], limit: int) -> list[KnownFailure]:
         rows = session.all(
             self._store.sql(
                 "SELECT command, error_message, tool_name, occurrence_count, session_count, last_seen_at, resolved_how,"

@@ -126,7 +126,8 @@ def is_lock(path: str) -> bool:
 
 @lru_cache(maxsize=_REMEMBERED)
 def is_test(path: str) -> bool:
-    return is_test_path(path)
+    """Whether a file is a test; a page in a folder of specifications is none."""
+    return is_test_path(path) and not is_prose(path)
 
 
 def is_prose(path: str) -> bool:

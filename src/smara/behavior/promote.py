@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from smara.behavior.merging import is_quorum
-from smara.behavior.models import Draft, Finding, Judged, Passed, Seen
+from smara.behavior.models import Draft, Finding, Judged, Kind, Passed, Seen
 from smara.behavior.pad import Pad
 from smara.behavior.session_types import Gate
+from smara.behavior.signals.co_access import is_implied
 from smara.behavior.signals.tool_sequence import own_runs
 from smara.behavior.table import draft_of, signal_of
 from smara.behavior.trust_gate import taint_of, trusted
@@ -24,6 +25,8 @@ from smara.knowledge.models import Evidence, NewMemory, WorkUnit
 _PER_SESSION = 0.02
 """What every session beyond the needed ones adds to the confidence."""
 _MOST_CONFIDENT = 0.95
+TOLD: tuple[Kind, ...] = ("tool_sequence", "co_access")
+"""Of these kinds one memory may say what another does, in other words."""
 
 
 class Known(NamedTuple):
@@ -102,7 +105,7 @@ def confidence_of(value: float, further_sessions: int) -> float:
 def choose(judged: Iterable[Judged], most: int, told: Sequence[Mapping[str, Any]] = ()) -> list[Judged]:
     """The best ones of those that could be promoted, each statement once; the others with the reason.
 
-    ``told`` are the sequences of commands that are memories already.
+    ``told`` are the sequences of commands and the pairs of files that are memories already, as they were seen.
     """
     ranked = sorted(judged, key=_rank)
     habits = list(told)
@@ -112,14 +115,14 @@ def choose(judged: Iterable[Judged], most: int, told: Sequence[Mapping[str, Any]
     for each in ranked:
         content = each.draft.content if each.draft is not None else ""
         if each.verdict == "promoted" and content:
-            if content in said or _is_part(each.finding, habits):
+            if content in said or _is_part(each.finding, habits) or _follows(each.finding, habits):
                 each = replace(each, verdict="known", why="another finding says it")
             elif count >= most:
                 each = replace(each, verdict="discarded", why=f"at most {most} are learned in such a session")
             else:
                 count += 1
                 said.add(content)
-                if each.finding.kind == "tool_sequence":
+                if each.finding.kind in TOLD:
                     habits.append(each.finding.data)
         chosen.append(each)
     return chosen
@@ -140,6 +143,14 @@ def _is_part(finding: Finding, others: Iterable[Mapping[str, Any]]) -> bool:
     runs = own_runs(finding.data["steps"])
     known = [own_runs(each.get("steps", ())) for each in others]
     return any(2 * len(runs & each) >= min(len(runs), len(each)) for each in known if each)
+
+
+def _follows(finding: Finding, others: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether two files are joined by a third one, of which memories tell already."""
+    if finding.kind != "co_access":
+        return False
+    known = {frozenset((str(each["a"]), str(each["b"]))) for each in others if "a" in each and "b" in each}
+    return is_implied(frozenset((str(finding.data["a"]), str(finding.data["b"]))), known)
 
 
 def new_memory(

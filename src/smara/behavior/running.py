@@ -28,6 +28,8 @@ from smara.behavior.paths import stem_of
 from smara.behavior.quoting import quote
 from smara.behavior.testruns import failed_tests
 from smara.core.events import HostEvent
+from smara.core.triggers import looks_elsewhere
+from smara.secrets import redact
 
 _MOST_OPEN = 6
 _FIX_STEPS = 12
@@ -67,8 +69,10 @@ def ran(pad: Pad, event: HostEvent, action: Action, failed: bool) -> None:
     elif command.purpose == "revert":
         _reverted(pad, command)
     if command.purpose not in ("read", "search", "look"):
-        pad["worked"].count(command.text, pad.step)
-        _close(pad, command)
+        where = looks_elsewhere(str(event.tool_input.get("command", ""))[:QUOTE])
+        if not where:
+            pad["worked"].count(command.text, pad.step)
+        _close(pad, command, f"{redact(where).text} && {command.text}" if where else command.text)
         for each in command.text.split(" && "):
             # A commit has another message each time, and is the same step; so has a push another branch.
             is_named = commands.is_named_anew(each)
@@ -104,7 +108,8 @@ def _open(pad: Pad, command: Command, told: str) -> None:
     print_ = fingerprint("Bash", command.head, shown)
     entry = pad["errors"].count(print_, pad.step)
     entry.update(tool="Bash", cmd=command.text, line=shown, env=is_surroundings)
-    _note_open(pad, print_, command.text, command.is_simple)
+    if command.purpose not in ("read", "search", "look"):  # nothing is run in the place of a look
+        _note_open(pad, print_, command.text, command.is_simple)
 
 
 def _note_open(pad: Pad, print_: str, what: str, is_simple: bool) -> None:
@@ -114,27 +119,29 @@ def _note_open(pad: Pad, print_: str, what: str, is_simple: bool) -> None:
     facts["open_failures"] = [*kept, opened][-_MOST_OPEN:]
 
 
-def _close(pad: Pad, command: Command) -> None:
-    """A command has worked: which failures does that end?"""
+def _close(pad: Pad, command: Command, said: str) -> None:
+    """A command has worked, as it was said: which failures does that end?"""
     still: list[dict[str, Any]] = []
     for each in pad.facts["open_failures"]:
         age = pad.step - each["step"]
         if age > _OPEN_STEPS:
             continue
-        how = _ended_by(each, command, age)
+        how = _ended_by(each, command, age, is_elsewhere=said != command.text)
         if how is None:
             if len(each["between"]) < _MOST_BETWEEN:
                 each["between"].append(command.text[:200])
             still.append(each)
         elif how != "again":
-            _resolve(pad, each, how, command.text)
+            _resolve(pad, each, how, said)
     pad.facts["open_failures"] = still
 
 
-def _ended_by(failure: dict[str, Any], command: Command, age: int) -> str | None:
+def _ended_by(failure: dict[str, Any], command: Command, age: int, is_elsewhere: bool) -> str | None:
     if command.text == failure["cmd"]:
         if failure["edits"]:
             return "edit"
+        if is_elsewhere and failure["simple"]:
+            return "command"  # the same program, found where it is
         # With several commands in between, or none, nobody can tell what helped.
         return "first" if len(failure["between"]) == 1 else "again"
     is_tried = age <= _FIX_STEPS and not failure["edits"] and failure["simple"] and command.is_simple

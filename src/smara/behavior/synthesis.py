@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from smara.behavior.commands import is_of_the_moment
-from smara.behavior.failures import is_passing
 from smara.behavior.habits import Edge, Habits, KnownFailure
 from smara.behavior.models import Draft
 from smara.behavior.paths import is_lock, is_test_of, module_of
 from smara.behavior.quoting import code, quote
 from smara.behavior.signals.co_access import Pair, coupled
+from smara.behavior.signals.error_retry import is_lasting
 from smara.behavior.store import BehaviorStore
 from smara.behavior.sureness import surely
 from smara.behavior.wording import PROMPTS, Asked
@@ -322,9 +321,7 @@ def by_rule(stats: ModuleStats) -> Iterator[Draft]:
         if made is not None and edge.promoted_at is None:
             yield made
     for error in stats.errors:
-        fixed = [error.command, str(error.fix or "")]
-        is_lasting = not any(map(is_of_the_moment, fixed)) and not is_passing(error.error)
-        if error.how in ("command", "first") and error.fix and is_lasting:
+        if error.how in ("command", "first") and error.fix and is_lasting(error.command, error.error, error.fix):
             yield _error(error)
 
 

@@ -11,13 +11,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from smara.behavior.failures import ABSENT_WORDS, lacking
 from smara.behavior.ledger import Entry
 from smara.behavior.pad import Pad
 from smara.behavior.paths import module_of
 from smara.behavior.signals.step_overrun import main_module
 from smara.behavior.store import BehaviorStore
 from smara.core.ids import IdMaker
-from smara.core.storable import to_storable
+from smara.core.storable import from_storable, to_storable
 from smara.database.database import Session, marks, parts
 
 _MOST_FILES = 400
@@ -164,6 +165,30 @@ class Tables:
                     f" AND command IN ({marks(len(part))}) AND (last_worked_at IS NULL OR last_worked_at < ?)"
                 ),
                 (ended.now_ms, *part, ended.now_ms),
+            )
+        self._found(session, pads, ended)
+
+    def _found(self, session: Session, pads: Sequence[Pad], ended: Ended) -> None:
+        """Programs that were not there before, and have run in this session."""
+        ran = {part.split(" ", 1)[0] for pad in pads for text, _ in pad["worked"] for part in text.split(" && ")}
+        ran -= {name for pad in pads for _, entry in pad["errors"] for name in lacking(entry["cmd"], entry["line"])[:1]}
+        rows = session.all(
+            self._store.sql(
+                "SELECT error_fingerprint, command, error_message FROM observer_error_patterns"
+                " WHERE project_no = :project AND tool_name = 'Bash'"
+                " AND (error_message LIKE ? OR error_message LIKE ? OR error_message LIKE ?)"
+            ),
+            [f"%{words}%" for words in ABSENT_WORDS],
+        )
+        wanted = {row[0]: lacking(from_storable(row[1]), from_storable(row[2])) for row in rows}
+        there = [print_ for print_, words in wanted.items() if len(words) == 1 and words[0] in ran]
+        for part in parts(there):
+            session.run(
+                self._store.sql(
+                    "UPDATE observer_error_patterns SET last_worked_at = ? WHERE project_no = :project"
+                    f" AND error_fingerprint IN ({marks(len(part))})"
+                ),
+                (ended.now_ms, *part),
             )
 
     def _put_error(

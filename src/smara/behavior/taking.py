@@ -26,7 +26,7 @@ _TOGETHER_MS = 15 * 60_000
 _READ_TOGETHER = 4
 """What is read is paired with fewer files than what is changed: reading wanders."""
 _ANSWER_STEPS = 4
-_SPIKE_TOKENS = 8_000
+_SPIKE_TOKENS = 10_000
 _MOST_STARTS = 32
 _IMPORT = re.compile(
     r"^\s*(?:\d+\s*[→|:\t]\s*)?(?:from\s+([\w.]+)\s+import|import\s+([\w.]+)|.*?\bfrom\s+['\"]([^'\"]+)['\"]"
@@ -152,6 +152,7 @@ def _edit(pad: Pad, event: HostEvent, action: Action) -> None:
     facts, path = pad.facts, action.subject
     facts["edits"] += 1
     facts["last_edit"] = pad.step
+    facts["listed"] = ""  # nor is what was left before further changes were made
     if is_test(path):
         facts["first_test_edit"] = facts["first_test_edit"] or pad.step
     elif is_source(path):

@@ -10,8 +10,9 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol, get_args
 
+from smara.behavior.e2e import ObservationType
 from smara.core import log
 from smara.core.prompts import load_prompt
 from smara.errors import SmaraError
@@ -19,6 +20,9 @@ from smara.models.chat import ChatReply, ChatRequest
 
 PROMPTS = Path(__file__).parent / "prompts"
 _NAMED = re.compile(r"`([^`]+)`")
+NOTHING = "none"
+"""The class of what says nothing about the program."""
+CLASSES = (*get_args(ObservationType), NOTHING)
 _LONGEST = 600
 _SENTENCES = 3
 _TOKENS_EACH = 160
@@ -33,15 +37,26 @@ class Asked(Protocol):
     def complete(self, request: ChatRequest, purpose: str = ...) -> ChatReply: ...
 
 
+class Worded(NamedTuple):
+    """What was promoted, in words, and how many calls of a model that took: none or one."""
+
+    contents: list[str]
+    calls: int
+    classes: list[str]
+    """Of what was seen in the running program, its class (see ``e2e``); empty for everything else."""
+
+
 def worded(
-    models: Asked | None, contents: Sequence[str], quotes: Sequence[Sequence[str]], deadline_seconds: float
-) -> tuple[list[str], int]:
-    """The contents, in better words where a model gave such, and how many calls that took: none or one."""
+    models: Asked | None, contents: Sequence[str], quotes: Sequence[Sequence[str]], deadline_seconds: float,
+    classes: Sequence[str] = (),
+) -> Worded:  # fmt: skip
+    """The contents, in better words where a model gave such, and the classes that it sees in what has one."""
+    given = list(classes) or [""] * len(contents)
     if models is None or models.is_offline or not contents:
-        return list(contents), 0
+        return Worded(list(contents), 0, given)
     items = [
-        {"number": number, "statement": content, "evidence": list(quoted)[:3]}
-        for number, (content, quoted) in enumerate(zip(contents, quotes, strict=True), 1)
+        {"number": number, "statement": content, "evidence": list(quoted)[:3], **({"class": class_} if class_ else {})}
+        for number, (content, quoted, class_) in enumerate(zip(contents, quotes, given, strict=True), 1)
     ]
     prompt = load_prompt(PROMPTS, "word")
     request = ChatRequest(
@@ -52,12 +67,18 @@ def worded(
         reply = models.complete(request, "behavior")
     except SmaraError as error:
         log.warning("behavior.not_worded", error=error.code)
-        return list(contents), 1
-    said = parse_reply(reply.text)
-    return [_better(content, said.get(number, "")) for number, content in enumerate(contents, 1)], 1
+        return Worded(list(contents), 1, given)
+    said, seen = parse_reply(reply.text), parse_reply(reply.text, "class")
+    better = [_better(content, said.get(number, "")) for number, content in enumerate(contents, 1)]
+    allowed = [seen.get(number) in CLASSES for number in range(1, len(given) + 1)]
+    kinds = [
+        seen[number] if class_ and is_allowed else class_
+        for number, (class_, is_allowed) in enumerate(zip(given, allowed, strict=True), 1)
+    ]
+    return Worded(better, 1, kinds)
 
 
-def parse_reply(text: str) -> dict[int, str]:
+def parse_reply(text: str, name: str = "statement") -> dict[int, str]:
     """Number → sentence of a reply that is a JSON list; nothing of one that is not."""
     start, end = text.find("["), text.rfind("]")
     if start < 0 or end < start:
@@ -67,9 +88,9 @@ def parse_reply(text: str) -> dict[int, str]:
     except ValueError:
         return {}
     return {
-        int(item["number"]): str(item["statement"])
+        int(item["number"]): str(item[name])
         for item in items
-        if isinstance(item, dict) and isinstance(item.get("number"), int) and isinstance(item.get("statement"), str)
+        if isinstance(item, dict) and isinstance(item.get("number"), int) and isinstance(item.get(name), str)
     }
 
 

@@ -13,13 +13,18 @@ from smara.core.tool_names import tool_arguments, tool_name
 TYPE_CHECKING = False  # read by hooks; see tool_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 _JOINTS = re.compile(r"&&|\|\||[;|\n&(){}]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=\S*")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{3,}")
 _ENDS_A_COMMAND = ("&&", "||", ";", "|", ">", "1>", "2>", "&>", ")", "&")
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
+_ELSEWHERE = re.compile(
+    r"\bPATH=(?:\"[^\"]*\"|'[^']*'|\S*)|(?:^|[;&|]\s*)(?:source|\.|eval|nvm|conda|mise activate)\s+[^;&|]+"
+)
+_ELSEWHERE_WORDS = ("PATH=", "source ", ". ", "eval ", "nvm ", "conda ", "activate")
 _MOST_CHARACTERS = 4_000
 _BEFORE_A_PROGRAM = ("sudo", "env", "time", "nice", "nohup", "timeout", "xargs", "exec", "command", "then", "do", "!")
 
@@ -55,12 +60,18 @@ def program_triggers(command: str) -> list[str]:
     """The triggers of a command line: every program that it names."""
     found = []
     for part in _JOINTS.split(command[:_MOST_CHARACTERS]):
-        words = [word for word in part.split() if not _ASSIGNMENT.fullmatch(word)]
-        while words and (words[0] in _BEFORE_A_PROGRAM or words[0].startswith("-") or words[0].isdigit()):
-            words.pop(0)
+        words = _program_of(part)
         if words:
             found.append("program:" + words[0].strip("\"'`$").rpartition("/")[2])
     return list(dict.fromkeys(found))
+
+
+def _program_of(part: str) -> list[str]:
+    """A program and its words, without what is set or stands before it."""
+    words = [word for word in part.split() if not _ASSIGNMENT.fullmatch(word)]
+    while words and (words[0] in _BEFORE_A_PROGRAM or words[0].startswith("-") or words[0].isdigit()):
+        words.pop(0)
+    return words
 
 
 def words_of(pattern: str) -> list[str]:
@@ -86,6 +97,42 @@ def runs(line: str, command: str) -> bool:
             return True
         start = text.find(command, start + 1)
     return False
+
+
+def starts(line: str, needs: Sequence[str]) -> bool:
+    """Whether a command line starts a program by its bare name, with these words: its subcommands, its options.
+
+    Subcommands stand right behind the program, options anywhere. A line that looks for programs elsewhere does not.
+
+    >>> starts("cd api && go build ./...", ("go",)), starts("/usr/local/go/bin/go build", ("go",))
+    (True, False)
+    >>> starts("gh pr diff 7 --stat", ("gh", "pr", "--stat")), starts('git commit -m "x; go"', ("go",))
+    (True, False)
+    """
+    if not needs or looks_elsewhere(line):
+        return False
+    text = _QUOTED.sub('""', line[:_MOST_CHARACTERS].partition("<<")[0])
+    named = [each for each in needs[1:] if not each.startswith("-")]
+    options = {each for each in needs[1:] if each.startswith("-")}
+    for part in _JOINTS.split(text):
+        program, *rest = _program_of(part) or [""]
+        words = [word for word in rest if not word.startswith("-")]
+        given = {word.partition("=")[0] for word in rest}
+        if program == needs[0] and words[: len(named)] == named and options <= given:
+            return True
+    return False
+
+
+def looks_elsewhere(line: str) -> str:
+    """Where a command line says that programs are to be found; then it says nothing of how they are otherwise.
+
+    >>> looks_elsewhere('export PATH="/opt/go/bin:$PATH" && go build'), looks_elsewhere("go build")
+    ('PATH="/opt/go/bin:$PATH"', '')
+    """
+    if not any(word in line for word in _ELSEWHERE_WORDS):
+        return ""  # most lines, in a tenth of the time
+    found = _ELSEWHERE.search(line[:_MOST_CHARACTERS])
+    return found[0].strip(" ;&|") if found is not None else ""
 
 
 def _only_prepares(before: str) -> bool:

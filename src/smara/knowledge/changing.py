@@ -77,6 +77,14 @@ def forget(turn: Turn, stored: Stored, why: str) -> Stored:
     return turn.change(stored, "forgotten", fields, _told(why))
 
 
+def put_aside(turn: Turn, reasons: Mapping[str, str]) -> list[tuple[Stored, Stored]]:
+    """Forget memories by their ids, those that are there and active; each as it was and as it is."""
+    numbers = turn.store.numbers_of_ids(turn.session, list(reasons))
+    there = turn.store.by_numbers(turn.session, numbers.values())
+    found = [Stored(no, there[no]) for no in numbers.values() if no in there and there[no].is_active]
+    return [(each, forget(turn, each, reasons[each.memory.id])) for each in found]
+
+
 def restore(turn: Turn, stored: Stored) -> Stored:
     """Bring back a memory that was put aside; what a person put aside, only a person brings back."""
     memory = stored.memory

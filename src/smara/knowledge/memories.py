@@ -128,14 +128,16 @@ class Memories:
         session_type: SessionType = "build",
         thread_id: str | None = None,
         already_told: Sequence[str] = (),
+        put_aside: Mapping[str, str] | None = None,
         also: Callable[[Session, Sequence[Added]], object] | None = None,
     ) -> builtins.list[Added]:
         """Remember statements, all in one transaction; what came of each, in their order.
 
         ``thread_id`` is the conversation in which they were noted: what came into it from
         outside taints them. ``already_told`` are texts that the agent was given, such as boot
-        files: a statement that only repeats them is refused. ``also`` is called within the
-        transaction, with what came of them; when it raises, nothing was remembered.
+        files: a statement that only repeats them is refused. ``put_aside`` gives the ids of memories
+        that are forgotten with it, and why; those that are put aside already are left. ``also`` is
+        called within the transaction, with what came of them; when it raises, nothing was changed.
         """
         from smara.knowledge.adding import Adder, prepare_new
         from smara.knowledge.gate import SESSION_TYPES
@@ -150,11 +152,14 @@ class Memories:
             added = [adder.add(each) for each in prepared]
             new_ids = [each.memory.id for each in added if each.outcome == "added" and each.memory is not None]
             numbers = self._store.numbers_of_ids(turn.session, new_ids)
+            ended = changing.put_aside(turn, put_aside or {})
             if also is not None:
                 also(turn.session, added)
-        for each in added:
-            if each.memory is not None and each.memory.id in numbers:
-                tell(self._code, None, Stored(numbers[each.memory.id], each.memory))
+        made = [each.memory for each in added if each.memory is not None and each.memory.id in numbers]
+        if made:
+            self._code.written([Stored(numbers[each.id], each) for each in made])
+        for before, after in ended:
+            tell(self._code, before.memory, after)
         log.event("memory.added", **{outcome: _count(added, outcome) for outcome in ("added", "duplicate", "refused")})
         return added
 

@@ -29,6 +29,12 @@ def test_a_file_that_is_mended_again_and_again_is_told_once():
     assert [sha for sha, _ in chain.quotes] == [each.sha for each in reversed(fixes)]
 
 
+def test_a_fix_that_was_picked_into_other_branches_is_one_fix():
+    messages = [FIXES[0], FIXES[2], FIXES[0], FIXES[2]]
+    fixes = [commit(message, at, at) for at, message in enumerate(messages, 1)]
+    assert chains_of(fixes, {each.sha: ["src/till.py"] for each in fixes}) == []
+
+
 def test_fixes_that_have_nothing_in_common_or_lie_far_apart_are_no_chain():
     apart = [commit(message, at, at * 20) for at, message in enumerate(FIXES, 1)]
     unlike = [commit(m, at, at) for at, m in enumerate(["Fix the door", "Fix a lamp", "Fix one window"], 1)]

@@ -73,7 +73,7 @@ def content(pad: Pad) -> dict[str, Any]:
     return {"facts": pad.facts, **{name: list(ledger) for name, ledger in pad.ledgers.items()}}
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(st.lists(EVENTS, max_size=60))
 def test_any_stream_of_events_stays_within_the_bound_and_says_so_truly(events):
     pad = Pad(SMALL)
@@ -123,7 +123,7 @@ def test_what_changed_is_kept_instead_of_the_whole_and_comes_back_as_it_was():
     assert sum(map(len, kept.parts[1:])) <= len(kept.parts[0])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.one_of(st.integers(0, 30), st.sampled_from(["keep", "shrink", "find"])), max_size=120))
 def test_a_large_ledger_that_was_kept_change_by_change_is_the_same_in_the_same_order(steps):
     ledger, other = Ledger(LARGE), Ledger(LARGE)

@@ -83,6 +83,11 @@ def test_a_sentence_that_leans_on_the_one_before_takes_it_along():
         "Widen the page\n\nAdds some padding below the list to prevent the text from overflowing into the footer.",
         "Make the till stop\n\nMake the reader check its input to avoid possible issues in the future of the shop.",
         "Keep the door shut\n\nThis is safe, since the API of the door does not change and users are not affected.",
+        "Add a limit\n\nSending a large basket currently fails because the body does not fit into one request.",
+        "Count again\n\nBecause the till is restarted at night, the empty basket silently cleared what others had.",
+        "Hold the lock\n\nThe reader does not properly handle two tills, which breaks the sums of the whole shop.",
+        "Move the shop\n\nIn PR #1234 we added a door because the wall does not have one on the side of the street.",
+        "fix: read twice\n\nThat way worked here, but the other still treated it as bad because it could not read it.",
     ],
 )
 def test_a_fault_that_is_gone_and_what_is_done_differently_now_are_no_reasons(message):
@@ -111,6 +116,24 @@ def test_a_reason_may_stand_in_the_subject_in_an_item_or_after_unexpanded_line_e
     made = reason_of(message)
     assert made is not None
     assert made.content == content
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Fix an issue where the door would break when it is opened from the inside by nobody at all",
+        "feat!: update to `http` 1.0\n\nBREAKING CHANGE: Upgrade to `http` 1.0 now.",
+        "feat!: rings\n\nBREAKING CHANGE: Problem: the bell rings twice for every letter that must be brought.",
+    ],
+)
+def test_what_is_mended_or_says_only_what_the_subject_says_is_no_reason(message):
+    assert reason_of(message) is None
+
+
+def test_a_heading_before_a_reason_is_no_part_of_it():
+    made = reason_of("Hold the lock\n\nSummary: Releasing it early lets a second writer in because it is not checked.")
+    assert made is not None
+    assert made.why.startswith("Releasing it early")
 
 
 def test_what_a_bot_has_quoted_into_a_message_is_not_read():
@@ -168,7 +191,7 @@ def test_a_line_made_to_be_hard_is_read_at_once(line):
         revert_of(message)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.text(max_size=400)
     | st.lists(

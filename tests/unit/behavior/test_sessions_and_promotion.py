@@ -32,6 +32,7 @@ def build() -> Script:
         (Script().prompt("Update the changelog").edit("CHANGELOG.md"), "changelog"),
         (Script().edit("docs/CHANGELOG.md"), "changelog"),
         (Script().prompt("Write the spec for billing").edit("docs/spec.md"), "spec"),
+        (Script().prompt("Draft a spec for billing").edit("docs/specs/billing.md"), "spec"),
         (Script().read("src/a/x.py").tool("ExitPlanMode", "User has approved your plan"), "spec"),
         (Script().prompt("Let us prioritize the roadmap"), "roadmap"),
         (Script().run("make build").run("make deploy").read("x.py"), "terminal"),
@@ -319,7 +320,7 @@ COMPOSED = "Running `a` failed with `b`; what worked: `c`."
     ],
 )  # fmt: skip
 def test_words_of_a_model_are_taken_only_if_they_name_the_same(said, is_taken):
-    (text,), calls = worded(Model(f'Sure: [{{"number": 1, "statement": "{said}"}}]'), [COMPOSED], [["q"]], 5.0)
+    (text,), calls, _ = worded(Model(f'Sure: [{{"number": 1, "statement": "{said}"}}]'), [COMPOSED], [["q"]], 5.0)
     assert (text == said, calls) == (is_taken, 1)
 
 
@@ -327,9 +328,23 @@ def test_words_of_a_model_are_taken_only_if_they_name_the_same(said, is_taken):
     "model", [None, Model("", is_offline=True), Model("no list"), Model(ModelUnavailableError("away"))]
 )
 def test_without_useful_words_the_composed_ones_stand(model):
-    texts, calls = worded(model, [COMPOSED], [["q"]], 5.0)
+    texts, calls, _ = worded(model, [COMPOSED], [["q"]], 5.0)
     assert texts == [COMPOSED]
     assert calls <= 1
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "expected"),
+    [
+        ("timing", "precondition", "precondition"),
+        ("timing", "none", "none"),
+        ("timing", "odd", "timing"),
+        ("", "timing", ""),
+    ],
+)
+def test_a_model_may_say_of_which_class_it_is_what_was_seen_in_the_running_program(given, said, expected):
+    reply = f'[{{"number": 1, "statement": "x", "class": "{said}"}}]'
+    assert worded(Model(reply), [COMPOSED], [["q"]], 5.0, [given]).classes == [expected]
 
 
 def test_a_reply_that_is_no_list_says_nothing():

@@ -151,6 +151,27 @@ def test_a_name_that_differs_from_session_to_session_is_left_open():
     )
 
 
+def test_an_option_that_is_not_known_is_learned_from_the_same_program_alone():
+    script = Script().fail("lint run --only a src/b", "Error: unknown flag: --only").run("check src/b", "fine")
+    assert [each for each in script.findings("error_retry") if draft_of(each, seen_again(each, 2))] == []
+    script = Script().fail("lint run --only a src/b", "Error: unknown flag: --only").run("lint run src/b", "fine")
+    assert "what worked: `lint run src/b`" in content(only(script, "error_retry"), 2)
+
+
+def test_a_program_that_was_found_elsewhere_is_told_with_its_place():
+    script = Script().fail("go build", "bash: go: command not found")
+    script.run('export PATH="/opt/go/bin:$PATH" && go build', "")
+    assert content(only(script, "error_retry"), 2) == (
+        "Running `go build` failed with `bash: go: command not found`; "
+        'what worked: `PATH="/opt/go/bin:$PATH" && go build`.'
+    )
+
+
+def test_nothing_is_run_in_the_place_of_a_look():
+    script = Script().fail("cat tasks/lint", "cat: tasks/lint: Is a directory").run("mise run lint", "")
+    assert not only(script, "error_retry").is_proven
+
+
 def test_a_file_that_is_elsewhere_is_told_with_its_place():
     script = Script().misread("src/settings.py").read("config/settings.py")
     assert content(only(script, "error_retry"), 2) == (
@@ -288,8 +309,20 @@ def test_the_order_that_most_sessions_had_is_told_and_none_when_there_is_none():
     assert draft_of(one, Seen(6, (one.data,) * 3 + (other.data,) * 3)) is None
 
 
+def test_what_few_of_all_sessions_did_is_not_how_it_is_done_here():
+    finding = only(Script().edit("db/schema.sql").run("make migrate").run("make seed"), "tool_sequence")
+    assert draft_of(finding, seen_again(finding, 3, all_sessions=30)) is not None
+    assert draft_of(finding, seen_again(finding, 3, all_sessions=31)) is None
+
+
 @pytest.mark.parametrize(
-    "commands", [("git fetch", "git rebase main"), ("rtk git diff a.py", "rtk git commit"), ("sh -c 'x'", "make a")]
+    "commands",
+    [
+        ("go build ./pkg/a/...", "go test -race ./pkg/a/..."),
+        ("git fetch", "git rebase main"),
+        ("rtk git diff a.py", "rtk git commit"),
+        ("sh -c 'x'", "make a"),
+    ],
 )
 def test_what_everybody_does_and_what_is_done_once_is_no_recipe(commands):
     script = Script().edit("db/schema.sql")
@@ -480,9 +513,21 @@ def test_two_agents_that_change_a_file_at_the_same_time_are_in_conflict():
     script = Script()
     for turn in range(4):
         script.subagent = f"helper-{turn % 2}"
+        if turn == 2:
+            script.tool("Edit", error="File has been modified since read", file_path="/nowhere/shop/src/a/shared.py")
         script.edit("src/a/shared.py")
     finding = script.findings("parallel_conflict")[0]
     assert "was changed by 2 agents that worked at the same time" in content(finding, 1)
+
+
+def test_agents_that_were_not_in_each_others_way_are_in_conflict_when_it_comes_again():
+    script = Script()
+    for turn in range(4):
+        script.subagent = f"helper-{turn % 2}"
+        script.edit("src/a/shared.py")
+    finding = script.findings("parallel_conflict")[0]
+    assert draft_of(finding, seen_again(finding, 1)) is None
+    assert draft_of(finding, seen_again(finding, 2)) is not None
 
 
 def test_an_agent_that_waits_for_the_one_it_called_is_in_no_conflict():
@@ -515,6 +560,13 @@ def test_a_module_that_fills_the_context_has_its_cost_told():
     finding = only(Script().read("src/a/huge.py", "x" * 60_000), "context_spike")
     made = draft_of(finding, seen_again(finding, 3))
     assert made.data == {"module": "a", "average_tokens": 15_000, "peak_tokens": 15_000, "session_count": 3}
+
+
+def test_a_file_that_is_a_small_part_of_what_is_read_is_not_what_costs():
+    script = Script().read("src/a/huge.py", "x" * 44_000)
+    for number in range(8):
+        script.read(f"src/a/other{number}.py", "x" * 12_000)
+    assert draft_of(only(script, "context_spike"), seen_again(only(script, "context_spike"), 3)) is None
 
 
 def test_reading_of_a_usual_size_is_no_spike():

@@ -74,6 +74,12 @@ def test_open_boxes_in_the_last_words_are_left_until_the_person_speaks_again():
     assert state(script.prompt("Forget Windows.")) == {}
 
 
+def test_a_list_from_the_middle_of_the_work_is_not_its_last_words():
+    script = Script().say("What it takes:\n- [x] the type\n- [ ] the page needs an update")
+    assert state(script.read("docs/page.md"))["remaining"] == ["the page needs an update"]
+    assert state(script.edit("docs/page.md")) == {}
+
+
 def test_a_list_for_whoever_reviews_the_work_is_not_left_by_it():
     assert state(Script().say("Summary\n- [x] parse\n\n## Test plan\n- [x] unit\n- [ ] try it on Windows")) == {}
 

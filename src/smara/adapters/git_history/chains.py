@@ -87,8 +87,13 @@ def _newest_chain(fixes: Sequence[PastCommit]) -> list[PastCommit]:
             runs[-1].append(after)
         elif _differ(before, after):
             runs.append([after])
-    related = (_about_one_thing(run) for run in reversed(runs) if len(run) >= LEAST_FIXES)
+    related = (_about_one_thing(_once(run)) for run in reversed(runs) if len(run) >= LEAST_FIXES)
     return next((run for run in related if len(run) >= LEAST_FIXES), [])
+
+
+def _once(run: Sequence[PastCommit]) -> list[PastCommit]:
+    """A run without the fixes that were made again on other branches, in between others."""
+    return list({read_commit(each.message).subject: each for each in reversed(run)}.values())[::-1]
 
 
 def _about_one_thing(run: Sequence[PastCommit]) -> list[PastCommit]:

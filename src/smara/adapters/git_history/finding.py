@@ -52,14 +52,14 @@ def find_candidates(root: str, head: str, most_commits: int, progress: Progress 
 
 def _said(commits: Sequence[PastCommit]) -> list[Candidate]:
     """What single commits say; a revert is known to be final only when all newer commits were seen."""
-    found: list[Candidate] = []
+    found: dict[str, Candidate] = {}
     done_later: set[str] = set()
     for commit in commits:
         made = revert_of(commit.message, done_later) or reason_of(commit.message)
         if made is not None:
-            found.append(_candidate(commit, made))
+            found.setdefault(made.content, _candidate(commit, made))  # what was picked into other branches is one thing
         done_later.add(subject_of(commit.message.split("\n", 1)[0]).rstrip(".").casefold())
-    return found
+    return list(found.values())
 
 
 def _candidate(commit: PastCommit, made: Reason | Reverted) -> Candidate:

@@ -12,14 +12,14 @@ MOST_YEARS = 6
 _YEAR_MS = 365 * 86_400_000
 _NOT_CODE = re.compile(
     r"(?:^|/)(?:docs?|documentation|examples?|samples?|\.github|\.circleci|\.azure|changelog\.d|changes|news|changelog"
-    r"|licenses?|locale|translations?|i18n|fixtures?|snapshots?|__snapshots__|testdata|vendor|third_party)/"
+    r"|licenses?|scripts?|ci|hack|locale|translations?|i18n|fixtures?|snapshots?|__snapshots__|testdata|vendor|third_party)/"
     r"|(?:^|/)(?:changelog|changes|history|authors|contributors|readme|license|licence|notice|news|codeowners|security"
     r"|contributing|code_of_conduct|todo)[\w.-]*$|\.(?:md|rst|txt|po|pot|mo|lock|svg|png|jpg|gif|ico|snap|toml|cfg|ini|ya?ml|json|csv|map)$"
     r"|(?:^|/)(?:go\.sum|go\.mod|pom\.xml|[^/]*\.gradle(?:\.kts)?|CMakeLists\.txt|setup\.py|\.gitignore|\.gitattributes|\.mailmap|\.editorconfig|Makefile|Dockerfile)$",
     re.IGNORECASE,
 )
 _TEST = re.compile(
-    r"(?:^|/)(?:[^/]*-)?(?:tests?|testing|spec|specs|__tests__|e2e|bench\w*|perf)/|(?:^|/)(?:test_[^/]*|conftest)\.py$"
+    r"(?:^|/)(?:[^/]*-)?(?:tests?|testing|spec|specs|__tests__|e2e|bench\w*|perf)/|^t/|(?:^|/)(?:test_[^/]*|conftest)\.py$"
     r"|(?:^|/)[^/]*(?:_test|\.test|\.spec|-test|Test|Tests|IT|_spec)\.\w+$"
 )
 

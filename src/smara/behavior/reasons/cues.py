@@ -36,7 +36,7 @@ AIM = _words(
     r"|(?:stack|buffer|integer|precision|window|memory|heap) overflow|attacker|malicious|clobber|overwrit|reentran"
     r"|flood|loop|garbage collect|use after|dangling|never shown))",
     r"\b(?:must|never|always|should|does(?:n't| not)|do(?:n't| not)|cannot|can't) .{0,80}\bto (?:avoid|prevent) "
-    r"(?!(?:issues?|problems?|confusion|errors?|surprises?|bugs?)\b)",
+    r"(?!(?:issues?|problems?|confusion|errors?|surprises?|bugs?|using|having|adding|creating|the need|needing)\b)",
 )
 """Which harm a thing is there to prevent. *To avoid issues*, or how a page looks, says nothing later."""
 DAMAGE = _words(
@@ -58,6 +58,15 @@ NOW = _words(
     r"\b(?:now|no longer|we can|there is no need|simplif\w+|currently|formaliz\w*)\b",
 )
 """What the change does, or was before it; with these words a reason must be firm."""
+ENDED = _words(
+    r"\b(?:currently|today|right now|as of now|until now|so far|at present)\b[^.;]{0,60}\b(?:fail|break|crash|hang|leak"
+    r"|los|ignor|drop|miss|cannot|can't|(?:does|do|is|are) ?n[o']t)",
+    r"\b(?:fails?|breaks?|crash(?:es)?|hangs?|is broken|does nothing) (?:today|currently|right now|at present)\b",
+    r"(?:n't|\bnot) (?:properly|correctly)\b|\b(?:incorrectly|previously)\b|\bwould (?:always|never|still|sometimes)\b",
+    r"\b(?:previous|old|former) (?:code|behaviou?r|version|implementation|logic|approach|method)\b",
+    r"(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bbeing )(?<!\bgets )(?<!\bget )\bsilently \w+ed\b",
+)
+"""A fault that the change itself has ended, told as if it were still there."""
 TRAP = _words(
     r"\b(?:breaks?|broke|crash\w*|fail(?:s|ed|ing|ure)?|deadlock\w*|race|leak\w*|hangs?|corrupt\w*|silently)\b",
     r"\b(?:must (?:not|never)|never|regress\w*|raise[sd]?|\w*errors?|vulnerab\w+|denial|bug|data loss|quadratic)\b",
@@ -79,13 +88,20 @@ PRESENT = _words(
     r"|ignores?)\b",
 )
 """What is still so. A sentence in the past alone tells of a fault that is gone."""
+UNREAL = _words(r"\b(?:could|would|did|to)(?:n't| not)? (?:\w+ly )?\w+", r"\"[^\"]{1,200}\"|“[^”]{1,200}”")
+"""What could or would be, or what somebody said, is no present, though its verb looks like one."""
 
 OPENING = _words(
     r"^(?:\(|\[[ x]\]|(?-i:[a-z][\w./-]*)(?:\([^)]*\))?!?: |thanks|thank you|see|could|fixing|adding|in such)",
     r"^note (?:that|to)\b",
     r"^(?:other |no need|ideally|technically|after this|in favou?r of|looking at|no (?:new )?tests?\b|todo|fixme|oops)",
     r"^(?:we (?:also|now|can|could|might)|this (?:commit|patch|change|pr) (?:does|do|is|has|only)\b|co-authored)",
+    r"^this (?:commit|patch|change|pr) (?:also )?(?:makes|adds|fixes|updates|ensures|introduces|moves|wraps|allows)\b",
+    r"^problem: |^(?:this|it|that) (?:occur|happen)(?:s|ed)\b|^(?:this|it|that) (?:is|was) (?:caused|because)\b",
+    r"^(?:this|that|it) (?:results? in|causes|leads to)\b",
     r"^this (?:also )?(?:handles|fixes|adds|changes|makes|moves|removes|introduces|updates|is fine)\b",
+    r"^(?:this|it) (?:also )?(?:removes|replaces|supersedes|reverts|implements|extends|allows)\b",
+    r"^(?:currently|today)\b|^fix(?:e[sd])?: |^address(?:es|ed|ing)? ",
     r"^(?:reported|reviewed|tested|based on|credit|patch by|hopefully|sorry|maybe|perhaps|not sure)\b",
     r"^(?:tests? |document |it appears|strictly speaking|in practice|discovered|found|as reported by|verified"
     r"|follow[- ]up)\b",
@@ -121,8 +137,13 @@ WORK = _words(
     r"\b(?:duplicat(?:ed|ion|ing)|repeated|re-?us(?:e|ed|es|ing)|extra|unused|redundan\w+|unnecessary|needless|churn"
     r"|magic (?:number|string)s?|false positives?)\b",
     r"\b(?:import cycles?|circular imports?|shadowing|naming|nits?)\b",
-    r"\b(?:little bit|weird|for now|at the moment|work in progress|room for|further improvements|future work"
-    r"|follow-up)\b",
+    r"\b(?:soon|tests? (?:would|will|could)|little bit|weird|for now|at the moment|work in progress|room for)\b",
+    r"\b(?:future work|further improvements|follow-up|typeshed|stubs|translat\w+|localiz\w+)\b",
+    r"\bwill (?:exist|be (?:added|moved|removed|done|addressed|fixed))\b",
+    r"\bthis (?:change|patch|pr) (?:is|does|has|should)\b",
+    r"\b(?:user-(?:visible|facing)|(?:existing|an?|deleted|removed) tests?|smoother transition)\b",
+    r"\b(?:is (?:perfectly |still )?safe|not be a problem|impacted|continues? (?:to work|working))\b",
+    r"\b(?-i:[A-Z]{1,4}\d{3,4}): ",
     r"\b(?:out of scope|logic above|pretty (?:bad|much)|this adds|likely missed|better word|going to)\b",
     r"\bto reduce dup\w+",
     r"\b(?:while (?:working|looking|investigating|debugging)|code duplication|easier to read|more readabl[ey])\b",
@@ -133,6 +154,8 @@ WORK = _words(
 EARLIER = _words(
     r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b|\b[0-9]{9,40}\b",
     r"\b(?:previous|last|earlier|this|next) commit\b",
+    r"\b(?:in|by|since|from|after|before|supersedes|see) (?:the )?(?:PRs? |pull requests? |issues? )?"
+    r"(?:#\d+|https?://\S+/(?:issues|pull|pulls|merge_requests)/\d+)",
 )
 """What cannot be understood without another commit."""
 
@@ -142,6 +165,7 @@ REFERS_BACK = _words(
     r"^(?:therefore|moreover|in addition|additionally|principally|besides|in particular|as a result|hence|thus)\b",
     r"^(?:since|because|as|while|although|when) (?:it|this|that|they|these|those|it's|it’s)\b",
     r"^(?:consequently|furthermore|similarly|likewise|instead|now that|for (?:example|instance))\b",
+    r"^(?:accordingly|rather|as well)\b",
 )
 """How sentences begin that lean on the one before."""
 REFERS_TO_SUBJECT = _words(r"^(?:this|it|otherwise|they|these)\b")
@@ -166,6 +190,8 @@ CHANGED_NOTHING = _words(
     r"^(?:state|mention|explain|note)\b|^(?:use[ds]? (?:f-string|super)|split (?:up |out |the |a |\d"
     r"|into )?.*\b(?:files?|components?|page|facade|modules?|class(?:es)?|services?|helpers?))",
     r"\b(?:tests?|testcase|test_\w+|\w+Tests?|\w*TestCase|fixtures)\b(?! (?:client|runner|framework))",
+    r"\b(?-i:Test[A-Z])\w+",
+    r"\b(?:transitive|dev|unused|direct|optional) dependenc(?:y|ies)\b",
     r"\b(?:flak(?:y|iness)|docs?|documentation|docstrings?|comments?|workflow|mypy|lint\w*|typing|type hints?)\b",
     r"\b(?:annotat\w+|error messages?|parenthes[ei]s|maven|gradle|cmake|makefile|typos?|benchmarks?|github)\b",
     r"\b(?:codeql|readme|contributing|issue template|tutorial)\b",

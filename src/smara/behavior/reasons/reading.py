@@ -11,12 +11,17 @@ from typing import Literal, NamedTuple
 
 from smara.behavior.quoting import quote
 from smara.behavior.reasons import cues
-from smara.behavior.reasons.text import CommitText, read_commit, subject_of
+from smara.behavior.reasons.text import CommitText, read_commit
 
 _AREA = re.compile(r"^[\w./ -]{1,30}: ")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _LEAST, _MOST_OF_ONE, MOST = 45, 320, 420
 _LEAST_SUBJECT_WORDS, _LEAST_WORDS, _LEAST_WORDS_OF_AN_AIM = 3, 6, 9
+_LEAST_OWN_WORDS = 3
+_ADDRESS = re.compile(r"https?://\S+", re.IGNORECASE)
+_PROBLEM = re.compile(r"problem: ", re.IGNORECASE)
+_FIX = re.compile(r"(?:\w+(?:\([^)]*\))?!?: )?fix(?:e[sd])?\b", re.IGNORECASE)
+_WHY = re.compile(r"\b(?:because|since|otherwise|to (?:avoid|prevent)|so that|must|never|cannot|as)\b", re.IGNORECASE)
 _BREAKING = re.compile(r"^BREAKING[ -]CHANGES?:?\s+(?P<what>.{20,})", re.IGNORECASE)
 _BREAKING_MARK = re.compile(r"^\w+(?:\([^)]*\))?!:")
 
@@ -66,9 +71,18 @@ def _breaking(text: CommitText) -> Reason | None:
         why = text.sentences[0]
     else:
         return None
-    if subject_of(why).rstrip(".").casefold() == text.subject.rstrip(".").casefold() or why.rstrip(".").endswith(":"):
+    if _adds_nothing(why, text.subject) or why.rstrip(".").endswith(":") or _PROBLEM.match(why):
         return None
     return Reason("breaking", "decision", _subject(text), why)
+
+
+def _adds_nothing(why: str, subject: str) -> bool:
+    """Whether a sentence says what the subject says, with a word or two of its own at most."""
+    return len(_words(why) - _words(subject)) < _LEAST_OWN_WORDS
+
+
+def _words(text: str) -> set[str]:
+    return set(_LETTERS.findall(text.casefold()))
 
 
 def _reason(text: CommitText) -> Reason | None:
@@ -82,6 +96,8 @@ def _reason(text: CommitText) -> Reason | None:
 def _reason_in_subject(text: CommitText) -> Reason | None:
     """A first line may hold the reason itself."""
     line = text.subject.rstrip(".")
+    if _FIX.match(text.first_line) and not _WHY.search(line):
+        return None  # what is fixed is not so any more
     return Reason("reason", _type(line, line), "", line) if is_reason(f"{line}.", is_line=True) else None
 
 
@@ -99,6 +115,8 @@ def _with_what_it_refers_to(text: CommitText, at: int) -> str | None:
     if not cues.REFERS_BACK.match(why):
         return why
     before = text.sentences[at - 1] if at else ""
+    if before and _is_past(before):
+        return None
     if before and len(before) + len(why) < MOST and is_readable(before) and not cues.REFERS_BACK.match(before):
         return f"{before} {why}"
     return why if cues.REFERS_TO_SUBJECT.match(why) and not cues.EMPTY_SUBJECT.search(text.subject) else None
@@ -122,7 +140,7 @@ def gives_reason(text: str) -> bool:
 
 def _is_past(sentence: str) -> bool:
     """Whether a sentence tells only of what was: a fault that is gone."""
-    return cues.PAST.search(sentence) is not None and cues.PRESENT.search(sentence) is None
+    return cues.PAST.search(sentence) is not None and cues.PRESENT.search(cues.UNREAL.sub(" ", sentence)) is None
 
 
 def is_readable(sentence: str, *, is_line: bool = False) -> bool:
@@ -132,8 +150,9 @@ def is_readable(sentence: str, *, is_line: bool = False) -> bool:
         and sentence.rstrip("\"'”’)`").endswith((".", "!"))
         and sentence.count("(") == sentence.count(")")
         and sentence.count("`") % 2 == sentence.count("**") % 2 == 0
-        and len(_LETTERS.findall(sentence)) >= _LEAST_WORDS
+        and len(_LETTERS.findall(_ADDRESS.sub("", sentence))) >= _LEAST_WORDS
         and (is_line or not cues.OPENING.search(sentence))
         and not cues.WORK.search(sentence)
         and not cues.EARLIER.search(sentence)
+        and not cues.ENDED.search(sentence)
     )

@@ -30,6 +30,9 @@ _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]`]?\s+(?=[A-Z\"'“‘`(\[_*<]|\d+[.)] )")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|resp|Mr|Dr|St|No|al)\.)$")
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
+_HEADING = re.compile(
+    r"^(?:Summary|Solution|Description|Motivation|Background|Why|Context|Rationale):\s+(?:\.\.\.)?", re.IGNORECASE
+)
 _SEVERITY = re.compile(r"^(?:critical|high|medium|low|nit|p\d)\s*[:\-–—]\s*", re.IGNORECASE)
 _ENDS = re.compile(r"[\w`)]$")
 _LONGEST_MESSAGE = 20_000
@@ -106,7 +109,7 @@ def _paragraphs(lines: list[str], is_squashed: bool) -> list[str]:
             found.append([_SEVERITY.sub("", _ITEM.sub("", line).strip())])
             items.add(len(found) - 1)
         else:
-            found[-1].append(bare)
+            found[-1].append(bare if found[-1] else _HEADING.sub("", bare))
     # An item of a list is whole without a full stop.
     joined = [(at in items, _BOLD.sub(r"\1", " ".join(each))) for at, each in enumerate(found) if each]
     return [f"{each}." if is_item and _ENDS.search(each) else each for is_item, each in joined]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from smara.behavior.models import Draft, Finding, Seen, Signal
@@ -16,7 +16,7 @@ _MOST_EDITED = 15
 """A session that changes more files than this is a sweep: everything goes with everything."""
 _LEAST_STRENGTH = 0.5
 """How sure it must be, at the least, that the next change of the one will change the other."""
-_LEAST_LIFT = 2.5
+_LEAST_LIFT = 4.0
 """So much more often than without the one the other must be changed: some files are changed in nearly every session."""
 _LEAST_DAYS = 3
 _NARROW, _LEAST_SUPPORT = 3.0, 1.5
@@ -95,6 +95,13 @@ def coupled(pair: Pair, edit_sessions: Mapping[str, int], all_sessions: int) -> 
 def support_of(seen: Seen) -> float:
     """How many sessions speak for it: two files of two that were changed belong together, two of a dozen need not."""
     return sum(min(1.0, _NARROW / max(1, int(data.get("width", 2)) - 1)) for data in seen.history)
+
+
+def is_implied(pair: frozenset[str], known: Set[frozenset[str]]) -> bool:
+    """Whether two files are joined by a third one already: what follows from two memories need not be a third."""
+    first, second = sorted(pair)
+    around = [{*each} - {name} for name in (first, second) for each in known if name in each]
+    return any(one == other for at, one in enumerate(around) for other in around[:at])
 
 
 def is_lifted(share: float, others: int, sessions: int) -> bool:

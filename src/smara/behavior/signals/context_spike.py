@@ -13,6 +13,8 @@ from smara.behavior.quoting import code
 SIGNAL = Signal(17, "context_spike", 0.60, 0.70, 0.40, ("context_cost",), 3, has_text=False)
 _OFTEN = 2
 """In so many sessions it must have been the same file."""
+_LEAST_SHARE = 0.4
+"""So much of what is read of a module must be this one reading: otherwise it is not what costs."""
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
@@ -35,6 +37,8 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     if not path or count < _OFTEN:
         return None  # another file each time: nothing to beware of
     peak = max(int(data["peak"]) for data in seen.history if data.get("file") == path)
+    if peak < _LEAST_SHARE * average:
+        return None
     content = (
         f"Reading {code(path)} whole takes {peak:,} tokens at once;"
         f" sessions on {code(module)} read about {average:,} of that module ({total} counted)."

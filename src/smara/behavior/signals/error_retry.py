@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from smara.behavior.commands import is_of_the_moment
-from smara.behavior.failures import is_passing
+from smara.behavior.commands import is_of_the_moment, is_same_program
+from smara.behavior.failures import is_option, is_passing
 from smara.behavior.ledger import Entry
 from smara.behavior.models import Draft, Finding, Seen, Signal
 from smara.behavior.pad import Pad
@@ -52,7 +52,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         return None
     command, line, fix = (_constant([str(each.get(name, "")) for each in seen.history if each.get("how") == how])
                           for name in ("cmd", "line", "fix"))  # fmt: skip
-    if is_of_the_moment(command) or is_of_the_moment(fix) or is_passing(line):
+    if not is_lasting(command, line, fix):
         return None
     worked = f"running {code(fix)} first" if how == "first" else code(fix)
     content = f"Running {code(command)} failed with {code(line)}; what worked: {worked}."
@@ -64,6 +64,14 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
             "fingerprint": str(data["fingerprint"]),
         },
     )  # fmt: skip
+
+
+def is_lasting(command: str, line: str, fix: str) -> bool:
+    """Whether an error and what then worked will be the same on another day."""
+    if is_of_the_moment(command) or is_of_the_moment(fix) or is_passing(line):
+        return False
+    # Whoever takes another program has not learned which options this one has.
+    return not is_option(line) or is_same_program(command, fix)
 
 
 def _constant(texts: Sequence[str]) -> str:

@@ -26,7 +26,8 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
             others = edited.get(path, [])
             is_overlapping = any(other is not entry and _is_beside(entry, other) for other in others)
             if is_overlapping or entry.get("x"):
-                agents, refused = len(others) if is_overlapping else 1, int(entry.get("x", 0))
+                agents = len(others) if is_overlapping else 1
+                refused = sum(int(each.get("x", 0)) for each in (others if is_overlapping else [entry]))
                 data = {"file": path, "agents": agents, "refused": refused, "from": entry.get("m", 0),
                         "to": entry.get("l", 0)}  # fmt: skip
                 said = f"{path} was changed by two at once"
@@ -60,11 +61,13 @@ def _sessions_beside(history: Sequence[Mapping[str, Any]]) -> int:
 def draft(finding: Finding, seen: Seen) -> Draft | None:
     """Only where two agents did it: a file that changed under one may have been formatted, or saved by a person.
 
-    Agents of one task may each have a session of their own: then both were refused, and at the same time.
+    Agents of one task may each have a session of their own: then both were refused, and at the same time. Two that
+    changed a file in turns, once, and of whom no one was refused, were not in each other's way.
     """
     path = finding.data["file"]
     agents = max(int(finding.data["agents"]), _sessions_beside(seen.history))
-    if agents < 2:
+    has_hurt = any(each.get("refused") for each in seen.history)
+    if agents < 2 or not (has_hurt or len(seen.history) > 1):
         return None
     content = f"{code(path)} was changed by {agents} agents that worked at the same time; give it to one of them."
     module = module_of(path)

@@ -14,13 +14,15 @@ SIGNAL = Signal(7, "tool_sequence", 0.70, 0.80, 0.30, ("workflow_recipe",), 3)
 _MOST = 60
 _SAME_ORDER = 0.6
 """In so many of the sessions the commands must have come in the order that is told."""
+_LEAST_SHARE = 0.1
+"""In so many of all sessions that changed something it must have shown, to be how things are done here."""
 _OF_EVERYBODY = re.compile(r"^(?:[a-z]+\s+)?(?:git|gh|glab|cd|ls|rm|mkdir|cp|mv|kill|pkill|chmod|open|sleep)\b")
 _BY_DEFAULT = re.compile(
     r"(?:cargo\s+(?:check|clippy|build|test|fmt|run)|go\s+(?:build|test|vet|fmt|mod\s+tidy|run)|gofmt|swift\s+(?:build|test)"
     r"|dotnet\s+(?:build|test|restore)|mix\s+(?:test|format|compile)|(?:npm|pnpm|yarn|bun)\s+(?:install|i|ci|test)"
-    r"|pytest|python3?\s+-m\s+pytest|tsc|npx\s+tsc)(?:\s+(?:-\S+|\.|\./\.\.\.|--))*$"
+    r"|pytest|python3?\s+-m\s+pytest|tsc|npx\s+tsc)(?:\s+(?:-\S+|[\w.-]*[./][\w./-]*|--))*$"
 )
-"""What a toolchain offers in every project, on all of it: whoever knows the language runs it without being told."""
+"""What a toolchain offers in every project, on all or a part of it: whoever knows the language runs it untold."""
 _ONE_TIME = re.compile(r"[\"'$<>*]|/tmp/|https?:|\b[0-9a-f]{7,40}\b|\b\d{3,}\b|-run\b|::")
 """What stands in a command of the moment: a quotation, a place, a number, one test of many."""
 
@@ -57,7 +59,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     orders = Counter(tuple(runs_of(data["steps"])) for data in seen.history if data.get("steps"))
     (runs, count), total = orders.most_common(1)[0], orders.total()
     own = own_runs(runs)
-    if all(map(_BY_DEFAULT.match, own)):
+    if all(map(_BY_DEFAULT.match, own)) or seen.sessions < _LEAST_SHARE * seen.all_sessions:
         return None
     if len(own) < 2 or count < SIGNAL.least_sessions or count / total < _SAME_ORDER or any(map(_ONE_TIME.search, runs)):
         return None
