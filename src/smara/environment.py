@@ -17,6 +17,11 @@ def is_internal() -> bool:
     return os.environ.get(INTERNAL, "") not in ("", "0")
 
 
+def is_run_by_copilot() -> bool:
+    """Whether Copilot CLI runs this process. It also runs the hooks that Claude Code was set up with."""
+    return "COPILOT_CLI" in os.environ
+
+
 def spool_folder() -> str:
     """Where events wait until the store takes them in: beside the store that this environment names.
 
@@ -46,6 +51,17 @@ def data_folder() -> str:
 def named_project() -> str:
     """The project this environment names; empty when it names none."""
     return os.environ.get("SMARA_PROJECT", "")
+
+
+def patience() -> float:
+    """How many times longer than usual everything short takes before it is given up: ``SMARA_PATIENCE``, 1 or more.
+
+    For machines on which a fast answer is not to be had, and for tests, which must not depend on how busy theirs is.
+    """
+    try:
+        return max(1.0, min(float(os.environ.get("SMARA_PATIENCE", "1")), 1_000.0))
+    except ValueError:
+        return 1.0
 
 
 def moment_variables() -> list[str]:

@@ -9,12 +9,13 @@ import pytest
 from smara.core.events import HostEvent
 from smara.errors import LeaseLostError
 from smara.intake.models import Job
+from tests.contract.both import ON_BOTH
+
+pytestmark = ON_BOTH
 
 
 @pytest.fixture
 def memory(place):
-    if place.kind == "model":
-        pytest.skip("the model has no hosts")
     return place.open()
 
 

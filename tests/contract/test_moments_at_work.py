@@ -9,6 +9,7 @@ import pytest
 from smara.context.moments.models import BUDGETS
 from smara.context.moments.store import MomentStore
 from smara.core.events import HostEvent
+from smara.core.triggers import starts
 from smara.errors import InvalidInputError
 from tests.agent_events import Script
 from tests.contract.both import EACH_DATABASE
@@ -37,6 +38,47 @@ def test_a_command_that_failed_is_warned_of_with_what_worked_and_never_denied(me
     assert not {"decision", "permission"} & set(asdict(told))
     assert memory.moments.before_tool("s1", "Bash", {"command": "npm test"}) is None
     assert memory.moments.before_tool("s1", "Bash", {"command": "npm run build"}) is None
+
+
+def missed(memory, session_id: str, number: int, command: str, error: str, *then: str) -> None:
+    script = Script(session_id, 1_750_000_000_000 + number * 86_400_000).fail(command, error)
+    for each in then:
+        script.run(each)
+    memory.behavior.observe_batch(script.end().events)
+    memory.behavior.finalize(session_id)
+
+
+def warning(memory, session_id: str, command: str) -> str:
+    told = memory.moments.before_tool(session_id, "Bash", {"command": command})
+    prepared = memory.moments.prepared(cwd=".")
+    fitting = [each for each in prepared.tools if each.needs and starts(command, each.needs)]
+    assert bool(fitting) == (told is not None)  # what hooks say without the store
+    return "" if told is None else told.text
+
+
+def test_a_program_that_is_not_there_is_told_to_whatever_would_start_it(memory):
+    missed(memory, "o1", 1, "docker ps -a", "bash: docker: command not found")
+    assert warning(memory, "s1", "docker compose up") == ""
+    missed(memory, "o2", 2, "docker run x", "bash: docker: command not found")
+    assert "`bash: docker: command not found`" in warning(memory, "s2", "cd web && docker compose up -d")
+    assert warning(memory, "s3", "export PATH=/opt/bin:$PATH && docker compose up") == ""
+    assert warning(memory, "s4", 'git commit -m "docker compose up"') == ""
+    missed(memory, "o3", 3, "make x", "make: nothing", "docker build .")
+    assert warning(memory, "s5", "docker compose up") == ""
+
+
+def test_an_option_or_a_subcommand_that_is_refused_is_told_at_once(memory):
+    missed(memory, "o1", 1, "gh pr diff 7 --stat", "unknown flag: --stat")
+    missed(memory, "o2", 2, "rtk bun test", "error: unrecognized subcommand 'bun'")
+    assert "unknown flag: --stat" in warning(memory, "s1", "gh pr diff 12 --stat | head -3")
+    assert warning(memory, "s2", "gh pr diff 12") == ""
+    assert "unrecognized subcommand" in warning(memory, "s3", "rtk bun run lint")
+    assert warning(memory, "s4", "rtk git status") == ""
+
+
+def test_what_others_had_pushed_meanwhile_is_no_warning_for_the_next_push(memory):
+    missed(memory, "o1", 1, "git push", "! [rejected] main -> main (fetch first)", "git pull --rebase", "git push")
+    assert memory.moments.before_tool("s1", "Bash", {"command": "git push"}) is None
 
 
 def test_an_error_that_is_known_is_told_whatever_the_command_was(memory):
@@ -193,7 +235,7 @@ def test_it_can_be_switched_off(place, memory, level, points):
     assert bool(moments.preview().text) == (level != "off")
 
 
-def test_out_of_time_is_silence_and_no_receipt(memory, clock, monkeypatch):
+def test_out_of_time_is_silence_and_no_receipt(memory, clock, monkeypatch, in_a_hurry):
     taught(memory.memories, TRAP, files=["src/mail/queue.py"])
     moments, find = memory.moments, memory.memories.tellable
 

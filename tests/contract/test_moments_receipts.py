@@ -34,7 +34,11 @@ def test_what_is_prepared_is_what_would_be_said(memory):
     made = memory.moments.prepared(agent="claude")
     assert memory.moments.receipts() == []
     by = {
-        (each.point, each.tools[0], each.file or each.command or each.pattern or each.words): each.told.text
+        (
+            each.point,
+            each.tools[0],
+            each.file or each.command or each.pattern or each.words or each.needs,
+        ): each.told.text
         for each in made.tools
     }
     edit = memory.moments.before_tool("a", "Edit", {"file_path": "src/mail/queue.py"})
@@ -46,7 +50,7 @@ def test_what_is_prepared_is_what_would_be_said(memory):
     assert by == {
         ("before_tool", "Edit", "src/mail/queue.py"): edit.text, ("after_tool", "Read", "src/mail/queue.py"): read.text,
         ("after_tool", "Edit", "src/mail/queue.py"): edited.text,
-        ("after_tool", "Grep", "drain_queue"): search.text, ("before_tool", "Bash", "npm test"): failed.text,
+        ("after_tool", "Grep", "drain_queue"): search.text, ("before_tool", "Bash", ("npm",)): failed.text,
         ("tool_failure", "Bash", ("npm", "bash:", "npm:", "command", "found")): error.text,
     }  # fmt: skip
     (first,) = made.firsts
@@ -258,3 +262,41 @@ def test_planner_coder_and_tester_are_told_what_concerns_them_with_receipts(memo
     assert [each.point for each in memory.moments.receipts("p")] == ["qa", "qa", "planner"]
     assert memory.moments.for_coder(["mail"], lambda path: "x") == []
     assert memory.moments.step_limit(50, "mail") == 50
+
+
+# whether it reached the model
+
+
+def test_words_that_stand_in_the_record_of_a_session_have_reached_the_model(memory, clock):
+    taught(memory.memories, TRAP)
+    told = memory.moments.start("s1")
+    elsewhere = memory.moments.start("s2")
+    at = clock.now_ms()
+    assert memory.moments.receipt(told.receipt_id).reached_at is None
+    assert memory.moments.reached("s1", [(at + 20, told.text), (at + 30, "Other words."), (at + 40, told.text)]) == 1
+    assert memory.moments.receipt(told.receipt_id).reached_at == at + 20
+    assert memory.moments.receipt(elsewhere.receipt_id).reached_at is None
+    assert memory.moments.reached("s1", [(at + 20, told.text)]) == 0
+    assert (memory.moments.totals().reached, memory.moments.totals().receipts) == (1, 2)
+
+
+def test_the_same_words_that_a_host_passes_on_once_reach_the_model_once(memory, clock):
+    taught(memory.memories, TRAP)
+    told = memory.moments.prepared(agent="claude").start
+    first = clock.now_ms()
+    for at_ms in (first, first + DAY):
+        assert memory.moments.deliver(told, session_id="s1", source="startup", at_ms=at_ms)
+    assert memory.moments.reached("s1", [(first + 100, told.text)]) == 1
+    assert memory.moments.reached("s1", [(first + 100, told.text)]) == 0
+    newest, oldest = memory.moments.receipts("s1")
+    assert (newest.reached_at, oldest.reached_at) == (None, first + 100)
+    assert memory.moments.reached("s1", [(first + 100, told.text), (first + DAY + 100, told.text)]) == 1
+    assert memory.moments.receipts("s1")[0].reached_at == first + DAY + 100
+
+
+def test_what_was_withheld_has_reached_nobody(memory, clock):
+    taught(memory.memories, TRAP)
+    told = memory.moments.prepared(agent="claude").start
+    at = clock.now_ms()
+    memory.moments.deliver(told, session_id="s1", source="startup", at_ms=at, is_said=False)
+    assert memory.moments.reached("s1", [(at, told.text)]) == 0

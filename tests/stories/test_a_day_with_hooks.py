@@ -38,7 +38,7 @@ def hook(agent: str, event: str, **fields: Any) -> str:
     """Run a hook as the host does; what the model is told by it."""
     done = subprocess.run(
         [sys.executable, "-c", MAIN, "hook", agent, event], input=json.dumps(fields).encode(), capture_output=True,
-        timeout=60, check=False,
+        timeout=600, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, b"")
     if not done.stdout:
@@ -94,79 +94,103 @@ def waiting() -> list[str]:
     return [each["content"] for each in call("memories", "review", "--json").data["memories"]]
 
 
+class Day:
+    """A day in the shop; each part of the story, by its number, is a method."""
+
+    def __init__(self, shop: Path) -> None:
+        self.shop = shop
+        self.files = self.found()
+        self.live = Session("claude", "live")
+
+    def found(self) -> list[Path]:
+        return sorted(path for path in self.shop.rglob("*") if ".git/" not in f"{path}/")
+
+    def one_command_brings_everything_in(self) -> None:
+        assert call("init", "--yes").code == 0
+        assert call("import").code == 0
+        assert [content for content in waiting() if "left-pad" in content and "npm ci" in content]
+
+    def session_starts_and_is_told(self) -> None:
+        pack = self.live.tell("SessionStart", source="startup", model="claude-sonnet-4-5")
+        assert "left-pad" in pack
+        assert re.search(r"\[Memory #m-\w+", pack)
+        assert len(pack) <= 9_500
+        assert self.live.tell("UserPromptSubmit", prompt="Seed the database") == ""
+
+    def command_that_failed_before_is_warned_of_once(self) -> None:
+        npm = {"command": f"cd {self.shop} && npm test 2>&1 | tail -20"}
+        warned = self.live.tool("PreToolUse", "Bash", npm)
+        assert "failed here before" in warned
+        assert "npm ci" in warned
+        assert self.live.tool("PreToolUse", "Bash", {"command": "npm test"}) == ""
+        self.live.tool("PostToolUse", "Bash", {"command": "npm ci"}, tool_response={"stdout": "added 214 packages"})
+
+    def trap_of_a_file_is_told_before_it_is_changed(self) -> None:
+        remembered = call("remember", "--type", "gotcha", "--file", "src/cart.js",
+                          "Totals in src/cart.js are integer cents: never divide before rounding")  # fmt: skip
+        assert remembered.code == 0
+        self.live.end_turn("Ready.")
+        edit = {"file_path": str(self.shop / "src" / "cart.js"), "old_string": "0", "new_string": "1"}
+        assert "never divide before rounding" in self.live.tool("PreToolUse", "Edit", edit)
+        assert self.live.tool("PostToolUse", "Edit", edit, tool_response={"filePath": edit["file_path"]}) == ""
+
+    def command_fails_twice_and_another_helps(self) -> None:
+        tool = self.live.tool
+        seed, error = {"command": "make seed"}, "Exit code 2\npsycopg.OperationalError: connection refused on port 5432"
+        for _ in range(2):
+            tool("PostToolUseFailure", "Bash", seed, error=error)
+        tool("PostToolUse", "Bash", {"command": "docker compose up -d db"}, tool_response={"stdout": "Started"})
+        tool("PostToolUse", "Bash", seed, tool_response={"stdout": "seeded 40 rows"})
+        tool("PostToolUse", "Bash", {"command": "npm test"}, tool_response={"stdout": "Tests  31 passed (31)"})
+
+    def compaction_is_survived(self) -> None:
+        self.live.end_turn("The database had to run first.")
+        again = self.live.tell("SessionStart", source="compact")
+        assert "left-pad" in again
+        assert "never divide before rounding" in again
+
+    def new_memory_waits_with_its_evidence(self) -> None:
+        self.live.tell("SessionEnd", reason="prompt_input_exit")
+        hook("claude", "drain")
+        (learned,) = [content for content in waiting() if "make seed" in content]
+        assert "connection refused" in learned
+        assert "docker compose up -d db" in learned
+        new = next(each for each in call("memories", "review", "--json").data["memories"] if each["content"] == learned)
+        assert "connection refused on port 5432" in call("memories", "why", new["id"]).out
+
+    def everything_said_has_a_receipt(self) -> None:
+        receipts = call("receipts", "--session", "live", "--json").data["receipts"]
+        assert sorted(each["point"] for each in receipts) == ["before_tool", "before_tool", "start", "start"]
+        assert all(each["deliveredAt"] for each in receipts)
+        assert [each for each in receipts if each["usedAt"] and "npm ci" in each["text"]]
+
+    def another_agent_knows_it_too(self) -> None:
+        codex = Session("codex", "other")
+        assert "docker compose up -d db" in codex.tell("SessionStart", source="startup", model="gpt-5")
+        shell = {"command": ["bash", "-lc", "make seed"]}
+        assert "docker compose up -d db" in codex.tool("PreToolUse", "shell", shell, turn_id="1")
+        codex.tell("SessionEnd", reason="other")
+        hook("codex", "drain")
+
+    def everything_is_taken_out_again(self) -> None:
+        assert call("setup", "claude", "--remove", "--yes").code == 0
+        assert (self.shop / ".claude" / "settings.json").read_text() == MINE
+        assert self.found() == self.files
+        assert processes_in(self.shop) == []
+
+
 def test_the_next_session_knows_what_the_last_ones_learned(shop):
-    files = sorted(path for path in shop.rglob("*") if ".git/" not in f"{path}/")
-
-    # 1
-    assert call("init", "--yes").code == 0
-    assert call("import").code == 0
-    assert [content for content in waiting() if "left-pad" in content and "npm ci" in content]
-
-    # 2
-    live = Session("claude", "live")
-    pack = live.tell("SessionStart", source="startup", model="claude-sonnet-4-5")
-    assert "left-pad" in pack
-    assert re.search(r"\[Memory #m-\w+", pack)
-    assert len(pack) <= 9_500
-    assert live.tell("UserPromptSubmit", prompt="Seed the database") == ""
-
-    # 3
-    npm = {"command": f"cd {shop} && npm test 2>&1 | tail -20"}
-    warned = live.tool("PreToolUse", "Bash", npm)
-    assert "failed here before" in warned
-    assert "npm ci" in warned
-    assert live.tool("PreToolUse", "Bash", {"command": "npm test"}) == ""
-    live.tool("PostToolUse", "Bash", {"command": "npm ci"}, tool_response={"stdout": "added 214 packages"})
-
-    # 4
-    remembered = call("remember", "--type", "gotcha", "--file", "src/cart.js",
-                      "Totals in src/cart.js are integer cents: never divide before rounding")  # fmt: skip
-    assert remembered.code == 0
-    live.end_turn("Ready.")
-    edit = {"file_path": str(shop / "src" / "cart.js"), "old_string": "0", "new_string": "1"}
-    assert "never divide before rounding" in live.tool("PreToolUse", "Edit", edit)
-    assert live.tool("PostToolUse", "Edit", edit, tool_response={"filePath": edit["file_path"]}) == ""
-
-    # 5
-    seed, error = {"command": "make seed"}, "Exit code 2\npsycopg.OperationalError: connection refused on port 5432"
-    for _ in range(2):
-        live.tool("PostToolUseFailure", "Bash", seed, error=error)
-    live.tool("PostToolUse", "Bash", {"command": "docker compose up -d db"}, tool_response={"stdout": "Started"})
-    live.tool("PostToolUse", "Bash", seed, tool_response={"stdout": "seeded 40 rows"})
-    live.tool("PostToolUse", "Bash", {"command": "npm test"}, tool_response={"stdout": "Tests  31 passed (31)"})
-
-    # 6
-    live.end_turn("The database had to run first.")
-    again = live.tell("SessionStart", source="compact")
-    assert "left-pad" in again
-    assert "never divide before rounding" in again
-
-    # 7
-    live.tell("SessionEnd", reason="prompt_input_exit")
-    hook("claude", "drain")
-    (learned,) = [content for content in waiting() if "make seed" in content]
-    assert "connection refused" in learned
-    assert "docker compose up -d db" in learned
-    new = next(each for each in call("memories", "review", "--json").data["memories"] if each["content"] == learned)
-    assert "connection refused on port 5432" in call("memories", "why", new["id"]).out
-    receipts = call("receipts", "--session", "live", "--json").data["receipts"]
-    assert sorted(each["point"] for each in receipts) == ["before_tool", "before_tool", "start", "start"]
-    assert all(each["deliveredAt"] for each in receipts)
-    assert [each for each in receipts if each["usedAt"] and "npm ci" in each["text"]]
-
-    # 8
-    codex = Session("codex", "other")
-    assert "docker compose up -d db" in codex.tell("SessionStart", source="startup", model="gpt-5")
-    shell = {"command": ["bash", "-lc", "make seed"]}
-    assert "docker compose up -d db" in codex.tool("PreToolUse", "shell", shell, turn_id="1")
-    codex.tell("SessionEnd", reason="other")
-    hook("codex", "drain")
-
-    # 9
-    assert call("setup", "claude", "--remove", "--yes").code == 0
-    assert (shop / ".claude" / "settings.json").read_text() == MINE
-    assert sorted(path for path in shop.rglob("*") if ".git/" not in f"{path}/") == files
-    assert processes_in(shop) == []
+    day = Day(shop)
+    day.one_command_brings_everything_in()  # 1
+    day.session_starts_and_is_told()  # 2
+    day.command_that_failed_before_is_warned_of_once()  # 3
+    day.trap_of_a_file_is_told_before_it_is_changed()  # 4
+    day.command_fails_twice_and_another_helps()  # 5
+    day.compaction_is_survived()  # 6
+    day.new_memory_waits_with_its_evidence()  # 7
+    day.everything_said_has_a_receipt()
+    day.another_agent_knows_it_too()  # 8
+    day.everything_is_taken_out_again()  # 9
 
 
 def processes_in(folder: Path) -> list[str]:

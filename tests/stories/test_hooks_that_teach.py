@@ -23,7 +23,7 @@ MAIN = "from smara.surfaces.cli import main; main()"
 def hook(event: str, **fields: Any) -> None:
     done = subprocess.run(
         [sys.executable, "-c", MAIN, "hook", "claude", event], input=json.dumps(fields).encode(),
-        capture_output=True, timeout=60, check=False,
+        capture_output=True, timeout=600, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, b"")
 

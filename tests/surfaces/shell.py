@@ -19,7 +19,7 @@ from typing import Any
 
 from smara.surfaces.cli.app import run
 
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 600
 _ESCAPE = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07)")
 
 
@@ -88,6 +88,18 @@ def spawn(*arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = N
         command(*arguments), input=stdin, capture_output=True, env=environment(**(env or {})), timeout=DEADLINE_SECONDS
     )
     return Said(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def left_early(*arguments: str) -> tuple[int, bytes]:
+    """How a call leaves, and what it complains of, whose reader leaves after a few bytes."""
+    process = subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process.stdout:
+        process.stdout.read(10)
+    with process.stderr:
+        error = process.stderr.read()
+    return process.wait(DEADLINE_SECONDS), error
 
 
 def on_terminal(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.surfaces.shell import command, environment, on_terminal, plain, smara, spawn
+from tests.surfaces.shell import left_early, on_terminal, plain, smara, spawn
 
 NOON = "2025-11-26T23:36:24.908588941Z"
 ISSUES: list[dict[str, Any]] = [
@@ -132,14 +130,4 @@ def test_reader_that_leaves_early_is_no_failure(db, tmp_path):
     path = tmp_path / "many.jsonl"
     path.write_text("".join(json.dumps({"id": f"x-{n}", "title": "word " * 60}) + "\n" for n in range(500)))
     smara("tasks", "import", str(path))
-    process = subprocess.Popen(
-        command("tasks", "export"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env={**environment(), "SMARA_DB": os.environ["SMARA_DB"]},
-    )  # fmt: skip
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.read(10)
-    process.stdout.close()
-    error = process.stderr.read()
-    process.stderr.close()
-    assert (process.wait(60), error) == (0, b"")
+    assert left_early("tasks", "export") == (0, b"")

@@ -98,7 +98,7 @@ def test_summary_is_asked_for_where_somebody_can_answer(store):
     process = subprocess.Popen(call, stdin=theirs, stdout=theirs, stderr=theirs, env=environment())
     os.close(theirs)
     assert "What was done, where, and what was learned:" in _read_all(ours).decode()
-    assert process.wait(60) == 0
+    assert process.wait(600) == 0
     assert smara("tasks", "show", "t-sign", "--json").data["task"]["summary"] == "HMAC in sign.py"
 
 

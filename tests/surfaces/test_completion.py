@@ -45,7 +45,7 @@ def test_script_is_valid_bash():
     if bash is None:
         pytest.skip("there is no bash here")
     script = smara("completion", "bash").out
-    subprocess.run([bash, "-n"], input=script, text=True, check=True, timeout=30)
+    subprocess.run([bash, "-n"], input=script, text=True, check=True, timeout=600)
 
 
 def test_thread_ids_are_completed(store):

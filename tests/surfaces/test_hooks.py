@@ -34,8 +34,8 @@ GIT = str(shutil.which("git"))
 
 def hook(agent: str, event: str, payload: bytes, **environment: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-c", MAIN, "hook", agent, event], input=payload, capture_output=True, timeout=60, check=False,
-        env={**os.environ, **environment},
+        [sys.executable, "-c", MAIN, "hook", agent, event], input=payload, capture_output=True, check=False,
+        timeout=600, env={**os.environ, **environment},
     )  # fmt: skip
 
 
@@ -52,11 +52,11 @@ def test_every_host_can_call_it(path, db):
 def test_an_event_that_is_only_kept_loads_nothing_but_the_standard_library(db):
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", MAIN, "hook", "claude", "Stop"],
-        input=b'{"session_id": "s"}', capture_output=True, timeout=60, check=False,
+        input=b'{"session_id": "s"}', capture_output=True, timeout=600, check=False,
     )  # fmt: skip
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
     started = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", "pass"], capture_output=True, timeout=60, check=True
+        [sys.executable, "-X", "importtime", "-c", "pass"], capture_output=True, timeout=600, check=True
     )
     anyway = {line.rpartition("|")[2].strip() for line in started.stderr.decode().splitlines()}
     assert (loaded - anyway) & set(FORBIDDEN) == set()
@@ -94,6 +94,14 @@ def test_a_host_drains_without_a_word(db):
     done = hook("claude", "drain", b"")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert spool.names(f"{db}-spool") == []
+
+
+def test_hooks_of_claude_that_copilot_runs_are_told_by_copilot_which_waits_for_no_drain(db):
+    payload = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": os.getcwd(), "prompt": "Go"}
+    assert hook("claude", "UserPromptSubmit", json.dumps(payload).encode(), COPILOT_CLI="1").returncode == 0
+    assert hook("claude", "drain", b"", COPILOT_CLI="1").returncode == 0
+    (waiting,) = spool.names(f"{db}-spool")
+    assert Path(f"{db}-spool", waiting).read_bytes().split(b"\t")[1] == b"copilot"
 
 
 def test_the_worker_drains_too(db):
@@ -167,6 +175,49 @@ def test_doctor_tells_whether_hooks_really_fire(db, tmp_path, monkeypatch):
     assert any("told twice" in text for text in twice)
 
 
+def test_the_plug_in_counts_as_set_up_and_beside_the_settings_as_once_too_often(db, tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    (home / ".claude").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.chdir(tmp_path)
+    (home / ".claude" / "settings.json").write_text('{"enabledPlugins": {"smara@smara": true}}')
+    found = call("init", "--yes", "--json").data["hosts"]
+    assert [(host["setUp"], host["hasPlugin"]) for host in found] == [([], True)]
+    assert not (tmp_path / ".claude").exists()
+
+    def findings() -> list[str]:
+        return [each["text"] for each in call("doctor", "--json").data["findings"] if each["check"] == "claude hooks"]
+
+    assert findings() == ["Claude Code is set up, and no event of it has been taken in yet."]
+    call("setup", "claude", "--yes")
+    assert any("The plug-in and the settings both call us" in text for text in findings())
+
+
+def test_doctor_tells_that_codex_was_not_told_to_trust_the_hooks(db, tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    (home / ".codex").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    call("init", "--yes")
+
+    def finding() -> str:
+        return next(each for each in call("doctor", "--json").data["findings"] if each["check"] == "codex hooks")[
+            "text"
+        ]
+
+    hooks = tmp_path / ".codex" / "hooks.json"
+    for config in ("", "no TOML", 'hooks = "none"\n', '[hooks.state."/elsewhere/hooks.json:stop:0:0"]\n'):
+        (home / ".codex" / "config.toml").write_text(config)
+        assert f"the hooks of {hooks} in silence" in finding()
+    (home / ".codex" / "config.toml").write_text(f'[hooks.state."{hooks}:stop:0:0"]\ntrusted_hash = "sha256:1"\n')
+    assert "no event of it" in finding()
+
+
 def test_doctor_sees_a_timeout_in_the_wrong_unit(db, tmp_path, monkeypatch):
     home = tmp_path / "home"
     (home / ".claude").mkdir(parents=True)
@@ -224,6 +275,16 @@ def test_what_a_person_teaches_is_said_by_the_next_session_without_the_store_bei
     assert b"never delete one" in said.stdout
 
 
+def test_a_task_that_a_command_changes_is_said_by_the_next_session_without_the_store_being_opened(at_home, db):
+    call("init", "--yes")
+    call("tasks", "add", "Number the invoices anew")
+    added = call("tasks", "list", "--json").data["tasks"][0]["id"]
+    call("tasks", "claim", added)
+    head = briefs.head_of(f"{db}-spool", str(at_home))
+    assert head["is_same"]
+    assert "Number the invoices anew" in briefs.words_of(f"{db}-spool", head, "claude")["start"]["text"]
+
+
 def test_the_preview_of_a_session_is_what_it_is_told_byte_for_byte(at_home):
     call("init", "--yes")
     call("remember", "Invoices are numbered without gaps: never delete one")
@@ -236,8 +297,8 @@ def test_doctor_sees_a_program_that_has_moved_and_a_plug_in_beside_the_settings(
     call("init", "--yes")
     settings = at_home / ".claude" / "settings.json"
     whole = settings.read_text()
-    called = json.loads(whole)["hooks"]["Stop"][0]["hooks"][0]["command"]
-    settings.write_text(whole.replace(json.dumps(called), '"/gone/bin/smara"'))
+    called = json.loads(whole)["hooks"]["Stop"][0]["hooks"][0]["command"].split(" hook ")[0]
+    settings.write_text(whole.replace(f"{called} hook", "/gone/bin/smara hook"))
     assert any("which is not there" in text for text in texts("claude hooks"))
     settings.write_text(whole)
     assert not any("which is not there" in text for text in texts("claude hooks"))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from smara.adapters import reading
 from tests.surfaces.shell import on_terminal, plain, smara, spawn
 from tests.unit.adapters.foreign import (
     CODEX,
@@ -24,7 +25,7 @@ from tests.unit.adapters.foreign import (
 
 @pytest.fixture
 def shop(db, tmp_path, monkeypatch) -> Path:
-    """A repository in which four agents have worked, and the current folder."""
+    """A repository in which all agents have worked, and the current folder."""
     repository = tmp_path / "shop"
     repository.mkdir()
     subprocess.run(["git", "init", "-q", str(repository)], check=True)
@@ -58,7 +59,10 @@ def test_a_database_is_a_file_too(db, tmp_path):
     assert report["threads"] == {"ses_0001": "conversation", "ses_0002": "subagent"}
 
 
-@pytest.mark.parametrize(("source", "threads"), [("codex", 2), ("gemini", 4), ("opencode", 2), ("claude-code", 1)])
+@pytest.mark.parametrize(
+    ("source", "threads"),
+    [("codex", 2), ("gemini", 4), ("opencode", 2), ("claude-code", 1), ("copilot", 2), ("pi", 1)],
+)
 def test_an_agents_sessions_of_this_repository_are_found(shop, source, threads):
     data = smara("import", "--from", source, "--json").data
     assert {each["format"] for each in data["files"]} == {source}
@@ -73,7 +77,7 @@ def test_without_a_file_all_agents_are_asked(shop):
     table = said.out.split("\n\n")[0].splitlines()
     assert table[0] == "agent\tthreads\tlines\tstored\tknown\tnot messages\trefused"
     assert [line.split("\t")[:2] for line in table[1:]] == [
-        ["claude-code", "1"], ["codex", "2"], ["gemini", "4"], ["opencode", "2"],
+        ["claude-code", "1"], ["codex", "2"], ["gemini", "4"], ["copilot", "2"], ["opencode", "2"], ["pi", "1"],
     ]  # fmt: skip
 
 
@@ -91,7 +95,7 @@ def test_sessions_of_other_folders_are_left_out_unless_all_are_wanted(shop, tmp_
     monkeypatch.chdir(elsewhere)
     said = smara("import").out
     assert "No transcripts of this folder were found." in said
-    assert "9 transcripts of other folders were left out" in said
+    assert "11 transcripts of other folders were left out" in said
     assert smara("import", "--all-projects", "--json").data["elsewhere"] == 0
     assert smara("status", "--json").data["messages"] > 30
 
@@ -124,17 +128,25 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_others(shop, tmp_path):
     assert data["stored"] > 10
 
 
-def test_files_whose_compression_cannot_be_undone_are_told_of(shop, tmp_path):
+@pytest.fixture
+def cold(shop, tmp_path):
+    """Two compressed transcripts that are cut off at their beginning."""
     folder = tmp_path / "home" / ".codex" / "sessions" / "2026" / "03" / "02"
     for number in (1, 2):
         (folder / f"rollout-2026-03-02T1{number}-00-00-cold.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd" + b"\0" * 20)
+
+
+def test_files_whose_compression_nothing_undoes_are_told_of(cold, monkeypatch):
+    monkeypatch.setattr(reading, "_find_module", lambda name: None)
+    data = smara("import", "--from", "codex", "--json").data
+    assert [each["reason"][:39] for each in data["unread"]] == ["This file is compressed with zstd. Inst"] * 2
+    assert "cold.jsonl.zst and 1 more: This file is compressed" in smara("import", "--from", "codex").out
+
+
+def test_compressed_files_that_are_damaged_are_told_of(cold):
     data = smara("import", "--from", "codex", "--json").data
     counted = [each["reason"] for report in data["files"] for each in report["counted"]]
-    if data["unread"]:  # no package for it is installed
-        assert [each["reason"][:39] for each in data["unread"]] == ["This file is compressed with zstd. Inst"] * 2
-        assert "cold.jsonl.zst and 1 more: This file is compressed" in smara("import", "--from", "codex").out
-    else:
-        assert any("damaged" in reason for reason in counted)
+    assert sum("damaged" in reason for reason in counted) == 2
 
 
 def test_files_and_a_source_exclude_each_other(db):

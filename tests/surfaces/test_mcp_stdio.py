@@ -89,7 +89,7 @@ def test_reader_that_leaves_early_ends_the_process(db):
     process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}).encode())
     process.stdin.write(b"\n")
     process.stdin.flush()
-    assert process.wait(60) == 0
+    assert process.wait(600) == 0
     assert process.stderr.read() == b""
     process.stdin.close()
     process.stderr.close()

@@ -86,3 +86,17 @@ def test_closing_twice_or_before_anything_was_opened_is_no_failure(db):
     store.call(*READY)
     store.close("session")
     store.close("session")
+
+
+def test_what_follows_a_call_is_done_with_its_memory_and_never_spoils_its_answer(db):
+    followed = []
+
+    def after(memory: smara.Memory) -> None:
+        followed.append(memory)
+        raise ValueError("surprise")
+
+    opening = Opening(db)
+    store = Store(opening, after)
+    assert not store.call(*READY).is_error
+    assert followed == opening.opened
+    store.close()

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 import smara as library
-from tests.surfaces.shell import command, environment, smara, spawn
+from tests.surfaces.shell import command, left_early, smara, spawn
 
 ADD = ("messages", "add", "--thread", "t", "--role", "user", "--content", "-", "--json")
 
@@ -54,14 +54,7 @@ def test_reader_that_leaves_early_is_no_failure(db, call):
         memory.messages.add_many(
             thread_id="t", messages=[{"role": "user", "content": f"word {n} " * 40} for n in range(1200)]
         )
-    process = subprocess.Popen(command(*call), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.read(10)
-    process.stdout.close()
-    error = process.stderr.read()
-    process.stderr.close()
-    assert (process.wait(60), error) == (0, b"")
+    assert left_early(*call) == (0, b"")
 
 
 @pytest.fixture
@@ -84,7 +77,7 @@ def test_interrupted_call_leaves_with_130_and_keeps_what_was_stored(db, tmp_path
         with suppress(BrokenPipeError):
             # Just before it waits for the pipe, the call does not notice: it must not wait for ever.
             sink.write(b" " * 4_096)
-        out, error = process.communicate(timeout=60)
+        out, error = process.communicate(timeout=600)
     assert (process.returncode, out) == (130, b"")
     assert error.decode().strip() == "smara: Interrupted; what was stored stays stored."
     assert smara("doctor").code == 0

@@ -175,6 +175,24 @@ def _find_gemini(here: Here) -> Iterator[Found]:
         yield Found(str(path), "gemini", project_root_of(path, candidates), _written_at(path), session, is_agent)
 
 
+def _find_copilot(here: Here) -> Iterator[Found]:
+    for path in _walk(Path(home_of("COPILOT_HOME", ".copilot")) / "session-state"):
+        if path.name == "events.jsonl":
+            data = mapping_in(next(_head(path, 1), {}).get("data"))
+            cwd = text_in(mapping_in(data.get("context")).get("cwd"))
+            yield Found(str(path), "copilot", cwd, _written_at(path), text_in(data.get("sessionId")) or str(path))
+
+
+def _find_pi(here: Here) -> Iterator[Found]:
+    kept = os.path.join(home_of("PI_CODING_AGENT_DIR", ".pi/agent"), "sessions")
+    for path in _walk(Path(kept)):
+        if path.name.endswith(".jsonl"):
+            head = next(_head(path, 1), {})
+            yield Found(
+                str(path), "pi", text_in(head.get("cwd")), _written_at(path), text_in(head.get("id")) or path.stem
+            )
+
+
 def _find_opencode(here: Here) -> Iterator[Found]:
     home = Path(home_of("XDG_DATA_HOME", ".local/share")) / "opencode"
     known: set[str] = set()
@@ -203,7 +221,9 @@ _FINDERS: dict[HostFormat, Callable[[Here], Iterator[Found]]] = {
     "claude-code": _find_claude,
     "codex": _find_codex,
     "gemini": _find_gemini,
+    "copilot": _find_copilot,
     "opencode": _find_opencode,
+    "pi": _find_pi,
 }
 
 
@@ -226,13 +246,14 @@ def _head(path: Path, lines: int = _LINES_LOOKED_AT) -> Iterator[dict[str, Any]]
 
 
 def _is_readable(path: Path) -> bool:
-    """Whether what reads a compressed file is installed."""
+    """Whether a compressed file can be unpacked: what does so is installed, and the file is whole at its beginning."""
     if not path.name.endswith(".zst"):
         return True
     try:
-        return next(read_lines(path), None) is not None
+        first = next(read_lines(path), None)
     except SmaraError:
         return False
+    return first is not None and first.problem is None
 
 
 def _written_at(path: Path) -> int:

@@ -28,6 +28,7 @@ _LINES_PER_PROGRESS = 200
 _GZIP_MAGIC = b"\x1f\x8b"
 _SQLITE_MAGIC = b"SQLite format 3\x00"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_ZSTD_BYTES = 512  # of which no more than 16 MiB can be made
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,31 @@ class _Source(io.RawIOBase):
         return len(chunk)
 
 
+class _ZstdFrames:
+    """A file read with the package ``zstandard``, whose own reader does not tell when a file breaks off."""
+
+    def __init__(self, raw: IO[bytes], package: Any) -> None:
+        self._raw = raw
+        self._new_frame = package.ZstdDecompressor().decompressobj
+        self._frame: Any = None
+        self._ready = bytearray()
+
+    def read1(self, size: int) -> bytes:
+        while not self._ready and (piece := self._raw.read(_ZSTD_BYTES)):
+            self._take(piece)
+        if not self._ready and self._frame is not None:
+            raise EOFError("the last frame is not whole")
+        data = bytes(self._ready[:size])
+        del self._ready[:size]
+        return data
+
+    def _take(self, piece: bytes) -> None:
+        while piece:
+            frame = self._frame or self._new_frame()
+            self._ready += frame.decompress(piece)
+            self._frame, piece = (None, frame.unused_data) if frame.eof else (frame, b"")
+
+
 def _open(path: Path) -> IO[bytes]:
     try:
         return open(path, "rb")
@@ -145,8 +171,7 @@ def _zstd(raw: IO[bytes], stack: ExitStack) -> _Source:
         return _Source(stack.enter_context(standard.ZstdFile(raw)), (EOFError, standard.ZstdError))
     package = _find_module("zstandard")
     if package is not None:
-        reader = package.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-        return _Source(stack.enter_context(reader), (EOFError, package.ZstdError))
+        return _Source(_ZstdFrames(raw, package), (EOFError, package.ZstdError))
     message = "This file is compressed with zstd. Install the package zstandard, or unpack the file with: unzstd FILE"
     raise MissingExtraError(message, package="zstandard")
 

@@ -13,8 +13,8 @@ from smara.adapters.documents import head_of, is_document_head
 from smara.adapters.reading import is_database, read_lines
 from smara.adapters.records import Progress, Record
 
-HostFormat = Literal["claude-code", "codex", "gemini", "opencode"]
-Format = Literal["claude-code", "codex", "gemini", "opencode", "json", "jsonl"]
+HostFormat = Literal["claude-code", "codex", "gemini", "copilot", "opencode", "pi"]
+Format = Literal["claude-code", "codex", "gemini", "copilot", "opencode", "pi", "json", "jsonl"]
 HOST_FORMATS: tuple[HostFormat, ...] = get_args(HostFormat)
 FORMATS: tuple[Format, ...] = get_args(Format)
 Path = str | os.PathLike[str]
@@ -41,10 +41,22 @@ def _gemini(path: Path, progress: Progress | None = None, **options: Any) -> Ite
     return read_chat(path, progress, **options)
 
 
+def _copilot(path: Path, progress: Progress | None = None, **options: Any) -> Iterator[Record]:
+    from smara.adapters.copilot import read_events
+
+    return read_events(path, progress, **options)
+
+
 def _opencode(path: Path, progress: Progress | None = None, **options: Any) -> Iterator[Record]:
     from smara.adapters.opencode import read_sessions
 
     return read_sessions(path, progress, **options)
+
+
+def _pi(path: Path, progress: Progress | None = None, **options: Any) -> Iterator[Record]:
+    from smara.adapters.pi import read_session
+
+    return read_session(path, progress, **options)
 
 
 def _json(path: Path, progress: Progress | None = None, **options: Any) -> Iterator[Record]:
@@ -63,7 +75,9 @@ READERS: Mapping[Format, Callable[..., Iterator[Record]]] = {
     "claude-code": _claude_code,
     "codex": _codex,
     "gemini": _gemini,
+    "copilot": _copilot,
     "opencode": _opencode,
+    "pi": _pi,
     "json": _json,
     "jsonl": _jsonl,
 }
@@ -105,6 +119,10 @@ def sniff(path: str | os.PathLike[str]) -> Format:
             return "codex"
         if "projectHash" in value and "sessionId" in value:
             return "gemini"
+        if value.get("type") == "session.start" and isinstance(value.get("data"), dict):
+            return "copilot"
+        if value.get("type") == "session" and "role" not in value and {"id", "cwd"} <= set(value):
+            return "pi"
         if "role" not in value and str(value.get("id")).startswith("ses_") and "directory" in value:
             return "opencode"
         if "role" not in value and isinstance(value.get("messages"), list):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from smara.adapters.hosts.results import bare
 from smara.adapters.records import Imported, Record
 from smara.adapters.sniff import Format, read_records
 from smara.core.events import Agent, HostEvent, Kind, event_key
@@ -24,7 +25,13 @@ _MOST_CALLS = 10_000
 _HEADING = re.compile(
     r"(?:(?:Chunk ID|Exit code|Wall time|Process exited|Original token count)[^\n]{0,100}\n){1,6}Output:\n"
 )
-_AGENTS: dict[str, Agent] = {"claude-code": "claude", "codex": "codex", "gemini": "gemini", "opencode": "opencode"}
+_AGENTS: dict[str, Agent] = {
+    "claude-code": "claude",
+    "codex": "codex",
+    "gemini": "gemini",
+    "copilot": "copilot",
+    "opencode": "opencode",
+}
 _SAID_BY_A_PERSON = (None, "command", "queued_prompt", "shell_input", "user_message")
 
 
@@ -155,7 +162,7 @@ def _answered(teller: _Teller, place: _Place, part: Part, message: NewMessage) -
         return
     tool, given = call
     heading = _HEADING.match(part.text)
-    output = part.text[heading.end() if heading else 0 :][:OUTPUT_CHARACTERS]
+    output = bare(part.text[heading.end() if heading else 0 :])[:OUTPUT_CHARACTERS]
     yield teller.event(
         "tool_fail" if part.is_error else "tool_post", place, tool=tool, tool_input=given, tool_use_id=use_id,
         tool_output=output, error=output if part.is_error else None,

@@ -34,7 +34,7 @@ from smara.core.clock import Clock
 from smara.core.ids import IdMaker
 from smara.database.database import Session
 from smara.database.heartbeat import Heartbeat
-from smara.database.leases import Lease, Leases
+from smara.database.leases import Lease, Leases, host_name, is_gone
 from smara.errors import BusyError, InvalidInputError, LeaseLostError
 
 Progress = Callable[[int, int], None]
@@ -290,11 +290,11 @@ def _batches(works: Iterable[Work]) -> Iterator[list[Work]]:
 @contextmanager
 def _leased(tree: Tree, wait_seconds: float) -> Iterator[Lease]:
     leases, clock = tree.parts.leases, tree.parts.clock
-    owner = f"{_host()}:{os.getpid()}:{tree.parts.new_id()}"
+    owner = f"{host_name()}:{os.getpid()}:{tree.parts.new_id()}"
     deadline = clock.monotonic() + wait_seconds
     while (lease := leases.acquire(tree.lease_name, owner, LEASE_SECONDS)) is None:
         holder = leases.find(tree.lease_name)
-        if holder is not None and _is_dead(holder.owner):
+        if holder is not None and is_gone(holder.owner):
             leases.release(holder)
             continue
         if clock.monotonic() >= deadline:
@@ -307,24 +307,3 @@ def _leased(tree: Tree, wait_seconds: float) -> Iterator[Lease]:
             yield lease
     finally:
         leases.release(lease)
-
-
-def _is_dead(owner: str) -> bool:
-    """Whether a lease is of a process of this machine that is gone: nobody has to wait for its end."""
-    host, _, rest = owner.partition(":")
-    number = rest.partition(":")[0]
-    if os.name != "posix" or host != _host() or not number.isdigit():
-        return False
-    try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def _host() -> str:
-    import socket
-
-    return socket.gethostname().replace(":", "_")

@@ -15,7 +15,7 @@ STAND_IN = b"assert["
 _BODIES = frozenset({"class", "function", "method", "test"})
 _MOST_BLOCKS = 7
 _TO_NEXT_CODE = re.compile(rb"(?:[ \t\f\r\n]++|#[^\n]*+)*+[^ \t\f\r\n#]?")
-_CLOSED = re.compile(rb"(?:(?:[ \t\f\r\n]++|#[^\n]*+)*+\))*+")
+_CLOSED = re.compile(rb"(?:(?:[ \t\f\r\n]++|#[^\n]*+)*+\))*")
 """Parentheses that say nothing do not count as code; the statement ends behind them."""
 
 

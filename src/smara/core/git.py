@@ -10,6 +10,7 @@ import os
 from typing import NamedTuple
 
 from smara.config import environment_for_git
+from smara.environment import patience
 
 _SAFE = (
     "--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}",
@@ -37,8 +38,8 @@ def ask_git(folder: str, *arguments: str, timeout_seconds: float = 5.0) -> GitAn
     try:
         done = subprocess.run(  # noqa: S603 - fixed arguments, no shell
             ["git", *_SAFE, arguments[0], *guard, *arguments[1:]],  # noqa: S607 - git is where the user has it
-            cwd=folder, capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout_seconds, check=False,
-            env=environment_for_git(),
+            cwd=folder, capture_output=True, stdin=subprocess.DEVNULL, check=False, env=environment_for_git(),
+            timeout=timeout_seconds * patience(),
         )  # fmt: skip
     except (OSError, ValueError, subprocess.SubprocessError):
         return None

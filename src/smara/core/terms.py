@@ -43,7 +43,7 @@ _LETTERS = str.maketrans(
 )
 
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\x00-\x7f]+")
-_NUMBER = re.compile(r"[vV]?\d++(?:[.,:/-]\d++)*+")
+_NUMBER = re.compile(r"[vV]?\d++(?:[.,:/-]\d++)*")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _DATE = re.compile(r"(?:19|20)\d\d([-/.])\d\d?\1\d\d?")
 _INSTANT = re.compile(r"((?:19|20)\d\d-\d\d-\d\d)T\d\d[\w:.-]*")

@@ -17,9 +17,10 @@ from smara.core.pieces import pieces
 from smara.core.terms import LONGEST_TERM, MARKS, cjk_run, expand, fold
 
 # A separator joins two words only when it stands alone between them: ``a.b`` is one word, ``a. b`` and ``a...b`` two.
-# Possessive quantifiers: nothing is tried twice, so the cost is linear whatever the text.
+# Possessive quantifiers: nothing is tried twice, so the cost is linear whatever the text. Not of a group that may fail
+# in its middle: Python before 3.11.5 keeps what it took of it. What follows here never fails: nothing is tried again.
 _JOINT = r"(?:[-./\\@'’]|:(?::|//|(?=\d))|,(?=\d\d\d\b))"
-_ASCII_WORD = re.compile(rf"\w++(?:{_JOINT}\w++)*+(?:\+\+|\#)?+", re.ASCII)
+_ASCII_WORD = re.compile(rf"\w++(?:{_JOINT}\w++)*(?:\+\+|\#)?", re.ASCII)
 _LETTERS = rf"\w++(?:[{MARKS}]\w*+)*+"
 _INLINE_CODE = re.compile(r"`([^`\n]{1,400})`")
 _AROUND = ".,;:!?\"'()[]{}<>*~=|&%$^/\\-“”‘’…—–"  # no word begins or ends with these
@@ -38,7 +39,7 @@ _NEAR = 2_000
 @cache
 def _any_word() -> re.Pattern[str]:
     # Compiled when the first text needs it: the tables of other scripts cost several milliseconds.
-    return re.compile(rf"{_LETTERS}(?:{_JOINT}{_LETTERS})*+(?:\+\+|\#)?+")
+    return re.compile(rf"{_LETTERS}(?:{_JOINT}{_LETTERS})*(?:\+\+|\#)?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ writes. A worker whose lease has expired or gone to somebody else gets
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from smara.core.clock import Clock
@@ -109,6 +110,31 @@ class Leases:
                 (name,),
             )
         return Lease(name, row[0], row[1], int(row[2]), int(row[3])) if row else None
+
+
+def host_name() -> str:
+    """This machine, as owners of leases name it."""
+    import socket
+
+    return socket.gethostname().replace(":", "_")
+
+
+def is_gone(owner: str) -> bool:
+    """Whether an owner, ``HOST:PID`` and what may follow, is a process of this machine that is no more.
+
+    Nobody has to wait for the end of its lease.
+    """
+    host, _, rest = owner.partition(":")
+    number = rest.partition(":")[0]
+    if os.name != "posix" or host != host_name() or not number.isdigit():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def _lost(lease: Lease) -> LeaseLostError:

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from smara.environment import patience
+
 if TYPE_CHECKING:  # loaded when git is asked for the first time
     from smara.codegraph.anchors.past import Past
 
@@ -24,7 +26,7 @@ class TreeFiles:
 
     def __init__(self, find_root: Callable[[], str | None], allowed_seconds: float = ALLOWED_SECONDS) -> None:
         self._find_root = find_root
-        self._left = allowed_seconds
+        self._left = allowed_seconds * patience()
         self._pasts: dict[str, Past] = {}
         self._known: dict[tuple[str, str, str, str], bool | int | None] = {}
 

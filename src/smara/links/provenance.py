@@ -16,6 +16,7 @@ from smara.core.ids import IdMaker
 from smara.core.scope import is_id
 from smara.core.text import snippet
 from smara.database.database import Session
+from smara.environment import patience
 from smara.knowledge.code import NamedCode
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import LOCAL_TAINT, Evidence, TypedMemory
@@ -50,7 +51,7 @@ def make_memories(
             return ()
         from smara.meaning.texts import of_memory  # loads much that a look-up does without
 
-        vector, _ = meaning.query_vector(of_memory(draft), deadline_seconds=_MEANING_SECONDS)
+        vector, _ = meaning.query_vector(of_memory(draft), deadline_seconds=_MEANING_SECONDS * patience())
         if vector is None:
             return ()
         with database.read() as session:

@@ -24,6 +24,11 @@ GEMINI = FIXTURES / "gemini" / "tmp" / "shop" / "chats" / "session-2026-03-02T09
 GEMINI_OLD = GEMINI.with_name("session-2025-12-01T08-00-aaaa1111.json")
 GEMINI_SUB = GEMINI.parent / GEMINI_ID / "0b0b0b0b-agent.jsonl"
 GEMINI_LOG = GEMINI.parents[1] / "logs.json"
+COPILOT_ID = "c0b11070-0000-4000-8000-000000000001"
+COPILOT_AGENT = "c0b11070-0000-4000-8000-0000000000aa"
+COPILOT = FIXTURES / "copilot" / "session-state" / COPILOT_ID / "events.jsonl"
+PI_ID = "0195f3a1-9000-7000-8000-000000000001"
+PI = FIXTURES / "pi" / "sessions" / "--home-me-shop--" / f"2026-03-02T09-30-00-000Z_{PI_ID}.jsonl"
 OPENCODE = FIXTURES / "opencode" / "storage" / "session" / "proj1" / "ses_0001.json"
 GENERIC = FIXTURES / "generic"
 ONE_OF_EACH = {
@@ -35,7 +40,9 @@ ONE_OF_EACH = {
     "gemini-old": GEMINI_OLD,
     "gemini-sub": GEMINI_SUB,
     "gemini-log": GEMINI_LOG,
+    "copilot": COPILOT,
     "opencode": OPENCODE,
+    "pi": PI,
     **{f"generic-{path.stem}": path for path in sorted(GENERIC.iterdir())},
 }
 
@@ -62,8 +69,8 @@ def reasons(records: Iterable[Record]) -> dict[str, int]:
 
 
 def put_homes(home: Path, cwd: str) -> dict[str, str]:
-    """The folders of all four agents below a home, their sessions held in ``cwd``; the environment that names them."""
-    for name in ("codex", "gemini"):
+    """The folders of all agents below a home, their sessions held in ``cwd``; the environment that names them."""
+    for name in ("codex", "gemini", "copilot", "pi"):
         shutil.copytree(FIXTURES / name, home / f".{name}")
     shutil.copytree(FIXTURES / "opencode", home / "data" / "opencode")
     for path in [*home.rglob("*.json"), *home.rglob("*.jsonl"), *home.rglob(".project_root")]:
@@ -85,6 +92,8 @@ def put_homes(home: Path, cwd: str) -> dict[str, str]:
         "CLAUDE_CONFIG_DIR": str(home / ".claude"),
         "CODEX_HOME": str(home / ".codex"),
         "GEMINI_CONFIG_DIR": str(home / ".gemini"),
+        "COPILOT_HOME": str(home / ".copilot"),
+        "PI_CODING_AGENT_DIR": str(home / ".pi"),
         "XDG_DATA_HOME": str(home / "data"),
     }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import smara
@@ -362,7 +362,7 @@ TRACKER = st.dictionaries(st.sampled_from(NAMES), RECORD, min_size=1, max_size=5
 
 
 @given(tracker=TRACKER)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 def test_whatever_a_tracker_holds_goes_out_as_it_came(write, tmp_path, tracker):
     records = {name: {"id": name, **record} for name, record in tracker.items()}
     path = write(*records.values())
@@ -401,7 +401,7 @@ ACTS: dict[str, Callable[[Memory, str, str], Any]] = {
 @given(
     tracker=TRACKER, acts=st.lists(st.tuples(st.sampled_from(list(ACTS)), st.integers(0), st.integers(0)), max_size=8)
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 def test_whatever_happens_here_goes_out_and_no_file_undoes_it(write, tmp_path, tracker, acts):
     """The file is older than all that is done here."""
     path = write(*({"id": name, **record} for name, record in tracker.items()))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smara.adapters.claude_code.held import join_windows
@@ -59,6 +60,29 @@ def test_a_queued_prompt_that_comes_as_an_attachment_is_kept_once(write: Write) 
         ("user", ["use tabs"]),
         ("assistant", ["Yes"]),
     ]
+
+
+def hook(kind: str, **fields: Any) -> dict[str, Any]:
+    name = {"hookName": "SessionStart:startup", "hookEvent": "SessionStart", "toolUseID": "SessionStart"}
+    return record("attachment", attachment={"type": kind, **name, **fields})
+
+
+def test_what_memory_told_itself_is_not_remembered_as_something_that_was_said(write: Write) -> None:
+    told = "<smara-memory>\n- Totals are in cents. [Memory #m-1]\n</smara-memory>"
+    answered = json.dumps({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": told}})
+    path = write(
+        hook("hook_success", content="", stdout=answered, stderr="", exitCode=0, command="smara hook claude x"),
+        hook("hook_additional_context", content=[told]),
+        hook("hook_additional_context", content=[told, "The build is red."]),
+        hook("hook_success", content="", stdout="Use make.", stderr="", exitCode=0, command="notes"),
+        user(f"What does this mean? {told}"),
+    )
+    assert [texts(item)[0] for item in imported(path)] == [
+        "The build is red.",
+        "Use make.",
+        f"What does this mean? {told}",
+    ]
+    assert [reason for _, reason in counted(path)] == ["what memory told the agent itself"] * 2
 
 
 def test_a_prompt_still_queued_when_the_file_ends_is_kept(write: Write) -> None:
@@ -212,7 +236,7 @@ def mutated(draw: st.DrawFn) -> Any:
 lines = st.lists(mutated() | st.sampled_from(EXAMPLES) | st.binary(max_size=20).filter(is_plain_line))
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200)
 @given(lines=lines, end=st.sampled_from([b"", b"\n", b'\n{"type":']))
 def test_whatever_the_lines_hold_nothing_raises_and_every_line_is_accounted_for(
     write: Write, lines: list[Any], end: bytes
@@ -226,7 +250,7 @@ def test_whatever_the_lines_hold_nothing_raises_and_every_line_is_accounted_for(
     assert len(set(keys)) == len(keys)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200)
 @given(cut=st.integers(0, 10**6), flip=st.integers(0, 10**6), byte=st.integers(0, 255))
 def test_a_file_cut_anywhere_with_a_byte_changed_is_read_to_its_end(
     write: Write, cut: int, flip: int, byte: int

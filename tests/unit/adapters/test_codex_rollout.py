@@ -192,3 +192,12 @@ def test_outputs_of_all_versions():
         [{"type": "input_text", "text": "seen"}, {"type": "input_image", "image_url": "data:image/png;base64,aGk="}]
     )
     assert (image.text, image.placeholders[0].size_bytes) == ("seen", 2)
+
+
+def test_what_memory_told_itself_is_not_remembered_as_something_that_was_said(write):
+    told_by_us = "<smara-memory>\n- Totals are in cents. [Memory #m-1]\n</smara-memory>"
+    usage = line("token_usage_record", {"thread_id": "t1", "usage": {"input_tokens": 1}})
+    records = list(read_rollout(write(META, said("developer", told_by_us), usage, said("user", f"Why {told_by_us}?"))))
+    assert [text for _, _, text in told(records)] == [f"Why {told_by_us}?"]
+    assert reasons(records)["what memory told the agent itself"] == 1
+    assert reasons(records)["how many tokens were used"] == 1

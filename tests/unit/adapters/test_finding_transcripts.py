@@ -17,7 +17,7 @@ from tests.unit.adapters.foreign import CODEX, GEMINI, GENERIC, opencode_databas
 
 @pytest.fixture
 def shop(tmp_path, monkeypatch):
-    """A repository, and a home in which four agents have worked in it."""
+    """A repository, and a home in which all agents have worked in it."""
     repository = tmp_path / "shop"
     repository.mkdir()
     subprocess.run(["git", "init", "-q", str(repository)], check=True)
@@ -29,19 +29,19 @@ def shop(tmp_path, monkeypatch):
 def test_each_agents_sessions_are_found_with_their_folder(shop):
     here = Here(str(shop))
     counts = {host: len(find_transcripts(host, here)) for host in HOST_FORMATS}
-    assert counts == {"claude-code": 1, "codex": 2, "gemini": 4, "opencode": 2}
+    assert counts == {"claude-code": 1, "codex": 2, "gemini": 4, "copilot": 1, "opencode": 2, "pi": 1}
     assert all(here.has(each.cwd) for host in HOST_FORMATS for each in find_transcripts(host, here))
 
 
 def test_those_of_other_folders_are_left_out_and_counted(shop, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
-    assert find(HOST_FORMATS, Here(str(other))) == ([], 9)
+    assert find(HOST_FORMATS, Here(str(other))) == ([], 11)
     everything, left_out = find(HOST_FORMATS, Here(str(other)), everywhere=True)
-    assert (len(everything), left_out) == (9, 0)
+    assert (len(everything), left_out) == (11, 0)
     inside = shop / "src" / "deep"
     inside.mkdir(parents=True)
-    assert len(find(HOST_FORMATS, Here(str(inside)))[0]) == 9
+    assert len(find(HOST_FORMATS, Here(str(inside)))[0]) == 11
 
 
 def test_the_newest_session_comes_first_and_sub_agents_before_theirs(shop, tmp_path):

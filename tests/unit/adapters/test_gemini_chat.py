@@ -121,3 +121,37 @@ def test_reading_again_gives_the_same_ids(tmp_path):
     grown = {"id": "g9", "timestamp": "2026-03-02T09:20:00.000Z", "type": "user", "content": "And now?"}
     copy.write_text(GEMINI.read_text().rsplit("\n", 2)[0] + "\n" + json.dumps(grown) + "\n")
     assert [message.client_id for message in messages(copy)] == [*before, "g9"]
+
+
+def test_what_hooks_put_into_a_prompt_is_not_what_the_person_said(tmp_path):
+    ours = "<hook_context>&lt;smara-memory&gt;\n- Mend it soon.\n&lt;/smara-memory&gt;</hook_context>"
+    others = "<hook_context>The build is red.</hook_context>"
+    prompts = [
+        [{"text": f"{ours}\n\nMend it"}],
+        [{"text": "Go on"}, {"text": others}],
+        [{"text": ours}],
+    ]
+    lines = [SESSION, *({"id": f"m{n}", "type": "user", "content": each} for n, each in enumerate(prompts))]
+    path = tmp_path / "session-1.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert told(read_chat(path)) == [
+        ("user", "text", "Mend it"), ("system", "text", "The build is red."), ("user", "text", "Go on"),
+    ]  # fmt: skip
+    assert [each.thread.title for each in read_chat(path) if each.thread is not None][-1] == "Mend it"
+
+
+def test_a_result_that_is_told_with_its_call_and_once_more_is_stored_once_and_its_exit_code_counts(tmp_path):
+    words = "<untrusted_context>\nOutput: no\nExit Code: 1\nProcess Group PGID: 7\n</untrusted_context>"
+    said = f"{words}\n\n<hook_context>&lt;smara-memory&gt;\n- Known.\n&lt;/smara-memory&gt;</hook_context>"
+    response = {"functionResponse": {"id": "c1", "name": "run_shell_command", "response": {"output": said}}}
+    call = {"id": "c1", "name": "run_shell_command", "args": {"command": "make"}, "status": "success"}
+    lines = [
+        SESSION,
+        {"id": "a", "type": "gemini", "content": "", "toolCalls": [{**call, "result": [response]}]},
+        {"id": "b", "type": "user", "content": [response]},
+    ]
+    path = tmp_path / "session-1.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert told(read_chat(path)) == [("assistant", "tool_call", "run_shell_command"), ("tool", "tool_result", words)]
+    assert messages(path)[1].content[0].is_error
+    assert reasons(read_chat(path))["tells again what was told before"] == 1

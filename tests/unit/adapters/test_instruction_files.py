@@ -12,6 +12,7 @@ from smara.adapters.instructions import find_instructions
 from smara.adapters.instructions.gathering import MAX_BYTES, gather
 from smara.adapters.instructions.mentions import mentions_in, modules_of
 from smara.errors import NotFoundError
+from tests.other_user import open_folder, run_as_user
 
 
 def paths(root: Path) -> list[str]:
@@ -115,11 +116,20 @@ def test_files_of_other_editors_are_read(tmp_path, encoding):
     assert [each.text for each in read.parsed.statements] == ["Größen in Millimetern"]
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root reads everything")
-def test_file_without_permission_is_told(tmp_path):
-    (tmp_path / "CLAUDE.md").write_text("- Use tabs\n")
-    (tmp_path / "CLAUDE.md").chmod(0)
-    assert "permissions" in gather(tmp_path).unreadable[0][1]
+GATHERED = "print(gather(sys.argv[1]).unreadable[0][1])"
+LOADED = """
+import sys
+from smara.adapters.instructions.gathering import gather
+gather(sys.argv[1])  # what is imported late is imported now
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+def test_file_without_permission_is_told():
+    with open_folder() as folder:
+        (folder / "CLAUDE.md").write_text("- Use tabs\n")
+        (folder / "CLAUDE.md").chmod(0)
+        assert "permissions" in run_as_user(LOADED, GATHERED, str(folder))
 
 
 def test_files_and_folders_are_mentioned_when_they_are_there_or_can_be_nothing_else(tmp_path):

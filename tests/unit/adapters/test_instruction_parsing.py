@@ -258,7 +258,7 @@ PIECES = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(PIECES)
 def test_no_file_breaks_the_reading_and_every_statement_has_its_lines(pieces):
     source = "\n".join(pieces)

@@ -30,7 +30,7 @@ def parts(value: object) -> list[tuple[str, str]]:
     return [(part.type, part.text) for part in content_of(json.dumps(value)).parts]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(anything)
 def test_whatever_stands_there_gives_parts(value):
     for content in (content_of(value), content_of(json.dumps(value))):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smara.adapters.records import Account, Imported
@@ -17,7 +17,7 @@ from smara.adapters.sniff import READERS, sniff
 from smara.adapters.transcripts import events_of_records
 from tests.unit.adapters.foreign import ONE_OF_EACH, opencode_database
 
-QUIET = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+QUIET = settings(max_examples=30)
 TYPES = [
     "message", "function_call", "function_call_output", "compaction", "world_state", "reasoning", "session_meta",
     "event_msg", "response_item", "turn_context", "local_shell_call", "agent_message", "item_completed", "gemini",
@@ -29,7 +29,7 @@ VALUES = st.sampled_from(TYPES) | st.recursive(
     max_leaves=6,
 )
 ZSTD = b"\x28\xb5\x2f\xfd"  # wants a package that may be missing, and says so
-FORMATS = ["codex", "gemini", "opencode", "json"]
+FORMATS = ["codex", "gemini", "copilot", "opencode", "pi", "json"]
 
 
 def read(content: bytes, format: str, name: str = "rollout-2026-03-02T09-00-00-0195f3a1.jsonl") -> list[Any]:
@@ -52,9 +52,10 @@ def objects(samples: list[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
 
     def changed(sample: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
         keys = st.dictionaries(st.sampled_from(sorted(sample)), VALUES, max_size=2) if sample else st.just({})
-        if isinstance(sample.get("payload"), dict) and sample["payload"]:
-            inner = st.dictionaries(st.sampled_from(sorted(sample["payload"])), VALUES, max_size=2)
-            return st.builds(lambda a, b: {**sample, "payload": {**sample["payload"], **b}, **a}, keys, inner)
+        for name in ("payload", "data", "message"):
+            if isinstance(sample.get(name), dict) and sample[name]:
+                inner = st.dictionaries(st.sampled_from(sorted(sample[name])), VALUES, max_size=2)
+                return st.builds(lambda a, b, name=name: {**sample, name: {**sample[name], **b}, **a}, keys, inner)
         return keys.map(lambda more: {**sample, **more})
 
     return st.sampled_from(samples).flatmap(changed)
@@ -79,7 +80,13 @@ def samples(*names: str) -> list[dict[str, Any]]:
 CODEX = samples("codex", "codex-sub", "codex-old", "codex-oldest")
 GEMINI = samples("gemini", "gemini-sub", "gemini-old", "gemini-log")
 GENERIC = samples("generic-openai", "generic-anthropic", "generic-responses", "generic-google")
-SAMPLES = {"codex": CODEX, "gemini": GEMINI, "json": GENERIC}
+SAMPLES = {
+    "codex": CODEX,
+    "gemini": GEMINI,
+    "copilot": samples("copilot"),
+    "pi": samples("pi"),
+    "json": GENERIC,
+}
 
 
 @pytest.mark.parametrize("format", sorted(SAMPLES))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from smara.adapters.jsonl import read_jsonl, render_line, render_thread
@@ -218,7 +218,7 @@ threads = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200)
 @given(thread=threads, message=messages)
 @example(NewThread("t"), NewMessage("tool", (Part("tool_result", "", call_id="", is_error=True),), "m"))
 @example(NewThread("t"), NewMessage("user", "line\nbreak \u2028 \x85 \x00 \r", "m"))
@@ -272,7 +272,7 @@ near_lines = st.dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(lines=st.lists(near_lines | junk | st.binary(max_size=20).filter(is_plain_line), max_size=8))
 def test_whatever_the_lines_hold_nothing_raises_and_every_line_is_accounted_for(write: Write, lines: list[Any]) -> None:
     path = write(*lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smara.adapters.vendor_memories.reading import read_note
@@ -26,7 +26,7 @@ LINES = [
 lines = st.lists(st.sampled_from(LINES) | st.text(max_size=30), max_size=30)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(
     lines, st.sampled_from(["claude", "codex", "gemini", "goose"]), st.sampled_from(["MEMORY.md", "GEMINI.md", "x.md"])
 )

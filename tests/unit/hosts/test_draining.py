@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import smara
 from smara.adapters.hosts import spool
-from smara.adapters.hosts.draining import drain
+from smara.adapters.hosts.draining import _name, drain
 from smara.adapters.hosts.waiting import sweep
 from smara.core.ids import Uuid7
+from smara.database.leases import host_name
 from smara.errors import DatabaseError
 from smara.testing import FakeClock
 from tests.unit.hosts.hooks import claude, spooled
@@ -140,12 +142,25 @@ def test_events_that_nobody_has_a_use_for_are_taken_away(memory, folder):
 
 def test_while_another_process_drains_nothing_is_done(memory, folder):
     spooled(folder, claude("UserPromptSubmit", prompt="x"))
-    from smara.adapters.hosts.draining import _name
-
-    lease = memory.leases.acquire(_name(folder), "another")
+    lease = memory.leases.acquire(_name(folder), f"{host_name()}:{os.getpid()}")
     assert drain(memory, folder).is_busy
     memory.leases.release(lease)
     assert drain(memory, folder).taken == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a process that is gone cannot be told from one that is not")
+def test_nobody_waits_for_a_drain_whose_process_was_killed(memory, folder):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    spooled(folder, claude("UserPromptSubmit", prompt="x"))
+    assert memory.leases.acquire(_name(folder), f"{host_name()}:{gone.pid}") is not None
+    assert drain(memory, folder).taken == 1
+
+
+def test_a_drain_of_another_machine_is_waited_for(memory, folder):
+    spooled(folder, claude("UserPromptSubmit", prompt="x"))
+    assert memory.leases.acquire(_name(folder), "elsewhere:1") is not None
+    assert drain(memory, folder).is_busy
 
 
 def test_a_store_that_cannot_be_written_leaves_every_file_where_it_was(tmp_path, folder):

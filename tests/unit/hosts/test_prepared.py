@@ -12,6 +12,7 @@ import pytest
 import smara
 from smara.adapters.hosts import briefs, spool, telling
 from smara.adapters.hosts.prepared import is_file
+from smara.adapters.hosts.preparing import bring_up_to_date
 from smara.adapters.hosts.rules import PLACE, rule_of
 from smara.adapters.hosts.speaking import drain_in_background
 from smara.context.moments.models import PreparedFirst, PreparedTool
@@ -90,7 +91,7 @@ def test_a_start_with_events_waiting_is_said_at_once_and_what_they_bring_comes_w
     room.ready = ready(late, tools=(NPM, CART))
     drain_in_background(briefed)
     said = asked("UserPromptSubmit", briefed, prompt="Go on", session_id="s2")
-    assert said == "Known since this session began:\nRun make seed first."
+    assert said == "<smara-memory>\nKnown since this session began:\nRun make seed first.\n</smara-memory>"
     assert asked("UserPromptSubmit", briefed, prompt="Go on", session_id="s2") is None
 
 
@@ -114,6 +115,17 @@ def test_a_start_that_was_prepared_before_something_changed_is_asked_anew(change
     assert asked("SessionStart", briefed, agent, source="resume") == PACK.text  # the brief was made anew
 
 
+def test_a_session_that_goes_on_is_told_only_what_it_was_not_told_yet(briefed, room):
+    assert asked("SessionStart", briefed, source="startup") == PACK.text
+    assert asked("SessionStart", briefed, source="resume") is None
+    room.ready = ready(words("…", cited("f3", "redis"), cited("f9", "Run make seed first.")))
+    prepare(briefed)
+    said = "<smara-memory>\nKnown since this session began:\nRun make seed first.\n</smara-memory>"
+    assert asked("SessionStart", briefed, source="resume") == said
+    assert asked("SessionStart", briefed, source="compact") == "…"
+    assert room.asked == []
+
+
 def test_messages_that_were_added_since_do_not_void_a_start(briefed, room, tmp_path):
     with smara.open(tmp_path / "smara.db", durability="normal") as memory:
         memory.messages.add(thread_id="t", role="user", content="Hello")
@@ -129,6 +141,16 @@ def test_a_call_is_answered_when_it_is_what_the_words_are_about(briefed, room):
     assert edit("src/other/cart.py", briefed) is None
     assert edit(str(Path.cwd() / "src" / "cart.py"), briefed) == CART.told.text
     assert room.asked == []
+
+
+@pytest.mark.parametrize("line", ["cat cart.py", "cd . && sed -n '1,20p' ./cart.py", "nl -ba cart.py | head -5"])
+def test_a_file_that_a_command_shows_was_opened(line, folder, room, tmp_path):
+    opened = around(words("Totals are in cents.", cited("f4"), point="after_tool"), tools=("Read",), file="cart.py")
+    room.ready = ready(tools=(opened,))
+    prepare(folder)
+    assert bash(line, "PreToolUse", folder) is None
+    assert bash(line, "PostToolUse", folder, tool_response={"stdout": "x"}) == "Totals are in cents."
+    assert bash("grep x cart.py", "PostToolUse", folder, tool_response={"stdout": "x"}, session_id="s2") is None
 
 
 def test_nothing_is_said_twice_to_a_session_but_to_another_it_is_and_after_a_compaction(briefed):
@@ -160,6 +182,16 @@ def test_a_memory_that_was_forgotten_or_removed_since_is_not_said(folder, room, 
         memory.messages.add(thread_id="t", role="user", content="Hello")
     assert edit("gone.py", folder) is None
     assert edit("kept.py", folder) == "kept"
+    assert room.asked == []
+
+
+def test_what_a_command_needs_and_is_not_there_is_told_before_it_starts(folder, room):
+    absent = around(words("No docker here.", cited("f7"), point="before_tool"), tools=("Bash",), needs=("docker",))
+    room.ready = ready(tools=(absent,))
+    prepare(folder)
+    assert bash("cd web && docker compose up", "PreToolUse", folder) == "No docker here."
+    assert bash("export PATH=/opt/bin:$PATH && docker ps", "PreToolUse", folder, session_id="s2") is None
+    assert bash("echo docker", "PreToolUse", folder, session_id="s2") is None
     assert room.asked == []
 
 
@@ -318,3 +350,38 @@ def test_a_change_of_what_may_be_told_unasked_voids_a_start(briefed, room, tmp_p
         memory.memories.set_trust_level(1)
         memory.memories.set_trust_level(2)
     assert asked("SessionStart", briefed, source="startup") == "A fact."
+
+
+def test_a_brief_is_brought_up_to_date_beside_a_store_that_stays_open(briefed, room, tmp_path):
+    with smara.open(tmp_path / "smara.db", durability="normal") as memory:
+        assert not bring_up_to_date(memory, briefed)  # nothing was changed
+        memory.tasks.add("Ship it")
+        assert asked("SessionStart", briefed, source="startup", session_id="s2") == "A fact."
+        memory.tasks.add("And mend it")
+        room.asked.clear()
+        assert bring_up_to_date(memory, briefed)
+        assert asked("SessionStart", briefed, source="startup", session_id="s3") == PACK.text
+        assert room.asked == []
+
+
+@pytest.mark.parametrize(
+    ("agent", "start", "compaction", "prompt"),
+    [
+        ("gemini", "SessionStart", "PreCompress", "BeforeAgent"),
+        ("copilot", "sessionStart", "preCompact", "userPromptSubmitted"),
+    ],
+)
+def test_after_a_compaction_a_host_that_starts_nothing_anew_is_told_again_with_the_next_prompt(
+    agent, start, compaction, prompt, briefed, room
+):
+    def hear(event: str, **fields: object) -> str:
+        payload = {"session_id": "s9", "cwd": str(Path.cwd()), **fields}
+        return telling.answer(agent, event, json.dumps(payload).encode(), briefed).decode()
+
+    spooled(briefed, (agent, start, {"session_id": "s0", "cwd": "."}), cwd=".")
+    drain_in_background(briefed)
+    assert PACK.text in hear(start, source="startup")
+    assert hear(prompt, prompt="go") == ""
+    assert hear(compaction, trigger="manual") == ""
+    assert "Told before the context was compacted:" in hear(prompt, prompt="go on")
+    assert hear(prompt, prompt="and on") == ""

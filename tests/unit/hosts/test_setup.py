@@ -17,7 +17,7 @@ from smara.adapters.hosts.setup.blocks import cut_block, put_block
 from smara.adapters.hosts.setup.hosts import find_hosts
 from smara.adapters.hosts.setup.journal import Journal
 from smara.adapters.hosts.setup.plan import apply, plan, state_of, undo, undo_plan
-from smara.adapters.hosts.setup.targets import Target, claude_hooks, targets_of
+from smara.adapters.hosts.setup.targets import Target, claude_hooks, is_hook_of_ours, targets_of
 from smara.core.events import AGENTS
 from smara.errors import InvalidInputError
 
@@ -252,6 +252,25 @@ def test_the_plugin_registers_what_setup_registers():
         head = (PLUGIN / "skills" / skill / "SKILL.md").read_text().split("---")[1]
         assert f"name: {skill}" in head
         assert "description: " in head
+
+
+def test_claude_code_is_told_in_lines_since_others_that_read_them_ignore_lists_of_arguments():
+    calls = [each for groups in claude_hooks("smara").values() for group in groups for each in group["hooks"]]
+    assert all(each["command"].startswith("smara hook claude ") and "args" not in each for each in calls)
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "cursor"])
+def test_a_program_whose_path_has_blanks_is_one_word_and_still_known_as_ours(agent, tmp_path):
+    (target, *_) = targets_of(agent, "project", str(tmp_path), "/home/ada/my programs/smara")
+    groups = [group for each in target.additions["hooks"].values() for group in each]
+    calls = [each for group in groups for each in group.get("hooks", [group])]
+    assert all(each["command"].startswith('"/home/ada/my programs/smara" hook ') for each in calls)
+    assert all(map(is_hook_of_ours, calls))
+
+
+def test_codex_hands_the_server_the_variables_that_name_the_store(tmp_path):
+    config = tomllib.loads(targets_of("codex", "project", str(tmp_path))[1].body)
+    assert {"SMARA_DB", "SMARA_HOME", "SMARA_PROJECT"} <= set(config["mcp_servers"]["smara"]["env_vars"])
 
 
 def test_hosts_are_found_by_their_folders_and_know_where_they_are_set_up(tmp_path, monkeypatch):

@@ -123,11 +123,7 @@ def test_what_an_agent_has_read_by_itself_is_known(tmp_path):
         ("codex", "SessionStart", {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "é"}}),
         ("gemini", "BeforeAgent", {"hookSpecificOutput": {"hookEventName": "BeforeAgent", "additionalContext": "é"}}),
         ("copilot", "sessionStart", {"additionalContext": "é"}),
-        (
-            "copilot",
-            "SessionStart",
-            {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "é"}},
-        ),
+        ("copilot", "SessionStart", {"additionalContext": "é"}),
         ("cursor", "sessionStart", {"additional_context": "é"}),
         ("opencode", "chat.message", {"context": "é"}),
     ],

@@ -18,7 +18,12 @@ from smara.adapters.blocks import parts_of, words_of
 from smara.adapters.claude_code.held import Held, QueuedPrompts, RunningOutputs
 from smara.adapters.claude_code.threads import FROM_HOST, FROM_PERSON, FROM_PROMPT, FROM_SUMMARY, Threads
 from smara.adapters.claude_code.tool_results import compact_result, compact_usage
-from smara.adapters.claude_code.voices import program_kind, voice_of_assistant_record, voice_of_user_record
+from smara.adapters.claude_code.voices import (
+    program_kind,
+    voice_of_assistant_record,
+    voice_of_user_record,
+    words_of_others,
+)
 from smara.adapters.decoding import Entry, mapping_in, milliseconds, text_in
 from smara.adapters.framing import Recent, read_with
 from smara.adapters.reading import MAX_LINE_BYTES
@@ -215,11 +220,13 @@ class _Transcript:
             parts = parts_of(attachment.get("prompt"))
             yield self._keep(entry, thread, role, parts, {"kind": program or "queued_prompt"}, created_at)
             return
-        words = words_of(attachment)
+        words = words_of_others(attachment, kind)
         if words.strip():
             yield self._keep(entry, thread, "system", (Part("text", words),), {"kind": kind}, created_at)
-        else:
-            yield Counted(entry.line, f"attachment/{kind}"[:100], "an attachment without words")
+            return
+        is_ours = bool(words_of(attachment).strip())
+        reason = "what memory told the agent itself" if is_ours else "an attachment without words"
+        yield Counted(entry.line, f"attachment/{kind}"[:100], reason)
 
     def _read_title(self, entry: Entry) -> Iterator[Record]:
         kind = entry.value["type"]

@@ -11,7 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from smara.adapters.decoding import mapping_in
+from smara.adapters.blocks import words_of
+from smara.adapters.decoding import mapping_in, text_in
+from smara.core.telling import OPENING, without_told
 from smara.messages.models import Part, Role, ThreadKind
 
 _COMMAND_ARGUMENTS = re.compile(r"<command-args>\s*[^\s<]")
@@ -80,3 +82,13 @@ def voice_of_assistant_record(record: Mapping[str, Any]) -> tuple[Role, str | No
     if mapping_in(record.get("message")).get("model") == "<synthetic>":
         return "system", "synthetic"
     return "assistant", None
+
+
+def words_of_others(attachment: Mapping[str, Any], kind: str) -> str:
+    """The words of an attachment, without what memory itself told the agent.
+
+    Of a hook the host keeps what it answered, word for word, and beside it what of this was told.
+    """
+    if not kind.startswith("hook_"):
+        return words_of(attachment)
+    return "" if OPENING in text_in(attachment.get("stdout")) else without_told(words_of(attachment))

@@ -23,6 +23,7 @@ from smara.adapters.documents import elements, is_document
 from smara.adapters.framing import Recent, read_with
 from smara.adapters.reading import MAX_LINE_BYTES
 from smara.adapters.records import Counted, Identities, Progress, Record, bounded_id, has_content
+from smara.core.telling import without_told
 from smara.messages.models import Part, Role
 
 _CALLS = {
@@ -37,6 +38,7 @@ _RESULTS = ("function_call_output", "custom_tool_call_output", "tool_search_outp
 _BOOKKEEPING = {
     "turn_context": "the settings of a turn",
     "world_state": "what the program knows of its surroundings",
+    "token_usage_record": "how many tokens were used",
     "security_risk_score": "an assessment of the program",
     "inter_agent_communication_metadata": "how a message between agents was sent",
     "ghost_snapshot": "which files can be restored; no words",
@@ -196,6 +198,9 @@ class _Rollout:
         parts = parts_of(item.get("content"))
         role, kind = voice_of(text_in(item.get("role")), parts, self._thread.now.kind)
         words = "\n".join(part.text for part in parts if part.type == "text")
+        if role == "system" and words.strip() and not without_told(words).strip():
+            yield Counted(entry.line, "message/hook", "what memory told the agent itself")
+            return
         yield from self._mirrors.tell({words, *(part.text for part in parts if part.type == "text")})
         if role == "user" and words.strip():
             self._thread.suggest_title(words)

@@ -18,6 +18,8 @@ from smara.adapters.blocks import parts_of, words_of
 from smara.adapters.decoding import Entry, decode, list_in, mapping_in, milliseconds, text_in
 from smara.adapters.documents import elements, entry_of, is_document
 from smara.adapters.gemini.folders import project_root_of
+from smara.adapters.hosts.prompts import own_words, words_of_hooks
+from smara.adapters.hosts.results import failure_in
 from smara.adapters.reading import MAX_LINE_BYTES, read_lines
 from smara.adapters.records import Counted, Identities, Progress, Record, bounded_id, has_content
 from smara.adapters.titles import shorten
@@ -68,6 +70,7 @@ class _Chat:
         self._root = project_root_of(path)
         self._identities = Identities()
         self._seen: set[str] = set()
+        self._answered: set[str] = set()
         self._names: dict[str, str] = {}
         self._last_at: int | None = None
         self._has_summary = False
@@ -185,11 +188,24 @@ class _Chat:
             yield Counted(entry.line, kind[:60], _AGAIN if is_known else "nothing was said")
 
     def _said_by_user(self, entry: Entry, stem: str) -> Iterator[Record | None]:
-        parts = parts_of(entry.value.get("content"))
+        told = parts_of(entry.value.get("content"))
+        parts = tuple(part for part in told if not _is_told(part, self._answered))
+        if told and not parts:
+            yield None  # results that stand in the records of their calls
+            return
         words = "\n".join(part.text for part in parts if part.type == "text")
         if any(part.type == "tool_result" for part in parts) and not words.strip():
             yield from self._unit(entry, stem, "tool", parts, {})
             return
+        own = tuple(each for part in parts if (each := _own(part)) is not None)
+        if own != parts:
+            said = (words_of_hooks(part.text) for part in parts if part.type == "text")
+            others = _text_parts("\n\n".join(filter(None, said)))
+            yield from self._unit(entry, f"{stem}:hook" if own else stem, "system", others, {"kind": "hook_context"})
+            if not own:
+                yield None  # all of it was said by hooks
+                return
+            parts, words = own, "\n".join(part.text for part in own if part.type == "text")
         role, kind = _voice(words)
         if role == "user" and self.thread.kind == "subagent":
             kind = "agent_prompt"
@@ -219,8 +235,9 @@ class _Chat:
         result = call.get("result")
         if result is not None and status in _ENDED:
             found = parts_of(result)
-            text = "\n".join(part.text for part in found if part.type in ("tool_result", "text"))
-            has_failed = status == "error" or any(part.is_error for part in found)
+            text = own_words("\n".join(part.text for part in found if part.type in ("tool_result", "text")))
+            has_failed = status == "error" or any(part.is_error for part in found) or failure_in(text) is not None
+            self._answered.add(call_id)
             answer = Part("tool_result", text, name=name, call_id=call_id, is_error=has_failed)
             others = tuple(part for part in found if part.type in ("image", "file"))
             metadata = {"message_id": stem, "tool_result": {"status": status} if status == "cancelled" else {}}
@@ -258,6 +275,14 @@ def _voice(words: str) -> tuple[Role, str | None]:
         if stripped.startswith(opening):
             return "system", kind
     return "user", "command" if stripped.startswith("/") else None
+
+
+def _own(part: Part) -> Part | None:
+    """A part of a prompt without what hooks have put into it; ``None`` when nothing is left."""
+    if part.type != "text":
+        return part
+    own = own_words(part.text)
+    return replace(part, text=own) if own.strip() else None
 
 
 def _thoughts(thoughts: Any) -> tuple[Part, ...]:

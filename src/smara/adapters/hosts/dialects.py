@@ -62,8 +62,17 @@ class Fields:
     session_id: tuple[str, ...] = ("session_id", "sessionId", "conversation_id", "sessionID", "thread-id")
     transcript_path: tuple[str, ...] = ("agent_transcript_path", "transcript_path", "transcriptPath")
     cwd: tuple[str, ...] = ("cwd", "directory")
-    source: tuple[str, ...] = ("source", "trigger", "reason", "load_reason", "event", "status", "stopReason")
-    prompt: tuple[str, ...] = ("prompt", "initialPrompt")
+    source: tuple[str, ...] = (
+        "source",
+        "trigger",
+        "reason",
+        "load_reason",
+        "event",
+        "status",
+        "stopReason",
+        "stop_reason",
+    )
+    prompt: tuple[str, ...] = ("prompt", "initialPrompt", "initial_prompt")
     tool: tuple[str, ...] = ("tool_name", "toolName", "tool")
     tool_input: tuple[str, ...] = ("tool_input", "toolArgs", "tool_args", "args")
     tool_output: tuple[str, ...] = (
@@ -75,6 +84,8 @@ class Fields:
         "tool_output",
     )
     tool_use_id: tuple[str, ...] = ("tool_use_id", "toolUseId", "toolCallId", "callID")
+    parent_id: tuple[str, ...] = ("parentAgentId", "parent_agent_id")
+    """Of a helper that goes by a session of its own: the one that it helps."""
     error: tuple[str, ...] = ("error", "error_message", "error_details")
     subagent_id: tuple[str, ...] = ("agent_id", "agentId", "subagent_id")
     text: tuple[str, ...] = (
@@ -83,6 +94,7 @@ class Fields:
         "compact_summary",
         "text",
         "lastAssistantMessage",
+        "response",
     )
     model: tuple[str, ...] = ("model",)
     file_path: tuple[str, ...] = ("file_path", "filePath")

@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from zlib import crc32
 
+from smara.adapters.hosts.exits import with_exits
 from smara.adapters.hosts.jobs import run_due
 from smara.adapters.hosts.prepared import NOTICE
 from smara.adapters.hosts.projects import Walls
 from smara.adapters.hosts.turns import Transcripts, jobs_of, store_turns
 from smara.adapters.hosts.waiting import Waiting, put_aside, read, remove, sweep
 from smara.core import log
-from smara.core.events import HostEvent
-from smara.database.leases import Lease
+from smara.database.leases import Lease, host_name, is_gone
 from smara.errors import DatabaseError, SmaraError
 from smara.intake.models import JobKind
 from smara.memory import Memory
@@ -62,7 +61,7 @@ def drain(
     Raises a database's trouble; nothing is lost by it.
     """
     done = Drained()
-    lease = memory.leases.acquire(_name(folder), f"{socket.gethostname()}:{os.getpid()}", LEASE_SECONDS)
+    lease = _lease(memory, folder)
     if lease is None:
         done.is_busy = True
         return done
@@ -85,7 +84,18 @@ def drain(
 
 
 def _name(folder: str) -> str:
-    return f"spool:{socket.gethostname()}:{crc32(folder.encode('utf-8', 'replace')):08x}"
+    return f"spool:{host_name()}:{crc32(folder.encode('utf-8', 'replace')):08x}"
+
+
+def _lease(memory: Memory, folder: str) -> Lease | None:
+    """The right to drain; hosts that leave kill what runs in their background, and nobody waits for the dead."""
+    name, owner = _name(folder), f"{host_name()}:{os.getpid()}"
+    lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
+    holder = memory.leases.find(name) if lease is None else None
+    if holder is not None and is_gone(holder.owner):
+        memory.leases.release(holder)
+        lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
+    return lease
 
 
 def _take_all(walls: Walls, folder: str, done: Drained, lease: Lease, has_time: Callable[[], bool]) -> Lease:
@@ -129,7 +139,7 @@ def _deliver(project: Memory, file: Waiting) -> None:
 
 
 def _take_in(project: Memory, files: Sequence[Waiting], transcripts: Transcripts, done: Drained, lease: Lease) -> None:
-    told: list[HostEvent] = [event for file in files for event in file.events]
+    told = transcripts.located(with_exits([event for file in files for event in file.events]))
     fresh = project.intake.fresh(told)
     stored = store_turns(project, fresh, transcripts)
     for file in files:  # before the events: these may show that what was said is used

@@ -28,7 +28,7 @@ def emit(agent: str, event: str, text: str) -> bytes:
     fitting = fit(text, MOST_CHARACTERS.get(agent, 9_500), in_bytes=agent == "copilot")
     if agent == "cursor":
         shape: dict[str, object] = {"additional_context": fitting}
-    elif agent == "copilot" and event[:1].islower():
+    elif agent == "copilot":
         shape = {"additionalContext": fitting}
     elif agent == "opencode":
         shape = {"context": fitting}

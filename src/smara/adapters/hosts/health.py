@@ -44,7 +44,7 @@ def host_findings(settings: Settings, root: str, spool: str, journal: Journal, n
     found: list[Finding] = []
     for host in hosts:
         found += _host_findings(host, [each for each in heard if each.agent == host.agent], root, now_ms)
-    if any(host.set_up for host in hosts):
+    if any(host.is_set_up for host in hosts):
         found.append(_path_finding())
         found += _brief_findings(spool, root)
     found += _spool_findings(spool, now_ms)
@@ -66,10 +66,10 @@ def _told(settings: Settings) -> tuple[list[Heard], list[Job]]:
 
 def _host_findings(host: FoundHost, heard: Sequence[Heard], root: str, now_ms: int) -> Iterator[Finding]:
     check = f"{host.agent} hooks"
-    if not host.set_up:
+    if not host.is_set_up:
         yield Finding(check, "ok", f"{host.name} is here and not set up; `smara setup {host.agent}` does it.")
         return
-    yield _heard_finding(check, host, heard, now_ms)
+    yield _heard_finding(check, host, heard, now_ms, root)
     if len(host.set_up) > 1:
         yield Finding(
             check, "warning", "It is set up in this repository and for all: every event is told twice.",
@@ -82,7 +82,7 @@ def _host_findings(host: FoundHost, heard: Sequence[Heard], root: str, now_ms: i
             "Look for a plug-in beside the settings, or another agent that reads the same file.",
         )  # fmt: skip
     yield from _registration_findings(check, host, root)
-    if host.agent == "claude" and _has_plugin(host.folder):
+    if host.set_up and host.has_plugin:
         yield Finding(
             check, "warning", "The plug-in and the settings both call us: every event is told twice.",
             "Run `smara setup claude --remove`, or take the plug-in away with /plugin.",
@@ -92,8 +92,14 @@ def _host_findings(host: FoundHost, heard: Sequence[Heard], root: str, now_ms: i
         yield _version_finding(host, version)
 
 
-def _heard_finding(check: str, host: FoundHost, heard: Sequence[Heard], now_ms: int) -> Finding:
+def _heard_finding(check: str, host: FoundHost, heard: Sequence[Heard], now_ms: int, root: str) -> Finding:
     if not heard:
+        distrusted = _distrusted(host, root) if host.agent == "codex" else ""
+        if distrusted:
+            return Finding(
+                check, "warning", f"Codex passes over the hooks of {distrusted} in silence: nobody has trusted them.",
+                "Start `codex` here, trust the folder and its hooks (`/hooks` lists them), and look again.",
+            )  # fmt: skip
         return Finding(
             check, "warning", f"{host.name} is set up, and no event of it has been taken in yet.",
             "Say something to it and look again; `smara hook drain` takes in what waits.",
@@ -151,14 +157,21 @@ def _called(entry: dict[str, Any]) -> str:
     return line if isinstance(entry.get("args"), list) else line.split(" hook ")[0].strip("\"' ")
 
 
-def _has_plugin(folder: str) -> bool:
-    """Whether Claude Code has our plug-in switched on."""
+def _distrusted(host: FoundHost, root: str) -> str:
+    """The file whose hooks Codex does not run, since its user was not asked yet; empty when they are trusted."""
+    import tomllib
+
     try:
-        with open(os.path.join(folder, "settings.json"), encoding="utf-8") as file:
-            plugins = jsonc.parse(file.read()).get("enabledPlugins", {})
-    except (OSError, ValueError, AttributeError, SmaraError):
-        return False
-    return isinstance(plugins, dict) and any(name.split("@")[0] == "smara" and is_on for name, is_on in plugins.items())
+        with open(os.path.join(host.folder, "config.toml"), "rb") as file:
+            state = tomllib.load(file).get("hooks", {}).get("state", {})
+    except (OSError, ValueError, AttributeError):
+        state = {}
+    for reach in host.set_up:
+        path = targets_of(host.agent, reach, root, program())[0].path
+        named = (f"{path}:", f"{os.path.realpath(path)}:")
+        if not any(str(key).startswith(named) for key in (state if isinstance(state, dict) else ())):
+            return path
+    return ""
 
 
 def _version_finding(host: FoundHost, version: str) -> Finding:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from smara.adapters.hosts.reaching import told_in
 from smara.adapters.importing import Importer
 from smara.core import log
 from smara.errors import DatabaseError, SmaraError
@@ -44,6 +45,8 @@ def _run(memory: Memory, job: Job) -> None:
     if job.kind == "transcript":
         path = str(job.facts.get("path", ""))
         if os.path.exists(path):  # a host may have cleaned up; the hooks' own words are then all there is
-            Importer(memory).import_file(path)
+            Importer(memory).import_file(path, only=str(job.facts.get("only") or "") or None)
+            if "only" not in job.facts and (told := told_in(path)):  # a database is no record of lines
+                memory.moments.reached(job.session_id[:200], told)
     else:
         memory.behavior.finalize(job.session_id)

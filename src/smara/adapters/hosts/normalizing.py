@@ -12,7 +12,10 @@ from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
+from smara.adapters.decoding import milliseconds
 from smara.adapters.hosts.dialects import CURSOR_TOOLS, FIELDS, kind_of
+from smara.adapters.hosts.prepared import SOURCES
+from smara.adapters.hosts.prompts import own_words
 from smara.adapters.hosts.results import failure_of, text_of
 from smara.core.events import AGENTS, Agent, HostEvent, Kind, event_key
 from smara.core.tool_names import tool_arguments, tool_name
@@ -20,6 +23,11 @@ from smara.core.tool_names import tool_arguments, tool_name
 _OUTPUT_CHARACTERS = 200_000
 _ID_CHARACTERS = 200
 _TOOL_KINDS = ("tool_pre", "tool_post", "tool_fail")
+# What a helper is asked was not said by a person. That it begins or ends is told in other ways, and by one event each.
+_HELPERS: Mapping[str, Mapping[Kind, Kind | None]] = {
+    "copilot": {"prompt": "subagent_start", "turn_end": None},
+    "opencode": {"prompt": None, "session_start": "subagent_start", "turn_end": "subagent_stop"},
+}
 
 
 def events_of(agent: str, event: str, raw: bytes, at_ms: int, cwd: str = "") -> list[HostEvent]:
@@ -34,8 +42,14 @@ def events_of(agent: str, event: str, raw: bytes, at_ms: int, cwd: str = "") -> 
     kind = kind_of(who, event)
     if kind is None:
         return []
+    if _text(payload, FIELDS.parent_id):
+        kind = _HELPERS[who].get(kind, kind) if who in _HELPERS else kind
+        if kind is None:
+            return []
     if kind == "tool_batch":
         return _of_batch(who, payload, at_ms, cwd)
+    if kind == "subagent_stop" and payload.get("agent_type") == "":
+        return []  # no helper of the agent: the host itself, which had a model write the summary of a compaction
     return [_event(who, kind, event, payload, at_ms, cwd)]
 
 
@@ -59,12 +73,13 @@ def agent_of(named: str, event: str, payload: Mapping[str, Any]) -> Agent:
 
 def _event(agent: Agent, kind: Kind, event: str, payload: Mapping[str, Any], at_ms: int, cwd: str) -> HostEvent:
     cwd = _cwd(payload) or cwd
-    session_id = _session(_text(payload, FIELDS.session_id)) or unnamed_session(agent, cwd, at_ms)
+    named = _text(payload, FIELDS.parent_id) or _text(payload, FIELDS.session_id)
+    session_id = _session(named) or unnamed_session(agent, cwd, at_ms)
     made = HostEvent(
         agent, kind, session_id, at_ms,
         cwd=cwd,
-        source=_text(payload, FIELDS.source) if kind not in _TOOL_KINDS else "",
-        prompt=_text(payload, FIELDS.prompt) if kind in ("prompt", "session_start") else "",
+        source=_source(kind, payload) if kind not in _TOOL_KINDS else "",
+        prompt=own_words(_text(payload, FIELDS.prompt)) if kind in ("prompt", "session_start") else "",
         subagent_id=_text(payload, FIELDS.subagent_id),
         transcript_path=_text(payload, FIELDS.transcript_path),
         text=_spoken(kind, payload),
@@ -72,8 +87,9 @@ def _event(agent: Agent, kind: Kind, event: str, payload: Mapping[str, Any], at_
         model=_model(payload),
         tool_input=_about(kind, payload),
     )  # fmt: skip
-    made = replace(made, key=_key(made, payload))
-    return _with_tool(made, event, payload) if kind in _TOOL_KINDS else made
+    if kind in _TOOL_KINDS:
+        made = _with_tool(made, event, payload)
+    return made if made.tool_use_id else replace(made, key=_key(made, payload))
 
 
 def _session(named: str) -> str:
@@ -105,15 +121,13 @@ def _with_tool(made: HostEvent, event: str, payload: Mapping[str, Any]) -> HostE
     use_id = _text(payload, FIELDS.tool_use_id)
     return replace(
         made, kind=kind, tool=tool, tool_input=tool_arguments(tool, given), tool_output=output, error=error,
-        tool_use_id=use_id, key=_tool_key(made, kind, use_id),
+        tool_use_id=use_id, key=event_key(made.session_id, _once(kind), use_id) if use_id else made.key,
     )  # fmt: skip
 
 
-def _tool_key(made: HostEvent, kind: Kind, use_id: str) -> str:
+def _once(kind: Kind) -> Kind:
     """A call ends once: whether it was told as a result or as a failure, it is the same event."""
-    if not use_id:
-        return made.key
-    return event_key(made.session_id, "tool_post" if kind == "tool_fail" else kind, use_id)
+    return "tool_post" if kind == "tool_fail" else kind
 
 
 def _of_batch(agent: Agent, payload: Mapping[str, Any], at_ms: int, cwd: str) -> list[HostEvent]:
@@ -135,16 +149,20 @@ def _key(made: HostEvent, payload: Mapping[str, Any]) -> str:
     one only when they came at nearly the same time, which whoever takes them in decides
     (:func:`smara.core.events.is_same_telling`).
     """
-    if made.kind in _TOOL_KINDS:  # one that has no id of its own
-        told: Any = {
-            name: value for name, value in payload.items() if name not in ("permission_mode", "hook_event_name")
-        }
+    if made.kind in _TOOL_KINDS:  # one that has no id of its own; the same call may be made again at once
+        at = milliseconds(payload.get("timestamp"))
+        told: Any = [made.tool, made.tool_input, made.tool_output, made.subagent_id, at]
     else:
         told = [made.source, made.prompt, made.text, made.error, made.subagent_id, made.tool_input]
     once = [payload[name] for name in FIELDS.once if payload.get(name)]
     content = json.dumps([told, once], sort_keys=True, default=str).encode("utf-8", "surrogatepass")
-    key = event_key(made.session_id, made.kind, content)
+    key = event_key(made.session_id, _once(made.kind), content)
     return key if once else f"{key}~{made.at_ms}"
+
+
+def _source(kind: Kind, payload: Mapping[str, Any]) -> str:
+    named = _text(payload, FIELDS.source)
+    return SOURCES.get(named, named) if kind == "session_start" else named
 
 
 def _spoken(kind: Kind, payload: Mapping[str, Any]) -> str:

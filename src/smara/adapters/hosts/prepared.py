@@ -20,11 +20,13 @@ import os
 
 from smara.adapters.hosts import briefs
 from smara.adapters.hosts.emitting import emit
+from smara.adapters.hosts.prompts import own_words
 from smara.adapters.hosts.rules import has_rule
-from smara.adapters.hosts.said import Said
+from smara.adapters.hosts.said import EMPTIED, Said
 from smara.adapters.hosts.spool import put
+from smara.core.telling import CLOSING, OPENING
 from smara.core.tool_names import tool_arguments, tool_name
-from smara.core.triggers import runs, triggers_of, words_of
+from smara.core.triggers import runs, starts, triggers_of, words_of
 from smara.environment import named_project
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 STARTS = ("SessionStart", "sessionStart", "session.start")
-PROMPTS = ("UserPromptSubmit", "BeforeAgent", "chat.message")
+PROMPTS = ("UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "chat.message")
 BEFORE = ("PreToolUse", "preToolUse", "BeforeTool", "tool.execute.before")
 FAILURES = ("PostToolUseFailure", "postToolUseFailure")
 NOTICE = ("smara", "told")
@@ -47,6 +49,8 @@ _TOOL_NAMES = ("tool_name", "toolName", "tool")
 _TOOL_INPUTS = ("tool_input", "toolArgs", "args")
 _RESULTS = ("tool_response", "toolResult", "tool_result", "result_json", "output", "tool_output")
 _FORGETTING = ("compact", "clear")
+SOURCES = {"new": "startup"}
+"""What hosts call the beginning of a session, where they do not call it like the others."""
 
 
 def choose(agent: str, event: str, told: Mapping[str, Any], folder: str) -> list[dict[str, Any]] | None:
@@ -57,16 +61,16 @@ def choose(agent: str, event: str, told: Mapping[str, Any], folder: str) -> list
         return None
     if not head["stamp"] and head["is_same"]:
         return []  # there is no store
-    if event in STARTS:
+    if event in STARTS and hearer_of(told) == session_id:
         return _start(agent, told, folder, head)
     if event in PROMPTS:
         return _first(agent, told, folder, head)
-    return _about_tool(agent, event, told, folder, head) if event != "SubagentStart" else None
+    return _about_tool(agent, event, told, folder, head) if event not in (*STARTS, "SubagentStart") else None
 
 
 def say(agent: str, event: str, told: Mapping[str, Any], folder: str, chosen: list[dict[str, Any]]) -> bytes:
     """The host's standard output for what was chosen."""
-    source = str(told.get("source") or "startup") if event in STARTS else ""
+    source = source_of(told) if event in STARTS else ""
     head = briefs.head_of(folder, folder_of(told))
     heard = [each for each in chosen if _is_heard(head, session_of(told), each["point"])]
     for each in chosen:
@@ -99,9 +103,15 @@ def _start(agent: str, told: Mapping[str, Any], folder: str, head: Mapping[str, 
     words = briefs.words_of(folder, head, agent)
     if words is None or not words["is_same"] or not _nothing_changed(head) or not briefs.are_same(words["cited"]):
         return None
-    remember_start(folder, session_of(told), told.get("source"), words["made_at"])
+    source = told.get("source")
+    said = Said(folder, session_of(told)) if source not in _FORGETTING else None
+    remember_start(folder, session_of(told), source, words["made_at"])
     start = words["start"] and _of_others(words["start"], session_of(told))
-    return [start] if start and start["text"].strip() else []
+    if not start or not start["text"].strip():
+        return []
+    if said is not None and said.began_with and said.names:
+        return _unsaid(start, said)  # it goes on, and what it was told stands in its context
+    return [start]
 
 
 def _of_others(start: dict[str, Any], session_id: str) -> dict[str, Any]:
@@ -121,7 +131,7 @@ def _first(agent: str, told: Mapping[str, Any], folder: str, head: Mapping[str, 
     words = briefs.words_of(folder, head, agent)
     if words is None:
         return None
-    prompt = str(told.get("prompt") or "").lower()
+    prompt = own_words(str(told.get("prompt") or "")).lower()
     said = Said(folder, session_of(told))
     fitting = [each["told"] for each in words["firsts"] if _is_about(prompt, each["words"], each["stems"])]
     new = [each for each in fitting[:_MOST_AT_ONCE] if not names_of(each) <= said.names]
@@ -152,13 +162,19 @@ def _late(words: Mapping[str, Any], said: Said) -> list[dict[str, Any]]:
     start = words["start"]
     if said.began_with in ("", str(words["made_at"])) or not start:
         return []
-    late = [item for item in start["items"] if item["text"] and name_of(item) not in said.names]
-    if not late:
+    return [{**each, "point": "first_message"} for each in _unsaid(start, said)]
+
+
+def _unsaid(start: Mapping[str, Any], said: Said) -> list[dict[str, Any]]:
+    """Of a start what a session was not told yet; nothing when it was told all of it."""
+    new = [item for item in start["items"] if item["text"] and name_of(item) not in said.names]
+    if not new:
         return []
-    lines = [_line_of(start["text"], item["text"]) for item in late]
-    text = "\n".join(["Known since this session began:", *lines])
-    tokens = sum(item["tokens"] for item in late)
-    return [{**start, "point": "first_message", "items": late, "receipt_id": "", "tokens": tokens, "text": text}]
+    lines = [_line_of(start["text"], item["text"]) for item in new]
+    head = "Told before the context was compacted:" if said.began_with == EMPTIED else "Known since this session began:"
+    text = "\n".join([OPENING, head, *lines, CLOSING])
+    tokens = sum(item["tokens"] for item in new)
+    return [{**start, "items": new, "receipt_id": "", "tokens": tokens, "text": text}]
 
 
 def _line_of(text: str, label: str) -> str:
@@ -171,6 +187,8 @@ def _about_tool(
     agent: str, event: str, told: Mapping[str, Any], folder: str, head: Mapping[str, Any]
 ) -> list[dict[str, Any]] | None:
     tool, given, error = call_of(event, told)
+    if tool == "Bash" and error is None and event not in BEFORE:
+        tool, given = _as_reading(tool, given)
     keys = set(triggers_of(tool, given))
     if error is not None:
         keys.add(FAILED)
@@ -197,6 +215,14 @@ def _about_tool(
     return [each["told"] for each in new if _stands(head, each["told"])][:_MOST_AT_ONCE]
 
 
+def _as_reading(tool: str, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """A command that shows files, as the reading of these files; every other one as it is."""
+    from smara.core.shell_reading import files_shown
+
+    shown = files_shown(str(given.get("command")))
+    return ("Read", {"file_path": shown[0], "files": shown}) if shown else (tool, given)
+
+
 def _fits(
     entry: Mapping[str, Any], tool: str, given: Mapping[str, Any], error: str, root: str, cwd: str
 ) -> bool:  # fmt: skip
@@ -208,6 +234,8 @@ def _fits(
         return False
     line, pattern = given.get("command"), given.get("pattern")
     if entry["command"] and not (isinstance(line, str) and runs(line, entry["command"])):
+        return False
+    if entry.get("needs") and not (isinstance(line, str) and starts(line, entry["needs"])):
         return False
     if entry["pattern"] and not (isinstance(pattern, str) and entry["pattern"] in words_of(pattern)):
         return False
@@ -272,16 +300,22 @@ def _stands(head: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
 def call_of(event: str, told: Mapping[str, Any]) -> tuple[str, dict[str, Any], str | None]:
     """The tool of a call, its arguments, and what went wrong with it; all by our names."""
     tool = tool_name(_text(told, _TOOL_NAMES))
-    return tool, tool_arguments(tool, _arguments(told)), None if event in BEFORE else _error(event, told)
+    return tool, tool_arguments(tool, _arguments(told)), None if event in BEFORE else _error(event, told, tool)
 
 
-def _error(event: str, told: Mapping[str, Any]) -> str | None:
+def _error(event: str, told: Mapping[str, Any], tool: str) -> str | None:
     """What went wrong with a call; ``None`` when nothing did."""
     if event in FAILURES:
         return _text(told, ("error", "error_message", "error_details"))
-    from smara.adapters.hosts.results import failure_of
+    from smara.adapters.hosts.results import failure_of, text_of
 
-    return failure_of(told, next((told[name] for name in _RESULTS if told.get(name)), None))
+    answer = next((told[name] for name in _RESULTS if told.get(name)), None)
+    found = failure_of(told, answer)
+    if found is None and tool == "Bash" and "turn_id" in told:  # Codex, which does not tell how a command ended
+        from smara.adapters.hosts.exits import failure_at_hand
+
+        found = failure_at_hand(told, text_of(answer))
+    return found
 
 
 def note(
@@ -314,9 +348,16 @@ def names_of(told: Mapping[str, Any]) -> set[str]:
     return {name_of(item) for item in told["items"]}
 
 
+def source_of(told: Mapping[str, Any]) -> str:
+    """Why a session begins."""
+    named = str(told.get("source") or "startup")
+    return SOURCES.get(named, named)
+
+
 def session_of(told: Mapping[str, Any]) -> str:
-    """The session of a payload, whatever its host calls it."""
-    return _text(told, ("session_id", "sessionId", "conversation_id", "sessionID"))
+    """The session of a payload, whatever its host calls it; of a helper the one that it helps."""
+    names = ("parentAgentId", "parent_agent_id", "session_id", "sessionId", "conversation_id", "sessionID")
+    return _text(told, names)
 
 
 def hearer_of(told: Mapping[str, Any]) -> str:

@@ -166,6 +166,15 @@ def keep_up(memory: Memory, folder: str) -> Draft | None:
     return prepare(memory, folder, os.getcwd(), ()) if has_aged(memory, briefs.head_of(folder, os.getcwd())) else None
 
 
+def bring_up_to_date(memory: Memory, folder: str) -> bool:
+    """Make this folder's brief anew when something was changed, in a store that stays open; whether it was.
+
+    What the open store does later changes its files: hooks then look for themselves whether it still holds.
+    """
+    changed = keep_up(memory, folder)
+    return changed is not None and finish(folder, changed)
+
+
 def is_current(memory: Memory, folder: str, cwd: str, agent: str) -> bool:
     """Whether a brief for an agent is there and says what is so."""
     head = briefs.head_of(folder, cwd)
@@ -202,7 +211,7 @@ def _words(ready: Prepared, files: Sequence[str], cited: Callable[[Told | None],
         ],
         "tools": [
             {"point": each.point, "tools": list(each.tools), "file": each.file, "command": each.command,
-             "pattern": each.pattern, "words": list(each.words), "told": _facts(each.told),
+             "pattern": each.pattern, "words": list(each.words), "needs": list(each.needs), "told": _facts(each.told),
              "cited": cited(each.told)}
             for each in ready.tools
         ],
@@ -233,6 +242,8 @@ def _triggers(tool: PreparedTool) -> Iterable[str]:
         yield file_trigger(tool.file)
     elif tool.command:
         yield from program_triggers(tool.command)
+    elif tool.needs:
+        yield f"program:{tool.needs[0]}"
     elif tool.pattern:
         yield f"word:{tool.pattern}"
     else:

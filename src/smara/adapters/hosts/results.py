@@ -11,12 +11,21 @@ TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 if TYPE_CHECKING:
     from typing import Any
 
-_NAMES = ("llmContent", "textResultForLlm", "text", "output", "content", "result", "message", "returnDisplay")
+_NAMES = (
+    "llmContent", "textResultForLlm", "text_result_for_llm", "text", "output", "content", "result", "message",
+    "returnDisplay",
+)  # fmt: skip
 _EXIT = re.compile(r"\A\s*(?:Process exited with code|Exit code:?|exit status) (\d+)", re.I)
 _LAST_EXIT = re.compile(r"^Exit Code: (\d+)[ \t]*$", re.M)
 _REPORTS = ("Command: ", "Output: ", "Stdout: ")
 """How a report begins that tells a command, what it wrote and its exit code, line by line."""
 _EXIT_NAMES = ("exit_code", "exitCode", "exit", "code")
+_WRAPPED = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.S)
+"""What Gemini CLI puts around whatever a tool brought from outside."""
+_NUMBERS = re.compile(r"\n(?:Process Group PGID|Background PIDs): [\d, ]+(?=\n|\Z)")
+"""Lines that differ from run to run, so that one error would look like many."""
+_ENDED = re.compile(r"\n?<(?:shellId: \w+ completed|exited) with exit code (-?\d+)>\s*\Z")
+"""How Copilot CLI ends the output of a command."""
 
 
 def text_of(response: Any) -> str:
@@ -45,19 +54,20 @@ def failure_in(response: Any) -> str | None:
         inner = _inner(response)
         if inner is not None:
             return failure_in(inner)
-        code = _EXIT.match(response) or (_LAST_EXIT.search(response) if response.startswith(_REPORTS) else None)
-        return response if code and code[1] != "0" else None
+        words = bare(response)
+        code = _EXIT.match(words) or (_LAST_EXIT.search(words) if words.startswith(_REPORTS) else _ending(response))
+        return words if code and code[1] != "0" else None
     if not isinstance(response, Mapping):
         return None
     if response.get("error"):
         return text_of(response["error"]) or "failed"
     has_failed = (
         response.get("is_error") is True or response.get("isError") is True or response.get("success") is False
-        or response.get("resultType") in ("failure", "error") or _code(response) not in (None, 0)
+        or _first(response, ("resultType", "result_type")) in ("failure", "error") or _code(response) not in (None, 0)
     )  # fmt: skip
     if has_failed:
         return text_of(response) or "failed"
-    said = response.get("llmContent")
+    said = _first(response, ("llmContent", "textResultForLlm", "text_result_for_llm"))
     return failure_in(said) if isinstance(said, str) else None
 
 
@@ -78,9 +88,32 @@ def _code(response: Mapping[str, Any]) -> int | None:
     return None
 
 
+def bare(text: str) -> str:
+    """The words of a tool without what a host puts around them.
+
+    >>> bare("<untrusted_context>\\nOutput: no\\nExit Code: 1\\nProcess Group PGID: 77\\n</untrusted_context>")
+    'Output: no\\nExit Code: 1'
+    >>> bare("no such file\\n<shellId: 3 completed with exit code 1>")
+    'no such file'
+    """
+    wrapped = _WRAPPED.match(text)
+    if wrapped:
+        return _NUMBERS.sub("", wrapped[1])
+    ended = _ending(text)
+    return text[: ended.start()] if ended else text
+
+
+def _ending(text: str) -> re.Match[str] | None:
+    return _ENDED.search(text, max(0, len(text) - 200))
+
+
 def _unwrapped(text: str) -> str:
     inner = _inner(text)
-    return text if inner is None else text_of(inner)
+    return bare(text) if inner is None else text_of(inner)
+
+
+def _first(response: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    return next((response[name] for name in names if name in response), None)
 
 
 def _inner(text: str) -> Mapping[str, Any] | None:

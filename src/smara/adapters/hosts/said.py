@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MARKS = "told"
+EMPTIED = "emptied"
+"""What a session began with whose context was compacted since."""
 ROUND_SECONDS = 3_600
 """How often what a worker would do is done by whoever drains."""
 
@@ -81,3 +83,9 @@ class Said:
             os.unlink(cls.path(folder, session_id))
         except OSError:
             return
+
+    @classmethod
+    def empty(cls, folder: str, session_id: str) -> None:
+        """Forget what a session was told, since its context is about to be compacted."""
+        cls.forget(folder, session_id)
+        cls.add(folder, session_id, f"began {EMPTIED}", [])

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from smara.adapters.hosts.briefs import heads, root_of
 from smara.adapters.hosts.emitting import emit
+from smara.adapters.hosts.exits import with_exits
 from smara.adapters.hosts.normalizing import events_of
 from smara.adapters.hosts.prepared import names_of, note, remember_start
 from smara.adapters.hosts.preparing import (
@@ -35,6 +36,7 @@ from smara.adapters.hosts.spool import names
 from smara.config import default_store, load_settings, store_exists
 from smara.core import log
 from smara.core.events import HostEvent
+from smara.environment import patience
 from smara.errors import SmaraError
 from smara.memory import Memory, open_memory
 
@@ -52,15 +54,15 @@ BACKGROUND_SECONDS = 50.0
 OPEN_SECONDS = 5.0
 """How long a drain waits for a store that is held by another; the next one may do."""
 _MOST_ROOTS = 20
-DRAINED_BESIDE = ("claude", "codex")
+DRAINED_BESIDE = ("claude", "codex", "opencode")
 """Hosts that are set up to drain in their background when a session starts; what that brings comes with a prompt."""
-TURN_SECONDS = 1.5
-"""How long a drain may take at the end of a turn of a host that waits for it."""
+WAITED_SECONDS = 1.5
+"""How long a drain may take at the start of a session of a host that waits for it; the rest is for the next one."""
 
 
 def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
     """The host's standard output for an event that may be answered; empty for silence."""
-    told = next(iter(events_of(agent, event, payload, _now_ms(), os.getcwd())), None)
+    told = next(iter(with_exits(events_of(agent, event, payload, _now_ms(), os.getcwd()))), None)
     if told is None:
         return b""
     ready: list[bytes] = []
@@ -76,7 +78,7 @@ def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
             if told.kind == "session_start" and told.agent not in DRAINED_BESIDE and len(names(folder)) > 1:
                 from smara.adapters.hosts.draining import drain  # it loads all that reads transcripts
 
-                drain(memory, folder, CATCH_UP_SECONDS, kinds=("finalize",))
+                drain(memory, folder, CATCH_UP_SECONDS * patience(), kinds=("finalize",))
             said = _ask(memory.moments, told, folder)
             _hand_over(memory.moments, said, told, folder)
             if said is not None and said.text.strip():
@@ -138,21 +140,31 @@ def _hand_over(moments: Moments, said: Told | None, told: HostEvent, folder: str
 
 def drain_in_background(folder: str, seconds: float = BACKGROUND_SECONDS) -> None:
     """Take in what waits and do what is due, then say anew what is known of each project that was met."""
-    with _deadline(OPEN_SECONDS):
-        if not names(folder) and not store_exists(load_settings()):
-            return
-        memory = open_memory(busy_timeout_seconds=1.0, check_index=False, embed_in_background=False)
-    with _deadline(seconds + 5), memory:
-        from smara.adapters.hosts.draining import drain
+    with _leaving_when_told():
+        with _deadline(OPEN_SECONDS):
+            if not names(folder) and not store_exists(load_settings()):
+                return
+            memory = open_memory(busy_timeout_seconds=1.0, check_index=False, embed_in_background=False)
+        with _deadline(seconds + 5):
+            take_in(memory, folder, seconds)
 
-        began = time.monotonic()
-        done = drain(memory, folder, seconds)
+
+def take_in(memory: Memory, folder: str, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    """Take in what waits and do what is due, within the seconds given; the memory is closed after it.
+
+    With as much time as a background has, a worker's round is made, too, when none was for a while.
+    """
+    from smara.adapters.hosts.draining import drain
+
+    with memory:
+        until = clock() + seconds * patience()
+        done = drain(memory, folder, seconds * patience(), clock)
         drafts = refresh(memory, folder, done)
         if seconds >= BACKGROUND_SECONDS and not done.is_busy and is_round_due(folder):
-            work_a_round(memory, done, lambda: time.monotonic() - began < seconds)
-        memory.close()  # the stamp of the store is taken when nothing of ours changes it any more
-        for each in drafts:
-            finish(folder, each)
+            work_a_round(memory, done, lambda: clock() < until)
+    # The stamp of the store is taken when nothing of ours changes it any more.
+    for each in drafts:
+        finish(folder, each)
 
 
 def work_a_round(memory: Memory, done: Drained, has_time: Callable[[], bool]) -> int:
@@ -191,6 +203,25 @@ def _opened() -> Memory:
 
 
 @contextmanager
+def _leaving_when_told() -> Iterator[None]:
+    """A host that leaves ends what it had started: then the lease is given back, so that the next one can go on."""
+    import signal
+
+    def leave(*_: object) -> None:
+        raise SystemExit
+
+    try:
+        before = signal.signal(signal.SIGTERM, leave)
+    except ValueError:  # only a main thread is told
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def _deadline(seconds: float, ready: Sequence[bytes] = ()) -> Iterator[None]:
     """End the process with 0 when so much time has passed; what is ready to be said by then is said.
 
@@ -208,7 +239,7 @@ def _deadline(seconds: float, ready: Sequence[bytes] = ()) -> Iterator[None]:
         os._exit(0)
 
     before = signal.signal(signal.SIGALRM, leave)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds * patience())
     try:
         yield
     finally:

@@ -11,22 +11,32 @@ import os
 import time
 from zlib import crc32
 
-from smara.adapters.hosts.prepared import PROMPTS, STARTS, choose, say, session_of
-from smara.adapters.hosts.said import MARKS
+from smara.adapters.hosts.prepared import PROMPTS, STARTS, choose, hearer_of, say, session_of
+from smara.adapters.hosts.said import MARKS, Said
 
 _USE_IDS = ("tool_use_id", "toolUseId", "toolCallId", "callID")
+EMPTYING = ("PreCompress", "preCompact", "PreCompact")
+"""Where a host that starts no session after a compaction tells of it: what was said is said again with a prompt."""
 _TWICE_SECONDS = 5.0
 """Two hooks that ask the same within so short a time were set up twice; the second stays silent."""
 
 
-def answer(agent: str, event: str, payload: bytes, folder: str) -> bytes:
-    """What is written to the host's standard output; empty when nothing is to be said."""
+def answer(agent: str, event: str, payload: bytes, folder: str, is_behind: bool = False) -> bytes:
+    """What is written to the host's standard output; empty when nothing is to be said.
+
+    Where the store ``is_behind``, since nobody took in what sessions before have told, it is asked anyway: it takes
+    in how they ended first.
+    """
     told = json.loads(payload)
     if not isinstance(told, dict):
         return b""
-    if event in PROMPTS and has_spoken_first(folder, session_of(told)):
+    if event in EMPTYING:
+        Said.empty(folder, session_of(told))
+        _unmark(folder, f"first {session_of(told)}")
         return b""
-    chosen = choose(agent, event, told, folder)
+    if event in PROMPTS and (hearer_of(told) != session_of(told) or has_spoken_first(folder, session_of(told))):
+        return b""  # a helper's prompt is nobody's first words
+    chosen = choose(agent, event, told, folder) if not is_behind else None
     if chosen == [] or not _mark(folder, _asking(event, told, payload), for_ever=False):
         return b""
     if chosen is not None:
@@ -54,8 +64,7 @@ def _asking(event: str, told: dict[str, object], payload: bytes) -> str:
 
 def _mark(folder: str, what: str, for_ever: bool) -> bool:
     """Leave a mark; ``False`` when it was there already. Whoever cannot leave one is taken to be the first."""
-    name = what.encode("utf-8", "surrogatepass")
-    path = os.path.join(folder, MARKS, f"{crc32(name):08x}{crc32(name, 1):08x}")
+    path = _path(folder, what)
     for _ in range(2):
         try:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -72,6 +81,18 @@ def _mark(folder: str, what: str, for_ever: bool) -> bool:
     return True
 
 
+def _unmark(folder: str, what: str) -> None:
+    try:
+        os.unlink(_path(folder, what))
+    except OSError:
+        return
+
+
+def _path(folder: str, what: str) -> str:
+    name = what.encode("utf-8", "surrogatepass")
+    return os.path.join(folder, MARKS, f"{crc32(name):08x}{crc32(name, 1):08x}")
+
+
 def _is_old(path: str) -> bool:
     try:
         if time.time() - os.stat(path).st_mtime <= _TWICE_SECONDS:
@@ -84,6 +105,6 @@ def _is_old(path: str) -> bool:
 
 def drain_quietly(folder: str, is_waited_for: bool) -> None:
     """Take in what waits and do what is due: all of it in a host's background, a little while a host waits."""
-    from smara.adapters.hosts.speaking import BACKGROUND_SECONDS, TURN_SECONDS, drain_in_background
+    from smara.adapters.hosts.speaking import BACKGROUND_SECONDS, WAITED_SECONDS, drain_in_background
 
-    drain_in_background(folder, TURN_SECONDS if is_waited_for else BACKGROUND_SECONDS)
+    drain_in_background(folder, WAITED_SECONDS if is_waited_for else BACKGROUND_SECONDS)

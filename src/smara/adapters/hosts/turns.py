@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
+from smara.adapters.hosts.located import Located
 from smara.adapters.sniff import HOST_FORMATS, sniff
 from smara.core.events import HostEvent
 from smara.intake.models import Job
@@ -78,11 +79,16 @@ def jobs_of(events: Sequence[HostEvent], has_transcript: Callable[[str], bool]) 
         elif event.kind in ("turn_end", "turn_fail", "session_start"):
             due_at = event.at_ms + SILENT_SESSION_MS
             found["finalize", event.session_id] = Job("finalize", event.session_id, _facts(event), due_at)
-        if event.kind in _TELLING and has_transcript(event.transcript_path):
+        if _is_telling(event) and has_transcript(event.transcript_path):
             key = f"{event.session_id}/agent-{event.subagent_id}" if event.subagent_id else event.session_id
             due_at = event.at_ms if event.kind not in ("turn_end", "turn_fail") else _next_reading(event.at_ms)
-            found["transcript", key] = Job("transcript", key[:500], {"path": event.transcript_path}, due_at)
+            found["transcript", key] = Job("transcript", key[:500], _place(event), due_at)
     return list(found.values())
+
+
+def _is_telling(event: HostEvent) -> bool:
+    """Whether a transcript has come to an end of sorts. Copilot CLI has none of its own for a helper."""
+    return event.kind in _TELLING and not (event.agent == "copilot" and event.subagent_id)
 
 
 def _next_reading(at_ms: int) -> int:
@@ -94,6 +100,12 @@ def _next_reading(at_ms: int) -> int:
     return (at_ms // READ_EVERY_MS + 1) * READ_EVERY_MS
 
 
+def _place(event: HostEvent) -> dict[str, str]:
+    """Where a transcript is; of a database that holds many the session that is meant."""
+    only = {"only": event.subagent_id or event.session_id} if event.agent == "opencode" else {}
+    return {"path": event.transcript_path, **only}
+
+
 def _facts(event: HostEvent) -> dict[str, str]:
     return {"agent": event.agent, "reason": event.source, "cwd": event.cwd}
 
@@ -103,6 +115,7 @@ class Transcripts:
 
     def __init__(self) -> None:
         self._known: dict[str, bool] = {}
+        self.located = Located()
 
     def __call__(self, path: str) -> bool:
         if path not in self._known:

@@ -34,6 +34,15 @@ def session_rows(path: str | os.PathLike[str]) -> list[dict[str, Any]] | None:
         return None
 
 
+def has_session(path: str | os.PathLike[str], session_id: str) -> bool:
+    """Whether the database holds a session; ``False`` when it cannot be read."""
+    try:
+        with _Opened(path) as connection:
+            return connection.execute("SELECT 1 FROM session WHERE id = ?", [session_id]).fetchone() is not None
+    except sqlite3.Error:
+        return False
+
+
 def database_sessions(
     path: str | os.PathLike[str], only: str | None = None, progress: Progress | None = None
 ) -> Iterator[StoredSession | Counted]:

@@ -21,6 +21,7 @@ from smara.adapters.opencode.tree import tree_session
 from smara.adapters.reading import is_database
 from smara.adapters.records import Counted, Identities, Progress, Record, bounded_id, has_content
 from smara.adapters.titles import shorten
+from smara.core.telling import without_told
 from smara.messages.models import NewThread, Part, Role
 
 _NO_WORDS = {
@@ -135,6 +136,8 @@ class _Session:
         for part in message.parts:
             if isinstance(part, Counted):
                 yield part
+            elif part.get("type") == "text" and (words := text_in(part.get("text"))) and not without_told(words):
+                yield Counted(1, "part/hook", "what memory told the agent itself")
             elif part.get("type") == "text" and (part.get("synthetic") is True or part.get("ignored") is True):
                 yield self._keep(text_in(part.get("id")), "system", _worded("text", part), {"kind": "synthetic"})
             elif part.get("type") in ("text", "file"):
@@ -144,9 +147,9 @@ class _Session:
             else:
                 yield _counted(part)
         if own:
-            words = "\n".join(part.text for part in own if part.type == "text")
-            if self._thread.title is None and words.strip():
-                self._thread = _with_title(self._thread, words)
+            said = "\n".join(part.text for part in own if part.type == "text")
+            if self._thread.title is None and said.strip():
+                self._thread = _with_title(self._thread, said)
             kind = "agent_prompt" if self._thread.kind == "subagent" else None
             yield self._keep(message_id, "user", tuple(own), {"kind": kind})
         elif not message.parts:
@@ -186,7 +189,7 @@ class _Session:
         about = mapping_in(state.get("metadata"))
         code = about.get("exit")
         has_failed = status == "error" or (isinstance(code, int) and not isinstance(code, bool) and code != 0)
-        text = text_in(state.get("error")) if status == "error" else text_in(state.get("output"))
+        text = without_told(text_in(state.get("error")) if status == "error" else text_in(state.get("output")))
         files = tuple(each for file in list_in(state.get("attachments")) for each in _file(mapping_in(file)))
         facts = {"exit_code": code if isinstance(code, int) else None, "title": text_in(state.get("title"))[:200]}
         agent = text_in(about.get("sessionId")) or text_in(about.get("sessionID"))

@@ -7,7 +7,7 @@ is not waited for: a power cut may lose the receipt of the last second, never pa
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
@@ -26,6 +26,8 @@ EMPTYING = ("compact", "clear")
 """After a start for these reasons a session's context holds nothing of what was said before."""
 _SHORT = 200
 _LEAST_PREFIX = 4
+_LATE_MS = 5_000
+"""The receipt of what a host has passed on already may be dated after it: it is written by another process."""
 
 
 class Standing(NamedTuple):
@@ -137,6 +139,25 @@ class Keeper:
         """What was said was handed to the host."""
         with self._store.database.write(is_derived=True) as session:
             return self._store.mark_delivered(session, receipt_id, self._clock.now_ms()) > 0
+
+    def reached(self, session_id: str, words: Sequence[tuple[int, str]]) -> int:
+        """These words stood in a session's record at these times; of how many receipts that was not known yet.
+
+        The same words may be said twice, and a host may pass them on once: each standing counts for one receipt, the
+        last before it that has none.
+        """
+        require_id(session_id, "session_id")
+        found = 0
+        with self._store.database.write(is_derived=True) as session:
+            said = self._store.said(session, session_id)
+            taken = {(text, reached) for _, text, _, reached in said if reached is not None}
+            left = [(no, text, at) for no, text, at, reached in said if reached is None]
+            for at_ms, text in words:
+                fitting = [each for each in left if each[1] == text and each[2] <= at_ms + _LATE_MS]
+                if fitting and (text, at_ms) not in taken:
+                    left.remove(fitting[-1])
+                    found += self._store.mark_reached(session, fitting[-1][0], at_ms)
+        return found
 
     def mark_used(self, receipt_id: str, how: str) -> Receipt:
         """Somebody says that what was told was used, and how they know."""

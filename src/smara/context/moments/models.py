@@ -83,8 +83,8 @@ class PreparedTool:
     """One thing that would be said around a tool call, and the call that brings it up.
 
     Of ``file`` (from the root of the repository), ``command`` (as it is compared, see ``behavior.commands``),
-    ``pattern`` (one identifier of what is searched for, in lower case) and ``words`` (all of which an error's text must
-    hold) one is given.
+    ``pattern`` (one identifier of what is searched for, in lower case), ``needs`` (a program with subcommands and
+    options, see ``core.triggers.starts``) and ``words`` (all of which an error's text must hold) one is given.
     """
 
     point: Literal["before_tool", "after_tool", "tool_failure"]
@@ -94,6 +94,7 @@ class PreparedTool:
     command: str = ""
     pattern: str = ""
     words: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ class Receipt:
     """What was said once: every injection has one.
 
     ``is_said`` is false for what a session of the control arm would have been told. ``delivered_at`` is when it was
-    handed to the host; hosts do not tell whether the model has read it.
+    handed to the host, ``reached_at`` when the host gave it to its model, as far as its record of the session tells.
     """
 
     id: str
@@ -160,6 +161,7 @@ class Receipt:
     used_at: int | None = None
     used_how: str = ""
     items: tuple[ReceiptItem, ...] = ()
+    reached_at: int | None = None
 
     @property
     def characters(self) -> int:
@@ -187,3 +189,4 @@ class ReceiptTotals:
     tokens: int = 0
     saved_tokens: int = 0
     by_arm: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    reached: int = 0

@@ -34,6 +34,7 @@ from smara.core.clock import Clock
 from smara.core.events import HostEvent
 from smara.core.ids import IdMaker
 from smara.core.scope import require_id
+from smara.environment import patience
 from smara.errors import DeadlineError, InvalidInputError, SmaraError
 
 if TYPE_CHECKING:  # a hook pays for what it loads: each point loads what it needs
@@ -206,7 +207,7 @@ class Moments:
             return None
         try:
             self._load(point)
-            deadline = Deadline(self._parts.clock, BUDGETS[point].seconds)
+            deadline = Deadline(self._parts.clock, BUDGETS[point].seconds * patience())
             standing = self._keeper.standing(session_id, is_emptied)
             if point != "start" and standing.row.statements >= self._parts.settings.most_statements:
                 return None
@@ -313,6 +314,13 @@ class Moments:
     def mark_delivered(self, receipt_id: str) -> bool:
         """What was said was handed to the host; ``False`` when that was known, or when it was not to be said."""
         return self._keeper.mark_delivered(receipt_id)
+
+    def reached(self, session_id: str, words: Sequence[tuple[int, str]]) -> int:
+        """Words that the host's record of a session shows, each with its time, have reached the model.
+
+        How many receipts tell it now that did not before. Safe to repeat.
+        """
+        return self._keeper.reached(session_id, words)
 
     def mark_used(self, receipt_id: str, how: str) -> Receipt:
         """Say that what was told was used, and by what that is known. No memory counts as verified by it."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from smara.behavior.failures import constant_part
+from smara.behavior.failures import constant_part, lacking
 from smara.behavior.habits import Habits, KnownFailure
 from smara.context.moments.drafts import Said, drafted
 from smara.context.moments.first import LEAST_WORDS, Subject
 from smara.context.moments.known import FOR_FILE, Known, KnownTexts, is_telling
 from smara.context.moments.models import BUDGETS, Point, PreparedFirst, PreparedTool, Told
 from smara.context.moments.signs import names_of
-from smara.context.moments.tools import EDITING, SEARCHING, Tools, is_worth_saying
+from smara.context.moments.tools import EDITING, SEARCHING, Tools, is_worth_saying, wanted
 from smara.core.triggers import words_of
 from smara.knowledge.trust import Tellable
 
@@ -24,9 +24,13 @@ def prepared_tools(known: Known, tools: Tools, habits: Habits, texts: KnownTexts
     """What would be said around tool calls, without what stands in the agent's own instruction files."""
     memories = [each for each in known.sure_of_files(MOST_MEMORIES) if not texts.say(each.memory)]
     found = [*_of_files(memories, tools)]
-    for failure in habits.failures(MOST_FAILURES):
+    failures = habits.failures(MOST_FAILURES)
+    wants = list(_of_wants(failures, tools))
+    told = {each.needs for each in wants}
+    for failure in failures:
         if is_worth_saying(failure):
-            found += _of_failure(failure, tools)
+            found += _of_failure(failure, tools, told)
+    found += wants
     return [*found, *_of_searches(known, tools, texts)]
 
 
@@ -49,7 +53,7 @@ def _of_files(memories: Iterable[Tellable], tools: Tools) -> Iterator[PreparedTo
             yield PreparedTool("after_tool", afterwards, EDITING, file=path)
 
 
-def _of_failure(failure: KnownFailure, tools: Tools) -> Iterator[PreparedTool]:
+def _of_failure(failure: KnownFailure, tools: Tools, wants: Collection[tuple[str, ...]]) -> Iterator[PreparedTool]:
     if failure.tool == "Read":
         told = _told("before_tool", [tools.failed_before(failure)])
         if told is not None:
@@ -58,13 +62,27 @@ def _of_failure(failure: KnownFailure, tools: Tools) -> Iterator[PreparedTool]:
         if told is not None:
             yield PreparedTool("tool_failure", told, ("Read",), file=failure.command)
         return
+    needs = lacking(failure.command, failure.error)
     told = _told("before_tool", [tools.failed_before(failure)])
-    if told is not None:
-        yield PreparedTool("before_tool", told, ("Bash",), command=failure.command)
+    if told is not None and needs not in wants:
+        yield PreparedTool("before_tool", told, ("Bash",), command=failure.command, needs=needs)
     words = constant_words(failure.error)
     told = _told("after_tool", [tools.known_error(failure)])
     if told is not None and words:
         yield PreparedTool("tool_failure", told, ("Bash",), words=(_program(failure.command), *words))
+
+
+def _of_wants(failures: Iterable[KnownFailure], tools: Tools) -> Iterator[PreparedTool]:
+    """Programs, subcommands and options that are not there: told before any command that needs them."""
+    by_need: dict[tuple[str, ...], list[KnownFailure]] = {}
+    for failure in failures:
+        if failure.tool == "Bash" and (needs := lacking(failure.command, failure.error)):
+            by_need.setdefault(needs, []).append(failure)
+    for needs, every in by_need.items():
+        every.sort(key=lambda each: (-each.resolved, -each.last_seen_at))
+        told = _told("before_tool", [tools.lacks(each) for each in wanted(every)])
+        if told is not None:
+            yield PreparedTool("before_tool", told, ("Bash",), needs=needs)
 
 
 def constant_words(error: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from smara.behavior.commands import parse
 from smara.behavior.failures import has_failed
 from smara.behavior.habits import KnownFailure
 from smara.core.events import HostEvent
+from smara.core.shell_reading import files_shown
 from smara.core.tool_names import tool_arguments, tool_name
 from smara.knowledge.models import TypedMemory
 
@@ -97,7 +98,9 @@ def seen_in(event: HostEvent) -> Sight:
         return Sight(words=words if event.kind not in ("prompt", "session_start", "compact_post") else "")
     path = given.get("file_path")
     files = [each for each in (given.get("files") or [path]) if isinstance(each, str)] if tool in _TOUCHING else []
-    command = _plain(str(given.get("command") or "")) if tool == "Bash" else ""
+    line = str(given.get("command") or "") if tool == "Bash" else ""
+    files += files_shown(line)
+    command = _plain(line) if line else ""
     return Sight(command, not has_failed(event), bool(command), tuple(files), words)
 
 

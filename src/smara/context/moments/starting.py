@@ -16,7 +16,8 @@ from smara.context.moments.lately import Lately
 from smara.context.moments.models import BUDGETS, Budget, Item
 from smara.context.moments.selecting import Candidate, choose
 from smara.context.moments.signs import signs_of_memory
-from smara.context.moments.wording import CLOSING, OPENING, TITLES, UNCONFIRMED, cost_of, one_line, tokens_of
+from smara.context.moments.wording import TITLES, UNCONFIRMED, cost_of, one_line, tokens_of
+from smara.core.telling import CLOSING, OPENING
 
 HEAD = (
     "What earlier sessions of this project left behind: facts with their sources, not instructions."

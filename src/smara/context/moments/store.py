@@ -14,7 +14,7 @@ from smara.database.stores import ProjectStore
 
 _RECEIPT = (
     "no, id, session_id, point, made_at, text, tokens, agent, source, arm, is_said, elapsed_ms, delivered_at, used_at,"
-    " used_how"
+    " used_how, reached_at"
 )
 _ITEM = "receipt_no, kind, item_id, why, text, tokens, saved_tokens, saved_how, outcome, how, settled_at"
 
@@ -150,6 +150,26 @@ class MomentStore(ProjectStore):
             (at_ms, receipt_id),
         )
 
+    def said(self, session: Session, session_id: str) -> builtins.list[tuple[int, str, int, int | None]]:
+        """What was said to a session, in order: number, words, when, and when it reached the model."""
+        rows = session.all(
+            self.sql(
+                "SELECT no, text, made_at, reached_at FROM moment_receipts"
+                " WHERE project_no = :project AND session_id = ? AND is_said = 1 ORDER BY made_at, no"
+            ),
+            (session_id,),
+        )
+        return [(row[0], from_storable(row[1]), row[2], row[3]) for row in rows]
+
+    def mark_reached(self, session: Session, receipt_no: int, at_ms: int) -> int:
+        return session.run(
+            self.sql(
+                "UPDATE moment_receipts SET reached_at = ? WHERE project_no = :project AND no = ?"
+                " AND reached_at IS NULL"
+            ),
+            (at_ms, receipt_no),
+        )
+
     def mark_used(self, session: Session, receipt_no: int, how: str, at_ms: int) -> None:
         session.run(
             self.sql(
@@ -234,7 +254,7 @@ class MomentStore(ProjectStore):
         row = session.one(
             self.sql(
                 "SELECT count(*), coalesce(sum(is_said), 0), count(delivered_at), count(used_at),"
-                " coalesce(sum(CASE WHEN is_said = 1 THEN tokens ELSE 0 END), 0)"
+                " count(reached_at), coalesce(sum(CASE WHEN is_said = 1 THEN tokens ELSE 0 END), 0)"
                 " FROM moment_receipts WHERE project_no = :project"
             )
         )
@@ -250,10 +270,10 @@ class MomentStore(ProjectStore):
                 " WHERE project_no = :project AND arm IS NOT NULL GROUP BY arm ORDER BY arm"
             )
         )
-        receipts, said, delivered, used, tokens = (int(each) for each in row or (0, 0, 0, 0, 0))
+        receipts, said, delivered, used, reached, tokens = (int(each) for each in row or (0, 0, 0, 0, 0, 0))
         return ReceiptTotals(
             receipts, said, delivered, used, tokens, int(saved[0]) if saved else 0,
-            {str(each[0]): (int(each[1]), int(each[2]), int(each[3])) for each in arms},
+            {str(each[0]): (int(each[1]), int(each[2]), int(each[3])) for each in arms}, reached,
         )  # fmt: skip
 
     def delete_before(self, session: Session, before_ms: int) -> int:
@@ -272,10 +292,13 @@ class MomentStore(ProjectStore):
 
 
 def _receipt(row: Row, items: tuple[ReceiptItem, ...]) -> Receipt:
-    _, id_, session_id, point, at, text, tokens, agent, source, arm, is_said, elapsed, delivered, used, how = row
+    _, id_, session_id, point, at, text, tokens, agent, source, arm, is_said, elapsed, delivered, used, how, reached = (
+        row
+    )
     return Receipt(
         id_, from_storable(session_id), point, at, from_storable(text), tokens, from_storable(agent),
         from_storable(source), arm, bool(is_said), elapsed, delivered, used, from_storable(how), items,
+        reached,
     )  # fmt: skip
 
 

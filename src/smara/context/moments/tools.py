@@ -6,16 +6,17 @@ It advises; nothing here can deny a call.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from smara.behavior.commands import is_named_anew, is_of_the_moment
-from smara.behavior.failures import has_failed
+from smara.behavior.failures import has_failed, is_passing, lacking
 from smara.behavior.habits import Habits, KnownFailure
 from smara.behavior.paths import project_path
 from smara.context.moments.drafts import Said, said_failure, said_memory
 from smara.context.moments.known import Known
 from smara.core.events import HostEvent
+from smara.core.shell_reading import files_shown
 from smara.core.tool_names import tool_arguments, tool_name
 from smara.knowledge.trust import Tellable
 
@@ -24,6 +25,8 @@ TOUCHING = ("Read", "Edit", "Write")
 SEARCHING = ("Grep", "Glob")
 LEAST_OCCURRENCES, LEAST_SESSIONS = 3, 2
 """A failure nobody has found a way around is told when it came so often, in so many sessions."""
+LEAST_WANTED = 2
+"""What is not there was wanted so often, by whichever command."""
 _MOST_FILES = 4
 
 
@@ -55,13 +58,29 @@ def is_worth_saying(failure: KnownFailure) -> bool:
     What a change of the code has mended is mended, and what worked in a later session is no trouble any more. A way
     that holds a commit or somebody's folder was one of that day.
     """
-    if failure.worked_since:
+    if failure.worked_since or is_passing(failure.error):
         return False
     if failure.how in ("command", "first", "path"):
         return bool(failure.fix) and not is_of_the_moment(str(failure.fix))
     if is_named_anew(failure.command):
         return False  # another commit fails for another reason
     return failure.how is None and failure.occurrences >= LEAST_OCCURRENCES and failure.sessions >= LEAST_SESSIONS
+
+
+def wanted(failures: Sequence[KnownFailure]) -> list[KnownFailure]:
+    """Of failures for want of the same thing the one to tell; none when it is there by now.
+
+    A program that is not there may be found elsewhere the next time: without a way to it, it must have been wanted
+    more than once. Which options it has, it says itself.
+    """
+    newest = max(failures, key=lambda each: each.last_seen_at, default=None)
+    if newest is None or newest.worked_since:
+        return []
+    solved = [each for each in failures if is_worth_saying(each) and each.fix]
+    is_program = len(lacking(newest.command, newest.error)) == 1
+    least = LEAST_WANTED if is_program else 1
+    times = sum(each.occurrences for each in failures if not each.worked_since)
+    return solved[:1] or [newest][: times >= least]
 
 
 class Tools:
@@ -74,6 +93,9 @@ class Tools:
     def before(self, call: Call) -> list[Said]:
         """What is known about a call that is about to be made."""
         if call.command:
+            absent = wanted(self._habits.failures_lacking(call.command))
+            if absent:
+                return [self.lacks(each) for each in absent]
             found = [each for each in self._habits.failures_of(call.command) if each.tool == "Bash"]
             return [self.failed_before(each) for each in found if is_worth_saying(each)][:1]
         if call.tool in EDITING:
@@ -88,7 +110,8 @@ class Tools:
             return self._about_error(call, error or output)
         if call.pattern:
             return self.answered(call.pattern)
-        return [said for path in call.files for said in self.about_file(path, is_edit=call.tool in EDITING)]
+        files = call.files or files_shown(call.command)  # some agents open files by commands alone
+        return [said for path in files for said in self.about_file(path, is_edit=call.tool in EDITING)]
 
     def about_file(self, path: str, is_edit: bool) -> list[Said]:
         """What is known about a file."""
@@ -110,6 +133,10 @@ class Tools:
     def failed_before(self, failure: KnownFailure) -> Said:
         """A command that failed here before."""
         return said_failure(failure, "the same command failed here before", is_before=True)
+
+    def lacks(self, failure: KnownFailure) -> Said:
+        """A command that needs what was not there before."""
+        return said_failure(failure, "what it needs was not there before", is_before=True)
 
     def known_error(self, failure: KnownFailure) -> Said:
         """An error that came here before."""

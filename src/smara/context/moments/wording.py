@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from smara.behavior.habits import KnownFailure
 from smara.context.moments.models import Budget
 from smara.core.delimiters import neutralized
+from smara.core.telling import CLOSING, OPENING
 from smara.knowledge.models import MemoryType, TypedMemory
 from smara.knowledge.trust import Tellable
 
-OPENING, CLOSING = "<smara-memory>", "</smara-memory>"
 TITLES: dict[MemoryType, str] = {
     "requirement": "Required", "decision": "Decided", "preference": "Preferred here", "pattern": "Patterns in use",
     "workflow_recipe": "How it is done here", "gotcha": "Traps", "error_pattern": "Errors that come again",

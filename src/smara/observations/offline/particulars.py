@@ -26,7 +26,7 @@ _DEFINED = re.compile(
     r"(?:class|interface|struct|enum|trait|type|module|protocol|record|impl|namespace|defmodule|defmacro"
     r"|defp?|fn|func|fun|function|const|let|var|val|table|index|event|field|attribute)\s{1,4}[:\"'`]?([A-Za-z_$][\w.$]{1,80})"
 )
-_NAME = re.compile(r"[@$:]?[A-Za-z_][\w$]*+(?:[./:]{1,2}[\w$]++)*+(?=(\()?)")
+_NAME = re.compile(r"[@$:]?[A-Za-z_][\w$]*+(?:[./:]{1,2}[\w$]++)*(?=(\()?)")
 _JOINED = re.compile(r"[^\W_]_\w|[a-z]\d?[A-Z]|\w[./]\w|^[@$]")
 _NO_NAMES = word_set("if for while switch catch return function assert expect raise not and or in do fn def defp with")
 _BETWEEN = re.compile(r"(?<=[.!?;…])\s+")

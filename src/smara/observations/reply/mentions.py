@@ -25,10 +25,10 @@ _NOT_FILES = word_set("""
     node.js next.js nuxt.js vue.js react.js express.js nest.js three.js d3.js chart.js angular.js ember.js
 """)
 # Possessive: nothing is tried twice. A colon ends a path; what follows it may be a line.
-_CHUNK = re.compile(r"(?:\b[A-Za-z]:(?=[\\/]))?+[\w./\\@~+-]++")
-_WORD = re.compile(r"[\w./@~+\\-]++(?::\d++(?:-\d++)?+)?+")
-_LINES = re.compile(r"(?::|\blines?\s|\bL)(\d{1,6})(?:\s?[-–]\s?L?(\d{1,6}))?+(?!\d|\.\d|:\d)", re.IGNORECASE)
-_NUMBER = re.compile(r"(?<![\w.,@])\d++(?:[.,]\d++)*+")
+_CHUNK = re.compile(r"(?:\b[A-Za-z]:(?=[\\/]))?[\w./\\@~+-]++")
+_WORD = re.compile(r"[\w./@~+\\-]++(?::\d++(?:-\d++)?)?")
+_LINES = re.compile(r"(?::|\blines?\s|\bL)(\d{1,6})(?:\s?[-–]\s?L?(\d{1,6})|(?!\s?[-–]\s?L?\d))(?!\d|\.\d|:\d)", re.I)
+_NUMBER = re.compile(r"(?<![\w.,@])\d++(?:[.,]\d++)*")
 _QUOTED = re.compile(r"`([^`\n]{2,200})`|\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”")
 _TIME_OR_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.\.\d{4}-\d{2}-\d{2})?|\b\d{1,2}:\d{2}\b")
 _FOLDED = re.compile(r"[\W_]+")
@@ -139,7 +139,7 @@ class Source:
     def __init__(self, texts: Iterable[str]) -> None:
         whole = "\n".join(texts)
         self._folded = fold(whole)
-        self._numbers = frozenset(plain_number(found) for found in re.findall(r"\d++(?:[.,]\d++)*+", whole))
+        self._numbers = frozenset(plain_number(found) for found in re.findall(r"\d++(?:[.,]\d++)*", whole))
         self._digits = frozenset(re.findall(r"\d++", whole))
 
     def has_name(self, name: str) -> bool:

@@ -42,8 +42,8 @@ class Call:
 
 def _changed_brief(memory: Memory) -> Callable[[], object] | None:
     """What is left to do, when the store is closed, for hooks to say what was changed here."""
-    if "memories" not in memory.__dict__:
-        return None
+    if memory.__dict__.keys().isdisjoint(("memories", "tasks")):
+        return None  # nothing was asked for that a brief speaks of
     from smara.adapters.hosts.preparing import finish, keep_up
     from smara.environment import spool_folder
 

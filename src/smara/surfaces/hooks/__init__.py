@@ -8,7 +8,7 @@ alone; only an event that may be answered loads more (:mod:`smara.adapters.hosts
 import os
 import sys
 
-from smara.environment import is_internal, named_project, spool_folder
+from smara.environment import is_internal, is_run_by_copilot, named_project, patience, spool_folder
 
 READ_SECONDS = 2.0
 """How long a host may take to hand over its payload."""
@@ -18,8 +18,9 @@ READ_SECONDS = 2.0
 ANSWERED = {
     "claude": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStart"),
     "codex": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "SubagentStart"),
-    "gemini": ("SessionStart", "BeforeAgent", "AfterTool"),
-    "copilot": ("sessionStart", "SessionStart", "postToolUse", "PostToolUse"),
+    "gemini": ("SessionStart", "BeforeAgent", "AfterTool", "PreCompress"),
+    "copilot": ("sessionStart", "SessionStart", "userPromptSubmitted", "UserPromptSubmit", "postToolUse",
+                "PostToolUse", "preCompact", "PreCompact"),
     "cursor": ("sessionStart", "postToolUse"),
     "opencode": ("session.start", "chat.message", "tool.execute.after"),
     "generic": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure"),
@@ -27,8 +28,9 @@ ANSWERED = {
 # What a host asks before a tool is told again, with its result, after it: keeping both would double the spool.
 NOT_KEPT = ("PreToolUse", "preToolUse", "BeforeTool", "tool.execute.before")
 DRAIN = "drain"
-# Hosts that run nothing in their background: the spool is drained at the end of a turn, when nobody waits for words.
-DRAINED_AT = {"gemini": ("AfterAgent",), "copilot": ("agentStop", "Stop"), "cursor": ("stop",)}
+# Hosts that run nothing in their background: what sessions before left is taken in when the next one starts, after it
+# was answered. The end of a turn only leaves its note.
+DRAINED_AT = {"gemini": ("SessionStart",), "copilot": ("sessionStart", "SessionStart"), "cursor": ("sessionStart",)}
 
 
 def run(agent: str, event: str) -> None:
@@ -45,29 +47,44 @@ def run(agent: str, event: str) -> None:
 
 def _take(agent: str, event: str) -> None:
     folder = spool_folder()
+    is_borrowed = agent == "claude" and is_run_by_copilot()
+    if is_borrowed:
+        agent = "copilot"  # it runs the hooks of Claude Code, too, and waits for every one of them
     if event == DRAIN:
-        from smara.adapters.hosts.telling import drain_quietly
+        if not is_borrowed:
+            from smara.adapters.hosts.telling import drain_quietly
 
-        drain_quietly(folder, is_waited_for=False)
+            drain_quietly(folder, is_waited_for=False)
         return
     payload = read_input(0)
-    if event not in NOT_KEPT and payload.strip():
-        from smara.adapters.hosts.spool import put
-
-        try:
-            put(folder, agent, event, payload, named_project(), os.getcwd())
-        except OSError:
-            pass  # a full disk or a folder that cannot be written; the answer may still be given
+    path = _keep(folder, agent, event, payload) if event not in NOT_KEPT and payload.strip() else ""
+    is_behind = event in DRAINED_AT.get(agent, ()) and _is_behind(folder, path)
     if event in ANSWERED.get(agent, ANSWERED["generic"]):
         from smara.adapters.hosts.telling import answer
 
-        said = answer(agent, event, payload, folder)
+        said = answer(agent, event, payload, folder, is_behind)
         if said:
             write_output(1, said)
-    elif event in DRAINED_AT.get(agent, ()):
+    if is_behind:
         from smara.adapters.hosts.telling import drain_quietly
 
         drain_quietly(folder, is_waited_for=True)
+
+
+def _keep(folder: str, agent: str, event: str, payload: bytes) -> str:
+    from smara.adapters.hosts.spool import put
+
+    try:
+        return put(folder, agent, event, payload, named_project(), os.getcwd())
+    except OSError:
+        return ""  # a full disk or a folder that cannot be written; the answer may still be given
+
+
+def _is_behind(folder: str, path: str) -> bool:
+    """Whether events wait that are older than the one at this path."""
+    from smara.adapters.hosts.spool import names
+
+    return any(name < os.path.basename(path) for name in names(folder)[:1])
 
 
 def read_input(file: int) -> bytes:
@@ -90,7 +107,7 @@ def _is_ready(file: int) -> bool:
         return True  # only sockets can be waited for there; the host's own timeout has to do
     from select import select
 
-    return bool(select([file], [], [], READ_SECONDS)[0])
+    return bool(select([file], [], [], READ_SECONDS * patience())[0])
 
 
 def write_output(file: int, content: bytes) -> None:

@@ -7,12 +7,16 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import anyio
 from mcp.server.lowlevel import Server
 
+from smara.adapters.hosts.beside import Beside
+from smara.adapters.hosts.preparing import bring_up_to_date
 from smara.core import log
+from smara.environment import spool_folder
 from smara.errors import ConfigError
 from smara.memory import Memory
 from smara.surfaces.mcp.http import PATH, is_loopback, listen, parse_address, serve_http
@@ -37,7 +41,7 @@ class ServerOptions:
 
 def run_server(open_memory: Callable[[], Memory], options: ServerOptions) -> None:
     """Serve until the input ends or a signal comes; then give back what belongs to this process alone."""
-    store = Store(open_memory)
+    store = Store(open_memory, partial(bring_up_to_date, folder=spool_folder()))
     if options.address is not None:
         _run_http(store, options, options.address)
         return
@@ -45,9 +49,12 @@ def run_server(open_memory: Callable[[], Memory], options: ServerOptions) -> Non
     context = replace(options.context, session_id=options.context.session_id or own_session)
     if sys.stdin.isatty():
         _say("Smara speaks MCP here, a message to a line; agents start this command by themselves. Ctrl-D ends it.")
+    beside = Beside(spool_folder())
+    beside.start()
     try:
         anyio.run(_serve_stdio, build_server(store, context, options.form, options.profile))
     finally:
+        beside.stop()
         # Nobody can come back as a session that was made up for this process: its claims end with it.
         store.close(own_session)
 

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from smara.core import log
 from smara.errors import DatabaseError, SmaraError
 from smara.memory import Memory
 from smara.tools import Outcome, Profile, Toolbox, ToolContext
@@ -41,8 +42,11 @@ class _Opened:
 class Store:
     """Lends one memory to many calls; safe to use from several threads."""
 
-    def __init__(self, open_memory: Callable[[], Memory]) -> None:
+    def __init__(
+        self, open_memory: Callable[[], Memory], after_call: Callable[[Memory], object] | None = None
+    ) -> None:  # fmt: skip
         self._open_memory = open_memory
+        self._after_call = after_call
         self._lock = threading.Lock()
         self._opening = threading.Lock()
         self._current: _Opened | None = None
@@ -62,6 +66,8 @@ class Store:
                 outcome = Toolbox(opened.memory, profile=profile).call(name, arguments, context)
                 if outcome.structured.get("code") in _BROKEN:
                     self._leave(opened)
+                elif self._after_call is not None:
+                    _quietly(self._after_call, opened.memory)
                 return outcome
         except SmaraError as error:
             return refusal(action_of(arguments), error)
@@ -120,6 +126,14 @@ class Store:
             is_idle = opened.users == 0
         if is_first and is_idle:
             opened.memory.close()
+
+
+def _quietly(act: Callable[[Memory], object], memory: Memory) -> None:
+    """What follows a call must not spoil its answer."""
+    try:
+        act(memory)
+    except Exception as error:  # noqa: BLE001 - the call itself was answered
+        log.warning("server.after_call", error=type(error).__name__)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -35,16 +35,26 @@ function hook(event, payload, timeout) {
   })
 }
 
-/** Let what waits be taken in while nobody waits for it; it ends by itself within a minute. */
+/** @type {import("node:child_process").ChildProcess | undefined} */
+let draining
+
+/** Let what waits be taken in while nobody waits for it; one at a time, and it goes when the host goes. */
 function drain() {
+  if (draining) return
   try {
     const child = spawn(PROGRAM, ["hook", "opencode", "drain"], { stdio: "ignore" })
-    child.on("error", () => undefined)
+    draining = child
+    child.on("error", () => (draining = undefined))
+    child.on("exit", () => (draining = undefined))
     child.unref()
   } catch {
     return
   }
 }
+
+/** What is cut short is taken in the next time. */
+const leave = () => void draining?.kill()
+process.on("exit", leave)
 
 /** @param {string} said */
 function contextOf(said) {
@@ -67,21 +77,31 @@ const textOf = (parts) =>
 export const Smara = async ({ directory }) => {
   const packs = new Map()
   const answers = new Map()
-  const at = (sessionID) => ({ sessionID, directory })
+  const prompts = new Set()
+  const parents = new Map()
+  const at = (sessionID) => {
+    const parentAgentId = parents.get(sessionID)
+    return parentAgentId ? { sessionID, directory, agentId: sessionID, parentAgentId } : { sessionID, directory }
+  }
 
   // The pack of a session is asked for once, and again after a compaction; a system prompt is made far more often.
   const pack = (sessionID, source) => {
     const found = hook("session.start", { ...at(sessionID), source }, START_MS)
     packs.set(sessionID, found)
+    void found.then(drain)
     return found
   }
 
   return {
+    dispose: async () => leave(),
+
     event: async ({ event }) => {
       const facts = event?.properties ?? {}
       const sessionID = facts.sessionID ?? facts.info?.id ?? facts.info?.sessionID ?? facts.part?.sessionID
       if (!sessionID) return
-      if (event.type === "message.part.updated" && facts.part?.type === "text") answers.set(sessionID, facts.part.text)
+      if (facts.info?.parentID && event.type === "session.created") parents.set(sessionID, facts.info.parentID)
+      const part = event.type === "message.part.updated" ? facts.part : undefined
+      if (part?.type === "text" && !prompts.has(part.messageID)) answers.set(sessionID, part.text)
       if (event.type === "session.idle") {
         const text = cut(answers.get(sessionID))
         answers.delete(sessionID)
@@ -99,15 +119,17 @@ export const Smara = async ({ directory }) => {
         packs.delete(sessionID)
         await hook("session.deleted", at(sessionID), STEP_MS)
       }
-      if (event.type === "file.edited") await hook("file.edited", { ...at(sessionID), file_path: facts.file }, STEP_MS)
       if (event.type === "todo.updated") await hook("todo.updated", { ...at(sessionID), todos: facts.todos }, STEP_MS)
     },
 
     "chat.message": async (input, output) => {
       const prompt = cut(textOf(output?.parts))
-      const said = await hook("chat.message", { ...at(input.sessionID), messageID: input.messageID, prompt }, STEP_MS)
+      const messageID = input.messageID ?? output?.message?.id
+      if (messageID) prompts.add(messageID)
+      const said = await hook("chat.message", { ...at(input.sessionID), messageID, prompt }, STEP_MS)
       const last = output?.parts?.findLast?.((part) => part?.type === "text")
-      if (said && last) last.text += `\n\n${said}`
+      // A part of its own: what the person said stays as it was said. Its id comes right after the last one's.
+      if (said && last) output.parts.push({ ...last, id: `${last.id}0`, text: said, synthetic: true })
     },
 
     "experimental.chat.system.transform": async (input, output) => {

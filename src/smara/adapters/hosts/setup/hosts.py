@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from smara.adapters.hosts.setup import jsonc
 from smara.adapters.hosts.setup.journal import Journal
 from smara.adapters.hosts.setup.plan import state_of
 from smara.adapters.hosts.setup.targets import Reach, targets_of
@@ -41,6 +42,13 @@ class FoundHost:
     folder: str
     set_up: tuple[Reach, ...]
     """Where it is set up already."""
+    has_plugin: bool = False
+    """Whether it has our plug-in switched on, which does the same."""
+
+    @property
+    def is_set_up(self) -> bool:
+        """Whether it tells and hears us, by its settings or by the plug-in."""
+        return bool(self.set_up) or self.has_plugin
 
 
 def find_hosts(root: str, journal: Journal) -> list[FoundHost]:
@@ -50,7 +58,8 @@ def find_hosts(root: str, journal: Journal) -> list[FoundHost]:
         program = next(filter(None, map(shutil.which, programs)), None)
         folder = home_of(*_FOLDERS[agent])
         if program or os.path.isdir(folder):
-            found.append(FoundHost(agent, NAMES[agent], program, folder, reaches(agent, root, journal)))
+            has_plugin = agent == "claude" and _has_plugin(folder, root)
+            found.append(FoundHost(agent, NAMES[agent], program, folder, reaches(agent, root, journal), has_plugin))
     return found
 
 
@@ -66,6 +75,22 @@ def _is_set_up(agent: Agent, reach: Reach, root: str, journal: Journal) -> bool:
         return state_of(first, journal) != "absent"
     except (SmaraError, OSError):
         return False  # a file that cannot be read is for `smara setup --check` to speak of
+
+
+def _has_plugin(folder: str, root: str) -> bool:
+    """Whether Claude Code has our plug-in switched on, for all repositories or for this one."""
+    here = os.path.join(root, ".claude")
+    places = [(folder, "settings.json"), (here, "settings.json"), (here, "settings.local.json")]
+    return any(_switches_on(os.path.join(*place)) for place in places)
+
+
+def _switches_on(path: str) -> bool:
+    try:
+        with open(path, encoding="utf-8") as file:
+            plugins = jsonc.parse(file.read()).get("enabledPlugins", {})
+    except (OSError, ValueError, AttributeError, SmaraError):
+        return False
+    return isinstance(plugins, dict) and any(name.split("@")[0] == "smara" and is_on for name, is_on in plugins.items())
 
 
 def program() -> str:

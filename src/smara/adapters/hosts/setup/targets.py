@@ -85,10 +85,14 @@ def plugin_folder() -> str:
 
 
 def claude_hooks(program: str) -> dict[str, Any]:
-    """The registrations of Claude Code, in the form that starts no shell."""
+    """The registrations of Claude Code.
+
+    One line each, and no list of arguments: Copilot CLI reads this file too, ignores such a list, and takes the
+    complaint of a program that was called without them for a refusal of every tool.
+    """
 
     def call(event: str, seconds: int, **more: Any) -> dict[str, Any]:
-        return {"type": "command", "command": program, "args": ["hook", "claude", event], "timeout": seconds, **more}
+        return {"type": "command", "command": _line(program, "claude", event), "timeout": seconds, **more}
 
     def one(event: str, seconds: int) -> list[dict[str, Any]]:
         return [{"hooks": [call(event, seconds)]}]
@@ -114,7 +118,7 @@ def _codex(reach: Reach, root: str, program: str) -> list[Target]:
     folder = home_of("CODEX_HOME", ".codex") if reach == "global" else os.path.join(root, ".codex")
 
     def call(event: str, seconds: int, **more: Any) -> dict[str, Any]:
-        return {"type": "command", "command": f"{program} hook codex {event}", "timeout": seconds, **more}
+        return {"type": "command", "command": _line(program, "codex", event), "timeout": seconds, **more}
 
     drain = call("drain", DRAIN_SECONDS, **{"async": True})
     plain = {"UserPromptSubmit": STEP_SECONDS, "PostToolUse": STEP_SECONDS, "SubagentStop": STEP_SECONDS,
@@ -125,7 +129,9 @@ def _codex(reach: Reach, root: str, program: str) -> list[Target]:
     hooks["Stop"] = [{"hooks": [call("Stop", STEP_SECONDS), drain]}]
     found = [Target(os.path.join(folder, "hooks.json"), "json", {"hooks": dict(sorted(hooks.items()))})]
     if _has_mcp():
-        body = f'[mcp_servers.smara]\ncommand = {json.dumps(program)}\nargs = ["mcp"]\n'
+        # Codex hands a server hardly any of its environment: without these it would open another store than the hooks.
+        handed = json.dumps(["SMARA_DB", "SMARA_HOME", "SMARA_PROJECT", "SMARA_CONFIG", "XDG_DATA_HOME"])
+        body = f'[mcp_servers.smara]\ncommand = {json.dumps(program)}\nargs = ["mcp"]\nenv_vars = {handed}\n'
         found.append(Target(os.path.join(folder, "config.toml"), "toml", body=body))
     return found
 
@@ -136,8 +142,9 @@ def _gemini(reach: Reach, root: str, program: str) -> list[Target]:
                "AfterAgent": STEP_SECONDS, "PreCompress": STEP_SECONDS, "SessionEnd": END_SECONDS}  # fmt: skip
     hooks = {
         event: [{
-            "matcher": "*",
-            "hooks": [{"type": "command", "name": "smara", "command": f"{program} hook gemini {event}",
+            # An automatic one is asked about before every call of the model, whether or not anything is compressed.
+            "matcher": "manual" if event == "PreCompress" else "*",
+            "hooks": [{"type": "command", "name": "smara", "command": _line(program, "gemini", event),
                        "timeout": each * 1000}],
         }]
         for event, each in seconds.items()
@@ -147,20 +154,21 @@ def _gemini(reach: Reach, root: str, program: str) -> list[Target]:
 
 def _copilot(reach: Reach, root: str, program: str) -> list[Target]:
     seconds = {"sessionStart": START_SECONDS, "userPromptSubmitted": STEP_SECONDS, "postToolUse": STEP_SECONDS,
-               "postToolUseFailure": STEP_SECONDS, "agentStop": STEP_SECONDS, "subagentStop": STEP_SECONDS,
+               "postToolUseFailure": STEP_SECONDS, "preCompact": STEP_SECONDS, "agentStop": STEP_SECONDS,
+               "subagentStop": STEP_SECONDS,
                "errorOccurred": STEP_SECONDS, "sessionEnd": STEP_SECONDS}  # fmt: skip
-    lines = {event: f"{program} hook copilot {event}" for event in seconds}
+    lines = {event: _line(program, "copilot", event) for event in seconds}
     hooks = {
         event: [{"type": "command", "bash": lines[event], "powershell": lines[event], "timeoutSec": each}]
         for event, each in seconds.items()
     }
     content = json.dumps({"version": 1, "hooks": hooks}, indent=2) + "\n"
-    if reach == "project":
-        return [Target(os.path.join(root, ".github", "hooks", "smara.json"), "own", body=content)]
-    folder = home_of("COPILOT_HOME", ".copilot")
+    is_project = reach == "project"
+    folder = os.path.join(root, ".github") if is_project else home_of("COPILOT_HOME", ".copilot")
     hooks_file = Target(os.path.join(folder, "hooks", "smara.json"), "own", body=content)
     server = {"type": "local", "command": program, "args": ["mcp"], "tools": ["*"]}
-    tools = Target(os.path.join(folder, "mcp-config.json"), "json", {"mcpServers": {"smara": server}})
+    place = os.path.join(folder, "mcp.json" if is_project else "mcp-config.json")
+    tools = Target(place, "json", {"mcpServers": {"smara": server}})
     return [hooks_file, tools] if _has_mcp() else [hooks_file]
 
 
@@ -169,7 +177,7 @@ def _cursor(reach: Reach, root: str, program: str) -> list[Target]:
     seconds = {"sessionStart": START_SECONDS, "beforeSubmitPrompt": STEP_SECONDS, "afterShellExecution": STEP_SECONDS,
                "afterMCPExecution": STEP_SECONDS, "afterFileEdit": STEP_SECONDS, "afterAgentResponse": STEP_SECONDS,
                "preCompact": STEP_SECONDS, "stop": STEP_SECONDS, "sessionEnd": STEP_SECONDS}  # fmt: skip
-    hooks = {event: [{"command": f"{program} hook cursor {event}", "timeout": each}] for event, each in seconds.items()}
+    hooks = {event: [{"command": _line(program, "cursor", event), "timeout": each}] for event, each in seconds.items()}
     found = [Target(os.path.join(folder, "hooks.json"), "json", {"version": 1, "hooks": hooks})]
     if reach == "project":
         found.append(Target(os.path.join(root, PLACE), "own", body=rule_of(), changes_itself=True))
@@ -202,6 +210,12 @@ def _generic(reach: Reach, root: str, program: str) -> list[Target]:
     if reach == "global":
         raise InvalidInputError("An agent of another kind is set up in a repository: leave --global out.")
     return [Target(os.path.join(root, "AGENTS.md"), "markdown", body=_NOTE)]
+
+
+def _line(program: str, agent: Agent, event: str) -> str:
+    """What a shell is given to run: a program whose path has blanks in it is still one word."""
+    word = f'"{program}"' if " " in program else program
+    return f"{word} hook {agent} {event}"
 
 
 def _mcp(path: str, program: str) -> list[Target]:

@@ -41,9 +41,9 @@ def command(
     call: Call, files: tuple[str, ...], source: str | None, format: Any, resource: str | None, all_projects: bool,
     dry_run: bool, no_learn: bool, limit: int | None, code: bool | None,
 ) -> None:  # fmt: skip
-    """Bring in past sessions of Claude Code, Codex, Gemini CLI and OpenCode, and conversations in JSON. Safe to repeat.
+    """Bring in past sessions of agents (Claude Code, Codex, Gemini, Copilot, OpenCode, Pi) and conversations in JSON.
 
-    Without FILE the agents' own folders are looked through for sessions of this repository.
+    Safe to repeat. Without FILE the agents' own folders are looked through for sessions of this repository.
     FILE may be a folder. Every line is accounted for: stored, known already, or counted with the reason.
 
     --from git makes memories of commits that say why, of reverts and of chains of fixes; FILE is another

@@ -45,9 +45,9 @@ def command(call: Call, yes: bool) -> None:
         output.warn(warnings)
         _tell(status, hosts, sessions)
     may_ask = not yes and not call.as_json and sys.stdin.isatty()
-    done = [host.agent for host in hosts if not host.set_up and _set_up(host, root, journal, yes, may_ask)]
+    done = [host.agent for host in hosts if not host.is_set_up and _set_up(host, root, journal, yes, may_ask)]
     imported = _bring_in(call, sessions) if sessions and (yes or (may_ask and _wants(sessions))) else BulkReport()
-    _prepare(call, root, [host.agent for host in hosts if host.set_up or host.agent in done])
+    _prepare(call, root, [host.agent for host in hosts if host.is_set_up or host.agent in done])
     if call.as_json:
         found = {"found": len(sessions), "stored": sum(each.stored for each in imported.reports),
                  "learned": imported.learned.memories}  # fmt: skip
@@ -65,7 +65,8 @@ def _tell(status: dict[str, object], hosts: Sequence[FoundHost], sessions: Seque
     output.say(f"Holds    {status['messages']:,} messages in {status['threads']:,} threads")
     for host in hosts:
         names = {"project": "in this repository", "global": "for all repositories"}
-        where = ", set up " + " and ".join(names[reach] for reach in host.set_up) if host.set_up else ""
+        places = [names[reach] for reach in host.set_up] + ["as a plug-in"] * host.has_plugin
+        where = f", set up {' and '.join(places)}" if places else ""
         output.say(f"Found    {host.name}{where}")
     if sessions:
         output.say(f"Found    {_count(len(sessions), 'past session')} of this repository")
@@ -126,7 +127,7 @@ def _tell_done(hosts: Sequence[FoundHost], done: Sequence[str], imported: BulkRe
 
 def _next(hosts: Sequence[FoundHost], done: Sequence[str], learned: int, *, has_sessions: bool) -> None:
     output.say()
-    waiting = [host.agent for host in hosts if not host.set_up and host.agent not in done]
+    waiting = [host.agent for host in hosts if not host.is_set_up and host.agent not in done]
     lines = [(f"smara setup {agent}", "make it tell and hear what is known") for agent in waiting]
     if has_sessions:
         lines.append(("smara import", "bring in the past sessions of this repository"))
@@ -146,4 +147,10 @@ def _count(number: int, what: str) -> str:
 
 def _json(host: FoundHost, done: Sequence[str]) -> dict[str, object]:
     set_up = ["project"] if host.agent in done else list(host.set_up)
-    return {"agent": host.agent, "name": host.name, "program": host.program, "setUp": set_up}
+    return {
+        "agent": host.agent,
+        "name": host.name,
+        "program": host.program,
+        "setUp": set_up,
+        "hasPlugin": host.has_plugin,
+    }

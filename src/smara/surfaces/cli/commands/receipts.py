@@ -86,6 +86,7 @@ def show(call: Call, receipt_id: str) -> None:
             ("cost", f"{found.tokens:,} tokens by estimate, {found.characters:,} characters, {found.elapsed_ms} ms"),
             ("said", said),
             ("handed over", output.moment(found.delivered_at) if found.delivered_at is not None else "not yet known"),
+            ("reached", output.moment(found.reached_at) if found.reached_at is not None else "not known"),
             ("used", _used(found)),
             ("saved", f"about {found.saved_tokens:,} tokens of reading" if found.saved_tokens else ""),
         ]
@@ -142,6 +143,8 @@ def _state(receipt: Receipt) -> str:
         return f"used ({output.short(receipt.used_how, 20)})"
     if any(each.outcome == "repeated" for each in receipt.items):
         return "repeated"
+    if receipt.reached_at is not None:
+        return "reached the model"
     return "handed over" if receipt.delivered_at is not None else "said"
 
 
@@ -169,7 +172,8 @@ def _json(receipt: Receipt) -> dict[str, Any]:
         "id": receipt.id, "sessionId": receipt.session_id, "point": receipt.point, "at": receipt.at,
         "agent": receipt.agent, "source": receipt.source, "arm": receipt.arm, "isSaid": receipt.is_said,
         "text": receipt.text, "tokens": receipt.tokens, "characters": receipt.characters,
-        "elapsedMs": receipt.elapsed_ms, "deliveredAt": receipt.delivered_at, "usedAt": receipt.used_at,
+        "elapsedMs": receipt.elapsed_ms, "deliveredAt": receipt.delivered_at, "reachedAt": receipt.reached_at,
+        "usedAt": receipt.used_at,
         "usedHow": receipt.used_how, "savedTokens": receipt.saved_tokens,
         "items": [
             {
@@ -184,7 +188,8 @@ def _json(receipt: Receipt) -> dict[str, Any]:
 
 def _totals_json(totals: ReceiptTotals) -> dict[str, Any]:
     return {
-        "receipts": totals.receipts, "said": totals.said, "delivered": totals.delivered, "used": totals.used,
+        "receipts": totals.receipts, "said": totals.said, "delivered": totals.delivered, "reached": totals.reached,
+        "used": totals.used,
         "tokens": totals.tokens, "savedTokens": totals.saved_tokens, "arms": _arms_json(totals),
     }  # fmt: skip
 

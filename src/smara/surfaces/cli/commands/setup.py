@@ -22,8 +22,8 @@ from smara.surfaces.cli import output
 Mode = Literal["write", "check", "remove", "print"]
 _AFTERWARDS = {
     ("claude", "global"): "For the tools as well:  claude mcp add --scope user smara -- smara mcp",
-    ("codex", "project"): "Codex asks once whether it may run these hooks.",
-    ("codex", "global"): "Codex asks once whether it may run these hooks.",
+    ("codex", "project"): "Codex runs them once they are trusted: start `codex` here; it asks, `codex exec` never.",
+    ("codex", "global"): "Codex runs them once they are trusted: start `codex`; it asks, `codex exec` never.",
     ("cursor", "project"): "Cursor runs hooks of a project in trusted workspaces alone.",
 }
 
