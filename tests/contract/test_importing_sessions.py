@@ -9,8 +9,12 @@ import pytest
 
 from smara.adapters.importing import Importer
 from smara.adapters.warming import Learner
+from smara.core.events import HostEvent
 from smara.messages.models import NewMessage, NewThread
+from tests.contract.both import ON_BOTH
 from tests.unit.adapters.foreign import CODEX, CODEX_AGENT, CODEX_ID, CODEX_SUB, ONE_OF_EACH, OPENCODE
+
+pytestmark = ON_BOTH
 
 DAY_MS = 86_400_000
 AT_MS = 1_772_442_000_000  # 2026-03-02, when the sessions of the fixtures were held
@@ -18,8 +22,6 @@ AT_MS = 1_772_442_000_000  # 2026-03-02, when the sessions of the fixtures were 
 
 @pytest.fixture
 def memory(place):
-    if place.kind == "model":
-        pytest.skip("the model imports nothing")
     place.clock.advance((AT_MS + DAY_MS - place.clock.now_ms()) / 1000)
     return place.open(models_enabled=False, embedder="off")
 
@@ -119,6 +121,17 @@ def test_words_that_hooks_have_told_are_not_stored_again(memory):
     assert texts.count(words) == 1
 
 
+@pytest.mark.parametrize("agent", ["copilot", "gemini"])
+def test_calls_that_hooks_told_of_without_an_id_are_not_counted_again(memory, place, agent):
+    Importer(memory).import_file(ONE_OF_EACH[agent])
+    (held,) = {each.metadata.get("session") or each.id for each in memory.threads.list()}
+    last = max(each.created_at for each in memory.messages.list(thread_id=held))
+    told = HostEvent(agent, "tool_post", held, last + 1, tool="Bash", tool_input={"command": "make"}, key="k")
+    memory.behavior.observe_batch([told])
+    _, learned = run(memory, place.clock, ONE_OF_EACH[agent])
+    assert learned.events == 0
+
+
 def test_a_run_that_was_stopped_before_it_decided_is_made_up_for_by_the_next(memory, place, tmp_path):
     paths = [tmp_path / f"rollout-2026-03-02T09-00-00-s{number}.jsonl" for number in (1, 2)]
     for number, path in enumerate(paths, 1):
@@ -201,3 +214,22 @@ def test_which_client_ids_a_thread_has_is_told_without_the_messages(memory):
     memory.messages.append_batch(NewThread("t1"), messages)
     assert memory.messages.known_client_ids("t1", ["id-0", "id-2", "id-9"]) == {"id-0", "id-2"}
     assert memory.messages.known_client_ids("t2", ["id-0"]) == memory.messages.known_client_ids("t1", []) == set()
+
+
+SECRET = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
+
+
+def test_ids_that_hold_a_secret_are_not_stored_and_still_known_again(memory, tmp_path):
+    path = tmp_path / "talk.jsonl"
+    lines = [
+        {"thread": f"run {SECRET}", "resource": SECRET, "parent": f"p-{SECRET}", "id": f"{SECRET}-{number}"}
+        for number in (1, 2)
+    ]
+    path.write_text("".join(json.dumps({**each, "role": "user", "content": "Hello there"}) + "\n" for each in lines))
+    first = Importer(memory).import_file(path)
+    again = Importer(memory).import_file(path)
+    assert (first.stored, again.stored, again.repeated) == (2, 0, 2)
+    (thread,) = memory.threads.list()
+    stored = memory.messages.list(thread_id=thread.id)
+    told = json.dumps([[thread.id, thread.resource_id, thread.parent_id], *([each.client_id] for each in stored)])
+    assert SECRET not in told

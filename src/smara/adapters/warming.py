@@ -23,6 +23,8 @@ MOST_EVENTS = 100_000
 BATCH = 500
 SILENT_MS = 2 * 3_600_000
 """A session that was heard of since then may go on: it is watched, and decided on when it has ended."""
+_WITHOUT_CALL_IDS = ("gemini", "copilot", "cursor")
+"""Hosts whose hooks name no call: nothing shows that a call in a transcript is the one that a hook has told of."""
 _TOOL_KINDS = ("tool_pre", "tool_post", "tool_fail")
 
 
@@ -48,6 +50,8 @@ class _Watched:
     """Only what happened later is new."""
     is_open: bool = False
     """It was heard of and not decided on. Hooks may have told it: of calls alone both tellings are known to be one."""
+    heard_ms: int = -1
+    """When it was last heard of; of hosts that give calls no id, only what happened later is new even so."""
     is_left_out: bool = False
     is_new: bool = False
     """Nothing was known of it before this run."""
@@ -134,10 +138,12 @@ class Learner:
             return _Watched(is_left_out=True)
         if known.state == "final":
             return _Watched(after_ms=known.last_event_at)
-        return _Watched(is_open=True)
+        return _Watched(is_open=True, heard_ms=known.last_event_at)
 
     def _wants(self, watched: _Watched, event: HostEvent) -> bool:
         if watched.is_left_out or event.at_ms <= watched.after_ms:
+            return False
+        if watched.is_open and event.agent in _WITHOUT_CALL_IDS and event.at_ms <= watched.heard_ms:
             return False
         return not watched.is_open or event.kind in _TOOL_KINDS
 
