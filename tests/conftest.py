@@ -8,17 +8,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from smara.testing import FakeClock
 from tests import models_server, postgres, stores
+from tests.faults.sizes import IS_LARGE
 
-# How long an example takes says how busy the machine is, and nothing else.
-settings.register_profile("tests", deadline=None)
+# How long an example takes says how busy the machine is, and nothing else. Small runs try the same examples each time:
+# they must not fail for something that the change at hand has nothing to do with. The large ones look for that.
+settings.register_profile(
+    "tests", deadline=None, derandomize=not IS_LARGE,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)  # fmt: skip
 settings.load_profile("tests")
 
 # Processes are forked from one that has loaded everything; here, because the first to start one settles it for all.
 multiprocessing.get_context("forkserver").set_forkserver_preload(["smara.testing", "tests.faults.workers"])
+
+# The machine of a test may stand still for seconds: what would be given up by then is given time.
+HURRIED = ("SMARA_PATIENCE", "SMARA_SEARCH_DEADLINE_SECONDS", "SMARA_EMBED_QUERY_SECONDS")
 
 _ended_with_the_run: list[postgres.TestRun] = []
 
@@ -46,12 +54,23 @@ def _no_settings_from_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path_fact
     monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("SMARA_EMBED_IN_BACKGROUND", "false")  # a test that wants it says so
+    # Nothing here waits for the disk: what is to survive a power cut is tested on a disk that is told to fail.
+    monkeypatch.setenv("SMARA_DURABILITY", "normal")
+    for name in HURRIED:
+        monkeypatch.setenv(name, "100")
 
 
 @pytest.fixture
 def clock() -> FakeClock:
     """A clock that moves only when told to."""
     return FakeClock()
+
+
+@pytest.fixture
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deadlines are those of a user; for tests on a clock that moves only when told to, and of what waits in vain."""
+    for name in HURRIED:
+        monkeypatch.delenv(name)
 
 
 @pytest.fixture

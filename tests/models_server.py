@@ -182,7 +182,7 @@ class ModelServer(ThreadingHTTPServer):
             self.connections += change
             self._ended.notify_all()
 
-    def wait_until_left(self, seconds: float = 30.0) -> bool:
+    def wait_until_left(self, seconds: float = 600.0) -> bool:
         """Whether every client has hung up, waiting for it."""
         with self._ended:
             return self._ended.wait_for(lambda: self.connections == 0, seconds)

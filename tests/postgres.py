@@ -247,7 +247,7 @@ def _wait_until_ready(
     """``pg_ctl`` knows when a server that is starting accepts connections; it is asked again until then."""
     import time
 
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while time.monotonic() < deadline and server.poll() is None:
         marker = data / "postmaster.pid"
         # While it is being written the file may be empty.

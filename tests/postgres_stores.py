@@ -130,12 +130,12 @@ def _empty(connection: Any, store: _Store) -> None:
     ).fetchall()
     connection.execute(";".join(f'DELETE FROM {SCHEMA}."{table}"' for (table,) in written))
     for table, rows in store.seeds.items():
-        marks = ", ".join(["%s"] * len(rows[0]))
-        for row in rows:
-            connection.execute(f'INSERT INTO {SCHEMA}."{table}" OVERRIDING SYSTEM VALUE VALUES ({marks})', row)
-    values = [(each, 1, "false") if last is None else (each, last, "true") for each, last in store.sequences]
+        marks = ", ".join([f"({', '.join(['%s'] * len(rows[0]))})"] * len(rows))
+        values = [value for row in rows for value in row]
+        connection.execute(f'INSERT INTO {SCHEMA}."{table}" OVERRIDING SYSTEM VALUE VALUES {marks}', values)
+    starts = [(each, 1, "false") if last is None else (each, last, "true") for each, last in store.sequences]
     connection.execute(
-        "SELECT " + ", ".join(f"setval('{SCHEMA}.\"{each}\"', {at}, {is_on})" for each, at, is_on in values)
+        "SELECT " + ", ".join(f"setval('{SCHEMA}.\"{each}\"', {at}, {is_on})" for each, at, is_on in starts)
     )
 
 

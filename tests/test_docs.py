@@ -131,7 +131,7 @@ def snippets() -> Iterator[object]:
 @pytest.mark.parametrize("text", list(snippets()))
 def test_snippet_runs_as_it_stands(text: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", text], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "error", "-c", text], cwd=tmp_path, capture_output=True, text=True, timeout=600
     )
     assert (done.returncode, done.stderr) == (0, "")
 

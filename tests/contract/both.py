@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -37,3 +37,16 @@ def is_not_found(act: Callable[[], Any]) -> bool:
     except NotFoundError:
         return True
     return False
+
+
+def leaks(
+    reads: Mapping[str, Callable[[Any, Any], Any]], memories: Mapping[str, Any], seen: Mapping[str, Any]
+) -> list[tuple[str, str, str]]:
+    """The reads that give something of another project: what was read, from where, and whose it is."""
+    return [
+        (path, here, there)
+        for path, read in reads.items()
+        for here, memory in memories.items()
+        for there in memories
+        if here != there and f"of {there}" in repr(read(memory, seen[there]))
+    ]

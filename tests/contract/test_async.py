@@ -8,15 +8,14 @@ import pytest
 
 import smara
 from smara.errors import ConflictError, NotFoundError
+from tests.contract.both import ON_BOTH
 
-pytestmark = pytest.mark.usefixtures("place")
+pytestmark = ON_BOTH  # the model has no async face
 
 
 @pytest.fixture
 def run(place):
     """Runs a coroutine that takes an async memory."""
-    if place.kind == "model":
-        pytest.skip("the async face is derived from smara.Memory")
 
     def start(story):
         async def whole():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smara.errors import BudgetSpentError, ConfigError, ModelRefusedError
@@ -255,7 +255,7 @@ def test_a_process_that_slept_past_its_deadline_still_settles(place, clock):
     assert (memory.models.calls()[0].outcome, memory.models.spent().tokens) == ("done", 15)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(

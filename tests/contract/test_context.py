@@ -402,7 +402,7 @@ class Turn(threading.Thread):
         return bool(self._found)
 
     def context(self) -> Any:
-        self.join(30)
+        self.join(600)
         return self._found[0]
 
 
@@ -412,12 +412,12 @@ def test_turn_past_the_limit_waits_for_the_one_who_is_at_it_already(memory: Any,
 
     def think() -> None:
         began.set()
-        assert may_end.wait(30)
+        assert may_end.wait(600)
 
     room = watch(memory, Watcher(meanwhile=think))
     fill(memory, 16)
     room.look_after("t")
-    assert began.wait(30)
+    assert began.wait(600)
     turn = Turn(memory, deadline_seconds=10)
     assert clock.awaited()
     clock.advance(3)
@@ -432,7 +432,7 @@ def test_turn_waits_exactly_until_the_deadline_and_goes_on_without_the_observati
     memory: Any, clock: FakeClock
 ) -> None:
     may_end = threading.Event()
-    room = watch(memory, Watcher(meanwhile=lambda: may_end.wait(60)))
+    room = watch(memory, Watcher(meanwhile=lambda: may_end.wait(600)))
     fill(memory, 16)
     turn = Turn(memory, deadline_seconds=10)
     try:
@@ -465,7 +465,7 @@ def test_turn_waits_no_longer_than_the_observation_takes(memory: Any, clock: Fak
 def test_turn_never_waits_where_nothing_blocks(memory: Any, clock: FakeClock, is_given: bool) -> None:
     """An observer that hangs in the background costs a turn nothing, on the way in and on the way out."""
     may_end = threading.Event()
-    room = watch(memory, Watcher(meanwhile=lambda: may_end.wait(60)))
+    room = watch(memory, Watcher(meanwhile=lambda: may_end.wait(600)))
     fill(memory, 8)
     before = clock.monotonic()
     try:

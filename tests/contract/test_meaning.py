@@ -187,20 +187,20 @@ class Loading(HashEmbedder):
         self.may_go_on = threading.Event()
 
     def embed(self, texts: Sequence[str], kind: Any = "document", *, deadline_seconds: float | None = None) -> Any:
-        assert kind == "document" or self.may_go_on.wait(60)
+        assert kind == "document" or self.may_go_on.wait(600)
         return super().embed(texts, kind)
 
 
 def test_a_question_does_not_wait_for_a_model_that_is_still_being_loaded(place: Any, clock: FakeClock) -> None:
     embedder = Loading()
-    memory = place.open(embedding_model=embedder)
+    memory = place.open(embedding_model=embedder, embed_query_seconds=0.5)
     fill(memory, ["cat"])
     answers: list[Any] = []
     asking = threading.Thread(target=lambda: answers.append(memory._meaning.query_vector("a cat")))
     asking.start()
     assert clock.awaited()
     clock.advance(1)
-    asking.join(60)
+    asking.join(600)
     assert answers == [(None, "not used: the embedder is still being loaded")]
     embedder.may_go_on.set()
     assert memory._meaning.query_vector("a cat", deep=True)[0] is not None

@@ -144,7 +144,7 @@ def test_a_part_given_as_an_object_is_checked_like_one_given_as_a_dict(say):
         say([Part("video", "x")])
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.text(st.characters(exclude_categories=())), max_size=4))
 def test_any_number_of_text_parts_comes_back_unchanged(say, texts):
     parts = [Part("reasoning", text) for text in texts]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smara.errors import InvalidInputError
@@ -123,7 +123,7 @@ def test_no_query_raises(everything):
         assert len(answer) <= 5, hostile
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=25)
 @given(st.text(max_size=200), st.sets(st.sampled_from(SOURCES), max_size=4))
 def test_any_text_may_be_asked_of_any_sources(everything, text, names):
     answer = everything.search(text, 5, sources=names or None)

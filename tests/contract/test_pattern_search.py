@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smara.knowledge.models import Evidence
@@ -38,7 +38,7 @@ def test_what_nobody_vouched_for_is_not_offered(memory):
     assert memory.search_pattern("walrus_key") is None
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=30)
 @given(st.text(max_size=80))
 def test_no_pattern_raises(taught, pattern):
     taught.search_pattern(pattern)

@@ -8,6 +8,7 @@ import pytest
 
 from smara import Part
 from smara.errors import InvalidInputError, NotFoundError
+from tests.contract.both import ON_BOTH
 
 
 def test_extend_goes_on_in_the_same_text(memory, say):
@@ -97,9 +98,8 @@ def test_a_secret_that_arrives_in_two_pieces_is_redacted(memory, say):
     assert secret[7:] not in memory.messages.extend(added.id, secret[7:]).raw_content
 
 
-def test_pieces_that_arrive_at_once_are_all_kept(place, open_again):
-    if place.kind == "model":
-        pytest.skip("the model lives in one thread")
+@ON_BOTH  # the model lives in one thread
+def test_pieces_that_arrive_at_once_are_all_kept(open_again):
     memory = open_again()
     added = memory.messages.add(thread_id="t", role="assistant", content="start")
     with ThreadPoolExecutor(4) as pool:
@@ -108,9 +108,8 @@ def test_pieces_that_arrive_at_once_are_all_kept(place, open_again):
     assert [number for number in range(24) if f" piece{number};" not in text] == []
 
 
-def test_metadata_put_at_once_is_all_kept(place, open_again):
-    if place.kind == "model":
-        pytest.skip("the model lives in one thread")
+@ON_BOTH  # the model lives in one thread
+def test_metadata_put_at_once_is_all_kept(open_again):
     from smara import NewThread
 
     memory = open_again()
@@ -120,9 +119,8 @@ def test_metadata_put_at_once_is_all_kept(place, open_again):
     assert memory.threads.get("t").metadata == {f"k{number}": number for number in range(24)}
 
 
-def test_messages_added_at_once_get_each_number_once(place, open_again):
-    if place.kind == "model":
-        pytest.skip("the model lives in one thread")
+@ON_BOTH  # the model lives in one thread
+def test_messages_added_at_once_get_each_number_once(open_again):
     memory = open_again()
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda n: memory.messages.add(thread_id="t", role="user", content=f"m{n}"), range(40)))

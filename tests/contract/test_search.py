@@ -411,14 +411,14 @@ def test_operators_are_words_and_nothing_else(memory, say):
         assert added.id in [hit.id for hit in memory.search(query)]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(st.text(st.characters(exclude_categories=()), max_size=60))
 def test_any_text_is_a_query(memory, query):
     answer = memory.search(query)
     assert answer.total_hits == len(answer) == 0
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(st.text(st.characters(categories=("Ll", "Lu", "Nd")), min_size=3, max_size=12))
 def test_any_word_that_was_said_is_found(memory, say, word):
     added = say(f"{word} was said", thread_id="words")

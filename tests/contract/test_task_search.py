@@ -155,7 +155,7 @@ def test_a_query_without_words_finds_nothing(memory):
         assert (list(answer.hits), answer.total_hits) == ([], 0)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(st.text(st.characters(exclude_categories=()), max_size=40))
 def test_any_text_is_a_query(memory, query):
     assert memory.search_tasks(query).total_hits == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smara.tasks.models import NewTask
-from tests.contract.both import EACH_DATABASE, is_not_found, kinds
+from tests.contract.both import EACH_DATABASE, is_not_found, kinds, leaks
 from tests.contract.task_place import HOUR, titles
 
 pytestmark = EACH_DATABASE
@@ -77,15 +77,7 @@ def projects(open_again):
 
 
 def test_every_read_from_another_project_comes_back_with_nothing_of_it(projects):
-    memories, seen = projects
-    leaks = [
-        (path, here, there)
-        for path, read in READS.items()
-        for here in PROJECTS
-        for there in PROJECTS
-        if here != there and f"of {there}" in repr(read(memories[here], seen[there]))
-    ]
-    assert leaks == []
+    assert leaks(READS, *projects) == []
 
 
 def test_every_read_from_the_project_itself_finds_it(projects):

@@ -150,7 +150,7 @@ def test_metadata_comes_back_unchanged(tasks):
     assert tasks.get(tasks.add("x", metadata=metadata).id).metadata == metadata
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(st.text(st.characters(exclude_categories=()), min_size=1, max_size=20))
 def test_any_description_comes_back_unchanged(tasks, text):
     assert tasks.get(tasks.add("x", description=text).id).description == text

@@ -123,7 +123,7 @@ def test_threads_of_two_workers_are_observed_once(place: Any, memory: Any) -> No
     second = threading.Thread(target=lambda: done.append(other.workers.run_once()), daemon=True)
     second.start()
     done.append(memory.workers.run_once())
-    second.join(60)
+    second.join(600)
     assert len(done) == 2
     memory.workers.run_once()
     for each in projects.values():

@@ -37,7 +37,7 @@ def tell_and_decide(address: str, barrier: Any, answers: Any) -> None:
     """Wait for the others, then tell of all sessions and decide on each; what was promoted, or the error."""
     try:
         with smara.open(address, embedder="off", embed_in_background=False, durability="normal") as memory:
-            barrier.wait(60)
+            barrier.wait(600)
             promoted = 0
             for number in range(3):
                 events = session(number).events

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
+import time
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -11,6 +13,7 @@ import smara
 from smara.database.leases import Leases
 from smara.errors import DatabaseError
 from smara.observations import cycle, reflecting
+from smara.testing import FakeClock
 from tests.contract.observing import SMALL, Condenser, Watcher, watch
 from tests.faults.workers import READY
 
@@ -79,3 +82,30 @@ def think(pipe: Connection, where: str, act: str, lease_seconds: float, seconds:
             pipe.send((outcome.success, outcome.code))
         except DatabaseError as error:
             pipe.send((False, error.code))
+
+
+def think_on(pipe: Connection, where: str, now_ms: int, lease_seconds: float, steps: int) -> None:
+    """Observe once, and think for many steps of most of a lease; each is told, and taken when the lease was renewed.
+
+    The clock of this process moves only by its steps, so that standing still costs it nothing.
+    """
+    set_lease_seconds(lease_seconds)
+    clock = FakeClock(now_ms)
+
+    def renewed_at() -> int:
+        with memory.database.read() as session:
+            return int(session.one("SELECT max(heartbeat_at) FROM leases")[0])
+
+    def muse() -> None:
+        ends_at = time.monotonic() + 600  # one that is never renewed is not waited for without end
+        for _ in range(steps):
+            while renewed_at() < clock.now_ms() and time.monotonic() < ends_at:
+                os.sched_yield()
+            clock.advance(lease_seconds * 0.8)
+            pipe.send(clock.now_ms())
+            pipe.recv()
+
+    with smara.open(where, clock=clock, **SETTINGS) as memory:
+        room = watch(memory, Watcher(meanwhile=muse), Condenser(), owner="thinker")
+        outcome = room.observe("t")
+        pipe.send((outcome.success, outcome.code))

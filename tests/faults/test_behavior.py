@@ -73,9 +73,9 @@ def test_processes_that_tell_and_decide_at_once_do_it_once(where, tmp_path):
     workers = [FORKED.Process(target=tell_and_decide, args=(where, barrier, answers)) for _ in range(count)]
     for worker in workers:
         worker.start()
-    found = [answers.get(timeout=180) for _ in workers]
+    found = [answers.get(timeout=600) for _ in workers]
     for worker in workers:
-        worker.join(60)
+        worker.join(600)
     answers.close()
     answers.join_thread()
     assert all(isinstance(each, int) for each in found), found

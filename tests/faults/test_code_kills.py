@@ -100,7 +100,7 @@ def is_alive(pid: int) -> bool:
 
 def until(is_so) -> None:
     """Wait until something is so; a minute is long enough for anything."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while not is_so():
         assert time.monotonic() < deadline
         threading.Event().wait(0.01)

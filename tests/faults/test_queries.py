@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import smara
-from smara.database import fulltext_sqlite
+from smara.database import fulltext_sqlite, records_sqlite, words_sqlite
 from smara.errors import InvalidInputError
 from smara.search import gather
 from smara.search.gather import CANDIDATES
@@ -183,7 +183,9 @@ def test_random_texts_never_make_completion_or_thread_search_raise(
 
 def test_fuzz_sees_errors_when_quoting_is_off(store: str, rng: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: terms handed to FTS5 as they are written."""
-    monkeypatch.setattr(fulltext_sqlite, "quoted", lambda term: term)
+    # Each has taken the name for its own, so all are imported before: one that came later would keep the mutant.
+    for module in (fulltext_sqlite, records_sqlite, words_sqlite):
+        monkeypatch.setattr(module, "quoted", lambda term: term)
     with smara.open(store, search_deadline_seconds=60.0) as memory:
         fill(memory, 200)
         assert any(complaints(memory, rng, 300)), f"seed {SEED}"

@@ -20,9 +20,9 @@ def test_processes_that_migrate_at_once_take_turns(address, open_database):
     workers = [FORKED.Process(target=migrate_at_once, args=(address, barrier, answers)) for _ in range(count)]
     for worker in workers:
         worker.start()
-    found = sorted((answers.get(timeout=120) for _ in workers), key=str)
+    found = sorted((answers.get(timeout=600) for _ in workers), key=str)
     for worker in workers:
-        worker.join(60)
+        worker.join(600)
     answers.close()
     answers.join_thread()
     assert found == [0] * (count - 1) + [HEAD]
@@ -33,7 +33,7 @@ def test_a_migration_killed_at_any_statement_leaves_nothing_half_done(address, o
     for number in range(64) if LARGE else (1, 4, 9):
         worker = FORKED.Process(target=die_at_statement, args=(address, number))
         worker.start()
-        worker.join(60)
+        worker.join(600)
         if worker.exitcode == 0:
             break
         database = open_database(address)

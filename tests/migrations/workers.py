@@ -14,7 +14,7 @@ from smara.memory import open_database
 def migrate_at_once(address: str, barrier: Any, answers: Any) -> None:
     """Wait for the others, then migrate; the number of steps taken, or the error."""
     try:
-        barrier.wait(60)
+        barrier.wait(600)
         database = open_database(Settings(db=address, durability="normal"))
         answers.put(migration.migrate(database, SystemClock()))
         database.close()

@@ -9,7 +9,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import apsw
@@ -21,17 +20,17 @@ from smara.config import Settings
 from smara.database import filesystem, sqlite
 from smara.database.migrate import HEAD
 from smara.doctor import Finding, examine
+from tests.other_user import open_folder, run_as_user
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="file modes and /proc are looked at")
 
-AS_NOBODY = """
-import os, sys
+LOADED = """
+import sys
 import apsw, smara.memory, smara.database.sqlite
 from smara.config import Settings
 from smara.doctor import examine
-if os.geteuid() == 0:  # root may read everything
-    os.setgid(65534)
-    os.setuid(65534)
+"""
+EXAMINED = """
 for finding in examine(Settings(db=sys.argv[1])):
     print(finding.level, finding.check, finding.text, finding.advice)
 """
@@ -107,15 +106,12 @@ def test_store_that_others_can_read_is_a_problem_and_is_mended(path, mode):
 
 @pytest.mark.parametrize(("mode", "words"), [(0o000, "cannot be read"), (0o444, "cannot be written")])
 def test_store_that_the_user_may_not_open_is_a_problem(path, mode, words):
-    """As another user when this one is root, who may open everything; so in a folder that others can reach."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)
+    with open_folder() as folder:
         copy = shutil.copy(path, folder)
         os.chmod(copy, mode)
-        done = subprocess.run([sys.executable, "-c", AS_NOBODY, copy], capture_output=True, text=True, timeout=60)
-    assert done.stderr == ""
-    assert f"problem access {copy}" in done.stdout
-    assert words in done.stdout
+        told = run_as_user(LOADED, EXAMINED, str(copy))
+    assert f"problem access {copy}" in told
+    assert words in told
 
 
 def test_one_problem_does_not_hide_another(path):

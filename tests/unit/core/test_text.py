@@ -145,7 +145,7 @@ def test_threads_that_share_the_table_get_the_same_terms(monkeypatch: pytest.Mon
 
 
 @given(TEXTS | CODE_LIKE)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_terms_are_clean_short_and_stable(text: str) -> None:
     analysis = analyze(text)
     terms = f"{analysis.prose} {analysis.code}".split()
@@ -158,7 +158,7 @@ def test_terms_are_clean_short_and_stable(text: str) -> None:
 
 
 @given(CODE_LIKE, CODE_LIKE)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_text_holds_the_terms_of_its_lines(first: str, second: str) -> None:
     first, second = first.replace("`", ""), second.replace("`", "")
     assert terms_of(f"{first}\n{second}") == terms_of(first) | terms_of(second)
@@ -184,7 +184,7 @@ def test_words_are_surface_forms_for_completion() -> None:
 
 
 @given(CODE_LIKE)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_words_are_distinct_and_of_usable_length(text: str) -> None:
     found = words(text)
     assert len(found) == len(set(found))
@@ -198,7 +198,7 @@ def test_spans_mark_the_matching_words() -> None:
 
 
 @given(CODE_LIKE)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_spans_of_all_terms_lie_in_order_inside_the_text(text: str) -> None:
     places = spans(text, terms_of(text))
     assert all(0 <= start < end <= len(text) for start, end in places)

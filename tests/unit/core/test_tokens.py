@@ -67,7 +67,7 @@ def test_a_long_text_is_counted_in_pieces_and_says_so():
 
 
 @given(st.text(max_size=50), st.integers(1, 40))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_pieces_put_together_are_the_text(text, times):
     whole = (text + " ") * times * 100
     assert "".join(pieces(whole, PIECE_CHARACTERS)) == whole
@@ -75,7 +75,6 @@ def test_pieces_put_together_are_the_text(text, times):
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=50))
-@settings(deadline=None)
 def test_any_text_can_be_counted(text):
     assert EXACT.count(text).tokens >= 0
     assert EstimatingCounter().count(text).tokens >= 0

@@ -16,7 +16,7 @@ from smara.meaning.loading import in_time
 from smara.meaning.models import Progress
 from smara.testing import HashEmbedder
 
-_AGES = 60
+_AGES = 600
 
 
 class Told(HashEmbedder):

@@ -24,7 +24,7 @@ def alive(table: Table) -> dict[int, list[int]]:
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), max_size=60), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_table_holds_the_last_of_each_block_and_nothing_else(changes, is_by_column):
     table, expected = Table(4, np.int8, is_by_column), {}
     for number, size in changes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from smara.messages.models import Message, Part
@@ -74,7 +74,6 @@ def test_it_is_labelled_with_its_method():
     st.lists(st.text(st.characters(exclude_categories=()), max_size=60), min_size=1, max_size=4),
     st.sampled_from([1, 2]),
 )
-@settings(deadline=None)
 def test_any_run_has_a_summary_and_always_the_same(texts, level):
     assert summarize(*texts, level=level).text
     assert summarize(*texts, level=level) == summarize(*texts, level=level)

@@ -8,21 +8,12 @@ import threading
 import pytest
 
 from smara.models.chat import Abort
-from smara.models.deadline import THREAD_NAME, run_within
+from smara.models.deadline import run_within
 
 LONG = 60.0
 
 
-@pytest.fixture(autouse=True)
-def _no_thread_stays():
-    yield
-    for thread in threads():
-        thread.join(LONG)
-    assert threads() == []
-
-
-def threads():
-    return [thread for thread in threading.enumerate() if thread.name == THREAD_NAME]
+pytestmark = pytest.mark.usefixtures("calls_under_way")
 
 
 async def forever():
@@ -45,7 +36,7 @@ def test_an_error_comes_back_as_it_was():
         run_within(work, LONG)
 
 
-def test_what_hangs_is_cancelled_at_the_deadline_and_cleans_up():
+def test_what_hangs_is_cancelled_at_the_deadline_and_cleans_up(calls_under_way):
     cleaned = []
 
     async def work():
@@ -55,8 +46,8 @@ def test_what_hangs_is_cancelled_at_the_deadline_and_cleans_up():
             cleaned.append(True)
 
     with pytest.raises(TimeoutError):
-        run_within(work, 0.05)
-    for thread in threads():
+        run_within(work, 2.0)  # long enough to begin, also on a machine that stands still for a while
+    for thread in calls_under_way():
         thread.join(LONG)
     assert cleaned == [True]
 
@@ -85,7 +76,7 @@ def test_abort_before_the_call_ends_it_too():
 
 
 @pytest.mark.parametrize("is_aborted", [False, True])
-def test_what_cannot_be_cancelled_is_left_behind(is_aborted):
+def test_what_cannot_be_cancelled_is_left_behind(is_aborted, calls_under_way):
     """As an import that takes long, or a name server that does not answer."""
     abort, begun, let_go = Abort(), threading.Event(), threading.Event()
 
@@ -97,7 +88,7 @@ def test_what_cannot_be_cancelled_is_left_behind(is_aborted):
         threading.Thread(target=lambda: begun.wait(LONG) and abort.set()).start()
     with pytest.raises(InterruptedError if is_aborted else TimeoutError):
         run_within(work, LONG if is_aborted else 0.05, abort)
-    assert len(threads()) == 1
+    assert len(calls_under_way()) == 1
     let_go.set()
 
 

@@ -9,7 +9,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from smara.errors import ConfigError, MissingExtraError
@@ -57,7 +57,6 @@ def reference():
     return tokenizers.Tokenizer.from_file(str(offline._file(offline._VOCABULARY)))
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(st.characters(codec="ascii", categories=["L"]), min_size=1, max_size=20), min_size=1))
 def test_plain_words_are_cut_as_the_model_itself_cuts_them(reference, words):
     text = " ".join(words)
@@ -134,7 +133,6 @@ def test_any_text_gives_numbers(text):
     assert float(np.linalg.norm(row)) == pytest.approx(1, abs=1e-4) or not row.any()
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_whatever_is_written_a_row_has_length_one_or_is_zeros(text):
     length = float(np.linalg.norm(EMBEDDER.embed([text])[0].astype(np.float64)))

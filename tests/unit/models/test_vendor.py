@@ -179,7 +179,7 @@ def test_nobody_listens_and_nothing_was_paid():
 def test_a_call_is_taken_back_while_the_server_hangs(vendor):
     abort = Abort()
     with scripted_server(hang()) as server:
-        threading.Thread(target=lambda: server.asked.wait(60) and abort.set()).start()
+        threading.Thread(target=lambda: server.asked.wait(600) and abort.set()).start()
         with pytest.raises(ModelAbortedError) as caught:
             model_of(server, vendor).complete(REQUEST, abort)
         assert caught.value.may_be_billed is True

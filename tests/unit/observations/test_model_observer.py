@@ -196,7 +196,7 @@ def test_order_in_the_history_that_a_gullible_model_obeys_leaves_nothing_behind(
     assert error.reason == "empty"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(
         st.text(st.characters(exclude_categories=()), max_size=200) | st.sampled_from([GOOD[:200], GOOD]),

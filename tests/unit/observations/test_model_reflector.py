@@ -180,7 +180,7 @@ def test_message_numbers_in_a_reflection_are_not_believed():
     assert draft.notes[0].first_seq == 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.integers(1, 40).map(reply) | st.integers(0, 60).map(lambda words: reply(10, words)) | st.text(max_size=80),

@@ -407,7 +407,7 @@ def attempt(text: str, **wishes) -> Draft | None:
         return None
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(REPLIES)
 @example("<observations>\n* 🔴 (09:15 #00000000000) x1\n</observations>")
 @example("<observations>\n* 🔴 (24:00) x1 (meaning 0000-00-00)\n</observations>")

@@ -170,7 +170,7 @@ def test_nothing_in_the_history_can_forge_a_fence_or_a_header(attack, place):
     assert not re.search(r"</?(observations|current-task|system)", inside, re.IGNORECASE)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(
         st.text(st.characters(exclude_categories=()), max_size=60) | st.sampled_from(ATTACKS), min_size=1, max_size=4

@@ -174,7 +174,7 @@ def test_line_about_the_same_subject_as_the_prompt_is_no_echo():
     assert line in without_echo(f"{GOOD}{line}", OWN)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.text(st.characters(exclude_categories=()), max_size=400),
     st.sampled_from(["stop", "length", "refusal", "other"]),

@@ -183,7 +183,7 @@ def test_newer_of_two_equal_threads_comes_first() -> None:
         st.tuples(st.sampled_from(["login", "schema", "a b c", "LoginSchema", "重跑"]), st.integers(0, 3)), max_size=20
     )
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_scores_lie_between_zero_and_one_and_fall(texts: list[tuple[str, int]]) -> None:
     rows = [row(n, text, thread=thread, seq=n) for n, (text, thread) in enumerate(texts)]
     query, stats = analyze_query("login schema LoginSchema 重"), stats_of([*rows, row(99, "filler")])

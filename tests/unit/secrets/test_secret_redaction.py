@@ -40,13 +40,13 @@ def check_promises(text: str) -> None:
         assert redaction.text is text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(mixtures)
 def test_mixed_secrets_are_redacted_once_and_nothing_else_changes(text: str) -> None:
     check_promises(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(any_text)
 def test_any_text_is_accepted_and_redacting_twice_equals_once(text: str) -> None:
     check_promises(text)

@@ -104,7 +104,7 @@ def test_value_that_contains_itself_ends_in_a_mark() -> None:
     assert redact_value(value)[0] == {"a": 1, "self": {"a": 1, "self": "[CYCLE]"}}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(json_like)
 def test_redacting_data_twice_equals_once(value: Any) -> None:
     once, _ = redact_value(value)

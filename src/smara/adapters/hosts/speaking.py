@@ -144,7 +144,7 @@ def drain_in_background(folder: str, seconds: float = BACKGROUND_SECONDS) -> Non
         with _deadline(OPEN_SECONDS):
             if not names(folder) and not store_exists(load_settings()):
                 return
-            memory = open_memory(busy_timeout_seconds=1.0, check_index=False, embed_in_background=False)
+            memory = open_memory(busy_timeout_seconds=patience(), check_index=False, embed_in_background=False)
         with _deadline(seconds + 5):
             take_in(memory, folder, seconds)
 
@@ -199,7 +199,7 @@ def refresh(memory: Memory, folder: str, done: Drained) -> list[Draft]:
 
 
 def _opened() -> Memory:
-    return open_memory(busy_timeout_seconds=BUSY_SECONDS, check_index=False, embed_in_background=False)
+    return open_memory(busy_timeout_seconds=BUSY_SECONDS * patience(), check_index=False, embed_in_background=False)
 
 
 @contextmanager
