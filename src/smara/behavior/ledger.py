@@ -110,15 +110,15 @@ class Ledger:
     def _evict_one(self) -> None:
         """Of the few entries that came longest ago, the one that was counted least goes."""
         entries, changed, left = self.entries, self._changed, self._left
-        for _ in range(_CHANCES):
-            key = next(iter(entries))
-            if entries[key]["n"] <= 1:
-                break
-            entries.move_to_end(key)
-            left[key] = None  # it has left its place, and comes again behind all others
+        chances = _CHANCES
+        key, entry = entries.popitem(last=False)
+        while entry["n"] > 1 and chances:
+            entries[key] = entry  # behind all others
+            left[key] = None
             changed.pop(key, None)
             changed[key] = None
-        key, _ = entries.popitem(last=False)
+            key, entry = entries.popitem(last=False)
+            chances -= 1
         left[key] = None
         changed.pop(key, None)
         self.evicted += 1

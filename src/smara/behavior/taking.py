@@ -15,7 +15,6 @@ from smara.behavior import e2e, plans, running, unfinished
 from smara.behavior.actions import Action, actions_of
 from smara.behavior.failures import has_failed, is_absent, is_harness, was_changed_by_others
 from smara.behavior.language import listen
-from smara.behavior.ledger import Entry
 from smara.behavior.pad import QUOTE, RECENT, Pad
 from smara.behavior.paths import is_config, is_source, is_test, module_of, root_of, stem_of
 from smara.behavior.quoting import quote
@@ -182,19 +181,15 @@ def _touch(pad: Pad, path: str, event: HostEvent, is_edit: bool) -> None:
         apart_ms = now - at
         if other != path and apart_ms <= _TOGETHER_MS:
             is_first = other < path
-            entry = pairs.count(f"{other}|{path}" if is_first else f"{path}|{other}", step)
-            _pair(entry, apart_ms, is_first, is_edit and other_edit)
+            pair = pairs.count(f"{other}|{path}" if is_first else f"{path}|{other}", step)
+            if apart_ms > 0:
+                pair["d"] = pair.get("d", 0) + apart_ms
+            # The first of the two names may have been the earlier one.
+            pair["l"] = pair.get("l", 0) + (1 if is_first else -1)
+            if is_edit and other_edit:
+                pair["e"] = pair.get("e", 0) + 1
     rest = [each for each in others if each[0] != path or (each[2] and not is_edit)]
     facts["recent_files"] = [*rest, [path, now, is_edit]][-RECENT:]
-
-
-def _pair(entry: Entry, apart_ms: int, is_first: bool, both_edited: bool) -> None:
-    """Count two files that were touched; the first of the two names may have been the earlier one."""
-    if apart_ms > 0:
-        entry["d"] = entry.get("d", 0) + apart_ms
-    entry["l"] = entry.get("l", 0) + (1 if is_first else -1)
-    if both_edited:
-        entry["e"] = entry.get("e", 0) + 1
 
 
 def _answer(pad: Pad, path: str) -> None:
