@@ -6,7 +6,8 @@ ifeq ($(OS),Windows_NT)
   BIN := $(VENV)/Scripts
 endif
 STAMP := $(VENV)/.installed
-JOBS ?= 2
+# Three on two cores: tests wait for processes and for databases.
+JOBS ?= 3
 
 # Public evaluation data, where it is at hand; see docs/reference/evaluation.md.
 ifneq ($(wildcard ../shared/data/README.md),)
