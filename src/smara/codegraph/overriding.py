@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from smara.codegraph.models import Node
-from smara.codegraph.walking import Graph, Ints
+from smara.codegraph.walking import Graph, Pairs
 
 _FAR = 8
 _MOST_CLASSES = 400
@@ -25,14 +25,28 @@ def bases_and_heirs(graph: Graph, method: Node, members: Members) -> tuple[tuple
     owner = graph.parents[graph.places_of([method.no])]
     if method.kind == "file" or not len(owner) or owner[0] < 0:
         return (), ()
-    return _found(graph, owner, False, method.name, members), _found(graph, owner, True, method.name, members)
-
-
-def _found(graph: Graph, owner: Ints, is_backward: bool, name: str, members: Members) -> tuple[Node, ...]:
-    rings = graph.rings(owner, _FAR, is_backward=is_backward, kinds=_INHERITS)
-    classes: Ints = np.concatenate([owner[:0], *rings.places])
+    by_heir, by_base = graph.pairs(_INHERITS)
+    above, below = _around(by_heir, int(owner[0])), _around(by_base, int(owner[0]))
     # What breaks in the program matters more than in its tests, of which there may be hundreds.
-    classes = classes[np.argsort(graph.is_test[classes], kind="stable")][:_MOST_CLASSES]
-    order = {no: number for number, no in enumerate(graph.nos[classes].tolist())}
+    is_test = graph.is_test[below].tolist() if below else []
+    below = [place for wanted in (False, True) for place, is_it in zip(below, is_test, strict=True) if is_it == wanted]
+    return _called_so(graph, above, method.name, members), _called_so(graph, below, method.name, members)
+
+
+def _around(pairs: Pairs, owner: int) -> list[int]:
+    """The classes that are reached from one, the nearest first. They are few: no walk over arrays of all nodes."""
+    found = {owner: None}
+    ring = [owner]
+    for _ in range(_FAR):
+        near = pairs.of(np.array(ring, dtype=np.int64)).tolist()
+        ring = [place for place in dict.fromkeys(near) if place not in found]
+        found.update(dict.fromkeys(ring))
+        if not ring:
+            break
+    return list(found)[1:]
+
+
+def _called_so(graph: Graph, classes: list[int], name: str, members: Members) -> tuple[Node, ...]:
+    order = {int(graph.nos[place]): number for number, place in enumerate(classes[:_MOST_CLASSES])}
     found = members(list(order), name) if order else []
     return tuple(sorted(found, key=lambda node: (order[node.parent_no or 0], node.first_line)))

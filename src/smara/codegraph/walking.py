@@ -68,6 +68,11 @@ class Pairs(NamedTuple):
     edges: Ints
     """The edge that has the weight; of several the first."""
 
+    def of(self, places: Ints) -> Ints:
+        """Who is joined to some places, in their order."""
+        found: Ints = self.far[_ranges(self.starts, places)]
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class Rings:
