@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import smara
 from smara.tools import Toolbox
-from tests.stores import BOTH, empty_store
+from tests.contract.both import ON_BOTH
+
+pytestmark = ON_BOTH
 
 IMPORT = "from app.base import Shape\n"
 PYTHON = {
@@ -31,13 +32,9 @@ TYPESCRIPT = {
 }
 
 
-@pytest.fixture(params=BOTH)
-def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[smara.Memory]:
-    with (
-        empty_store(request.param, tmp_path) as where,
-        smara.open(where, durability="normal", embedder="off") as opened,
-    ):
-        yield opened
+@pytest.fixture
+def memory(place):
+    return place.open(embedder="off")
 
 
 def write(root: Path, files: dict[str, str]) -> Path:

@@ -49,6 +49,21 @@ def test_every_host_can_call_it(path, db):
     assert not done.stdout or json.loads(done.stdout)
 
 
+def home_with(tmp_path, monkeypatch, host: str):
+    """The empty home of a user who has one agent and no program on the path, and is in a folder beside it."""
+    home = tmp_path / "home"
+    (home / host).mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.chdir(tmp_path)
+    return home
+
+
+def told_by_doctor(check: str) -> list[dict]:
+    return [each for each in call("doctor", "--json").data["findings"] if each["check"] == check]
+
+
 def test_an_event_that_is_only_kept_loads_nothing_but_the_standard_library(db):
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", MAIN, "hook", "claude", "Stop"],
@@ -140,12 +155,9 @@ def test_setup_prints_what_it_would_write_and_writes_nothing(db, tmp_path, monke
 
 
 def test_init_finds_hosts_and_sets_them_up_when_told_to(db, tmp_path, monkeypatch):
-    home, repository = tmp_path / "home", tmp_path / "repository"
-    (home / ".codex").mkdir(parents=True)
+    repository = tmp_path / "repository"
     repository.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
-    monkeypatch.setenv("PATH", "/nowhere")
+    home_with(tmp_path, monkeypatch, ".codex")
     monkeypatch.chdir(repository)
     assert [host["setUp"] for host in call("init", "--json").data["hosts"]] == [[]]
     assert list(repository.iterdir()) == []
@@ -154,61 +166,38 @@ def test_init_finds_hosts_and_sets_them_up_when_told_to(db, tmp_path, monkeypatc
 
 
 def test_doctor_tells_whether_hooks_really_fire(db, tmp_path, monkeypatch):
-    home = tmp_path / "home"
-    (home / ".claude").mkdir(parents=True)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
-    monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.chdir(tmp_path)
+    home_with(tmp_path, monkeypatch, ".claude")
     call("init", "--yes")
 
-    def finding(check: str) -> dict:
-        return next(each for each in call("doctor", "--json").data["findings"] if each["check"] == check)
-
-    assert "no event" in finding("claude hooks")["text"]
+    assert "no event" in told_by_doctor("claude hooks")[0]["text"]
     hook("claude", "UserPromptSubmit", b'{"session_id": "s1", "prompt": "x"}')
-    assert finding("spool")["text"] == "1 event waits."
+    assert told_by_doctor("spool")[0]["text"] == "1 event waits."
     call("hook", "drain")
-    assert (finding("claude hooks")["level"], "Last heard" in finding("claude hooks")["text"]) == ("ok", True)
+    (heard,) = told_by_doctor("claude hooks")
+    assert (heard["level"], "Last heard" in heard["text"]) == ("ok", True)
     call("setup", "claude", "--global", "--yes")
-    twice = [each["text"] for each in call("doctor", "--json").data["findings"] if each["check"] == "claude hooks"]
-    assert any("told twice" in text for text in twice)
+    assert any("told twice" in each["text"] for each in told_by_doctor("claude hooks"))
 
 
 def test_the_plug_in_counts_as_set_up_and_beside_the_settings_as_once_too_often(db, tmp_path, monkeypatch):
-    home = tmp_path / "home"
-    (home / ".claude").mkdir(parents=True)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
-    monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.chdir(tmp_path)
+    home = home_with(tmp_path, monkeypatch, ".claude")
     (home / ".claude" / "settings.json").write_text('{"enabledPlugins": {"smara@smara": true}}')
     found = call("init", "--yes", "--json").data["hosts"]
     assert [(host["setUp"], host["hasPlugin"]) for host in found] == [([], True)]
     assert not (tmp_path / ".claude").exists()
 
-    def findings() -> list[str]:
-        return [each["text"] for each in call("doctor", "--json").data["findings"] if each["check"] == "claude hooks"]
-
-    assert findings() == ["Claude Code is set up, and no event of it has been taken in yet."]
+    assert texts("claude hooks") == ["Claude Code is set up, and no event of it has been taken in yet."]
     call("setup", "claude", "--yes")
-    assert any("The plug-in and the settings both call us" in text for text in findings())
+    assert any("The plug-in and the settings both call us" in text for text in texts("claude hooks"))
 
 
 def test_doctor_tells_that_codex_was_not_told_to_trust_the_hooks(db, tmp_path, monkeypatch):
-    home = tmp_path / "home"
-    (home / ".codex").mkdir(parents=True)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
-    monkeypatch.setenv("PATH", "/nowhere")
+    home = home_with(tmp_path, monkeypatch, ".codex")
     monkeypatch.delenv("CODEX_HOME", raising=False)
-    monkeypatch.chdir(tmp_path)
     call("init", "--yes")
 
     def finding() -> str:
-        return next(each for each in call("doctor", "--json").data["findings"] if each["check"] == "codex hooks")[
-            "text"
-        ]
+        return told_by_doctor("codex hooks")[0]["text"]
 
     hooks = tmp_path / ".codex" / "hooks.json"
     for config in ("", "no TOML", 'hooks = "none"\n', '[hooks.state."/elsewhere/hooks.json:stop:0:0"]\n'):
@@ -219,12 +208,7 @@ def test_doctor_tells_that_codex_was_not_told_to_trust_the_hooks(db, tmp_path, m
 
 
 def test_doctor_sees_a_timeout_in_the_wrong_unit(db, tmp_path, monkeypatch):
-    home = tmp_path / "home"
-    (home / ".claude").mkdir(parents=True)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
-    monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.chdir(tmp_path)
+    home_with(tmp_path, monkeypatch, ".claude")
     call("init", "--yes")
     settings = tmp_path / ".claude" / "settings.json"
     settings.write_text(settings.read_text().replace('"timeout": 10', '"timeout": 10000'))
@@ -236,19 +220,16 @@ def test_doctor_sees_a_timeout_in_the_wrong_unit(db, tmp_path, monkeypatch):
 @pytest.fixture
 def at_home(db, tmp_path, monkeypatch):
     """A repository of a person who has Claude Code."""
-    home, repository = tmp_path / "home", tmp_path / "repository"
-    (home / ".claude").mkdir(parents=True)
+    repository = tmp_path / "repository"
     subprocess.run(["git", "init", "-q", str(repository)], check=True)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
-    monkeypatch.setenv("PATH", "/nowhere")
+    home_with(tmp_path, monkeypatch, ".claude")
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
     monkeypatch.chdir(repository)
     return repository
 
 
 def texts(check: str) -> list[str]:
-    return [each["text"] for each in call("doctor", "--json").data["findings"] if each["check"] == check]
+    return [each["text"] for each in told_by_doctor(check)]
 
 
 def test_init_brings_in_past_sessions_and_the_first_session_need_not_open_the_store(at_home, db):

@@ -160,7 +160,8 @@ class Memories:
             self._code.written([Stored(numbers[each.id], each) for each in made])
         for before, after in ended:
             tell(self._code, before.memory, after)
-        log.event("memory.added", **{outcome: _count(added, outcome) for outcome in ("added", "duplicate", "refused")})
+        outcomes = [each.outcome for each in added]
+        log.event("memory.added", **{name: outcomes.count(name) for name in ("added", "duplicate", "refused")})
         return added
 
     def guess_type(self, text: str) -> MemoryType:
@@ -594,7 +595,3 @@ class Memories:
 def _may_be_asked(memory: TypedMemory, code: Freshness) -> bool:
     """Whether the state of its code may change what is asked of a person."""
     return code.needs_review or any(reason.startswith(CODE_CHANGED) for reason in memory.review_reasons)
-
-
-def _count(added: Iterable[Added], outcome: str) -> int:
-    return sum(each.outcome == outcome for each in added)
