@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from smara.core.telling import without_told
 
-_OPENING, _CLOSING = "<hook_context>", "</hook_context>"
+OPENING, CLOSING = "<hook_context>", "</hook_context>"
 
 
 def own_words(text: str) -> str:
@@ -34,16 +34,21 @@ def words_of_hooks(text: str) -> str:
     ''
     """
     before, _, after = _divided(text)
-    inside = f"{before}{after}".replace(_OPENING, "").replace(_CLOSING, "")
-    return without_told(inside.replace("&lt;", "<").replace("&gt;", ">")).strip()
+    inside = f"{before}{after}".replace(OPENING, "").replace(CLOSING, "")
+    return without_told(as_said(inside)).strip()
+
+
+def as_said(text: str) -> str:
+    """What stands in a block as the hook said it; the host writes brackets out."""
+    return text.replace("&lt;", "<").replace("&gt;", ">")
 
 
 def _divided(text: str) -> tuple[str, str, str]:
     """The blocks before a text, the text itself, the blocks behind it."""
     rest = text
-    while rest.startswith(_OPENING) and _CLOSING in rest:
-        rest = rest.partition(_CLOSING)[2].lstrip()
+    while rest.startswith(OPENING) and CLOSING in rest:
+        rest = rest.partition(CLOSING)[2].lstrip()
     own = rest
-    while own.rstrip().endswith(_CLOSING) and _OPENING in own:
-        own = own[: own.rindex(_OPENING)].rstrip()
+    while own.rstrip().endswith(CLOSING) and OPENING in own:
+        own = own[: own.rindex(OPENING)].rstrip()
     return text[: len(text) - len(rest)], own, rest[len(own) :]

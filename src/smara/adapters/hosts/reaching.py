@@ -14,12 +14,13 @@ from typing import Any
 
 from smara.adapters.blocks import parts_of, words_of
 from smara.adapters.decoding import list_in, mapping_in, milliseconds, text_in
+from smara.adapters.hosts import prompts
 from smara.core.telling import CLOSING, OPENING
 
 _BLOCK = re.compile(f"{OPENING}.*?{CLOSING}", re.S)
 _MOST_LINE = 1 << 20
 _ESCAPED = OPENING.replace("<", "&lt;").replace(">", "&gt;")
-_HOOK_CONTEXT = re.compile(r"<hook_context>(.*?)</hook_context>", re.S)
+_OF_HOOKS = re.compile(f"{prompts.OPENING}(.*?){prompts.CLOSING}", re.S)
 
 
 def told_in(path: str) -> list[tuple[int, str]]:
@@ -66,4 +67,4 @@ def _of_copilot(data: Mapping[str, Any]) -> str:
 def _of_gemini(record: Mapping[str, Any]) -> str:
     results = [mapping_in(call).get("result") for call in list_in(record.get("toolCalls"))]
     words = "\n".join(part.text for each in (record.get("content"), *results) for part in parts_of(each))
-    return "\n".join(_HOOK_CONTEXT.findall(words)).replace("&lt;", "<").replace("&gt;", ">")
+    return prompts.as_said("\n".join(_OF_HOOKS.findall(words)))
