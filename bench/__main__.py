@@ -1,4 +1,6 @@
-"""``python -m bench [append|search|processes|tasks|calls|observe|steps|hooks|watch|say|embed|code] [--small]``"""
+"""``python -m bench [append|search|processes|tasks|calls|observe|steps|hooks|watch|say|embed|code]
+[--small]``
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from bench import appending, calling, observing, processes, searching, stepping,
 from bench.measure import Report
 
 _PARTS = [
-    "append", "processes", "search", "tasks", "calls", "observe", "steps", "hooks", "watch", "say", "embed", "code",
+    "append", "processes", "search", "tasks", "calls", "observe", "steps", "hooks", "watch", "say",
+    "embed", "code",
 ]  # fmt: skip
 
 
@@ -23,7 +26,9 @@ def main() -> int:
     parser.add_argument("--small", action="store_true", help="stop at 100,000 messages")
     parser.add_argument("--out", type=Path, default=Path(".bench"))
     options = parser.parse_args()
-    os.environ.setdefault("SMARA_EMBED_IN_BACKGROUND", "false")  # only the part that measures it wants it
+    os.environ.setdefault(
+        "SMARA_EMBED_IN_BACKGROUND", "false"
+    )  # only the part that measures it wants it
     report = Report()
     with tempfile.TemporaryDirectory(prefix="smara-bench-") as name:
         folder = Path(name)
@@ -34,15 +39,21 @@ def main() -> int:
             elif part == "processes":
                 processes.run(folder, report)
             elif part == "search":
-                searching.run(folder, report, searching.SIZES[:2] if options.small else searching.SIZES)
+                searching.run(
+                    folder, report, searching.SIZES[:2] if options.small else searching.SIZES
+                )
             elif part == "tasks":
                 tasking.run(folder, report, tasking.SIZES[:2] if options.small else tasking.SIZES)
             elif part == "calls":
                 calling.run(folder, report)
             elif part == "observe":
-                observing.run(folder, report, observing.SIZES[:2] if options.small else observing.SIZES)
+                observing.run(
+                    folder, report, observing.SIZES[:2] if options.small else observing.SIZES
+                )
             elif part == "steps":
-                stepping.run(folder, report, stepping.SIZES[:2] if options.small else stepping.SIZES)
+                stepping.run(
+                    folder, report, stepping.SIZES[:2] if options.small else stepping.SIZES
+                )
             elif part == "hooks":
                 from bench import hooking
 
@@ -56,10 +67,14 @@ def main() -> int:
 
                 saying.run(folder, report)
             elif part == "embed":
-                os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads go on spinning, and slow down whoever comes next
+                os.environ["OPENBLAS_NUM_THREADS"] = (
+                    "1"  # its threads go on spinning, and slow down whoever comes next
+                )
                 from bench import embedding
 
-                embedding.run(folder, report, embedding.SIZES[:1] if options.small else embedding.SIZES)
+                embedding.run(
+                    folder, report, embedding.SIZES[:1] if options.small else embedding.SIZES
+                )
             elif part == "code":
                 from bench import code
 

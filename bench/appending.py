@@ -35,7 +35,8 @@ class Bare:
         ).fetchall()
         self._connection.execute("INSERT INTO projects VALUES (1, 'p', 'p', NULL, NULL, NULL, 0)")
         self._connection.execute(
-            "INSERT INTO threads (no, project_no, id, resource_id, kind, metadata, created_at, updated_at)"
+            "INSERT INTO threads (no, project_no, id, resource_id, kind, metadata, created_at, "
+            "updated_at)"
             " VALUES (1, 1, 't', 'r', 'conversation', '{}', 0, 0)"
         )
         self._new_id = Uuid7()
@@ -64,10 +65,14 @@ class Bare:
             index.append((self._no << 16, terms.prose, terms.code, "^p1 ^t1 ^ruser ^u0"))
         self._connection.execute("BEGIN IMMEDIATE")
         self._connection.executemany(
-            "INSERT INTO messages (no, project_no, thread_no, seq, id, role, raw_content, token_count, token_method,"
-            " term_count, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows,
-        )  # fmt: skip
-        self._connection.executemany("INSERT INTO message_index (rowid, prose, code, scope) VALUES (?, ?, ?, ?)", index)
+            "INSERT INTO messages (no, project_no, thread_no, seq, id, role, raw_content, "
+            "token_count, token_method,"
+            " term_count, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            rows,
+        )
+        self._connection.executemany(
+            "INSERT INTO message_index (rowid, prose, code, scope) VALUES (?, ?, ?, ?)", index
+        )
         self._connection.execute("COMMIT")
 
 
@@ -90,7 +95,10 @@ def run(folder: Path, report: Report) -> None:
         times = take_turns(
             SINGLES,
             bare=lambda n: [bare.add_many([one]) for one in singles[n * 10 : n * 10 + 10]],
-            ours=lambda n: [memory.messages.add(thread_id=f"one-{n}", **one) for one in singles[n * 10 : n * 10 + 10]],
+            ours=lambda n: [
+                memory.messages.add(thread_id=f"one-{n}", **one)
+                for one in singles[n * 10 : n * 10 + 10]
+            ],
         )
         _tell(report, "one at a time", 10, times)
         _secrets(report, singles, p50(times["ours"]) / 10)
@@ -101,7 +109,10 @@ def _tell(report: Report, what: str, per_round: int, times: dict[str, list[float
     ratio = ours / bare
     report.figure(f"append {what}", ratio)
     report.add(
-        f"append, durable, {what}", f"{ours:,.0f}/s, bare {bare:,.0f}/s = {ratio:.2f}", ">= 0.50 of bare", ratio >= 0.5
+        f"append, durable, {what}",
+        f"{ours:,.0f}/s, bare {bare:,.0f}/s = {ratio:.2f}",
+        ">= 0.50 of bare",
+        ratio >= 0.5,
     )
 
 

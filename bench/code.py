@@ -1,12 +1,14 @@
-"""The index of code against a bare parse of the same files, and against tools that do a part of the same job.
+"""The index of code against a bare parse of the same files, and against tools that do a part of the
+same job.
 
 The standard library is always there. Other repositories are looked for in SMARA_BENCH_REPOS, as
-bare git directories ``owner+name/repo`` or ``name``; without it they are left out, which the report says.
-Machines are shared, so ratios are of processor time; "on two cores" is what two free cores would
-need: half of all work, and no less than what one process has to do alone. Two processes that run side by side
-slow each other down (two cores are often one with two threads), and the index has two: the bare parse is
-therefore measured beside a second one of its kind, and alone as well. How fast a machine is changes from minute to
-minute: the graph, the bare parse, the whole index and the bare parse again take turns, twice.
+bare git directories ``owner+name/repo`` or ``name``; without it they are left out, which the report
+says. Machines are shared, so ratios are of processor time; "on two cores" is what two free cores
+would need: half of all work, and no less than what one process has to do alone. Two processes that
+run side by side slow each other down (two cores are often one with two threads), and the index has
+two: the bare parse is therefore measured beside a second one of its kind, and alone as well. How
+fast a machine is changes from minute to minute: the graph, the bare parse, the whole index and the
+bare parse again take turns, twice.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ _MOST_GRAPH, _MOST_WHOLE = 3.0, 8.0
 _TIMES = 2
 _OPENED: dict[str, Any] = {"durability": "normal", "embed_in_background": False}
 _REPOSITORIES = ("django+django",)
-_LEFT_OUT = shutil.ignore_patterns("site-packages", "__pycache__", "*.pyc", "*.so", "lib-dynload", "config-*")
+_LEFT_OUT = shutil.ignore_patterns(
+    "site-packages", "__pycache__", "*.pyc", "*.so", "lib-dynload", "config-*"
+)
 
 
 class Cost(NamedTuple):
@@ -64,7 +68,9 @@ def measured() -> Iterator[list[Cost]]:
     found: list[Cost] = []
     children, own, clock = _children(), time.process_time(), time.perf_counter()
     yield found
-    found.append(Cost(time.process_time() - own, _children() - children, time.perf_counter() - clock))
+    found.append(
+        Cost(time.process_time() - own, _children() - children, time.perf_counter() - clock)
+    )
 
 
 def _children() -> float:
@@ -73,7 +79,9 @@ def _children() -> float:
 
 
 def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
-    """Index each repository bare, as a graph and whole; then ask, change a file, and let a tree grow."""
+    """Index each repository bare, as a graph and whole; then ask, change a file, and let a tree
+    grow.
+    """
     for name, make in repositories().items():
         root = folder / "trees" / name
         make(root)
@@ -87,11 +95,16 @@ def repositories() -> dict[str, Callable[[Path], object]]:
     """What can be indexed here, and how each is laid out in a folder of its own."""
     library = Path(sysconfig.get_path("stdlib"))
     found: dict[str, Callable[[Path], object]] = {
-        "standard library": lambda root: shutil.copytree(library, root, ignore=_LEFT_OUT, symlinks=True)
+        "standard library": lambda root: shutil.copytree(
+            library, root, ignore=_LEFT_OUT, symlinks=True
+        )
     }
     given = os.environ.get("SMARA_BENCH_REPOS")
     for name in _REPOSITORIES if given else ():
-        for place in (Path(given or "") / name / "repo", Path(given or "") / name.partition("+")[2]):
+        for place in (
+            Path(given or "") / name / "repo",
+            Path(given or "") / name.partition("+")[2],
+        ):
             if place.is_dir():
                 found[name.partition("+")[2]] = lambda root, place=place: _extracted(place, root)  # type: ignore[misc]
                 break
@@ -102,7 +115,9 @@ def _extracted(place: Path, root: Path) -> None:
     root.mkdir(parents=True)
     git_dir = place / ".git" if (place / ".git").exists() else place
     git = shutil.which("git") or "git"
-    packed = subprocess.run([git, f"--git-dir={git_dir}", "archive", "HEAD"], capture_output=True, check=True).stdout
+    packed = subprocess.run(
+        [git, f"--git-dir={git_dir}", "archive", "HEAD"], capture_output=True, check=True
+    ).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(root, filter="data")
 
@@ -127,7 +142,10 @@ def _one(folder: Path, report: Report, name: str, root: Path) -> None:
         _ratio(report, f"{name}: graph alone", graph, bare, _MOST_GRAPH)
         _ratio(report, f"{name}: whole index", whole, bare, _MOST_WHOLE)
         each = store.stat().st_size / max(1, status.nodes)
-        report.add(f"{name}: bytes of the store for each node", f"{each:,.0f}, with {status.chunks:,} chunks")
+        report.add(
+            f"{name}: bytes of the store for each node",
+            f"{each:,.0f}, with {status.chunks:,} chunks",
+        )
         ask(memory, root, report, name)
         update_files(memory, root, report, name, paths)
     _others(folder, report, name, root, bare)
@@ -144,11 +162,17 @@ def _index(memory: smara.Memory, root: Path, has_text: bool) -> Cost:
 def _code_files(memory: smara.Memory, root: Path) -> list[tuple[str, Any]]:
     lookup = memory.code.asking(root).lookup
     with memory.database.read() as session:
-        return [(path, language) for path, (language, _) in lookup.file_facts(session).items() if language]
+        return [
+            (path, language)
+            for path, (language, _) in lookup.file_facts(session).items()
+            if language
+        ]
 
 
 def _bare_parse(root: Path, paths: list[tuple[str, Any]], is_beside: bool = False) -> Cost:
-    """Read and parse the same files by the same grammars, and look at nothing; ``is_beside`` a process that does so."""
+    """Read and parse the same files by the same grammars, and look at nothing; ``is_beside`` a
+    process that does so.
+    """
     from smara.codegraph.grammars import parser
 
     parsers = {language: parser(language) for _, language in paths}
@@ -162,11 +186,14 @@ def _bare_parse(root: Path, paths: list[tuple[str, Any]], is_beside: bool = Fals
 def _another(root: Path, paths: list[tuple[str, Any]]) -> Iterator[None]:
     """A second process that parses the same files again and again."""
     code = (
-        "import json, sys\nfrom smara.codegraph.grammars import parser\npaths = json.load(sys.stdin)\n"
+        "import json, sys\nfrom smara.codegraph.grammars import parser\npaths = "
+        "json.load(sys.stdin)\n"
         "print(flush=True)\nwhile True:\n  for path, language in paths:\n"
         "    parser(language).parse(open(path, 'rb').read())\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     with process:
@@ -180,26 +207,39 @@ def _another(root: Path, paths: list[tuple[str, Any]]) -> Iterator[None]:
 def _ratio(report: Report, what: str, cost: Cost, bare: Cost, most: float) -> None:
     ratio = cost.on_two_cores / bare.own
     report.figure(f"code {what}", ratio)
-    value = f"{ratio:.2f} × bare ({cost.all / bare.own:.2f} in all), {cost.elapsed:.0f} s by the clock"
+    value = (
+        f"{ratio:.2f} × bare ({cost.all / bare.own:.2f} in all), {cost.elapsed:.0f} s by the clock"
+    )
     report.add(f"{what}, on two cores", value, f"≤ {most:.0f} × bare", ratio <= most)
 
 
 def _others(folder: Path, report: Report, name: str, root: Path, bare: Cost) -> None:
     """Universal Ctags and aider's repository map, where they are installed."""
     ctags = shutil.which("ctags")
-    version = subprocess.run([ctags, "--version"], capture_output=True, text=True).stdout if ctags else ""
+    version = (
+        subprocess.run([ctags, "--version"], capture_output=True, text=True).stdout if ctags else ""
+    )
     if ctags and "Universal Ctags" in version:
         with measured() as cost:
-            subprocess.run([ctags, "-R", "-f", str(folder / "tags"), str(root)], capture_output=True, check=False)
+            subprocess.run(
+                [ctags, "-R", "-f", str(folder / "tags"), str(root)],
+                capture_output=True,
+                check=False,
+            )
         _beside(report, f"{name}: {version.split(',')[0]}, definitions alone", cost[0], bare)
     else:
         report.add(f"{name}: Universal Ctags", "not installed")
     python = os.environ.get("SMARA_BENCH_AIDER", "")
     if not python:
-        report.add(f"{name}: aider's repository map", "left out: SMARA_BENCH_AIDER names no Python that has it")
+        report.add(
+            f"{name}: aider's repository map",
+            "left out: SMARA_BENCH_AIDER names no Python that has it",
+        )
         return
     with measured() as cost:
-        done = subprocess.run([python, "-c", _AIDER, str(root)], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [python, "-c", _AIDER, str(root)], capture_output=True, text=True, check=False
+        )
     told = (done.stdout or done.stderr).strip().splitlines()[-1:] or ["no answer"]
     _beside(report, f"{name}: aider's repository map ({told[0][:60]})", cost[0], bare)
 
@@ -225,4 +265,4 @@ started = time.process_time()
 text = RepoMap(map_tokens=1024, root=root, main_model=Model(), io=Io(), refresh="always").get_repo_map([], files)
 first = time.process_time() - started
 print(f"first map {first:.1f} s, {len(text or '') // 4} tokens asked for 8,192 at most")
-"""
+"""  # noqa: E501

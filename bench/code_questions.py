@@ -16,7 +16,9 @@ _LARGE = 50_000
 
 
 def ask(memory: smara.Memory, root: Path, report: Report, name: str) -> None:
-    """Impact at depth 3 of symbols drawn by how much depends on them, so that hubs are among them."""
+    """Impact at depth 3 of symbols drawn by how much depends on them, so that hubs are among
+    them.
+    """
     asking = memory.code.asking(root)
     started = time.process_time()
     graph = asking.graph()
@@ -29,7 +31,10 @@ def ask(memory: smara.Memory, root: Path, report: Report, name: str) -> None:
     targets += [rng.randrange(graph.size) for _ in range(QUESTIONS // 2)]
     with memory.database.read() as session:
         nodes = asking.lookup.nodes(session, [int(graph.nos[place]) for place in targets])
-    named = [f"{node.path}:{node.first_line}" if node.kind != "file" else node.path for node in nodes.values()]
+    named = [
+        f"{node.path}:{node.first_line}" if node.kind != "file" else node.path
+        for node in nodes.values()
+    ]
     clock, work = [], []
     for target in named:
         at, used = time.perf_counter(), time.process_time()
@@ -48,7 +53,9 @@ def ask(memory: smara.Memory, root: Path, report: Report, name: str) -> None:
     report.add(f"{name}: map of {found.tokens} of 1,024 tokens", told)
     used = time.process_time()
     count = len(asking.cycles())
-    report.add(f"{name}: {count} cycles of imports", f"{(time.process_time() - used) * 1000:,.0f} ms")
+    report.add(
+        f"{name}: {count} cycles of imports", f"{(time.process_time() - used) * 1000:,.0f} ms"
+    )
 
 
 def update_files(
@@ -59,10 +66,16 @@ def update_files(
     clock, work = [], []
     used = time.process_time()
     memory.code.get_ready(root)
-    report.add(f"{name}: made ready for changes, once", f"{(time.process_time() - used) * 1000:,.0f} ms")
-    for number, (path, _) in enumerate(rng.choices([each for each in paths if each[1] == "python"], k=UPDATES)):
+    report.add(
+        f"{name}: made ready for changes, once", f"{(time.process_time() - used) * 1000:,.0f} ms"
+    )
+    for number, (path, _) in enumerate(
+        rng.choices([each for each in paths if each[1] == "python"], k=UPDATES)
+    ):
         file = root / path
-        file.write_bytes(file.read_bytes() + f"\n\ndef added_{number}():\n    return {number}\n".encode())
+        file.write_bytes(
+            file.read_bytes() + f"\n\ndef added_{number}():\n    return {number}\n".encode()
+        )
         at, used = time.perf_counter(), time.process_time()
         memory.code.update([path], root)
         work.append(time.process_time() - used)
@@ -74,7 +87,9 @@ def update_files(
 
 
 def grow(folder: Path, report: Report, sizes: Sequence[int]) -> None:
-    """Made-up trees of many files: what one file costs, and what a question costs, as the tree grows."""
+    """Made-up trees of many files: what one file costs, and what a question costs, as the tree
+    grows.
+    """
     for size in sizes:
         root = folder / f"grown-{size}"
         _write_tree(root, size)
@@ -97,7 +112,9 @@ def _write_tree(root: Path, size: int) -> None:
     rng = random.Random(size)
     for number in range(size):
         lines = []
-        others = sorted({rng.randrange(max(0, number - 60), number) for _ in range(3)}) if number else []
+        others = (
+            sorted({rng.randrange(max(0, number - 60), number) for _ in range(3)}) if number else []
+        )
         for other in others:
             lines.append(f"from pkg{other % 40}.m{other} import f{other}_0, f{other}_1")
         for each in range(10):
@@ -113,13 +130,19 @@ def _write_tree(root: Path, size: int) -> None:
 
 
 def _told(
-    report: Report, what: str, work: list[float], clock: list[float], at_most_ms: float | None, high: str = "p95"
+    report: Report,
+    what: str,
+    work: list[float],
+    clock: list[float],
+    at_most_ms: float | None,
+    high: str = "p95",
 ) -> None:
     share = 0.99 if high == "p99" else 0.95
     worst = sorted(work)[min(len(work) - 1, int(len(work) * share))] * 1000
     report.figure(f"code {what}", worst)
     report.add(
-        f"{what}, p50 / {high}", f"{p50(work) * 1000:.1f} / {worst:.1f} ms; by the clock p95 {p95(clock) * 1000:.0f}",
+        f"{what}, p50 / {high}",
+        f"{p50(work) * 1000:.1f} / {worst:.1f} ms; by the clock p95 {p95(clock) * 1000:.0f}",
         "" if at_most_ms is None else f"{high} ≤ {at_most_ms:.0f} ms",
         None if at_most_ms is None else worst <= at_most_ms,
-    )  # fmt: skip
+    )

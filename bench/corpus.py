@@ -30,9 +30,12 @@ _SYLLABLES = [
 ]
 COMMON = re.findall(
     r"\w+",
-    "the to and of in is it that for on with as this be are not you have from or an at by we can if my will use run"
-    " file test error code function change add fix new value return name type data call list set get make need work"
-    " build server request response user token database schema query index table commit branch deploy config",
+    "the to and of in is it that for on with as this be are not you have from or an at by we can "
+    "if my will use run"
+    " file test error code function change add fix new value return name type data call list set "
+    "get make need work"
+    " build server request response user token database schema query index table commit branch "
+    "deploy config",
 )
 
 
@@ -57,8 +60,12 @@ class Corpus:
         self._cumulative = list(itertools.accumulate(weights))
 
     def text(self, number: int) -> str:
-        """One message of about 40 words; one in four with a line of code, one in fifty with a name of its own."""
-        words = self._rng.choices(self.words, cum_weights=self._cumulative, k=self._rng.randint(15, 65))
+        """One message of about 40 words; one in four with a line of code, one in fifty with a name
+        of its own.
+        """
+        words = self._rng.choices(
+            self.words, cum_weights=self._cumulative, k=self._rng.randint(15, 65)
+        )
         if number % 4 == 0:
             words.insert(5, f"`{words[0]}_{words[1]}({words[2]})` in src/{words[3]}/{words[4]}.py")
         if number % 50 == 0:
@@ -71,7 +78,9 @@ class Corpus:
             yield {"role": "assistant" if number % 2 else "user", "content": self.text(number)}
 
     def questions(self, count: int, seed: int = 11) -> list[str]:
-        """Natural questions of eight words: question words, common words and two or three telling ones."""
+        """Natural questions of eight words: question words, common words and two or three telling
+        ones.
+        """
         rng = random.Random(seed)
         starts = ["how do we", "what did you", "where is the", "why does the", "when did we"]
         return [

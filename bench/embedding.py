@@ -1,4 +1,6 @@
-"""Making vectors in the background, what they take, and the nearest of 100,000 and 1,000,000 against bare numpy."""
+"""Making vectors in the background, what they take, and the nearest of 100,000 and 1,000,000
+against bare numpy.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,14 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
 
 def _made(path: Path, report: Report) -> None:
     """100,000 messages written, then embedded in one go."""
-    with smara.open(path, durability="normal", compact_every_messages=0, embed_in_background=False) as memory:
+    with smara.open(
+        path, durability="normal", compact_every_messages=0, embed_in_background=False
+    ) as memory:
         corpus, started = Corpus(), time.perf_counter()
         for size in range(0, EMBEDDED, _BATCH):
-            memory.messages.add_many(thread_id=f"thread-{size // 5_000}", messages=corpus.messages(_BATCH, size))
+            memory.messages.add_many(
+                thread_id=f"thread-{size // 5_000}", messages=corpus.messages(_BATCH, size)
+            )
         added = time.perf_counter() - started
         memory.shrink_log()
         before, started = os.stat(path).st_size, time.perf_counter()
@@ -51,14 +57,16 @@ def _made(path: Path, report: Report) -> None:
         report.add(f"{EMBEDDED:,} messages: embedded per second", f"{EMBEDDED / embedded:,.0f}/s")
         report.add(f"{EMBEDDED:,} messages: embedded in", f"{embedded:,.1f} s")
         report.add(
-            f"{EMBEDDED:,} messages: added and embedded per second", f"{EMBEDDED / (added + embedded):,.0f}/s"
-        )  # fmt: skip
+            f"{EMBEDDED:,} messages: added and embedded per second",
+            f"{EMBEDDED / (added + embedded):,.0f}/s",
+        )
         report.figure("embedded per second", EMBEDDED / embedded)
         report.add(
             f"{EMBEDDED:,} messages: bytes of a vector in the store",
             f"{(os.stat(path).st_size - before) / EMBEDDED:,.0f}",
-            "<= 400 (256 of them the vector)", (os.stat(path).st_size - before) / EMBEDDED <= 400,
-        )  # fmt: skip
+            "<= 400 (256 of them the vector)",
+            (os.stat(path).st_size - before) / EMBEDDED <= 400,
+        )
 
 
 def _beside(path: Path, report: Report) -> None:
@@ -99,9 +107,16 @@ def _searched(path: Path, report: Report, size: int, dims: int) -> None:
             finder = Nearest(memory.database)
             started = time.perf_counter()
             finder.find(session, shelf, questions[0], 50)
-            report.add(f"{what}: the first question of a process", f"{(time.perf_counter() - started) * 1000:,.0f} ms")
-            report.add(f"{what}: bytes of memory each, by our count", f"{finder.bytes() / size:,.1f}")
-            whole = np.concatenate([_part(size, dims, centers, start) for start in range(0, size, 50_000)])
+            report.add(
+                f"{what}: the first question of a process",
+                f"{(time.perf_counter() - started) * 1000:,.0f} ms",
+            )
+            report.add(
+                f"{what}: bytes of memory each, by our count", f"{finder.bytes() / size:,.1f}"
+            )
+            whole = np.concatenate(
+                [_part(size, dims, centers, start) for start in range(0, size, 50_000)]
+            )
             # Not by turns: a matrix of a gigabyte leaves nothing of ours in the processor's cache.
             ours, ours_work = _timed(lambda n: finder.find(session, shelf, questions[n], 50))
             bare, bare_work = _timed(lambda n: np.argpartition(-(whole @ questions[n]), 50)[:50])
@@ -116,25 +131,35 @@ def _searched(path: Path, report: Report, size: int, dims: int) -> None:
             )
     ratio = p50(ours_work) / p50(bare_work)
     report.figure(f"nearest {size} {dims}", ratio)
-    report.add(f"{what}: of the ten nearest, found among fifty", f"{recall:.2f}", ">= 9.90", float(recall) >= 9.9)
+    report.add(
+        f"{what}: of the ten nearest, found among fifty",
+        f"{recall:.2f}",
+        ">= 9.90",
+        float(recall) >= 9.9,
+    )
     limit = 60 if size <= 100_000 else 200
     report.add(
         f"{what}: nearest, p50 / p95 (bare numpy)",
-        f"{p50(ours) * 1000:.1f} / {p95(ours) * 1000:.1f} ms ({p50(bare) * 1000:.1f} / {p95(bare) * 1000:.1f})",
-        f"p95 <= {limit} ms", p95(ours) * 1000 <= limit,
-    )  # fmt: skip
+        f"{p50(ours) * 1000:.1f} / {p95(ours) * 1000:.1f} ms ({p50(bare) * 1000:.1f} / "
+        f"{p95(bare) * 1000:.1f})",
+        f"p95 <= {limit} ms",
+        p95(ours) * 1000 <= limit,
+    )
     report.add(
         f"{what}: nearest, processor time",
         f"{p50(ours_work) * 1000:.1f} ms, bare numpy {p50(bare_work) * 1000:.1f} = {ratio:.2f}",
-        "<= 1.00 of bare", ratio <= 1,
-    )  # fmt: skip
+        "<= 1.00 of bare",
+        ratio <= 1,
+    )
     if sys.platform == "linux":
         resident = _resident(path, dims) / size
         report.add(f"{what}: bytes of memory each, by the system's count", f"{resident:,.0f}")
 
 
 def _timed(find: Callable[[int], object]) -> tuple[list[float], list[float]]:
-    """How long each question takes, by the clock and by the processor's; the machine may be busy with others."""
+    """How long each question takes, by the clock and by the processor's; the machine may be busy
+    with others.
+    """
     find(0)
     clock, work = [], []
     for number in range(QUESTIONS):
@@ -146,7 +171,9 @@ def _timed(find: Callable[[int], object]) -> tuple[list[float], list[float]]:
 
 
 def _stock(store: VectorStore, size: int, dims: int, centers: np.ndarray) -> None:
-    """Put synthetic vectors on the shelf of messages, as many to a transaction as an embedder would."""
+    """Put synthetic vectors on the shelf of messages, as many to a transaction as an embedder
+    would.
+    """
     with store.database.write() as session:
         no = store.add_space(session, f"synthetic-{dims}", dims, "offline", 1)
         store.begin(session, no, 1)
@@ -155,8 +182,12 @@ def _stock(store: VectorStore, size: int, dims: int, centers: np.ndarray) -> Non
         stored = encode(_part(size, dims, centers, start))
         for first in range(0, len(stored), 5_120):
             with store.database.write(is_derived=True) as session:
-                numbers = range(start + first + 1, start + first + 1 + len(stored[first : first + 5_120]))
-                store.database.vectors.put(session, shelf, {each: [stored[each - start - 1]] for each in numbers})
+                numbers = range(
+                    start + first + 1, start + first + 1 + len(stored[first : first + 5_120])
+                )
+                store.database.vectors.put(
+                    session, shelf, {each: [stored[each - start - 1]] for each in numbers}
+                )
 
 
 def _part(size: int, dims: int, centers: np.ndarray, start: int) -> np.ndarray:
@@ -165,7 +196,9 @@ def _part(size: int, dims: int, centers: np.ndarray, start: int) -> np.ndarray:
 
 
 def _drawn(rng: np.random.Generator, count: int, centers: np.ndarray) -> np.ndarray:
-    """Vectors around some of the centers, as far from them as texts on one subject are from each other."""
+    """Vectors around some of the centers, as far from them as texts on one subject are from each
+    other.
+    """
     drawn = centers[rng.integers(len(centers), size=count)]
     drawn = drawn + rng.standard_normal(drawn.shape).astype(np.float32)
     return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)  # type: ignore[no-any-return]
@@ -197,8 +230,13 @@ with memory.database.read() as session:
 
 
 def _resident(path: Path, dims: int) -> float:
-    """How much larger a process is after its first question, the cache of the database's pages included."""
+    """How much larger a process is after its first question, the cache of the database's pages
+    included.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, str(path), str(dims)], capture_output=True, text=True, check=True
-    )  # fmt: skip
+        [sys.executable, "-c", _SCRIPT, str(path), str(dims)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return float(done.stdout)

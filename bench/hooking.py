@@ -1,4 +1,6 @@
-"""Hooks as hosts run them: whole processes, against bare Python in the same rounds, on a store of 100,000 messages."""
+"""Hooks as hosts run them: whole processes, against bare Python in the same rounds, on a store of
+100,000 messages.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ Case = tuple[str, str, dict[str, Any]]
 
 
 class Taken(NamedTuple):
-    """What a process took: by the clock, and of the processor; other work slows down the first alone."""
+    """What a process took: by the clock, and of the processor; other work slows down the first
+    alone.
+    """
 
     wall: float
     processor: float
@@ -64,18 +68,29 @@ def _fill(store: Path, messages: int) -> None:
             if len(batch) == 1000:
                 memory.messages.add_many(thread_id=f"t{number // 1000}", messages=batch)
                 batch = []
-        memory.memories.add("known.py must be read before it is changed: its tables are generated", type="gotcha",
-                            files=["known.py"], by="person", source="user_taught")  # fmt: skip
+        memory.memories.add(
+            "known.py must be read before it is changed: its tables are generated",
+            type="gotcha",
+            files=["known.py"],
+            by="person",
+            source="user_taught",
+        )
 
 
 def _fail_twice(place: Path, store: Path) -> None:
     """Two sessions in which the same command failed for the same reason, and another helped."""
     for session in ("f1", "f2"):
         told = {"session_id": session, **_FAILING}
-        helped = {"tool_input": {"command": "npm ci"}, "tool_response": "added 10 packages", "tool_use_id": "2"}
+        helped = {
+            "tool_input": {"command": "npm ci"},
+            "tool_response": "added 10 packages",
+            "tool_use_id": "2",
+        }
         _once("PostToolUseFailure", {**told, "error": _ERROR, "tool_use_id": "1"}, place, store)
         _once("PostToolUse", {**told, **helped}, place, store)
-        _once("PostToolUse", {**told, "tool_response": "5 passing", "tool_use_id": "3"}, place, store)
+        _once(
+            "PostToolUse", {**told, "tool_response": "5 passing", "tool_use_id": "3"}, place, store
+        )
         _once("SessionEnd", {"session_id": session, "reason": "other"}, place, store)
     _once("drain", {}, place, store)
     _once("drain", {}, place, store)
@@ -88,7 +103,9 @@ def _forget_briefs(store: Path) -> None:
 
 def _add_message(store: Path, number: int) -> None:
     with smara.open(store, durability="normal", embed_in_background=False) as memory:
-        memory.messages.add(thread_id="later", role="user", content=f"Message {number} that changes the store")
+        memory.messages.add(
+            thread_id="later", role="user", content=f"Message {number} that changes the store"
+        )
 
 
 def _cases(number: int) -> list[Case]:
@@ -100,34 +117,81 @@ def _cases(number: int) -> list[Case]:
         ("bare", "", {}),
         ("capture: end of a turn", "Stop", {**common, "last_assistant_message": "Done. " * 100}),
         ("capture: end of a session", "SessionEnd", {**common, "reason": "other"}),
-        ("injecting: start of a session, events waiting", "SessionStart", {**common, "source": "startup"}),
+        (
+            "injecting: start of a session, events waiting",
+            "SessionStart",
+            {**common, "source": "startup"},
+        ),
         ("injecting: first prompt", "UserPromptSubmit", {**common, "prompt": "What is next?"}),
         ("injecting: later prompt", "UserPromptSubmit", {**common, "prompt": "And then?"}),
-        ("injecting: tool result, nothing known", "PostToolUse", {**about, "tool_input": {"file_path": "other.py"}}),
-        ("injecting: before a command, nothing known", "PreToolUse",
-         {**about, "tool_name": "Bash", "tool_input": {"command": "ls"}}),
+        (
+            "injecting: tool result, nothing known",
+            "PostToolUse",
+            {**about, "tool_input": {"file_path": "other.py"}},
+        ),
+        (
+            "injecting: before a command, nothing known",
+            "PreToolUse",
+            {**about, "tool_name": "Bash", "tool_input": {"command": "ls"}},
+        ),
         # In sessions that were told nothing yet, so that there is something to say.
-        ("injecting: tool result, something known", "PostToolUse", {**known, "session_id": f"a{number}"}),
-        ("injecting: before a command that failed", "PreToolUse", {**failing, "session_id": f"b{number}"}),
-        ("injecting: a failure that is known", "PostToolUseFailure",
-         {**failing, "session_id": f"c{number}", "error": _ERROR}),
-        ("capture with a secret in it", "Stop", {**common, "last_assistant_message": "password = x9!Kq2#vPz7Lm"}),
-        ("start of a session, nothing prepared: asked", "SessionStart",
-         {"session_id": f"g{number}", "source": "startup"}),
-        ("tool result, nothing prepared: asked", "PostToolUse", {**known, "session_id": f"h{number}"}),
+        (
+            "injecting: tool result, something known",
+            "PostToolUse",
+            {**known, "session_id": f"a{number}"},
+        ),
+        (
+            "injecting: before a command that failed",
+            "PreToolUse",
+            {**failing, "session_id": f"b{number}"},
+        ),
+        (
+            "injecting: a failure that is known",
+            "PostToolUseFailure",
+            {**failing, "session_id": f"c{number}", "error": _ERROR},
+        ),
+        (
+            "capture with a secret in it",
+            "Stop",
+            {**common, "last_assistant_message": "password = x9!Kq2#vPz7Lm"},
+        ),
+        (
+            "start of a session, nothing prepared: asked",
+            "SessionStart",
+            {"session_id": f"g{number}", "source": "startup"},
+        ),
+        (
+            "tool result, nothing prepared: asked",
+            "PostToolUse",
+            {**known, "session_id": f"h{number}"},
+        ),
         ("drain", "drain", {}),
-        ("injecting: start of a session, prepared", "SessionStart", {"session_id": f"d{number}", "source": "startup"}),
-        ("injecting: start of a session, checked", "SessionStart", {"session_id": f"e{number}", "source": "startup"}),
+        (
+            "injecting: start of a session, prepared",
+            "SessionStart",
+            {"session_id": f"d{number}", "source": "startup"},
+        ),
+        (
+            "injecting: start of a session, checked",
+            "SessionStart",
+            {"session_id": f"e{number}", "source": "startup"},
+        ),
         ("injecting: tool result, checked", "PostToolUse", {**known, "session_id": f"f{number}"}),
-    ]  # fmt: skip
+    ]
 
 
 def _once(event: str, payload: dict[str, Any], place: Path, store: Path) -> tuple[Taken, int]:
-    command = [sys.executable, "-c", "pass"] if not event else [*_program(), "hook", "claude", event]
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    command = (
+        [sys.executable, "-c", "pass"] if not event else [*_program(), "hook", "claude", event]
+    )
+    environment = {
+        key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"
+    }
     environment["SMARA_DB"] = str(store)
     before, started = getrusage(RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(command, input=json.dumps(payload).encode(), capture_output=True, env=environment, cwd=place)
+    done = subprocess.run(
+        command, input=json.dumps(payload).encode(), capture_output=True, env=environment, cwd=place
+    )
     wall, after = time.perf_counter() - started, getrusage(RUSAGE_CHILDREN)
     taken = Taken(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     if done.returncode or done.stderr:
@@ -143,7 +207,9 @@ def _program() -> list[str]:
 def _tell(report: Report, times: dict[str, list[Taken]], said: dict[str, int]) -> None:
     bare = p50([each.wall for each in times["bare"]])
     least = min(each.processor for each in times["bare"])
-    report.add("bare Python, as the hooks see it", f"{bare * 1000:.1f} ms, processor {least * 1000:.1f}")
+    report.add(
+        "bare Python, as the hooks see it", f"{bare * 1000:.1f} ms, processor {least * 1000:.1f}"
+    )
     report.figure("hook.bare_ms", bare * 1000)
     for name, taken in times.items():
         if name == "bare":
@@ -151,13 +217,18 @@ def _tell(report: Report, times: dict[str, list[Taken]], said: dict[str, int]) -
         walls = [each.wall for each in taken]
         middle, ratio = p50(walls) * 1000, p50(walls) / bare
         processor = min(each.processor for each in taken)
-        value = f"{middle:.1f} ms, p95 {p95(walls) * 1000:.0f}, {ratio:.2f}x bare (processor {processor / least:.2f}x)"
+        value = (
+            f"{middle:.1f} ms, p95 {p95(walls) * 1000:.0f}, {ratio:.2f}x bare (processor "
+            f"{processor / least:.2f}x)"
+        )
         value += f", says {said[name]} bytes" if said[name] else ""
         report.figure(f"hook.{name}_ms", middle)
         if name.startswith("capture:"):
             report.add(f"hook, {name}", value, f"<= {_CAPTURE}x", ratio <= _CAPTURE)
         elif name.startswith("injecting:"):
             is_met = ratio <= _INJECTING and middle <= _INJECTING_MS
-            report.add(f"hook, {name}", value, f"<= {_INJECTING:.0f}x, <= {_INJECTING_MS:.0f} ms", is_met)
+            report.add(
+                f"hook, {name}", value, f"<= {_INJECTING:.0f}x, <= {_INJECTING_MS:.0f} ms", is_met
+            )
         else:
             report.add(f"hook, {name}", value)

@@ -31,7 +31,12 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
         rate = size / seconds
         is_met = rate >= LEAST_PER_SECOND if size == sizes[-1] else None
         target = f"≥ {LEAST_PER_SECOND:,} a second" if is_met is not None else ""
-        report.add(f"observe {size:,} messages offline", f"{rate:,.0f} a second, {notes:,} notes", target, is_met)
+        report.add(
+            f"observe {size:,} messages offline",
+            f"{rate:,.0f} a second, {notes:,} notes",
+            target,
+            is_met,
+        )
         report.figure(f"observe_offline_{size}_per_second", rate)
     tracemalloc.start()
     observe(2_000)
@@ -42,7 +47,9 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
 
 
 def observe(size: int) -> tuple[float, int]:
-    """The seconds that observing takes, without those of making the messages, and how many notes came of it."""
+    """The seconds that observing takes, without those of making the messages, and how many notes
+    came of it.
+    """
     observer = OfflineObserver()
     stream = messages(size)
     spent, notes, known = 0.0, 0, ""
@@ -67,9 +74,17 @@ def messages(count: int, seed: int = 7) -> Iterator[Message]:
         role, part = _part(corpus, number)
         content = part.render()
         yield Message(
-            f"m{number}", "t", "r", number + 1, role, content, (part,), len(content) // 4, "estimate",
+            f"m{number}",
+            "t",
+            "r",
+            number + 1,
+            role,
+            content,
+            (part,),
+            len(content) // 4,
+            "estimate",
             1_770_000_000_000 + 3_000 * number,
-        )  # fmt: skip
+        )
 
 
 def _part(corpus: Corpus, number: int) -> tuple[Role, Part]:
@@ -80,16 +95,44 @@ def _part(corpus: Corpus, number: int) -> tuple[Role, Part]:
     call = f"c{number - number % 2}"
     body = "\n".join(f"{line:6}→    {corpus.words[line % 900]} = {line}" for line in range(1, 120))
     code = (
-        f"class {name.capitalize()}View:\n    def render(self, request: Request) -> str:\n        return {words[:80]!r}"
+        f"class {name.capitalize()}View:\n    def render(self, request: Request) -> str:\n     "
+        f"   return {words[:80]!r}"
     )
     rounds: tuple[tuple[Role, Part], ...] = (
         ("user", Part("text", f"Please change {path}: {words}")),
-        ("assistant", Part("text", f"Let me look at the file first. The problem is that {words[:160]}")),
+        (
+            "assistant",
+            Part("text", f"Let me look at the file first. The problem is that {words[:160]}"),
+        ),
         ("assistant", Part("tool_call", name="Read", call_id=call, arguments={"file_path": path})),
         ("tool", Part("tool_result", body, name="Read", call_id=f"c{number - 1}")),
-        ("assistant", Part("tool_call", name="Write", call_id=call, arguments={"file_path": path, "content": code})),
-        ("tool", Part("tool_result", f"File created successfully at: {path}", name="Write", call_id=f"c{number - 1}")),
-        ("assistant", Part("tool_call", name="Bash", call_id=call, arguments={"command": "pytest -q 2>&1 | tail -20"})),
+        (
+            "assistant",
+            Part(
+                "tool_call",
+                name="Write",
+                call_id=call,
+                arguments={"file_path": path, "content": code},
+            ),
+        ),
+        (
+            "tool",
+            Part(
+                "tool_result",
+                f"File created successfully at: {path}",
+                name="Write",
+                call_id=f"c{number - 1}",
+            ),
+        ),
+        (
+            "assistant",
+            Part(
+                "tool_call",
+                name="Bash",
+                call_id=call,
+                arguments={"command": "pytest -q 2>&1 | tail -20"},
+            ),
+        ),
         ("tool", Part("tool_result", _report(name, number), name="Bash", call_id=f"c{number - 1}")),
         ("assistant", Part("text", f"All tests pass. {words}")),
         ("user", Part("text", "thanks")),

@@ -24,7 +24,8 @@ def run(folder: Path, report: Report) -> None:
         for number, message in enumerate(corpus.messages(IMPORTED)):
             lines.write(json.dumps({"thread": f"t{number // 1000}", **message}) + "\n")
     code = (
-        "import resource, sys; from smara.memory import open_memory; from smara.adapters.importing import Importer\n"
+        "import resource, sys; from smara.memory import open_memory; from "
+        "smara.adapters.importing import Importer\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         f"with open_memory({str(store)!r}, durability='normal') as memory:\n"
         f"    report = Importer(memory).import_file({str(path)!r})\n"
@@ -35,7 +36,9 @@ def run(folder: Path, report: Report) -> None:
 
     def imports() -> None:
         nonlocal answer
-        answer = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+        answer = subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        ).stdout
 
     elapsed.append(seconds(imports))
     stored, before, peak = map(int, answer.split())
@@ -43,7 +46,8 @@ def run(folder: Path, report: Report) -> None:
         sys.exit(f"the import stored {stored} of {IMPORTED}")
     report.add(f"import of {IMPORTED:,} messages (JSONL)", f"{IMPORTED / elapsed[0]:,.0f}/s")
     report.add(
-        f"peak memory while importing {IMPORTED:,}", f"{peak // 1024} MiB ({(peak - before) // 1024} over the start)"
+        f"peak memory while importing {IMPORTED:,}",
+        f"{peak // 1024} MiB ({(peak - before) // 1024} over the start)",
     )
     _start_up(report, store, f"{corpus.words[300]} {corpus.words[5_000]}")
 
@@ -56,7 +60,9 @@ def _start_up(report: Report, store: Path, query: str) -> None:
         "search": [sys.executable, "-m", "smara", "search", query, "--db", str(store)],
     }
     # As installed by pip, with compiled files; some machines forbid writing them.
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    environment = {
+        key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"
+    }
     times: dict[str, list[float]] = {key: [] for key in commands}
     for number in range(_RUNS + 1):
         for key, command in commands.items():
@@ -67,7 +73,10 @@ def _start_up(report: Report, store: Path, query: str) -> None:
     bare = p50(times["bare"]) * 1000
     over = {key: p50(times[key]) * 1000 - bare for key in commands}
     report.add(
-        "import smara, over bare Python", f"{over['import']:.0f} ms (bare {bare:.0f})", "<= 60 ms", over["import"] <= 60
+        "import smara, over bare Python",
+        f"{over['import']:.0f} ms (bare {bare:.0f})",
+        "<= 60 ms",
+        over["import"] <= 60,
     )
     report.add("import smara; smara.open, over bare Python", f"{over['open']:.0f} ms")
     report.add(

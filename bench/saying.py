@@ -1,4 +1,6 @@
-"""What agents are told unasked: the pack of a session and what is said around tools, on a store of 100,000 messages."""
+"""What agents are told unasked: the pack of a session and what is said around tools, on a store of
+100,000 messages.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +16,40 @@ from smara.knowledge.models import MemoryType
 
 MESSAGES, MEMORIES, TASKS = 100_000, 1_500, 200
 ROUNDS = 60
-_TYPES: tuple[MemoryType, ...] = ("gotcha", "decision", "pattern", "error_pattern", "preference", "requirement")
-_LIMITS_MS = {"start of a session": 100.0, "before a change": 100.0, "after a search": 100.0, "first message": 500.0}
+_TYPES: tuple[MemoryType, ...] = (
+    "gotcha",
+    "decision",
+    "pattern",
+    "error_pattern",
+    "preference",
+    "requirement",
+)
+_LIMITS_MS = {
+    "start of a session": 100.0,
+    "before a change": 100.0,
+    "after a search": 100.0,
+    "first message": 500.0,
+}
 
 
 def run(folder: Path, report: Report, messages: int = MESSAGES) -> None:
     """Fill a store, and ask at each point for sessions that were told nothing yet."""
     with smara.open(folder / "saying.db", durability="normal", embedder="off") as memory:
         _fill(memory, messages)
-        instructions = ["\n".join(f"- Rule {number}: {Corpus(5).text(number)[:160]}" for number in range(120))]
+        instructions = [
+            "\n".join(f"- Rule {number}: {Corpus(5).text(number)[:160]}" for number in range(120))
+        ]
         moments = memory.moments
         asked: dict[str, Callable[[int], object]] = {
-            "start of a session": lambda n: moments.start(f"a{n}", cwd=str(folder), known_texts=instructions),
-            "before a change": lambda n: moments.before_tool(f"b{n}", "Edit", {"file_path": f"src/m0/f{n * 6}.py"}),
-            "after a search": lambda n: moments.after_tool(f"c{n}", "Grep", {"pattern": f"call_{n * 6}"}),
+            "start of a session": lambda n: moments.start(
+                f"a{n}", cwd=str(folder), known_texts=instructions
+            ),
+            "before a change": lambda n: moments.before_tool(
+                f"b{n}", "Edit", {"file_path": f"src/m0/f{n * 6}.py"}
+            ),
+            "after a search": lambda n: moments.after_tool(
+                f"c{n}", "Grep", {"pattern": f"call_{n * 6}"}
+            ),
             "first message": lambda n: moments.first_message(
                 f"d{n}", "Please go on with task number 7 about the tests"
             ),
@@ -39,15 +61,23 @@ def run(folder: Path, report: Report, messages: int = MESSAGES) -> None:
     for name, limit in _LIMITS_MS.items():
         taken = times[name.replace(" ", "_")]
         report.figure(f"said: {name}", p95(taken) * 1000)
-        report.add(f"said at {name}, p50 / p95", f"{p50(taken) * 1000:.1f} / {p95(taken) * 1000:.1f} ms",
-                   f"p95 <= {limit:.0f} ms", p95(taken) * 1000 <= limit)  # fmt: skip
+        report.add(
+            f"said at {name}, p50 / p95",
+            f"{p50(taken) * 1000:.1f} / {p95(taken) * 1000:.1f} ms",
+            f"p95 <= {limit:.0f} ms",
+            p95(taken) * 1000 <= limit,
+        )
 
 
 def _fill(memory: smara.Memory, messages: int) -> None:
     corpus, chance = Corpus(11), random.Random(3)
     for start in range(0, messages, 1_000):
-        memory.messages.add_many(thread_id=f"t{start // 1000}", messages=corpus.messages(1_000, start))
-    words = [word for number in range(200) for word in corpus.text(number).split() if word.isalpha()]
+        memory.messages.add_many(
+            thread_id=f"t{start // 1000}", messages=corpus.messages(1_000, start)
+        )
+    words = [
+        word for number in range(200) for word in corpus.text(number).split() if word.isalpha()
+    ]
     for number in range(MEMORIES):
         content = f"{' '.join(chance.sample(words, 12))} in module_{number} needs `call_{number}()`"
         fields: dict[str, Any] = {"files": [f"src/m{number % 40}/f{number}.py"], "confidence": 0.9}

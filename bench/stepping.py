@@ -26,11 +26,16 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
         settings = {"durability": "normal", "compact_every_messages": 0, "observe_timezone": "UTC"}
         with smara.open(folder / f"steps-{size}.db", **settings) as memory:
             for start in range(0, size, _BATCH):
-                memory.messages.add_many(thread_id="t", messages=corpus.messages(min(_BATCH, size - start), start))
+                memory.messages.add_many(
+                    thread_id="t", messages=corpus.messages(min(_BATCH, size - start), start)
+                )
             outcome = memory.observations.observe("t", retain_tokens=6_000)
             if not outcome.success:
                 raise SystemExit(f"the benchmark is wrong: {outcome}")
-            while memory.observations.is_reflection_due("t") and memory.observations.reflect("t").notes:
+            while (
+                memory.observations.is_reflection_due("t")
+                and memory.observations.reflect("t").notes
+            ):
                 pass
             found.append(_steps(memory, corpus, size, report))
     growth = found[-1] / found[0]
@@ -43,14 +48,17 @@ def _steps(memory: smara.Memory, corpus: Corpus, size: int, report: Report) -> f
     times = take_turns(
         ROUNDS,
         step=lambda n: memory.context.process_input("t", incoming, step=n),
-        say=lambda n: memory.context.process_output("t", [{"role": "user", "content": corpus.text(size + n)}]),
+        say=lambda n: memory.context.process_output(
+            "t", [{"role": "user", "content": corpus.text(size + n)}]
+        ),
         rest=lambda n: memory.observations.settled(60),
     )
     step = times["step"]
     report.figure(f"process_input {size}", p95(step) * 1000)
     report.add(
         f"{size:,} messages: process_input, p50 / p95",
-        f"{p50(step) * 1000:.2f} / {p95(step) * 1000:.2f} ms", f"p95 <= {_LIMIT_MS:.0f} ms",
+        f"{p50(step) * 1000:.2f} / {p95(step) * 1000:.2f} ms",
+        f"p95 <= {_LIMIT_MS:.0f} ms",
         p95(step) * 1000 <= _LIMIT_MS,
-    )  # fmt: skip
+    )
     return p50(step)

@@ -1,4 +1,6 @@
-"""Tasks at 1,000, 20,000 and 100,000 with three dependencies each, against the bare SQL on the same file."""
+"""Tasks at 1,000, 20,000 and 100,000 with three dependencies each, against the bare SQL on the same
+file.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
             if imported.refused or imported.added != size:
                 sys.exit(f"the benchmark is wrong: {imported}")
             rate = size / (time.perf_counter() - started)
-            report.add(f"{size:,} tasks with {imported.dependencies:,} dependencies: imported", f"{rate:,.0f}/s")
+            report.add(
+                f"{size:,} tasks with {imported.dependencies:,} dependencies: imported",
+                f"{rate:,.0f}/s",
+            )
             memory.shrink_log()
             for verb, value in _verbs(memory, path, size, report).items():
                 found.setdefault(verb, []).append(value)
@@ -44,25 +49,39 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
 
 
 def _tasks(size: int) -> Iterator[NewTask]:
-    """Half of them closed, the older the likelier; each needs up to three older ones, near it or anywhere."""
+    """Half of them closed, the older the likelier; each needs up to three older ones, near it or
+    anywhere.
+    """
     corpus, rng = Corpus(), random.Random(size)
     for number in range(size):
         needs: dict[str, str] = {}
         while number >= 3 and len(needs) < 3:
-            other = rng.randrange(max(0, number - 50), number) if rng.random() < 0.8 else rng.randrange(number)
-            needs.setdefault(f"b-{other}", rng.choices(("blocks", "parent-child", "related"), (8, 0, 2))[0])
+            other = (
+                rng.randrange(max(0, number - 50), number)
+                if rng.random() < 0.8
+                else rng.randrange(number)
+            )
+            needs.setdefault(
+                f"b-{other}", rng.choices(("blocks", "parent-child", "related"), (8, 0, 2))[0]
+            )
         is_closed = rng.random() < _CLOSED_SHARE * 2 * (1 - number / size)
         words = corpus.text(number).split()
         yield NewTask(
-            " ".join(words[:8])[:200], short_id=f"b-{number}", description=" ".join(words),
-            status="closed" if is_closed else "open", priority=rng.randrange(5), created_at=1_700_000_000_000 + number,
-            close_reason="completed" if is_closed else None, labels=(f"area{number % 40}",),
+            " ".join(words[:8])[:200],
+            short_id=f"b-{number}",
+            description=" ".join(words),
+            status="closed" if is_closed else "open",
+            priority=rng.randrange(5),
+            created_at=1_700_000_000_000 + number,
+            close_reason="completed" if is_closed else None,
+            labels=(f"area{number % 40}",),
             depends_on=list(needs.items()),  # type: ignore[arg-type]  # the choices above are the types
-        )  # fmt: skip
+        )
 
 
 _WAITS = (
-    "EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks b ON b.no = d.depends_on_no AND b.status <> 'closed'"
+    "EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks b ON b.no = d.depends_on_no AND "
+    "b.status <> 'closed'"
     " WHERE d.task_no = t.no AND d.type = 'blocks') OR EXISTS (SELECT 1 FROM task_dependencies d"
     " JOIN tasks b ON b.no = d.task_no AND b.status <> 'closed'"
     " WHERE d.depends_on_no = t.no AND d.type = 'parent-child')"
@@ -80,7 +99,8 @@ _BARE_LIST = (
     " ORDER BY t.priority, t.created_at, t.no LIMIT 50"
 )
 _BARE_SEARCH = (
-    "SELECT t.*, bm25(record_index, 3.0) AS score FROM record_index i JOIN tasks t ON t.no = i.rowid >> 16"
+    "SELECT t.*, bm25(record_index, 3.0) AS score FROM record_index i JOIN tasks t ON t.no = "
+    "i.rowid >> 16"
     " WHERE record_index MATCH ? ORDER BY score LIMIT 3"
 )
 
@@ -90,7 +110,10 @@ def _verbs(memory: smara.Memory, path: Path, size: int, report: Report) -> dict[
     bare.execute("PRAGMA synchronous = NORMAL").fetchall()
     corpus = Corpus()
     queries = [" ".join(corpus.text(50 * number).split()[2:5]) for number in range(ROUNDS)]
-    terms = [" OR ".join(f'"{word}"' for word in query.split() if word.isalpha()) or '"none"' for query in queries]
+    terms = [
+        " OR ".join(f'"{word}"' for word in query.split() if word.isalpha()) or '"none"'
+        for query in queries
+    ]
     claimed: list[str] = []
 
     def claim(number: int) -> None:
@@ -100,7 +123,8 @@ def _verbs(memory: smara.Memory, path: Path, size: int, report: Report) -> dict[
     def bare_claim(number: int) -> None:
         row = bare.execute(_BARE_READY.replace("LIMIT 5", "LIMIT 1")).fetchone()
         bare.execute(
-            "BEGIN IMMEDIATE; UPDATE tasks SET status = 'in_progress' WHERE no = ? AND status = 'open'; COMMIT",
+            "BEGIN IMMEDIATE; UPDATE tasks SET status = 'in_progress' WHERE no = ? AND status = "
+            "'open'; COMMIT",
             (row[0],),
         )
         bare.execute("UPDATE tasks SET status = 'open' WHERE no = ?", (row[0],))
@@ -111,7 +135,10 @@ def _verbs(memory: smara.Memory, path: Path, size: int, report: Report) -> dict[
     times = take_turns(
         ROUNDS,
         ready=lambda n: memory.tasks.ready(),
-        bare_ready=lambda n: (bare.execute(_BARE_READY).fetchall(), n % 10 or bare.execute(_BARE_COUNT).fetchall()),
+        bare_ready=lambda n: (
+            bare.execute(_BARE_READY).fetchall(),
+            n % 10 or bare.execute(_BARE_COUNT).fetchall(),
+        ),
         list=lambda n: memory.tasks.list(status="open"),
         bare_list=lambda n: bare.execute(_BARE_LIST).fetchall(),
         search=lambda n: memory.search_tasks(queries[n]),
@@ -130,7 +157,9 @@ def _verbs(memory: smara.Memory, path: Path, size: int, report: Report) -> dict[
         is_target = size == _TARGET_SIZE
         report.add(
             f"{size:,} tasks: {verb}, p50 / p95",
-            f"{p50(ours) * 1000:.2f} / {p95(ours) * 1000:.2f} ms, bare {p50(plain) * 1000:.2f} = {ratio:.2f}",
-            f"p95 < {_LIMIT_MS:.0f} ms" if is_target else "", p95(ours) * 1000 < _LIMIT_MS if is_target else None,
-        )  # fmt: skip
+            f"{p50(ours) * 1000:.2f} / {p95(ours) * 1000:.2f} ms, bare {p50(plain) * 1000:.2f} = "
+            f"{ratio:.2f}",
+            f"p95 < {_LIMIT_MS:.0f} ms" if is_target else "",
+            p95(ours) * 1000 < _LIMIT_MS if is_target else None,
+        )
     return found

@@ -10,7 +10,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from evals import freshness, issues, observed_recall, observing, promoted, replay, resolution, signals, stories
+from evals import (
+    freshness,
+    issues,
+    observed_recall,
+    observing,
+    promoted,
+    replay,
+    resolution,
+    signals,
+    stories,
+)
 from evals.data import DataMissing, Dataset, data_folder, load_all, load_longmemeval
 from evals.report import Result, render
 from evals.scoring import score
@@ -32,17 +42,28 @@ def measure(dataset: Dataset, system: System) -> Result:
                 seconds.append(time.perf_counter() - begin)
                 figures.append(score(ranked, question.gold))
                 kinds.append(question.kind)
-    return Result(dataset.name, dataset.part, system.name, figures, kinds, 1000 * statistics.median(seconds))
+    return Result(
+        dataset.name, dataset.part, system.name, figures, kinds, 1000 * statistics.median(seconds)
+    )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m evals", description=__doc__)
-    parser.add_argument("--sets", nargs="*", default=[], help="only the sets whose name begins with one of these")
-    parser.add_argument("--output", type=Path, default=None, help="write the table to this file, too")
     parser.add_argument(
-        "--postgres", metavar="URL", default=os.environ.get("SMARA_EVAL_POSTGRES"), help="measure on PostgreSQL as well"
+        "--sets", nargs="*", default=[], help="only the sets whose name begins with one of these"
     )
-    parser.add_argument("--questions", type=int, default=None, help=f"only so many of {observed_recall.NAME}")
+    parser.add_argument(
+        "--output", type=Path, default=None, help="write the table to this file, too"
+    )
+    parser.add_argument(
+        "--postgres",
+        metavar="URL",
+        default=os.environ.get("SMARA_EVAL_POSTGRES"),
+        help="measure on PostgreSQL as well",
+    )
+    parser.add_argument(
+        "--questions", type=int, default=None, help=f"only so many of {observed_recall.NAME}"
+    )
     options = parser.parse_args()
     try:
         datasets = load_all()

@@ -1,4 +1,5 @@
-"""The plain baselines: one FTS5 table with the porter tokenizer, the stop words left out, terms joined by OR.
+"""The plain baselines: one FTS5 table with the porter tokenizer, the stop words left out, terms
+joined by OR.
 
 This is the protocol of the published baselines: ``[^\\W_]+`` words, lower case, minus the
 classic list of English stop words, each quoted; ``bm25()`` as it comes. A document is a turn, a
@@ -18,13 +19,20 @@ from evals.data import Question, Thread
 STOP_WORDS = frozenset(
     re.findall(
         r"\w+",
-        "i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her "
-        "hers herself it its itself they them their theirs themselves what which who whom this that these "
-        "those am is are was were be been being have has had having do does did doing a an the and but if or "
-        "because as until while of at by for with about against between into through during before after "
-        "above below to from up down in out on off over under again further then once here there when where "
-        "why how all any both each few more most other some such no nor not only own same so than too very s "
-        "t can will just don should now d ll m o re ve y ain aren couldn didn doesn hadn hasn haven isn ma "
+        "i me my myself we our ours ourselves you your yours yourself yourselves he him his "
+        "himself she her "
+        "hers herself it its itself they them their theirs themselves what which who whom this "
+        "that these "
+        "those am is are was were be been being have has had having do does did doing a an the "
+        "and but if or "
+        "because as until while of at by for with about against between into through during "
+        "before after "
+        "above below to from up down in out on off over under again further then once here there "
+        "when where "
+        "why how all any both each few more most other some such no nor not only own same so than "
+        "too very s "
+        "t can will just don should now d ll m o re ve y ain aren couldn didn doesn hadn hasn "
+        "haven isn ma "
         "mightn mustn needn shan shouldn wasn weren won wouldn",
     )
 )
@@ -54,7 +62,10 @@ def sessions(threads: Sequence[Thread]) -> Documents:
 
 def user_sessions(threads: Sequence[Thread]) -> Documents:
     """Each session as one document, what the user said alone."""
-    return [(thread.key, "\n".join(turn.text for turn in thread.turns if turn.role == "user")) for thread in threads]
+    return [
+        (thread.key, "\n".join(turn.text for turn in thread.turns if turn.role == "user"))
+        for thread in threads
+    ]
 
 
 def fts5(documents: Documents) -> Ranker:
@@ -70,10 +81,13 @@ def fts5(documents: Documents) -> Ranker:
 def fts5_scores(documents: Documents) -> Callable[..., dict[int, float]]:
     """Numbers of documents with their scores, best first, from an in-memory FTS5 table."""
     connection = apsw.Connection(":memory:")
-    connection.execute("CREATE VIRTUAL TABLE documents USING fts5(text, tokenize = 'porter unicode61')")
+    connection.execute(
+        "CREATE VIRTUAL TABLE documents USING fts5(text, tokenize = 'porter unicode61')"
+    )
     with connection:
         connection.executemany(
-            "INSERT INTO documents(rowid, text) VALUES (?, ?)", [(n, text) for n, (_, text) in enumerate(documents)]
+            "INSERT INTO documents(rowid, text) VALUES (?, ?)",
+            [(n, text) for n, (_, text) in enumerate(documents)],
         )
 
     def score(question: str, limit: int = -1) -> dict[int, float]:

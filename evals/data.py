@@ -28,7 +28,7 @@ HOW_TO_GET = f"""No evaluation data: set {VARIABLE} to a folder with these gzip-
   longmemeval_union/sessions.jsonl.gz  the sessions of longmemeval_oracle, each once, with its date
   cosqa/queries.jsonl.gz               github.com/microsoft/CodeXGLUE, code search of web queries:
   cosqa/functions.jsonl.gz             {{"id", "query", "code_id"}} and {{"id", "code"}}
-"""
+"""  # noqa: E501
 
 Level = Literal["message", "thread"]
 
@@ -108,7 +108,9 @@ def _read(path: Path) -> Iterator[Any]:
 
 
 def load_locomo(folder: Path) -> Dataset:
-    """LoCoMo, turn level: one store a conversation, one thread a session, gold = the evidence turns."""
+    """LoCoMo, turn level: one store a conversation, one thread a session, gold = the evidence
+    turns.
+    """
     haystacks: dict[str, tuple[Thread, ...]] = {}
     questions: list[Question] = []
     for record in _read(folder / "locomo" / "conversations.jsonl.gz"):
@@ -120,7 +122,11 @@ def load_locomo(folder: Path) -> Dataset:
             named = re.findall(r"D\d+:\d+", " ".join(qa.get("evidence") or ()))
             gold = frozenset(key for key in named if key in keys)
             if gold:
-                questions.append(Question(f"{name}/{number}", qa["question"], name, gold, f"category {qa['category']}"))
+                questions.append(
+                    Question(
+                        f"{name}/{number}", qa["question"], name, gold, f"category {qa['category']}"
+                    )
+                )
     part = f"development part: {len(haystacks)} conversations, {len(questions)} questions"
     return Dataset("LoCoMo", part, "message", tuple(questions), haystacks.__getitem__)
 
@@ -129,38 +135,64 @@ def _locomo_threads(conversation: dict[str, Any]) -> Iterator[Thread]:
     numbers = sorted(int(key[8:]) for key in conversation if re.fullmatch(r"session_\d+", key))
     for number in numbers:
         turns = tuple(
-            Turn(turn["dia_id"], "user", _locomo_text(turn)) for turn in conversation[f"session_{number}"] or ()
+            Turn(turn["dia_id"], "user", _locomo_text(turn))
+            for turn in conversation[f"session_{number}"] or ()
         )
-        started_at = _milliseconds(conversation[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y")
+        started_at = _milliseconds(
+            conversation[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y"
+        )
         yield Thread(f"session_{number}", started_at, turns)
 
 
 def _locomo_text(turn: dict[str, Any]) -> str:
     caption = turn.get("blip_caption")
-    return f"{turn['speaker']}: {turn.get('text') or ''}" + (f" [image: {caption}]" if caption else "")
+    return f"{turn['speaker']}: {turn.get('text') or ''}" + (
+        f" [image: {caption}]" if caption else ""
+    )
 
 
 def load_longmemeval(folder: Path) -> Dataset:
-    """LongMemEval_S, session level: one store a question, gold = the answer sessions, abstention left out."""
-    records = [r for r in _read(folder / "longmemeval_s" / "questions.jsonl.gz") if "_abs" not in r["question_id"]]
+    """LongMemEval_S, session level: one store a question, gold = the answer sessions, abstention
+    left out.
+    """
+    records = [
+        r
+        for r in _read(folder / "longmemeval_s" / "questions.jsonl.gz")
+        if "_abs" not in r["question_id"]
+    ]
     by_key = {record["question_id"]: record for record in records}
 
     @cache
     def sessions() -> dict[str, Any]:
-        return {r["session_id"]: r["turns"] for r in _read(folder / "longmemeval_s" / "sessions.jsonl.gz")}
+        return {
+            r["session_id"]: r["turns"]
+            for r in _read(folder / "longmemeval_s" / "sessions.jsonl.gz")
+        }
 
     def haystack(key: str) -> tuple[Thread, ...]:
         record = by_key[key]
         dated = zip(record["haystack_session_ids"], record["haystack_dates"], strict=True)
-        return tuple(_longmemeval_thread(session, date, sessions()[session]) for session, date in dated)
+        return tuple(
+            _longmemeval_thread(session, date, sessions()[session]) for session, date in dated
+        )
 
     questions = tuple(_longmemeval_question(record, record["question_id"]) for record in records)
-    return Dataset("LongMemEval_S", f"development part: {len(questions)} questions", "thread", questions, haystack)
+    return Dataset(
+        "LongMemEval_S",
+        f"development part: {len(questions)} questions",
+        "thread",
+        questions,
+        haystack,
+    )
 
 
 def load_union(folder: Path) -> Dataset:
     """The same questions over one shared store of 940 sessions."""
-    records = [r for r in _read(folder / "longmemeval_s" / "questions.jsonl.gz") if "_abs" not in r["question_id"]]
+    records = [
+        r
+        for r in _read(folder / "longmemeval_s" / "questions.jsonl.gz")
+        if "_abs" not in r["question_id"]
+    ]
 
     @cache
     def threads() -> tuple[Thread, ...]:
@@ -173,12 +205,16 @@ def load_union(folder: Path) -> Dataset:
 
 
 def load_cosqa(folder: Path) -> Dataset:
-    """CoSQA: questions as people type them into a search engine, one thread a function, gold = the function."""
+    """CoSQA: questions as people type them into a search engine, one thread a function, gold = the
+    function.
+    """
 
     @cache
     def functions() -> tuple[Thread, ...]:
         lines = _read(folder / "cosqa" / "functions.jsonl.gz")
-        return tuple(Thread(f"f{r['id']}", 0, (Turn(str(r["id"]), "user", r["code"]),)) for r in lines)
+        return tuple(
+            Thread(f"f{r['id']}", 0, (Turn(str(r["id"]), "user", r["code"]),)) for r in lines
+        )
 
     questions = tuple(
         Question(r["id"], r["query"], "cosqa", frozenset([str(r["code_id"])]), "code")
@@ -191,7 +227,9 @@ def load_cosqa(folder: Path) -> Dataset:
 def _longmemeval_question(record: dict[str, Any], haystack: str) -> Question:
     gold = frozenset(record["answer_session_ids"])
     asked_at = _dated(record["question_date"])
-    return Question(record["question_id"], record["question"], haystack, gold, record["question_type"], asked_at)
+    return Question(
+        record["question_id"], record["question"], haystack, gold, record["question_type"], asked_at
+    )
 
 
 def _longmemeval_thread(key: str, date: str, turns: list[dict[str, Any]]) -> Thread:

@@ -76,7 +76,9 @@ class Code:
 
 
 def functions(text: bytes) -> list[tuple[str, str, int, int]] | None:
-    """(qualified name, body without its own name, first line, last line); ``None`` for what does not parse."""
+    """(qualified name, body without its own name, first line, last line); ``None`` for what does
+    not parse.
+    """
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
@@ -99,19 +101,23 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, str, int, int]
             yield from _functions(child, prefix)
 
 
-def truth(place: Place, body: str, before: dict[str, set[Place]], named_before: set[Place], now: Code) -> str:
+def truth(
+    place: Place, body: str, before: dict[str, set[Place]], named_before: set[Place], now: Code
+) -> str:
     """What became of a function, by the two trees.
 
-    The same body at its place is fresh, another one drifted. Of what has gone from its place, the same body at a
-    place that had it not before is moved, and its qualified name in a file that had it not before is drifted:
-    carried elsewhere and changed. The rest is orphaned.
+    The same body at its place is fresh, another one drifted. Of what has gone from its place, the
+    same body at a place that had it not before is moved, and its qualified name in a file that had
+    it not before is drifted: carried elsewhere and changed. The rest is orphaned.
     """
     here = now.at.get(place)
     if here:
         return "fresh" if body in here else "drifted"
     if now.of.get(body, set()) - before.get(body, set()):
         return "moved"
-    carried = [other for other in now.at if other[1] == place[1] and other[0] != place[0] and now.at[other]]
+    carried = [
+        other for other in now.at if other[1] == place[1] and other[0] != place[0] and now.at[other]
+    ]
     return "drifted" if any(other not in named_before for other in carried) else "orphaned"
 
 
@@ -129,7 +135,9 @@ class Anchored:
 class Walk:
     """Brings one tree through a history, with an index beside it."""
 
-    def __init__(self, git_dir: Path, commits: Sequence[str], root: Path, memory: smara.Memory) -> None:
+    def __init__(
+        self, git_dir: Path, commits: Sequence[str], root: Path, memory: smara.Memory
+    ) -> None:
         self._git_dir = git_dir
         self._commits = commits
         self._root = root
@@ -168,19 +176,28 @@ class Walk:
             part = named[start : start + _AT_ONCE]
             self._serial += 1
             added = self._memory.memories.add(
-                f"Group {self._serial} of functions was looked at and found to be in order", type="module_insight",
-                source="user_taught", by="person",
+                f"Group {self._serial} of functions was looked at and found to be in order",
+                type="module_insight",
+                source="user_taught",
+                by="person",
                 evidence=[f"{path}:{first}-{last}" for path, _, _, first, last in part],
-            )  # fmt: skip
+            )
             if added.memory is None:
                 raise RuntimeError(f"a memory was refused: {added.why}")
             made.append(
-                Anchored(added.memory, [((path, name), body) for path, name, body, _, _ in part], bodies, places)
+                Anchored(
+                    added.memory,
+                    [((path, name), body) for path, name, body, _, _ in part],
+                    bodies,
+                    places,
+                )
             )
             self.outcome.anchored += len(part)
         return made
 
-    def _judge(self, anchored: Sequence[Anchored], counts: Counter[tuple[str, str]], commit: str) -> None:
+    def _judge(
+        self, anchored: Sequence[Anchored], counts: Counter[tuple[str, str]], commit: str
+    ) -> None:
         begin = time.perf_counter()
         found = self._memory.memories.freshness([each.memory for each in anchored])
         self.outcome.judging_seconds += time.perf_counter() - begin
@@ -192,12 +209,15 @@ class Walk:
                 if not said[place]:
                     self.outcome.missed += 1
                     continue
-                # Overloads that say the same share an anchor, so the last of a place stands for the rest.
+                # Overloads that say the same share an anchor, so the last of a place stands for the
+                # rest.
                 verdict = said[place].popleft() if len(said[place]) > 1 else said[place][0]
                 is_true = truth(place, body, each.bodies, each.places, self._code)
                 counts[is_true, verdict.verdict] += 1
                 if is_true != verdict.verdict and len(self.outcome.wrong) < 400:
-                    self.outcome.wrong.append(f"{commit[:10]} {':'.join(place)}: {is_true}, said {verdict.told}")
+                    self.outcome.wrong.append(
+                        f"{commit[:10]} {':'.join(place)}: {is_true}, said {verdict.told}"
+                    )
 
     # the tree
 
@@ -240,8 +260,9 @@ def git(git_dir: Path, *arguments: str) -> bytes:
     """What git says of a bare repository."""
     return subprocess.run(  # noqa: S603 - fixed commands on a folder that whoever evaluates has named
         ["git", f"--git-dir={git_dir}", *arguments],  # noqa: S607 - git is where the user has it
-        check=True, capture_output=True,
-    ).stdout  # fmt: skip
+        check=True,
+        capture_output=True,
+    ).stdout
 
 
 def evaluate(folder: str | None = None, scale: float = 1.0) -> list[Outcome]:
@@ -253,7 +274,11 @@ def evaluate(folder: str | None = None, scale: float = 1.0) -> list[Outcome]:
         if not base.name or not git_dir.is_dir():
             continue
         wanted = f"-n{int(count * scale) + 1}"
-        commits = git(git_dir, "log", "--first-parent", "--format=%H", wanted, "HEAD", "--", "*.py").decode().split()
+        commits = (
+            git(git_dir, "log", "--first-parent", "--format=%H", wanted, "HEAD", "--", "*.py")
+            .decode()
+            .split()
+        )
         with (
             tempfile.TemporaryDirectory() as root,
             tempfile.TemporaryDirectory() as store,
@@ -269,18 +294,28 @@ def render(outcomes: Sequence[Outcome]) -> str:
         return f"## {NAME}\n\nSkipped: SMARA_EVAL_REPOS names no folder with the histories.\n"
     lines = [f"## {NAME}", ""]
     for name in ("at_once", "later"):
-        counts: Counter[tuple[str, str]] = sum((getattr(each, name) for each in outcomes), Counter())
+        counts: Counter[tuple[str, str]] = sum(
+            (getattr(each, name) for each in outcomes), Counter()
+        )
         when = "right after the commit" if name == "at_once" else f"{LATER} commits later"
-        lines += [f"Judged {when}: {counts.total():,} functions.", "", "| verdict | truth | precision | recall |"]
+        lines += [
+            f"Judged {when}: {counts.total():,} functions.",
+            "",
+            "| verdict | truth | precision | recall |",
+        ]
         lines += ["|---|---|---|---|", *(_row(counts, verdict) for verdict in VERDICTS)]
         right = sum(counts[each, each] for each in VERDICTS)
         lines += [f"| all | {counts.total():,} | {right / max(1, counts.total()):.2%} | |", ""]
-    commits, anchored = sum(each.commits for each in outcomes), sum(each.anchored for each in outcomes)
+    commits, anchored = (
+        sum(each.commits for each in outcomes),
+        sum(each.anchored for each in outcomes),
+    )
     missed, seconds = sum(each.missed for each in outcomes), sum(each.seconds for each in outcomes)
     judged = sum(each.at_once.total() + each.later.total() for each in outcomes)
     each_ms = 1000 * sum(each.judging_seconds for each in outcomes) / max(1, judged)
     lines.append(
-        f"{commits} commits of {', '.join(each.repository for each in outcomes)}; {anchored:,} functions anchored,"
+        f"{commits} commits of {', '.join(each.repository for each in outcomes)}; {anchored:,} "
+        "functions anchored,"
         f" {missed:,} verdicts missing; {seconds:.0f} s in all, {each_ms:.2f} ms a verdict."
     )
     return "\n".join(lines) + "\n"
@@ -290,4 +325,7 @@ def _row(counts: Counter[tuple[str, str]], verdict: str) -> str:
     right = counts[verdict, verdict]
     said = sum(count for (_, told), count in counts.items() if told == verdict)
     true = sum(count for (is_true, _), count in counts.items() if is_true == verdict)
-    return f"| {verdict} | {true:,} | {right / said if said else 1:.2%} | {right / true if true else 1:.2%} |"
+    return (
+        f"| {verdict} | {true:,} | {right / said if said else 1:.2%} | "
+        f"{right / true if true else 1:.2%} |"
+    )

@@ -1,4 +1,5 @@
-"""Plain hybrids to compare with: FTS5 and the default embedder, put together the ways most systems do it.
+"""Plain hybrids to compare with: FTS5 and the default embedder, put together the ways most systems
+do it.
 
 A document is a turn for both; a session is as good as its best turn. Reciprocal ranks with
 k = 60, and half and half of scores divided by the best of each.
@@ -36,7 +37,9 @@ def hybrid(threads: Sequence[Thread], level: Level, combine: Combine) -> Ranker:
         cosines = vectors @ _embedder().embed([question.text], "query")[0]
         scores = combine(words(question.text), cosines)
         best = sorted(scores, key=lambda number: (-scores[number], number))
-        keys = (session_of[number] if level == "thread" else documents[number][0] for number in best)
+        keys = (
+            session_of[number] if level == "thread" else documents[number][0] for number in best
+        )
         return list(dict.fromkeys(keys))[:limit]
 
     return rank
@@ -63,6 +66,7 @@ def half_and_half(words: dict[int, float], cosines: Any) -> dict[int, float]:
     low, high = float(cosines.min()), float(cosines.max())
     nearest = [int(number) for number in np.argsort(-cosines)[:_DEPTH]]
     return {
-        number: words.get(number, 0.0) / best + (float(cosines[number]) - low) / ((high - low) or 1.0)
+        number: words.get(number, 0.0) / best
+        + (float(cosines[number]) - low) / ((high - low) or 1.0)
         for number in {*words, *nearest}
     }

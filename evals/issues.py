@@ -1,9 +1,11 @@
-"""From an issue to the file that has to change: SWE-bench Lite, development part, and messages of commits.
+"""From an issue to the file that has to change: SWE-bench Lite, development part, and messages of
+commits.
 
-``SMARA_EVAL_REPOS`` names a folder with bare repositories, ``<owner>+<name>/repo``. A tree is taken at the commit
-before the change; what is indexed, and may be found, are all of its Python files that are no tests. Of SWE-bench Lite
-the whole text of the issue is asked. Of a repository's later commits the message is asked: those that change one file
-beside tests, none of releases, documents and style. Nothing of the answers is known to the index; no model is asked.
+``SMARA_EVAL_REPOS`` names a folder with bare repositories, ``<owner>+<name>/repo``. A tree is taken
+at the commit before the change; what is indexed, and may be found, are all of its Python files that
+are no tests. Of SWE-bench Lite the whole text of the issue is asked. Of a repository's later
+commits the message is asked: those that change one file beside tests, none of releases, documents
+and style. Nothing of the answers is known to the index; no model is asked.
 """
 
 from __future__ import annotations
@@ -36,14 +38,19 @@ VARIABLE = "SMARA_EVAL_REPOS"
 TARGETS = {1: 48.0, 5: 82.0, 10: 90.0}
 _DEPTHS = (1, 3, 5, 10, 20)
 _COMMITS = (
-    ("django/django", 1_500, 150), ("pytest-dev/pytest", 1_500, 60), ("sphinx-doc/sphinx", 1_500, 60),
+    ("django/django", 1_500, 150), ("pytest-dev/pytest", 1_500, 60), ("sphinx-doc/sphinx", 1_500,
+    60),
     ("pylint-dev/pylint", 1_500, 60), ("pydata/xarray", 1_500, 60), ("psf/requests", 3_500, 60),
 )  # fmt: skip
 """Repository, how many commits ago its tree is taken, how many of the later messages are asked."""
 _NO_CHANGE_OF_CODE = re.compile(
-    r"version|release|typo|changelog|authors|copyright|bump|pre-commit|\bstyle\b|isort|black|flake8|mypy|docs?\b", re.I
+    r"version|release|typo|changelog|authors|copyright|bump|pre-commit|\bstyle\b|isort|black"
+    r"|flake8|mypy|docs?\b",
+    re.I,
 )
-_TRAILER = re.compile(r"(?m)^(?:Co-authored-by|Signed-off-by|Refs|Regression in|Thanks|Backport).*$")
+_TRAILER = re.compile(
+    r"(?m)^(?:Co-authored-by|Signed-off-by|Refs|Regression in|Thanks|Backport).*$"
+)
 
 Files = dict[str, bytes]
 Asked = Callable[[str], list[str]]
@@ -98,11 +105,20 @@ def evaluate(folder: Path) -> list[Part] | str:
     """Every set whose repositories are there, or a sentence that says what is missing."""
     named = os.environ.get(VARIABLE)
     if not named or not Path(named).is_dir():
-        return f"{NAME}: skipped; set {VARIABLE} to a folder with bare repositories, <owner>+<name>/repo."
+        return (
+            f"{NAME}: skipped; set {VARIABLE} to a folder with bare repositories, "
+            "<owner>+<name>/repo."
+        )
     repositories = Path(named)
     issues = [each for each in read_issues(folder) if _has_commit(repositories, each)]
-    found = [_measured("SWE-bench Lite, development part", repositories, issues, True)] if issues else []
-    commits = [each for name, ago, most in _COMMITS for each in read_commits(repositories, name, ago, most)]
+    found = (
+        [_measured("SWE-bench Lite, development part", repositories, issues, True)]
+        if issues
+        else []
+    )
+    commits = [
+        each for name, ago, most in _COMMITS for each in read_commits(repositories, name, ago, most)
+    ]
     if commits:
         found.append(_measured("messages of commits", repositories, commits, False))
     return found or f"{NAME}: skipped; {named} holds none of the repositories."
@@ -115,15 +131,28 @@ def read_issues(folder: Path) -> list[Issue]:
         return []
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
-    return [Issue(r["repo"], r["base_commit"], r["problem_statement"], frozenset(r["gold_files"])) for r in rows]
+    return [
+        Issue(r["repo"], r["base_commit"], r["problem_statement"], frozenset(r["gold_files"]))
+        for r in rows
+    ]
 
 
 def read_commits(repositories: Path, repository: str, ago: int, most: int) -> list[Issue]:
-    """Messages of the commits after a tree, each with the one file it changed; drawn with a fixed seed."""
+    """Messages of the commits after a tree, each with the one file it changed; drawn with a fixed
+    seed.
+    """
     if not _git_folder(repositories, repository).is_dir():
         return []
     log = _git(
-        repositories, repository, "log", "--no-merges", "-n", "6000", "--format=%x01%H%x02%B%x03", "--name-only", "HEAD"
+        repositories,
+        repository,
+        "log",
+        "--no-merges",
+        "-n",
+        "6000",
+        "--format=%x01%H%x02%B%x03",
+        "--name-only",
+        "HEAD",
     ).decode("utf-8", "replace")
     commits = [re.split("[\x02\x03]", record, maxsplit=2) for record in log.split("\x01")[1:]]
     ago = min(ago, len(commits) - 1)
@@ -133,8 +162,15 @@ def read_commits(repositories: Path, repository: str, ago: int, most: int) -> li
     for _, message, names in reversed(commits[:ago]):
         changed = [name for name in names.split("\n") if name.endswith(".py") and not is_test(name)]
         subject = message.strip().split("\n", 1)[0]
-        if len(changed) == 1 and changed[0] in there and len(subject) >= 25 and not _NO_CHANGE_OF_CODE.search(subject):
-            found.append(Issue(repository, tree, _TRAILER.sub("", message.strip()), frozenset(changed)))
+        if (
+            len(changed) == 1
+            and changed[0] in there
+            and len(subject) >= 25
+            and not _NO_CHANGE_OF_CODE.search(subject)
+        ):
+            found.append(
+                Issue(repository, tree, _TRAILER.sub("", message.strip()), frozenset(changed))
+            )
     random.Random(1).shuffle(found)
     return found[:most]
 
@@ -146,7 +182,9 @@ def python_files(repositories: Path, repository: str, commit: str) -> Files:
         return {
             member.name: opened.read()
             for member in archive
-            if member.isfile() and member.name.endswith(".py") and (opened := archive.extractfile(member)) is not None
+            if member.isfile()
+            and member.name.endswith(".py")
+            and (opened := archive.extractfile(member)) is not None
         }
 
 
@@ -184,7 +222,9 @@ def _measured(name: str, repositories: Path, issues: Sequence[Issue], has_target
                 begin = time.perf_counter()
                 ranked = ask(issue.text)
                 ranks.seconds.append(time.perf_counter() - begin)
-                ranks.ranks.append(next((n for n, path in enumerate(ranked, 1) if path in issue.gold), 1_000))
+                ranks.ranks.append(
+                    next((n for n, path in enumerate(ranked, 1) if path in issue.gold), 1_000)
+                )
                 ranks.repositories.append(repository)
     return Part(name, list(systems.values()), statistics.mean(sizes), has_target)
 
@@ -200,7 +240,11 @@ def _systems(files: Files, candidates: set[str]) -> Iterator[tuple[str, Asked]]:
             target = tree / PurePosixPath(path)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(files[path])
-        given: dict[str, Any] = {"durability": "normal", "search_deadline_seconds": 60.0, "embedder": "off"}
+        given: dict[str, Any] = {
+            "durability": "normal",
+            "search_deadline_seconds": 60.0,
+            "embedder": "off",
+        }
         with smara.open(Path(folder) / "eval.db", **given) as memory:
             memory.code.index(tree)
 
@@ -213,7 +257,9 @@ def _systems(files: Files, candidates: set[str]) -> Iterator[tuple[str, Asked]]:
 
 
 def _fts5(files: Files) -> Asked:
-    """One row a file, its path counting five times; the words of the text joined by OR, stop words left out."""
+    """One row a file, its path counting five times; the words of the text joined by OR, stop words
+    left out.
+    """
     paths = list(files)
     connection = apsw.Connection(":memory:")
     connection.execute("CREATE VIRTUAL TABLE files USING fts5 (path, body)")
@@ -224,11 +270,16 @@ def _fts5(files: Files) -> Asked:
         )
 
     def ask(text: str) -> list[str]:
-        words = [word for word in dict.fromkeys(re.findall(r"[^\W_]+", text.lower())) if word not in STOP_WORDS][:400]
+        words = [
+            word
+            for word in dict.fromkeys(re.findall(r"[^\W_]+", text.lower()))
+            if word not in STOP_WORDS
+        ][:400]
         if not words:
             return []
         rows = connection.execute(
-            "SELECT rowid FROM files WHERE files MATCH ? ORDER BY bm25(files, 5.0, 1.0), rowid LIMIT 60",
+            "SELECT rowid FROM files WHERE files MATCH ? ORDER BY bm25(files, 5.0, 1.0), rowid "
+            "LIMIT 60",
             (" OR ".join(f'"{word}"' for word in words),),
         )
         return [paths[row[0]] for row in rows]
@@ -243,14 +294,22 @@ def render(found: list[Part] | str) -> str:
     sections = []
     for part in found:
         count = len(part.systems[0].ranks)
-        head = f"### Issue to file: {part.name} ({count} texts, {part.mean_files:.0f} files to choose from on average)"
-        lines = [head, "", "| system |" + "".join(f" acc@{k} |" for k in _DEPTHS) + " MRR | ms a text |"]
+        head = (
+            f"### Issue to file: {part.name} ({count} texts, {part.mean_files:.0f} files to "
+            "choose from on average)"
+        )
+        lines = [
+            head,
+            "",
+            "| system |" + "".join(f" acc@{k} |" for k in _DEPTHS) + " MRR | ms a text |",
+        ]
         lines.append("|---" * (len(_DEPTHS) + 3) + "|")
         for each in part.systems:
             cells = " | ".join(f"{each.accuracy(k):.0f}" for k in _DEPTHS)
             mean_rank = statistics.mean(1 / rank for rank in each.ranks)
             lines.append(
-                f"| {each.system} | {cells} | {mean_rank:.3f} | {1000 * statistics.median(each.seconds):.0f} |"
+                f"| {each.system} | {cells} | {mean_rank:.3f} | "
+                f"{1000 * statistics.median(each.seconds):.0f} |"
             )
         sections.append("\n".join([*lines, "", *_told(part)]))
     return "\n\n".join(sections) + "\n"

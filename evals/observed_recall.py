@@ -1,4 +1,5 @@
-"""LongMemEval_S by observations alone: is the answer's session found without looking at its messages?
+"""LongMemEval_S by observations alone: is the answer's session found without looking at its
+messages?
 
 The haystack of each question is put in as threads with their dates and observed offline, in the
 general flavor. Then the question is asked of the observations, and of the messages of the same
@@ -39,7 +40,9 @@ class Recall:
 
     part: str
     questions: int = 0
-    figures: dict[str, list[dict[str, float]]] = field(default_factory=lambda: {name: [] for name in SYSTEMS})
+    figures: dict[str, list[dict[str, float]]] = field(
+        default_factory=lambda: {name: [] for name in SYSTEMS}
+    )
     milliseconds: list[float] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
     """Questions without any answer session among the first ten by best observation."""
@@ -56,16 +59,24 @@ class Recall:
 def evaluate(dataset: Dataset, questions: int | None = None) -> Recall:
     """Ask every question of the set, or so many of them, evenly spaced."""
     chosen = _spread(dataset.questions, questions)
-    found = Recall(f"{len(chosen)} of the {len(dataset.questions)} questions of the development part", len(chosen))
+    found = Recall(
+        f"{len(chosen)} of the {len(dataset.questions)} questions of the development part",
+        len(chosen),
+    )
     for number, question in enumerate(chosen, 1):
         print(f"\r{NAME}: {number} of {len(chosen)}", end="", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(prefix="smara-eval-") as folder:
             store = Path(folder) / "eval.db"
             with smara.open(
-                store, project="eval", durability="normal", token_model="estimate",  # noqa: S106  # not a password
-                compact_every_messages=0, observe_flavor="general", observe_timezone="UTC",
+                store,
+                project="eval",
+                durability="normal",
+                token_model="estimate",  # noqa: S106  # not a password
+                compact_every_messages=0,
+                observe_flavor="general",
+                observe_timezone="UTC",
                 search_deadline_seconds=60.0,
-            ) as memory:  # fmt: skip
+            ) as memory:
                 _fill(memory, dataset.haystack(question.haystack), question.gold, found)
                 for name, ranked in _rankings(memory, question.text, found).items():
                     found.figures[name].append(score(ranked, question.gold))
@@ -82,12 +93,19 @@ def _spread(values: Sequence[Question], count: int | None) -> list[Question]:
     return [values[at * len(values) // count] for at in range(max(1, count))]
 
 
-def _fill(memory: smara.Memory, threads: Iterable[Thread], gold: frozenset[str], found: Recall) -> None:
+def _fill(
+    memory: smara.Memory, threads: Iterable[Thread], gold: frozenset[str], found: Recall
+) -> None:
     for thread in threads:
         memory.messages.add_many(
             thread_id=thread.key,
             messages=[
-                {"role": turn.role, "content": turn.text, "client_id": turn.key, "created_at": thread.started_at}
+                {
+                    "role": turn.role,
+                    "content": turn.text,
+                    "client_id": turn.key,
+                    "created_at": thread.started_at,
+                }
                 for turn in thread.turns
             ],
         )
@@ -109,7 +127,10 @@ def _rankings(memory: smara.Memory, question: str, found: Recall) -> dict[str, l
     notes = memory.search_observations(question, HITS)
     found.milliseconds.append(1000 * (time.perf_counter() - begin))
     by_note = [(hit.observation.thread_id or "", hit.score) for hit in notes]
-    by_message = [(hit.thread_id or "", hit.score) for hit in memory.search(question, HITS, sources=("messages",))]
+    by_message = [
+        (hit.thread_id or "", hit.score)
+        for hit in memory.search(question, HITS, sources=("messages",))
+    ]
     rankings = [*_by_thread(by_note), *_by_thread(by_message)]
     rankings.append([hit.thread_id for hit in memory.search_threads(question, limit=RANKED)])
     return dict(zip(SYSTEMS, rankings, strict=True))
@@ -131,23 +152,33 @@ def _by_thread(hits: Sequence[tuple[str, float]]) -> tuple[list[str], list[str]]
 def render(found: Recall) -> str:
     """The figures as Markdown."""
     lines = [f"### LongMemEval_S by observations alone ({found.part})", ""]
-    lines += ["".join(["| ranked by |", *(f" {name} |" for name in FIGURES)]), "|---" * (len(FIGURES) + 1) + "|"]
+    lines += [
+        "".join(["| ranked by |", *(f" {name} |" for name in FIGURES)]),
+        "|---" * (len(FIGURES) + 1) + "|",
+    ]
     for name in SYSTEMS:
         means = average(found.figures[name])
-        lines.append(f"| {name} | " + " | ".join(f"{means[figure]:.1f}" for figure in FIGURES) + " |")
+        lines.append(
+            f"| {name} | " + " | ".join(f"{means[figure]:.1f}" for figure in FIGURES) + " |"
+        )
     smaller = found.message_tokens / max(1, found.note_tokens)
     lines += [
         "",
-        f"{found.threads:,} threads, {found.notes:,} notes, {smaller:.1f}× smaller than the messages. "
-        f"{found.silent_threads:,} threads have no note, {found.silent_gold} of the {found.gold} answer sessions among "
+        f"{found.threads:,} threads, {found.notes:,} notes, {smaller:.1f}× smaller than the "
+        "messages. "
+        f"{found.silent_threads:,} threads have no note, {found.silent_gold} of the {found.gold} "
+        "answer sessions among "
         f"them. Median {statistics.median(found.milliseconds):.1f} ms a search of observations.",
         "",
-        f"No answer session among the first ten by best observation: {', '.join(found.missed) or 'none'}.",
+        "No answer session among the first ten by best observation: "
+        f"{', '.join(found.missed) or 'none'}.",
     ]
     return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m evals.observed_recall", description=__doc__)
-    parser.add_argument("--questions", type=int, default=None, help="only so many, evenly spaced over the set")
+    parser.add_argument(
+        "--questions", type=int, default=None, help="only so many, evenly spaced over the set"
+    )
     print(render(evaluate(load_longmemeval(data_folder()), parser.parse_args().questions)))

@@ -1,4 +1,5 @@
-"""Observing real sessions without a model: how small it gets, what survives, and whether it is true.
+"""Observing real sessions without a model: how small it gets, what survives, and whether it is
+true.
 
 *Compression* is the tokens of a thread's messages over the tokens of its observations.
 *Survival* is the share of hand-labelled paths, names, commands with outcome, requests and
@@ -29,14 +30,20 @@ COMPRESSION, SURVIVAL = 8.0, 90.0
 BATCH_TOKENS = 6_000
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
-_FACT = re.compile(r"`[^`\n]+`|[\w@~./:+-]*[\d_/.][\w@~./:+-]*|[A-Za-z]+[A-Z]\w*|\"\w[^\"\n]{0,40}\w\"")
+_FACT = re.compile(
+    r"`[^`\n]+`|[\w@~./:+-]*[\d_/.][\w@~./:+-]*|[A-Za-z]+[A-Z]\w*|\"\w[^\"\n]{0,40}\w\""
+)
 _PIECE = re.compile(r"\w+")
-_UNTIL = re.compile(r"^Worked on \(until \d\d:\d\d\)")  # the reflector's own words: when the last of it was said
+_UNTIL = re.compile(
+    r"^Worked on \(until \d\d:\d\d\)"
+)  # the reflector's own words: when the last of it was said
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Words of a record that somebody would look for later; ``outcome`` where they were the call of a result."""
+    """Words of a record that somebody would look for later; ``outcome`` where they were the call of
+    a result.
+    """
 
     record: str
     kind: str
@@ -95,9 +102,21 @@ def evaluate(data: Path) -> Report:
     with tempfile.TemporaryDirectory(prefix="smara-eval-") as folder:
         store = Path(folder) / "eval.db"
         files = sorted(map(str, (data / TRANSCRIPTS).glob("*.gz")))
-        command = [sys.executable, "-m", "smara", "import", "--db", str(store), "--project", "eval", *files]
+        command = [
+            sys.executable,
+            "-m",
+            "smara",
+            "import",
+            "--db",
+            str(store),
+            "--project",
+            "eval",
+            *files,
+        ]
         subprocess.run(command, check=True, capture_output=True)  # noqa: S603  # our own program
-        with smara.open(store, project="eval", durability="normal", observe_after_tokens=BATCH_TOKENS) as memory:
+        with smara.open(
+            store, project="eval", durability="normal", observe_after_tokens=BATCH_TOKENS
+        ) as memory:
             threads = tuple(_observe(memory, thread) for thread in memory.threads.list(limit=1_000))
             condensed = tuple(_reflect(memory, thread) for thread in threads)
     return Report(threads, *_survival(threads), Report(condensed, *_survival(condensed)))
@@ -115,7 +134,9 @@ def _reflect(memory: smara.Memory, thread: Observed) -> Observed:
     outcome = memory.observations.reflect(thread.name, is_forced=True)
     if not outcome.success and outcome.code != "no_progress":
         raise RuntimeError(f"{thread.name} was not reflected: {outcome.error}")
-    return _judged(thread.name, thread.kind, thread.messages, memory.observations.active(thread.name))
+    return _judged(
+        thread.name, thread.kind, thread.messages, memory.observations.active(thread.name)
+    )
 
 
 def _judged(name: str, kind: str, messages: list[smara.Message], notes: list[Any]) -> Observed:
@@ -131,7 +152,9 @@ def _judged(name: str, kind: str, messages: list[smara.Message], notes: list[Any
 
 
 def facts_of(note: Any) -> Iterator[str]:
-    """The names, paths, numbers and quoted words of an observation, in pieces without punctuation."""
+    """The names, paths, numbers and quoted words of an observation, in pieces without
+    punctuation.
+    """
     for text in (note.text, *note.details, *note.files):
         for fact in _FACT.findall(_UNTIL.sub("", text)):
             yield from _PIECE.findall(fact)
@@ -148,7 +171,10 @@ def _source(note: Any, messages: Sequence[smara.Message]) -> str:
 def read_labels(path: Path = LABELS) -> list[Label]:
     """The hand-made sample."""
     rows = json.loads(path.read_text(encoding="utf-8"))
-    return [Label(row[0], row[1], row[2], row[3], tuple(row[4]) if len(row) > 4 else None) for row in rows]
+    return [
+        Label(row[0], row[1], row[2], row[3], tuple(row[4]) if len(row) > 4 else None)
+        for row in rows
+    ]
 
 
 def _survival(threads: Sequence[Observed]) -> tuple[dict[str, tuple[int, int]], tuple[Label, ...]]:
@@ -196,10 +222,22 @@ def render(report: Report) -> str:
     lines += ["|---|---|---|---|---|---|---|"]
     for each in sorted(report.threads, key=lambda each: -each.message_tokens):
         ratio = each.message_tokens / max(1, each.tokens)
-        cells = (f"{each.name[:8]} {each.kind}", len(each.messages), each.message_tokens, len(each.notes), each.tokens)
-        lines.append(f"| {' | '.join(map(str, cells))} | {ratio:.1f}× | {len(each.unfounded)} of {each.facts} |")
+        cells = (
+            f"{each.name[:8]} {each.kind}",
+            len(each.messages),
+            each.message_tokens,
+            len(each.notes),
+            each.tokens,
+        )
+        lines.append(
+            f"| {' | '.join(map(str, cells))} | {ratio:.1f}× | {len(each.unfounded)} of "
+            f"{each.facts} |"
+        )
     lines += ["", "| survives | of the labelled |", "|---|---|"]
-    lines += [f"| {kind} | {kept} of {labelled} |" for kind, (kept, labelled) in sorted(report.survived.items())]
+    lines += [
+        f"| {kind} | {kept} of {labelled} |"
+        for kind, (kept, labelled) in sorted(report.survived.items())
+    ]
     lines += ["", _verdict("compression", report.compression, COMPRESSION, "×")]
     lines += [_verdict("survival", report.survival, SURVIVAL, " %")]
     lines += [f"Unfounded names, paths, numbers and quoted words: {report.unfounded} (target 0)."]
@@ -209,16 +247,22 @@ def render(report: Report) -> str:
 
 
 def _after_reflection(before: Report, after: Report) -> str:
-    kinds = ", ".join(f"{kind} {kept} of {labelled}" for kind, (kept, labelled) in sorted(after.survived.items()))
+    kinds = ", ".join(
+        f"{kind} {kept} of {labelled}" for kind, (kept, labelled) in sorted(after.survived.items())
+    )
     return (
         f"After a forced reflection {before.tokens:,} tokens of notes are {after.tokens:,} "
-        f"({before.tokens / max(1, after.tokens):.2f}× smaller), {after.survival:.1f} % of the labelled "
+        f"({before.tokens / max(1, after.tokens):.2f}× smaller), {after.survival:.1f} % of the "
+        "labelled "
         f"survive ({kinds}), and {after.unfounded} are unfounded."
     )
 
 
 def _verdict(name: str, value: float, target: float, unit: str) -> str:
-    return f"Target {name} ≥ {target:g}{unit}: {'met' if value >= target else 'NOT met'} with {value:.1f}{unit}."
+    return (
+        f"Target {name} ≥ {target:g}{unit}: {'met' if value >= target else 'NOT met'} with "
+        f"{value:.1f}{unit}."
+    )
 
 
 if __name__ == "__main__":

@@ -1,17 +1,21 @@
-"""What is learned from real sessions, and how much of it is worth having: the precision of promoted memories.
+"""What is learned from real sessions, and how much of it is worth having: the precision of promoted
+memories.
 
-Every session of a project goes through ``observe_batch`` and ``finalize`` in the order in which it began, with the
-background's work in between, and every memory that came of it is collected. Each was labelled by hand: *keep* when a
-developer would be glad to be told it in the next session, it is true by its evidence, and it names something;
-otherwise *junk*, *duplicate* (another memory says it) or *wrong*. For files that change together, "true" was also
-looked up in the sessions that came later. What sessions left unfinished counts along.
+Every session of a project goes through ``observe_batch`` and ``finalize`` in the order in which it
+began, with the background's work in between, and every memory that came of it is collected. Each
+was labelled by hand: *keep* when a developer would be glad to be told it in the next session, it is
+true by its evidence, and it names something; otherwise *junk*, *duplicate* (another memory says it)
+or *wrong*. For files that change together, "true" was also looked up in the sessions that came
+later. What sessions left unfinished counts along.
 
-A second judge, stricter, read all of them before seeing the first one's verdicts (*second* in the label file): a memory
-that anybody knows who knows the tools, or that the later commits of the repository do not bear out, is no *keep*. Both
-precisions are told, what both keep, and how far the two agree.
+A second judge, stricter, read all of them before seeing the first one's verdicts (*second* in the
+label file): a memory that anybody knows who knows the tools, or that the later commits of the
+repository do not bear out, is no *keep*. Both precisions are told, what both keep, and how far the
+two agree.
 
-A label names a memory by project, signal and a digest of its words without numbers: no text of a session is in the
-label file, and a memory that comes out in other words has no label and is counted apart.
+A label names a memory by project, signal and a digest of its words without numbers: no text of a
+session is in the label file, and a memory that comes out in other words has no label and is counted
+apart.
 """
 
 from __future__ import annotations
@@ -70,12 +74,16 @@ PARTS: dict[str, tuple[Project, ...]] = {
         Project("me", "ta93abe/me"),
     ),
 }
-"""By what was done with them: rules were changed after looking at those tuned on; of the others see the page."""
+"""By what was done with them: rules were changed after looking at those tuned on; of the others see
+the page.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A memory that came of a session; ``session`` is empty for what was synthesized over several."""
+    """A memory that came of a session; ``session`` is empty for what was synthesized over
+    several.
+    """
 
     project: str
     session: str
@@ -112,7 +120,9 @@ class Report:
         return Counter(self.labels.get(each.id, "unlabelled") for each in learned)
 
     def judged_by_both(self, learned: Sequence[Learned]) -> list[tuple[bool, bool]]:
-        """Whether the first and whether the second judge would keep it, of each that both have seen."""
+        """Whether the first and whether the second judge would keep it, of each that both have
+        seen.
+        """
         return [
             (self.labels[each.id] == "keep", self.seconds[each.id] == "keep")
             for each in learned
@@ -124,8 +134,9 @@ def evaluate(data: Path | None, parts: Sequence[str] = tuple(PARTS)) -> Report:
     """Every project of the parts that is at hand."""
     entries = json.loads(LABELS.read_text(encoding="utf-8"))
     labels, seconds = (
-        {each["id"]: each[name] for each in entries if name in each} for name in ("verdict", "second")
-    )  # fmt: skip
+        {each["id"]: each[name] for each in entries if name in each}
+        for name in ("verdict", "second")
+    )
     figures = []
     for part in parts:
         for project in PARTS[part]:
@@ -162,7 +173,10 @@ def learn(project: Project, data: Path | None, found: Figures) -> Iterator[Learn
 def render(report: Report) -> str:
     """A row for each project, a sum for each part, and whether the aim is met."""
     lines = ["### Memories promoted from real sessions", ""]
-    lines += ["| part | project | sessions | events | memories | keep | junk | duplicate | wrong | unlabelled |"]
+    lines += [
+        "| part | project | sessions | events | memories | keep | junk | duplicate | wrong | "
+        "unlabelled |"
+    ]
     lines += ["|" + "---|" * 10]
     verdicts = ("keep", "junk", "duplicate", "wrong", "unlabelled")
     for part in dict.fromkeys(each.part for each in report.figures):
@@ -177,11 +191,20 @@ def render(report: Report) -> str:
             lines.append(f"| {part} | {each.project} | {seen} | {cells} |")
         lines.append(_sum(part, [one for each in shown for one in each.learned], report))
     everything = [one for each in report.figures for one in each.learned]
-    lines += [_sum("all", everything, report), "", "By signal: " + _by_signal(everything, report) + ".", ""]
+    lines += [
+        _sum("all", everything, report),
+        "",
+        "By signal: " + _by_signal(everything, report) + ".",
+        "",
+    ]
     lines += ["| part | second judge | both keep | agree | kappa |", "|---|---|---|---|---|"]
     for part in dict.fromkeys(each.part for each in report.figures):
         lines.append(
-            _second(part, [one for each in report.figures if each.part == part for one in each.learned], report)
+            _second(
+                part,
+                [one for each in report.figures if each.part == part for one in each.learned],
+                report,
+            )
         )
     lines.append(_second("**all**", everything, report))
     return "\n".join(lines) + "\n"
@@ -191,8 +214,16 @@ def _second(part: str, learned: Sequence[Learned], report: Report) -> str:
     """What the second judge says of a part, and how far the two agree."""
     seen = [report.seconds[each.id] == "keep" for each in learned if each.id in report.seconds]
     pairs = report.judged_by_both(learned)
-    both, same = sum(one and other for one, other in pairs), sum(one == other for one, other in pairs)
-    cells = (_share(sum(seen), len(seen)), _share(both, len(pairs)), _share(same, len(pairs)), kappa(pairs))
+    both, same = (
+        sum(one and other for one, other in pairs),
+        sum(one == other for one, other in pairs),
+    )
+    cells = (
+        _share(sum(seen), len(seen)),
+        _share(both, len(pairs)),
+        _share(same, len(pairs)),
+        kappa(pairs),
+    )
     return f"| {part} | {' | '.join(cells)} |"
 
 
@@ -218,7 +249,10 @@ def _sum(part: str, learned: Sequence[Learned], report: Report) -> str:
     labelled = len(learned) - counts["unlabelled"]
     share = f"{100 * counts['keep'] / labelled:.0f} % of {labelled}" if labelled else "none"
     aim = f"aim {100 * TARGET:.0f} %"
-    return f"| **{part}** | **precision {share}** ({aim}) | | | {len(learned)} | {counts['keep']} | | | | |"
+    return (
+        f"| **{part}** | **precision {share}** ({aim}) | | | {len(learned)} | {counts['keep']} "
+        "| | | | |"
+    )
 
 
 def _by_signal(learned: Sequence[Learned], report: Report) -> str:
@@ -236,4 +270,7 @@ if __name__ == "__main__":
     print(render(done))
     if "--show" in sys.argv:
         for each in (one for figure in done.figures for one in figure.learned):
-            print(f"{done.labels.get(each.id, 'unlabelled'):10} {each.id} {each.session or '-':8} {each.content}")
+            print(
+                f"{done.labels.get(each.id, 'unlabelled'):10} {each.id} {each.session or '-':8} "
+                f"{each.content}"
+            )

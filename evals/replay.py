@@ -1,17 +1,20 @@
-"""Real sessions replayed in order: how many failures came again, and was a warning ready before them?
+"""Real sessions replayed in order: how many failures came again, and was a warning ready before
+them?
 
-Before every call the agent's hook would ask ``moments.before_tool``, after it ``moments.after_tool``; so does this.
-What is known comes from the sessions before alone. A failure *came again* when an earlier session of the project had
+Before every call the agent's hook would ask ``moments.before_tool``, after it
+``moments.after_tool``; so does this. What is known comes from the sessions before alone. A failure
+*came again* when an earlier session of the project had
 
 * the same command with the same error,
 * the same error of the same program, from another command, or
 * the same file looked for where it is not.
 
-Red tests, findings of linters, conflicts and refused commits are work, not mistakes that come again, unless the
-error says that something was absent or unknown: they are counted in a column of their own. A *warning* is what is said
-before a call about a failure; it is *noise* when the call then succeeds. A call whose status is that of ``head`` or
-``tail`` at its end has not succeeded when it printed the very error that the same program had ended with before. What
-is said right after a failure, because the same error is known, is counted as *told at the failure*.
+Red tests, findings of linters, conflicts and refused commits are work, not mistakes that come
+again, unless the error says that something was absent or unknown: they are counted in a column of
+their own. A *warning* is what is said before a call about a failure; it is *noise* when the call
+then succeeds. A call whose status is that of ``head`` or ``tail`` at its end has not succeeded when
+it printed the very error that the same program had ended with before. What is said right after a
+failure, because the same error is known, is counted as *told at the failure*.
 """
 
 from __future__ import annotations
@@ -32,28 +35,34 @@ from evals.transcripts import Project
 NAME = "replay"
 KINDS = ("command", "error", "file")
 _HARNESS = re.compile(
-    r"doesn't want to proceed|requires? (?:approval|permission)|interrupted|tool_use_error>(?!File does not exist)"
+    r"doesn't want to proceed|requires? (?:approval|permission)|interrupted"
+    r"|tool_use_error>(?!File does not exist)"
     r"|has not been read|was rejected|blocked|sibling tool call|hook error|exceeds maximum",
     re.IGNORECASE,
 )
 _WORK = re.compile(
-    r"\b(?:\w*test\w*|jest|vitest|lint|check|build|vet|tsc|mypy|pyright|ruff|fmt|format|clippy|golangci\S*|commit"
+    r"\b(?:\w*test\w*|jest|vitest|lint|check|build|vet|tsc|mypy|pyright|ruff|fmt|format|clippy"
+    r"|golangci\S*|commit"
     r"|eslint|prettier|typecheck|compile|credo|dialyzer)\b"
 )
 _ABSENT = re.compile(
-    r"not found|no such|denied|unknown|unrecognized|refused|upstream|rejected|not a git|missing|ignored by|pathspec"
+    r"not found|no such|denied|unknown|unrecognized|refused|upstream|rejected|not a git|missing"
+    r"|ignored by|pathspec"
     r"|already"
 )
 _CONFLICT = re.compile(r"fix conflicts|could not apply|merge conflict", re.IGNORECASE)
 _SAYS = re.compile(
-    r"error|fatal|not found|no such|denied|cannot|can't|could not|unknown|invalid|failed|refused|missing|unable"
+    r"error|fatal|not found|no such|denied|cannot|can't|could not|unknown|invalid|failed|refused"
+    r"|missing|unable"
     r"|rejected|does not exist|not a |no upstream|exception",
     re.IGNORECASE,
 )
 _EMPTY = re.compile(r"^\W*$|^exit code|task failed|exit status", re.IGNORECASE)
 _VARIES = re.compile(r"(?<=branch )\S+|/[\w./@+-]+/|\b[0-9a-f]{7,40}\b|\d+|\x1b\[[\d;]*m")
 _PAGED = re.compile(r"\|\s*(?:head|tail)\b[^|;&]*$")
-_AROUND = re.compile(r"^(?:cd\s+\S+\s*(?:&&|;)\s*)+|\s*(?:2>&1)?\s*\|\s*(?:head|tail)\b[^|;&]*$|\s*2>&1\s*$")
+_AROUND = re.compile(
+    r"^(?:cd\s+\S+\s*(?:&&|;)\s*)+|\s*(?:2>&1)?\s*\|\s*(?:head|tail)\b[^|;&]*$|\s*2>&1\s*$"
+)
 
 
 @dataclass(slots=True)
@@ -79,7 +88,9 @@ class Figures:
 
 @dataclass(slots=True)
 class Before:
-    """What failed in earlier sessions, by the rules of this page and not by those of the package."""
+    """What failed in earlier sessions, by the rules of this page and not by those of the
+    package.
+    """
 
     commands: set[tuple[str, str]] = field(default_factory=set)
     errors: set[tuple[str, str]] = field(default_factory=set)
@@ -143,14 +154,18 @@ def _elsewhere() -> Iterator[None]:
             os.chdir(here)
 
 
-def _session(memory: smara.Memory, events: list[smara.HostEvent], before: Before, found: Figures) -> list[Failure]:
+def _session(
+    memory: smara.Memory, events: list[smara.HostEvent], before: Before, found: Figures
+) -> list[Failure]:
     """Replay one session; what failed in it."""
     failed: list[Failure] = []
     warned: dict[str, str] = {}
     for event in events:
         if event.kind == "tool_pre" and event.tool in ("Bash", "Read"):
             told = memory.moments.before_tool(event.session_id, event.tool, _relative(event))
-            about = [item for item in told.items if item.kind == "failure"] if told is not None else []
+            about = (
+                [item for item in told.items if item.kind == "failure"] if told is not None else []
+            )
             if about and told is not None:
                 warned[event.tool_use_id] = told.text
         elif event.kind in ("tool_post", "tool_fail") and event.tool in ("Bash", "Read"):
@@ -171,7 +186,9 @@ def _judge(
     if event.kind == "tool_post" and failure is None:
         found.noise += bool(warning)
         return None
-    after = memory.moments.after_tool(event.session_id, event.tool, _relative(event), error=event.error or "failed")
+    after = memory.moments.after_tool(
+        event.session_id, event.tool, _relative(event), error=event.error or "failed"
+    )
     is_told = after is not None and any(item.kind in ("failure", "memory") for item in after.items)
     found.said_after += is_told
     if failure is None:
@@ -198,27 +215,42 @@ def _judge(
 
 def _relative(event: smara.HostEvent) -> Mapping[str, Any]:
     path = event.tool_input.get("file_path")
-    if event.tool == "Read" and isinstance(path, str) and event.cwd and path.startswith(event.cwd + "/"):
+    if (
+        event.tool == "Read"
+        and isinstance(path, str)
+        and event.cwd
+        and path.startswith(event.cwd + "/")
+    ):
         return {**event.tool_input, "file_path": path[len(event.cwd) + 1 :]}
     return event.tool_input
 
 
 def _failure(event: smara.HostEvent) -> Failure | None:
-    """What failed, by plain rules; ``None`` for what the agent's own program refused, and for what says nothing."""
+    """What failed, by plain rules; ``None`` for what the agent's own program refused, and for what
+    says nothing.
+    """
     if event.kind != "tool_fail":
         return None
     told = event.error or ""
     if _HARNESS.search(told[:400]):
         return None
     if event.tool == "Read":
-        return Failure(file=str(_relative(event).get("file_path", ""))) if "does not exist" in told else None
+        return (
+            Failure(file=str(_relative(event).get("file_path", "")))
+            if "does not exist" in told
+            else None
+        )
     line = _line(told)
-    command = " ".join(_AROUND.sub("", str(event.tool_input.get("command", ""))[:2_000].strip()).split())
+    command = " ".join(
+        _AROUND.sub("", str(event.tool_input.get("command", ""))[:2_000].strip()).split()
+    )
     return Failure(command[:400], line) if line and command else None
 
 
 def _masked(event: smara.HostEvent, before: Before) -> Failure | None:
-    """A failure whose status a pager at the end of the line has hidden: the same program came out so before."""
+    """A failure whose status a pager at the end of the line has hidden: the same program came out
+    so before.
+    """
     command = str(event.tool_input.get("command", ""))[:2_000]
     if event.kind != "tool_post" or event.tool != "Bash" or not _PAGED.search(command):
         return None
@@ -238,12 +270,17 @@ def render(figures: list[Figures]) -> str:
     """A row for each project and their sum."""
     lines = ["### Failures that came again, in sessions replayed in order", ""]
     lines += [
-        "| project | sessions | calls | failures | red tests and checks | came again: command / error / file"
+        "| project | sessions | calls | failures | red tests and checks | came again: command / "
+        "error / file"
         " | warned before | told at the failure | warnings | of them noise |",
         "|" + "---|" * 10,
     ]
     for each in figures:
-        lines.append(f"| {each.project} | not at hand |" + " |" * 8 if each.is_absent else _row(each.project, [each]))
+        lines.append(
+            f"| {each.project} | not at hand |" + " |" * 8
+            if each.is_absent
+            else _row(each.project, [each])
+        )
     lines.append(_row("**all**", [each for each in figures if not each.is_absent]))
     return "\n".join(lines) + "\n"
 
@@ -258,11 +295,14 @@ def _row(name: str, figures: list[Figures]) -> str:
     warnings, noise = sum(each.warnings for each in figures), sum(each.noise for each in figures)
     counts = ("sessions", "calls", "failures", "work")
     cells = [
-        name, *(str(sum(getattr(each, what) for each in figures)) for what in counts),
-        f"{total}: {' / '.join(map(str, again))}", f"{ready}: {' / '.join(map(str, warned))}{share}",
-        f"{sum(at_failure)}: {' / '.join(map(str, at_failure))}", str(warnings),
+        name,
+        *(str(sum(getattr(each, what) for each in figures)) for what in counts),
+        f"{total}: {' / '.join(map(str, again))}",
+        f"{ready}: {' / '.join(map(str, warned))}{share}",
+        f"{sum(at_failure)}: {' / '.join(map(str, at_failure))}",
+        str(warnings),
         f"{noise} ({100 * noise / warnings:.0f} %)" if warnings else "0",
-    ]  # fmt: skip
+    ]
     return "| " + " | ".join(cells) + " |"
 
 

@@ -18,7 +18,9 @@ TARGETS: dict[str, dict[str, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The figures of one system on one set: those of each question, and the median time of a query."""
+    """The figures of one system on one set: those of each question, and the median time of a
+    query.
+    """
 
     dataset: str
     part: str
@@ -71,9 +73,19 @@ def _kinds(dataset: str, ours: Result) -> list[str]:
     if len(kinds) < 2:
         return []
     names = list(TARGETS.get(dataset, {})) or ["R@5"]
-    lines = ["", f"| Smara, kind of question | n | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
+    lines = [
+        "",
+        f"| Smara, kind of question | n | {' | '.join(names)} |",
+        "|---" * (len(names) + 2) + "|",
+    ]
     for kind in kinds:
-        chosen = [figures for figures, each in zip(ours.questions, ours.kinds, strict=True) if each == kind]
+        chosen = [
+            figures
+            for figures, each in zip(ours.questions, ours.kinds, strict=True)
+            if each == kind
+        ]
         found = average(chosen)
-        lines.append(f"| {kind} | {len(chosen)} | {' | '.join(f'{found[name]:.1f}' for name in names)} |")
+        lines.append(
+            f"| {kind} | {len(chosen)} | {' | '.join(f'{found[name]:.1f}' for name in names)} |"
+        )
     return lines

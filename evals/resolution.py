@@ -1,10 +1,13 @@
-"""Do the code graph's edges lead where they should? Labelled calls and imports of public repositories, per language.
+"""Do the code graph's edges lead where they should? Labelled calls and imports of public
+repositories, per language.
 
-A label is a place (path, line, name) and what is meant there: a definition of the same tree, or nothing of it.
-Precision is the part of the edges at labelled places that are right, recall the part of the places with a meaning
-in the tree that have the right edge. Guesses, which the graph marks as such, are counted in a column of their own.
+A label is a place (path, line, name) and what is meant there: a definition of the same tree, or
+nothing of it. Precision is the part of the edges at labelled places that are right, recall the part
+of the places with a meaning in the tree that have the right edge. Guesses, which the graph marks as
+such, are counted in a column of their own.
 
-The repositories are bare git folders ``owner+name/repo`` below the folder that ``SMARA_EVAL_REPOS`` names.
+The repositories are bare git folders ``owner+name/repo`` below the folder that ``SMARA_EVAL_REPOS``
+names.
 """
 
 from __future__ import annotations
@@ -74,7 +77,9 @@ def evaluate() -> list[Figures]:
     figures = []
     for label in json.loads(LABELS.read_text(encoding="utf-8")):
         found = Figures(label["language"], label["repository"], label["labelled"])
-        bare = folder / label["repository"].replace("/", "+") / "repo" if folder is not None else None
+        bare = (
+            folder / label["repository"].replace("/", "+") / "repo" if folder is not None else None
+        )
         if bare is None or not bare.is_dir():
             found.absent = True
         else:
@@ -98,7 +103,10 @@ def _checked_out(bare: Path, commit: str) -> Iterator[Path]:
 
 @contextmanager
 def _indexed(root: Path) -> Iterator[Any]:
-    with tempfile.TemporaryDirectory() as folder, smara.open(Path(folder) / "eval.db", embedder="off") as memory:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        smara.open(Path(folder) / "eval.db", embedder="off") as memory,
+    ):
         memory.code.index(root)
         yield memory.code.asking(root)
 
@@ -113,10 +121,18 @@ def _judge(code: Any, label: dict[str, Any], found: Figures) -> None:
             counts.add(is_right=is_right, is_wrong=is_wrong, is_wanted=target is not None)
     for path, line, targets in label["imports"]:
         joined = _edges(code, path, edges)
-        ends = {to.path for _, edge, to in joined if edge.kind == "imports" and edge.line == line and to.kind == "file"}
+        ends = {
+            to.path
+            for _, edge, to in joined
+            if edge.kind == "imports" and edge.line == line and to.kind == "file"
+        }
         found.places += 1
         for target in targets:
-            met = {end for end in ends if end == target or (target.endswith("/") and _folder(end) == target)}
+            met = {
+                end
+                for end in ends
+                if end == target or (target.endswith("/") and _folder(end) == target)
+            }
             ends -= met
             found.imports.add(is_right=bool(met), is_wrong=False, is_wanted=True)
         found.imports.wrong += len(ends)
@@ -137,26 +153,39 @@ def _judged_call(
 ) -> tuple[bool, bool]:
     """Whether the labelled call has the right edge, and whether it has a wrong one.
 
-    A call that stands twice in a function is one edge, at its first line. The edges of a call are those of the
-    definitions around it whose ends are named like the call, or are what the label means (under another name).
+    A call that stands twice in a function is one edge, at its first line. The edges of a call are
+    those of the definitions around it whose ends are named like the call, or are what the label
+    means (under another name).
     """
     is_right = is_wrong = False
-    # Overloads of one name are told apart by types alone: an edge to another of them beside the right one is not wrong.
+    # Overloads of one name are told apart by types alone: an edge to another of them beside the
+    # right one is not wrong.
     meant = {end.qualname for _, _, end in joined if target is not None and _is(end, target)}
     for start, edge, end in joined:
         around = start.kind == "file" or start.first_line <= line <= start.last_line
-        if edge.kind != "calls" or edge.line > line or not around or (edge.source == "guess" and not with_guesses):
+        if (
+            edge.kind != "calls"
+            or edge.line > line
+            or not around
+            or (edge.source == "guess" and not with_guesses)
+        ):
             continue
         if target is not None and _is(end, target):
             is_right = True
-        elif end.name == name and end.qualname not in meant and (edge.line == line or start.kind != "file"):
+        elif (
+            end.name == name
+            and end.qualname not in meant
+            and (edge.line == line or start.kind != "file")
+        ):
             is_wrong = True
     return is_right, is_wrong
 
 
 def _is(node: Any, target: Sequence[Any]) -> bool:
     path, line, name = target
-    return bool(node.path == path and node.name == name and node.first_line <= line <= node.last_line)
+    return bool(
+        node.path == path and node.name == name and node.first_line <= line <= node.last_line
+    )
 
 
 def render(figures: Sequence[Figures]) -> str:
@@ -164,17 +193,24 @@ def render(figures: Sequence[Figures]) -> str:
     lines = [
         "### Resolution of names in code",
         "",
-        "| language | repository | places | calls: precision | recall | with guesses: precision | recall |"
+        "| language | repository | places | calls: precision | recall | with guesses: precision | "
+        "recall |"
         " imports: precision | recall |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for each in figures:
         if each.absent:
-            lines.append(f"| {each.language} | {each.repository} | not at hand (SMARA_EVAL_REPOS) | | | | | | |")
+            lines.append(
+                f"| {each.language} | {each.repository} | not at hand (SMARA_EVAL_REPOS) | | | | "
+                "| | |"
+            )
             continue
         cells = [
-            f"{counts.precision:.1f} | {counts.recall:.1f}" for counts in (each.calls, each.with_guesses, each.imports)
+            f"{counts.precision:.1f} | {counts.recall:.1f}"
+            for counts in (each.calls, each.with_guesses, each.imports)
         ]
-        lines.append(f"| {each.language} | {each.repository} | {each.places} | {' | '.join(cells)} |")
+        lines.append(
+            f"| {each.language} | {each.repository} | {each.places} | {' | '.join(cells)} |"
+        )
     lines += ["", *(f"- {each.repository}: labelled {each.labelled}" for each in figures)]
     return "\n".join(lines) + "\n"

@@ -17,7 +17,9 @@ def recall(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
 
 
 def ndcg(ranked: Sequence[str], gold: Collection[str], k: int = 10) -> float:
-    """Gain 1 / log2(rank + 1) of each gold key among the first ``k``, over that of the ideal order."""
+    """Gain 1 / log2(rank + 1) of each gold key among the first ``k``, over that of the ideal
+    order.
+    """
     gain = sum(1 / math.log2(rank + 1) for rank, key in enumerate(ranked[:k], 1) if key in gold)
     ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(len(gold), k) + 1))
     return gain / ideal

@@ -1,8 +1,9 @@
-"""Generated sessions of agents, with known truth: for every signal streams that show it, and such as nearly do.
+"""Generated sessions of agents, with known truth: for every signal streams that show it, and such
+as nearly do.
 
-A stream is a few sessions of one project. Between what matters stand reading, looking and talking, from a fixed
-seed. A *near miss* has everything but the one thing that makes the signal: the fix that worked before the
-failure, files that go together once, a search that ends elsewhere each time.
+A stream is a few sessions of one project. Between what matters stand reading, looking and talking,
+from a fixed seed. A *near miss* has everything but the one thing that makes the signal: the fix
+that worked before the failure, files that go together once, a search that ends elsewhere each time.
 """
 
 from __future__ import annotations
@@ -17,7 +18,18 @@ import smara
 ROOT = "/work/shop"
 START = 1_767_600_000_000
 AREAS = ("billing", "catalog", "search", "users", "orders", "mail")
-NAMES = ("store", "rules", "views", "client", "tasks", "models", "parser", "report", "cache", "queue")
+NAMES = (
+    "store",
+    "rules",
+    "views",
+    "client",
+    "tasks",
+    "models",
+    "parser",
+    "report",
+    "cache",
+    "queue",
+)
 TOOLS = ("npm", "yarn", "pip", "bundle", "cargo")
 
 
@@ -35,17 +47,35 @@ class Session:
     def event(self, kind: Any, seconds: float = 5.0, **fields: Any) -> None:
         self._now += int(seconds * 1000)
         self._number += 1
-        call = f"{self.id}-{self._number}" if kind.startswith("tool") and "tool_use_id" not in fields else ""
+        call = (
+            f"{self.id}-{self._number}"
+            if kind.startswith("tool") and "tool_use_id" not in fields
+            else ""
+        )
         given = {"tool_use_id": call, **fields} if call else fields
         self.events.append(
             smara.HostEvent(
-                "claude", kind, self.id, self._now, cwd=ROOT, subagent_id=self.subagent,
-                key=f"{self.id}:{self._number}", **given,
+                "claude",
+                kind,
+                self.id,
+                self._now,
+                cwd=ROOT,
+                subagent_id=self.subagent,
+                key=f"{self.id}:{self._number}",
+                **given,
             )
-        )  # fmt: skip
+        )
 
-    def tool(self, tool: str, given: dict[str, Any], output: str = "", error: str | None = None) -> None:
-        self.event("tool_fail" if error else "tool_post", tool=tool, tool_input=given, tool_output=output, error=error)
+    def tool(
+        self, tool: str, given: dict[str, Any], output: str = "", error: str | None = None
+    ) -> None:
+        self.event(
+            "tool_fail" if error else "tool_post",
+            tool=tool,
+            tool_input=given,
+            tool_output=output,
+            error=error,
+        )
 
     def read(self, path: str, output: str = "code") -> None:
         self.tool("Read", {"file_path": f"{ROOT}/{path}"}, output)
@@ -53,14 +83,26 @@ class Session:
     def edit(self, path: str, old: str | None = None, new: str | None = None) -> None:
         old = old if old is not None else f"old {self.rng.random()}"
         new = new if new is not None else f"new {self.rng.random()}"
-        self.tool("Edit", {"file_path": f"{ROOT}/{path}", "old_string": old, "new_string": new}, "done")
+        self.tool(
+            "Edit", {"file_path": f"{ROOT}/{path}", "old_string": old, "new_string": new}, "done"
+        )
 
-    def run(self, command: str, output: str = "fine", error: str | None = None, seconds: float = 2.0) -> None:
+    def run(
+        self, command: str, output: str = "fine", error: str | None = None, seconds: float = 2.0
+    ) -> None:
         call = f"{self.id}-run-{self._number}"
         given = {"command": command}
         self.event("tool_pre", 1, tool="Bash", tool_input=given, tool_use_id=call)
         kind = "tool_fail" if error else "tool_post"
-        self.event(kind, seconds, tool="Bash", tool_input=given, tool_use_id=call, tool_output=output, error=error)
+        self.event(
+            kind,
+            seconds,
+            tool="Bash",
+            tool_input=given,
+            tool_use_id=call,
+            tool_output=output,
+            error=error,
+        )
 
     def grep(self, pattern: str, output: str = "") -> None:
         self.tool("Grep", {"pattern": pattern}, output)
@@ -96,7 +138,9 @@ class Session:
 
 @dataclass(slots=True)
 class Stream:
-    """Some sessions, and the words that the memory of the signal must hold; none for a near miss."""
+    """Some sessions, and the words that the memory of the signal must hold; none for a near
+    miss.
+    """
 
     kind: str
     sessions: list[list[smara.HostEvent]] = field(default_factory=list)
@@ -104,7 +148,9 @@ class Stream:
 
 
 Writer = Callable[[Session, dict[str, Any], int, bool], None]
-"""Writes what matters of one session: (session, the stream's own names, its number, whether the signal shows)."""
+"""Writes what matters of one session: (session, the stream's own names, its number, whether the
+signal shows).
+"""
 
 
 def streams(kind: str, count: int, is_shown: bool, seed: int) -> Iterator[Stream]:
@@ -113,9 +159,13 @@ def streams(kind: str, count: int, is_shown: bool, seed: int) -> Iterator[Stream
     for number in range(count):
         rng = random.Random(f"{seed}-{kind}-{is_shown}-{number}")
         names = _names(rng)
-        stream = Stream(kind, wanted=tuple(text.format(**names) for text in wanted) if is_shown else ())
+        stream = Stream(
+            kind, wanted=tuple(text.format(**names) for text in wanted) if is_shown else ()
+        )
         for position in range(sessions):
-            session = Session(rng, f"{kind}-{int(is_shown)}-{number}-{position}", START + position * 86_400_000)
+            session = Session(
+                rng, f"{kind}-{int(is_shown)}-{number}-{position}", START + position * 86_400_000
+            )
             session.event("session_start", source="startup")
             session.event("prompt", prompt="Please finish the ticket.")
             session.noise()
@@ -131,11 +181,18 @@ def _names(rng: random.Random) -> dict[str, Any]:
     area, other = rng.sample(AREAS, 2)
     one, two, three, four = rng.sample(NAMES, 4)
     return {
-        "area": area, "other": other, "a": f"src/{area}/{one}.py", "b": f"src/{area}/{two}.py",
-        "c": f"src/{other}/{three}.py", "d": f"src/{other}/{four}.py", "one": one, "two": two,
-        "tool": rng.choice(TOOLS), "word": rng.choice(("refund_total", "price_book", "retry_after", "mail_queue")),
+        "area": area,
+        "other": other,
+        "a": f"src/{area}/{one}.py",
+        "b": f"src/{area}/{two}.py",
+        "c": f"src/{other}/{three}.py",
+        "d": f"src/{other}/{four}.py",
+        "one": one,
+        "two": two,
+        "tool": rng.choice(TOOLS),
+        "word": rng.choice(("refund_total", "price_book", "retry_after", "mail_queue")),
         "n": rng.randint(10, 99),
-    }  # fmt: skip
+    }
 
 
 def _fresh(session: Session, stem: str = "part") -> str:
@@ -168,7 +225,10 @@ def _error_retry(s: Session, n: dict[str, Any], position: int, is_shown: bool) -
         s.run(failed, error=f"Exit code 127\nbash: {n['tool']}: command not found")
     else:
         s.run(f"grep -r {n['word']} src", error="Exit code 1")
-        s.run("make test", error="Exit code 2\nFAILED tests/test_x.py::test_y - AssertionError: 1 != 2\n1 failed")
+        s.run(
+            "make test",
+            error="Exit code 2\nFAILED tests/test_x.py::test_y - AssertionError: 1 != 2\n1 failed",
+        )
         s.edit(_fresh(s))
         s.run("make test", "41 passed")
 
@@ -226,11 +286,16 @@ def _self_correction(s: Session, n: dict[str, Any], position: int, is_shown: boo
         s.say(
             s.rng.choice(
                 (
-                    f"I initially thought the totals were cached, but `{n['word']}()` reads the table every time.",
-                    f"I was wrong about the totals. `{n['word']}()` is actually called once per row.",
-                    f"Ich dachte zuerst, dass die Summe gespeichert ist, aber `{n['word']}()` rechnet sie jedes Mal.",
-                    f"Je pensais que le total était en cache, mais `{n['word']}()` lit la table à chaque fois.",
-                    f"Pensé que el total estaba guardado, pero `{n['word']}()` lee la tabla cada vez.",
+                    f"I initially thought the totals were cached, but `{n['word']}()` reads the "
+                    "table every time.",
+                    f"I was wrong about the totals. `{n['word']}()` is actually called once per "
+                    "row.",
+                    f"Ich dachte zuerst, dass die Summe gespeichert ist, aber `{n['word']}()` "
+                    "rechnet sie jedes Mal.",
+                    f"Je pensais que le total était en cache, mais `{n['word']}()` lit la table à "
+                    "chaque fois.",
+                    f"Pensé que el total estaba guardado, pero `{n['word']}()` lee la tabla cada "
+                    "vez.",
                     f"我之前以为总数有缓存，但实际上`{n['word']}()`每次都读表。",
                     f"最初は合計がキャッシュされると思っていましたが、`{n['word']}()`は毎回表を読みます。",
                 )
@@ -240,14 +305,16 @@ def _self_correction(s: Session, n: dict[str, Any], position: int, is_shown: boo
         s.say(
             s.rng.choice(
                 (
-                    "Wait, let me check the other file first.", "Actually, this looks fine.",
-                    f"Actually, I'll use `{n['word']}()` here.", "If I was wrong about the cache, the test would fail.",
+                    "Wait, let me check the other file first.",
+                    "Actually, this looks fine.",
+                    f"Actually, I'll use `{n['word']}()` here.",
+                    "If I was wrong about the cache, the test would fail.",
                     "I thought about this for a while, but let me look again.",
                     "Let me reconsider. The plan stays as it is.",
                     "Is it actually the queue, not the cache?",
                 )
             )
-        )  # fmt: skip
+        )
 
 
 def _external_reference(s: Session, n: dict[str, Any], position: int, is_shown: bool) -> None:
@@ -264,10 +331,14 @@ def _glob_ignore(s: Session, n: dict[str, Any], position: int, is_shown: bool) -
 
 
 def _import_chase(s: Session, n: dict[str, Any], position: int, is_shown: bool) -> None:
-    chain = [f"src/{n['area']}/{name}.py" for name in ("checkout", "pricing", "discounts", "currency")]
+    chain = [
+        f"src/{n['area']}/{name}.py" for name in ("checkout", "pricing", "discounts", "currency")
+    ]
     for path, following in zip(chain, (*chain[1:], ""), strict=True):
         stem = following.rsplit("/", 1)[-1].removesuffix(".py")
-        s.read(path, f"from shop.{n['area']}.{stem} import thing\n" if is_shown and stem else "x = 1\n")
+        s.read(
+            path, f"from shop.{n['area']}.{stem} import thing\n" if is_shown and stem else "x = 1\n"
+        )
     s.edit(_fresh(s))
 
 
@@ -300,7 +371,9 @@ def _parallel_conflict(s: Session, n: dict[str, Any], position: int, is_shown: b
         is_shared = is_shown or n["n"] % 2
         own = n["a"] if is_shared else f"src/{n['area']}/part{turn % 2}.py"
         if is_shown and turn >= 2:  # it was read before the other changed it
-            s.tool("Edit", {"file_path": f"{ROOT}/{own}"}, error="File has been modified since read")
+            s.tool(
+                "Edit", {"file_path": f"{ROOT}/{own}"}, error="File has been modified since read"
+            )
         s.edit(own)
     s.subagent = ""
 

@@ -1,10 +1,14 @@
-"""The seventeen signals on generated sessions with known truth: precision and recall of what is promoted.
+"""The seventeen signals on generated sessions with known truth: precision and recall of what is
+promoted.
 
-For each signal streams that show it and near misses of it, see ``signal_streams``. Every stream is a project of
-its own, goes through ``observe_batch`` and ``finalize`` as from a host, and what came of each finding is read.
-*Recall* is the share of streams with the signal in which a memory was made of it that holds the expected words.
-*Precision* is the share of the memories of that signal, over both kinds of streams, that are right. *Others* are
-memories of other signals made from the same streams: a stream may show more than one.
+For each signal streams that show it and near misses of it, see ``signal_streams``. Every stream is
+a project of its own, goes through ``observe_batch`` and ``finalize`` as from a host, and what came
+of each finding is read.
+*Recall* is the share of streams with the signal in which a memory was made of it that holds the
+  expected words.
+*Precision* is the share of the memories of that signal, over both kinds of streams, that are right.
+  *Others* are memories of other signals made from the same streams: a stream may show more than
+  one.
 """
 
 from __future__ import annotations
@@ -66,7 +70,9 @@ def evaluate(shown: int = SHOWN, missed: int = MISSED, seed: int = SEED) -> Repo
     return report
 
 
-def _judge(memory: smara.Memory, stream: Stream, is_shown: bool, counts: Counts, report: Report) -> None:
+def _judge(
+    memory: smara.Memory, stream: Stream, is_shown: bool, counts: Counts, report: Report
+) -> None:
     made: list[str] = []
     for events in stream.sessions:
         memory.behavior.observe_batch(events)
@@ -80,30 +86,46 @@ def _judge(memory: smara.Memory, stream: Stream, is_shown: bool, counts: Counts,
                 made.append(content)
             else:
                 counts.others += 1
-    right = [content for content in made if stream.wanted and all(word in content for word in stream.wanted)]
+    right = [
+        content
+        for content in made
+        if stream.wanted and all(word in content for word in stream.wanted)
+    ]
     counts.shown += int(is_shown)
     counts.misses += int(not is_shown)
     counts.found += int(is_shown and bool(right))
     counts.right += len(right)
     counts.wrong += len(made) - len(right)
     if len(right) != len(made) or (is_shown and not right):
-        counts.examples.append(f"{events[0].session_id}: wanted {stream.wanted or 'nothing'}, made {made}")
+        counts.examples.append(
+            f"{events[0].session_id}: wanted {stream.wanted or 'nothing'}, made {made}"
+        )
 
 
 def render(report: Report) -> str:
     """The table, and whether the aim is met."""
     total = sum(each.shown + each.misses for each in report.signals.values())
-    lines = [f"### Signals ({len(report.signals)} signals, {total} generated streams, {report.sessions} sessions)", ""]
-    lines += ["| signal | with it | near misses | precision | recall | others |", "|---|---|---|---|---|---|"]
+    lines = [
+        f"### Signals ({len(report.signals)} signals, {total} generated streams, "
+        f"{report.sessions} sessions)",
+        "",
+    ]
+    lines += [
+        "| signal | with it | near misses | precision | recall | others |",
+        "|---|---|---|---|---|---|",
+    ]
     for kind, each in report.signals.items():
         figures = f"{100 * each.precision:.0f} % | {100 * each.recall:.0f} %"
         lines.append(f"| {kind} | {each.shown} | {each.misses} | {figures} | {each.others} |")
-    below = [kind for kind, each in report.signals.items() if min(each.precision, each.recall) < TARGET]
+    below = [
+        kind for kind, each in report.signals.items() if min(each.precision, each.recall) < TARGET
+    ]
     verdict = "met" if not below else f"NOT met by {', '.join(below)}"
     lines += [
         "",
         f"Target {100 * TARGET:.0f} % precision and recall for each: {verdict}. "
-        f"Deciding on a session took {1000 * report.seconds / max(1, report.sessions):.0f} ms on average.",
+        f"Deciding on a session took {1000 * report.seconds / max(1, report.sessions):.0f} ms on "
+        "average.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,5 @@
-"""Thirty generated stories: is what was said still found after observing, reflecting and compacting?
+"""Thirty generated stories: is what was said still found after observing, reflecting and
+compacting?
 
 A story is several sessions over days, half of them of a coding agent, half of a person's chat,
 with 6 to 10 planted facts among filler. Every thread is observed offline, reflected by force and
@@ -46,7 +47,10 @@ class Fact:
     def is_told_in(self, text: str) -> bool:
         """Whether a text holds the answer, as whole words, beside what it is about."""
         answer = rf"(?<!\w){re.escape(self.answer)}(?!\w)"
-        return self.about.casefold() in text.casefold() and re.search(answer, text, re.IGNORECASE) is not None
+        return (
+            self.about.casefold() in text.casefold()
+            and re.search(answer, text, re.IGNORECASE) is not None
+        )
 
 
 @dataclass(slots=True)
@@ -75,8 +79,10 @@ class Report:
 
     def share(self, where: Where, flavor: str | None = None, kind: str | None = None) -> float:
         chosen = [
-            places for own, fact, places in self.found if flavor in (None, own) and kind in (None, fact.kind)
-        ]  # fmt: skip
+            places
+            for own, fact, places in self.found
+            if flavor in (None, own) and kind in (None, fact.kind)
+        ]
         return 100 * sum(where in places for places in chosen) / max(1, len(chosen))
 
 
@@ -103,11 +109,15 @@ def make_story(number: int) -> Story:
         exchanges = [words.filler(flavor, rng) for _ in range(rng.randint(8, 14))] + planted_parts
         rng.shuffle(exchanges)
         started = begin + session * rng.randint(1, 4) * DAY + session * DAY
-        story.sessions[f"{story.name}/session-{session + 1}"] = list(_dated(exchanges, started, rng))
+        story.sessions[f"{story.name}/session-{session + 1}"] = list(
+            _dated(exchanges, started, rng)
+        )
     return story
 
 
-def _dated(exchanges: Iterable[Sequence[words.Line]], started: int, rng: random.Random) -> Iterable[dict[str, Any]]:
+def _dated(
+    exchanges: Iterable[Sequence[words.Line]], started: int, rng: random.Random
+) -> Iterable[dict[str, Any]]:
     now, calls = started, 0
     for exchange in exchanges:
         now += rng.randint(2, 9) * MINUTE
@@ -116,11 +126,17 @@ def _dated(exchanges: Iterable[Sequence[words.Line]], started: int, rng: random.
             content: Any = line.text
             if line.tool is not None:
                 calls += 1
-                content = [smara.Part("tool_call", name=line.tool, call_id=f"c{calls}", arguments=line.arguments)]
+                content = [
+                    smara.Part(
+                        "tool_call", name=line.tool, call_id=f"c{calls}", arguments=line.arguments
+                    )
+                ]
             elif line.role == "tool":
                 content = [
-                    smara.Part("tool_result", line.text, call_id=f"c{calls}", is_error=line.is_error)
-                ]  # fmt: skip
+                    smara.Part(
+                        "tool_result", line.text, call_id=f"c{calls}", is_error=line.is_error
+                    )
+                ]
             yield {"role": line.role, "content": content, "created_at": now}
 
 
@@ -136,9 +152,13 @@ def evaluate(count: int = STORIES) -> Report:
         with tempfile.TemporaryDirectory(prefix="smara-eval-") as folder:
             store = Path(folder) / "eval.db"
             with smara.open(
-                store, project="eval", durability="normal", observe_flavor=story.flavor, observe_timezone="UTC",
+                store,
+                project="eval",
+                durability="normal",
+                observe_flavor=story.flavor,
+                observe_timezone="UTC",
                 search_deadline_seconds=60.0,
-            ) as memory:  # fmt: skip
+            ) as memory:
                 _tell(memory, story, report)
                 _ask(memory, story, report)
         report.stories += 1
@@ -182,7 +202,10 @@ def _ask(memory: smara.Memory, story: Story, report: Report) -> None:
 
 def render(report: Report) -> str:
     """The shares as Markdown, and what was not found."""
-    lines = [f"### Generated stories ({report.stories} stories, {len(report.found)} planted facts)", ""]
+    lines = [
+        f"### Generated stories ({report.stories} stories, {len(report.found)} planted facts)",
+        "",
+    ]
     lines += ["| facts | of | messages found | observations found | in the context of its thread |"]
     lines += ["|---|---|---|---|---|"]
     for flavor in (None, "coding", "general"):
@@ -194,7 +217,8 @@ def render(report: Report) -> str:
     lines += [
         "",
         f"Target messages found = {TARGET:g} %: {verdict} with {report.share('messages'):.1f} %.",
-        f"{report.threads} threads, {report.messages:,} messages of {report.message_tokens:,} tokens, "
+        f"{report.threads} threads, {report.messages:,} messages of {report.message_tokens:,} "
+        "tokens, "
         f"{report.whole:,} left whole by compacting, {report.reflected} threads reflected; "
         f"their contexts together have {report.context_tokens:,} tokens.",
     ]
@@ -202,8 +226,14 @@ def render(report: Report) -> str:
 
 
 def _row(report: Report, name: str, flavor: str | None, kind: str | None) -> str:
-    count = sum(flavor in (None, own) and kind in (None, fact.kind) for own, fact, _ in report.found)
-    return f"| {name} | {count} | " + " | ".join(f"{report.share(where, flavor, kind):.1f}" for where in WHERE) + " |"
+    count = sum(
+        flavor in (None, own) and kind in (None, fact.kind) for own, fact, _ in report.found
+    )
+    return (
+        f"| {name} | {count} | "
+        + " | ".join(f"{report.share(where, flavor, kind):.1f}" for where in WHERE)
+        + " |"
+    )
 
 
 if __name__ == "__main__":
@@ -212,4 +242,7 @@ if __name__ == "__main__":
     for _, lost, places in done.found:
         if len(places) < len(WHERE):
             missing = ", ".join(where for where in WHERE if where not in places)
-            print(f"{lost.thread} [{lost.kind}] {lost.query!r} → {lost.answer!r}: not in {missing}", file=sys.stderr)
+            print(
+                f"{lost.thread} [{lost.kind}] {lost.query!r} → {lost.answer!r}: not in {missing}",
+                file=sys.stderr,
+            )

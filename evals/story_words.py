@@ -57,9 +57,13 @@ def result(text: str, is_error: bool = False) -> Line:
 
 
 def _request(rng: random.Random) -> Planted:
-    flag = rng.choice(["--dry-run", "--since", "--no-color", "--max-depth", "--strict", "--profile"])
+    flag = rng.choice(
+        ["--dry-run", "--since", "--no-color", "--max-depth", "--strict", "--profile"]
+    )
     command = rng.choice(["sync", "export", "deploy", "lint", "backup"])
-    asked = user(f"Please add a `{flag}` option to the {command} command, and mention it in its help text.")
+    asked = user(
+        f"Please add a `{flag}` option to the {command} command, and mention it in its help text."
+    )
     return Planted(
         "request",
         f"which option should be added to the {command} command",
@@ -101,10 +105,14 @@ def _decision(rng: random.Random) -> Planted:
     )
     lines = [
         user(f"What are our choices for the {area}?"),
-        agent(f"Either {choice} or {other}. The first is faster, the second is what the team knows."),
+        agent(
+            f"Either {choice} or {other}. The first is faster, the second is what the team knows."
+        ),
         user(f"Then let's go with {choice} for the {area}."),
     ]
-    return Planted("decision", f"what did we decide to use for the {area}", choice, (lines,), about=area)
+    return Planted(
+        "decision", f"what did we decide to use for the {area}", choice, (lines,), about=area
+    )
 
 
 def _path(rng: random.Random) -> Planted:
@@ -121,7 +129,9 @@ def _path(rng: random.Random) -> Planted:
     lines = [
         user(f"Where should the {thing} go?"),
         agent(f"The {thing} fits best beside its callers; I am putting it there."),
-        call("Write", file_path=f"/home/dev/app/{path}", content=f'"""The {thing}."""\n\nLIMIT = 5\n'),
+        call(
+            "Write", file_path=f"/home/dev/app/{path}", content=f'"""The {thing}."""\n\nLIMIT = 5\n'
+        ),
         result(f"File created successfully at: /home/dev/app/{path}"),
         agent(f"The {thing} now lives in `{path}`."),
     ]
@@ -152,7 +162,10 @@ def _function(rng: random.Random) -> Planted:
 def _version(rng: random.Random) -> Planted:
     library = rng.choice(["SQLAlchemy", "Django", "Pillow", "numpy", "Celery"])
     version = f"{rng.randint(1, 6)}.{rng.randint(11, 29)}.{rng.randint(1, 9)}"
-    said = user(f"We are pinned to {library} {version} because the next one breaks our plugins. Do not upgrade it.")
+    said = user(
+        f"We are pinned to {library} {version} because the next one breaks our plugins. Do not "
+        "upgrade it."
+    )
     return Planted(
         "version",
         f"which version of {library} are we pinned to",
@@ -175,46 +188,87 @@ def _error_fix(rng: random.Random) -> Planted:
     lines = [
         user(f"`{command}` is failing, can you see why?"),
         call("Bash", command=command),
-        result(f'Traceback (most recent call last):\n  File "app.py", line 88, in run\n{error}\n', is_error=True),
+        result(
+            f'Traceback (most recent call last):\n  File "app.py", line 88, in run\n{error}\n',
+            is_error=True,
+        ),
         agent("Let me change how this is set up."),
-        call("Edit", file_path="/home/dev/app/app.py", old_string="run()", new_string=f"run(option='{cure}')"),
+        call(
+            "Edit",
+            file_path="/home/dev/app/app.py",
+            old_string="run()",
+            new_string=f"run(option='{cure}')",
+        ),
         result("The file /home/dev/app/app.py has been updated."),
         call("Bash", command=command),
         result("ok, done in 2.1s"),
-        agent(f"The {error.split(':')[0]} is fixed: `{cure}` was missing, and with it the command passes."),
+        agent(
+            f"The {error.split(':')[0]} is fixed: `{cure}` was missing, and with it the command "
+            "passes."
+        ),
     ]
     return Planted(
-        "error and fix", f"how was the {error.split(':')[0]} fixed", cure, (lines,), about=error.split(":")[0]
+        "error and fix",
+        f"how was the {error.split(':')[0]} fixed",
+        cure,
+        (lines,),
+        about=error.split(":")[0],
     )
 
 
 def _date(rng: random.Random) -> Planted:
-    event = rng.choice(["code freeze", "security audit", "customer demo", "data center move", "license renewal"])
+    event = rng.choice(
+        ["code freeze", "security audit", "customer demo", "data center move", "license renewal"]
+    )
     date = f"{rng.randint(10, 28)} {rng.choice(['February', 'March', 'April', 'May'])}"
     said = user(f"By the way, the {event} is on {date}, so plan around that.")
-    return Planted("date", f"when is the {event}", date, ([said, agent("I will keep that in mind.")],), about=event)
+    return Planted(
+        "date",
+        f"when is the {event}",
+        date,
+        ([said, agent("I will keep that in mind.")],),
+        about=event,
+    )
 
 
 def _changed(rng: random.Random) -> Planted:
     service = rng.choice(["staging", "the metrics server", "the preview build", "the mock API"])
     old, new = (str(port) for port in rng.sample(range(8100, 9900), 2))
-    first = [user(f"{service.capitalize()} listens on port {old}."), agent("Good, I will use that.")]
-    second = [user(f"{service.capitalize()} has moved, it listens on port {new} now."), agent("Changed.")]
-    return Planted("changed", f"on which port does {service} listen now", new, (first, second), about=service)
+    first = [
+        user(f"{service.capitalize()} listens on port {old}."),
+        agent("Good, I will use that."),
+    ]
+    second = [
+        user(f"{service.capitalize()} has moved, it listens on port {new} now."),
+        agent("Changed."),
+    ]
+    return Planted(
+        "changed", f"on which port does {service} listen now", new, (first, second), about=service
+    )
 
 
 def _finding(rng: random.Random) -> Planted:
     where = rng.choice(
-        ["image resizing", "the permission check", "JSON encoding", "the search index", "template rendering"]
+        [
+            "image resizing",
+            "the permission check",
+            "JSON encoding",
+            "the search index",
+            "template rendering",
+        ]
     )
     share = f"{rng.randint(31, 89)} %"
     lines = [
         user("Why is the start page so slow?"),
         call("Bash", command="python -m cProfile -s cumtime app.py | head -40"),
-        result("         1204 function calls in 3.112 seconds\n   ncalls  tottime  percall  cumtime\n"),
+        result(
+            "         1204 function calls in 3.112 seconds\n   ncalls  tottime  percall  cumtime\n"
+        ),
         agent(f"I profiled it: {where} takes {share} of the time, everything else is small."),
     ]
-    return Planted("finding", f"what share of the time does {where} take", share, (lines,), about=where)
+    return Planted(
+        "finding", f"what share of the time does {where} take", share, (lines,), about=where
+    )
 
 
 # planted in a person's chats
@@ -253,7 +307,11 @@ def _taste(rng: random.Random) -> Planted:
     )
     said = user(f"I can't stand {thing}, so leave it out when you suggest {dish}.")
     return Planted(
-        "preference", f"what should be left out of {dish} for me", thing, ([said, agent("Of course.")],), about=dish
+        "preference",
+        f"what should be left out of {dish} for me",
+        thing,
+        ([said, agent("Of course.")],),
+        about=dish,
     )
 
 
@@ -264,25 +322,46 @@ def _trip(rng: random.Random) -> Planted:
         agent(f"Both {place} and {other} are lovely then. {place} is closer by train."),
         user(f"OK, we decided: the anniversary trip goes to {place}."),
     ]
-    return Planted("decision", "where does the anniversary trip go", place, (lines,), about="anniversary")
+    return Planted(
+        "decision", "where does the anniversary trip go", place, (lines,), about="anniversary"
+    )
 
 
 def _relative(rng: random.Random) -> Planted:
     name = rng.choice(["Oluwaseun", "Marguerite", "Thaddeus", "Yasmin", "Bartholomew"])
     who, does = rng.choice(
-        [("sister", "veterinarian"), ("cousin", "glass blower"), ("neighbor", "tram driver"), ("uncle", "beekeeper")]
+        [
+            ("sister", "veterinarian"),
+            ("cousin", "glass blower"),
+            ("neighbor", "tram driver"),
+            ("uncle", "beekeeper"),
+        ]
     )
     said = user(f"My {who} {name} works as a {does} and is coming over on Sunday.")
     return Planted(
-        "person", f"what is the name of my {who} the {does}", name, ([said, agent("How nice!")],), about=does
+        "person",
+        f"what is the name of my {who} the {does}",
+        name,
+        ([said, agent("How nice!")],),
+        about=does,
     )
 
 
 def _appointment(rng: random.Random) -> Planted:
-    event = rng.choice(["dentist appointment", "driving test", "piano recital", "passport interview", "vaccination"])
+    event = rng.choice(
+        [
+            "dentist appointment",
+            "driving test",
+            "piano recital",
+            "passport interview",
+            "vaccination",
+        ]
+    )
     date = f"{rng.randint(10, 28)} {rng.choice(['February', 'March', 'April', 'May'])}"
     said = user(f"My {event} is on {date} at nine in the morning.")
-    return Planted("date", f"when is my {event}", date, ([said, agent("Good luck with it!")],), about=event)
+    return Planted(
+        "date", f"when is my {event}", date, ([said, agent("Good luck with it!")],), about=event
+    )
 
 
 def _amount(rng: random.Random) -> Planted:
@@ -322,7 +401,10 @@ def _repair(rng: random.Random) -> Planted:
     )
     lines = [
         user(f"The {machine} stops with error {code}, what can I do?"),
-        agent("There are a few common causes: the supply, a blockage, or a worn part. Start with what you can reach."),
+        agent(
+            "There are a few common causes: the supply, a blockage, or a worn part. Start with "
+            "what you can reach."
+        ),
         user(f"It works again! Cleaning the {cure} solved it."),
         agent("Great news."),
     ]
@@ -333,8 +415,13 @@ def _training(rng: random.Random) -> Planted:
     what = rng.choice(["choir practice", "yoga class", "Spanish class", "chess club"])
     old, new = rng.sample(["Monday", "Tuesday", "Wednesday", "Thursday", "Friday"], 2)
     first = [user(f"My {what} is every {old} evening."), agent("A good fixed point in the week.")]
-    second = [user(f"My {what} has moved from {old} to {new} evening."), agent("Then your week changes a bit.")]
-    return Planted("changed", f"on which evening is my {what} now", new, (first, second), about=what)
+    second = [
+        user(f"My {what} has moved from {old} to {new} evening."),
+        agent("Then your week changes a bit."),
+    ]
+    return Planted(
+        "changed", f"on which evening is my {what} now", new, (first, second), about=what
+    )
 
 
 def _advice(rng: random.Random) -> Planted:
@@ -348,21 +435,57 @@ def _advice(rng: random.Random) -> Planted:
     )
     lines = [
         user(f"Can you recommend a {kind}?"),
-        agent(f'For a {kind} I would recommend "{title}": it is short, warm and easy to put down and take up again.'),
+        agent(
+            f'For a {kind} I would recommend "{title}": it is short, warm and easy to put down '
+            "and take up again."
+        ),
         user("Thanks, I'll look for it."),
     ]
     return Planted("answer", f"which {kind} did you recommend", title, (lines,), about=kind)
 
 
 PLANTS: dict[str, list[Plant]] = {
-    "coding": [_request, _preference, _decision, _path, _function, _version, _error_fix, _date, _changed, _finding],
-    "general": [_reminder, _taste, _trip, _relative, _appointment, _amount, _device, _repair, _training, _advice],
+    "coding": [
+        _request,
+        _preference,
+        _decision,
+        _path,
+        _function,
+        _version,
+        _error_fix,
+        _date,
+        _changed,
+        _finding,
+    ],
+    "general": [
+        _reminder,
+        _taste,
+        _trip,
+        _relative,
+        _appointment,
+        _amount,
+        _device,
+        _repair,
+        _training,
+        _advice,
+    ],
 }
 
 
 # filler
 
-_MODULES = ("accounts", "reports", "mailer", "catalog", "uploads", "sessions", "audit", "webhooks", "pricing", "locale")
+_MODULES = (
+    "accounts",
+    "reports",
+    "mailer",
+    "catalog",
+    "uploads",
+    "sessions",
+    "audit",
+    "webhooks",
+    "pricing",
+    "locale",
+)
 _VERBS = ("load", "build", "check", "render", "store", "update", "collect")
 _NOUNS = ("row", "page", "entry", "batch", "item", "record", "view")
 _SUBJECTS = (
@@ -403,7 +526,10 @@ def _name(rng: random.Random) -> str:
 def _coding_filler(rng: random.Random) -> list[Line]:
     module = rng.choice(_MODULES)
     path = f"/home/dev/app/src/{module}/{rng.choice(_NOUNS)}s.py"
-    code = "\n".join(f"def {_name(rng)}(value):\n    return {_name(rng)}(value)\n" for _ in range(rng.randint(3, 20)))
+    code = "\n".join(
+        f"def {_name(rng)}(value):\n    return {_name(rng)}(value)\n"
+        for _ in range(rng.randint(3, 20))
+    )
     look = [call("Read", file_path=path), result(code)]
     test = [
         call("Bash", command=f"pytest tests/{module} -q"),
@@ -428,7 +554,9 @@ def _coding_filler(rng: random.Random) -> list[Line]:
             *test,
         ]
     if kind == 3:
-        found = "\n".join(f"src/{rng.choice(_MODULES)}/{_name(rng)}.py:{rng.randint(1, 400)}" for _ in range(12))
+        found = "\n".join(
+            f"src/{rng.choice(_MODULES)}/{_name(rng)}.py:{rng.randint(1, 400)}" for _ in range(12)
+        )
         return [
             user(f"Who calls {_name(rng)}?"),
             call("Grep", pattern=_name(rng)),
@@ -444,7 +572,9 @@ def _coding_filler(rng: random.Random) -> list[Line]:
     return [
         user(f"Is {module} covered by tests? The library versions and ports there confuse me."),
         *test,
-        agent(f"Yes, {module} is covered; the configuration decides which port and version it uses."),
+        agent(
+            f"Yes, {module} is covered; the configuration decides which port and version it uses."
+        ),
     ]
 
 
@@ -456,10 +586,17 @@ def _chat_filler(rng: random.Random) -> list[Line]:
         return [user(f"Any advice on {subject}?"), agent(f"Happy to help with {subject}. {tips}")]
     if kind == 1:
         numbered = "\n".join(f"{at}. {tip}" for at, tip in enumerate(rng.sample(_TIPS, 5), 1))
-        return [user(f"Give me a list about {subject}."), agent(f"Here is a list:\n\n{numbered}"), user("Thank you!")]
+        return [
+            user(f"Give me a list about {subject}."),
+            agent(f"Here is a list:\n\n{numbered}"),
+            user("Thank you!"),
+        ]
     if kind == 2:
         mood = rng.choice(["long", "quiet", "odd", "busy"])
-        return [user(f"It was a {mood} day today."), agent(f"Tell me about it, or let us talk of {subject}. {tips}")]
+        return [
+            user(f"It was a {mood} day today."),
+            agent(f"Tell me about it, or let us talk of {subject}. {tips}"),
+        ]
     return [
         user(f"I am still thinking about {subject}."),
         agent(f"There is no hurry. {tips}"),

@@ -34,17 +34,29 @@ class System:
 def systems_for(level: Level, postgres_url: str | None = None) -> list[System]:
     """The baselines of a level, then Smara on SQLite and, where there is one, on PostgreSQL."""
     found = [System(name, _opener(make)) for name, make in BASELINES[level]]
-    found.append(System("meaning alone, best turn", lambda threads: _plain(threads, level, meaning_alone)))
-    found.append(System("plain hybrid, RRF 60", lambda threads: _plain(threads, level, reciprocal_ranks)))
-    found.append(System("plain hybrid, half and half", lambda threads: _plain(threads, level, half_and_half)))
-    found.append(System("Smara, words alone", lambda threads: smara_ranker(threads, level, embedder="off")))
+    found.append(
+        System("meaning alone, best turn", lambda threads: _plain(threads, level, meaning_alone))
+    )
+    found.append(
+        System("plain hybrid, RRF 60", lambda threads: _plain(threads, level, reciprocal_ranks))
+    )
+    found.append(
+        System("plain hybrid, half and half", lambda threads: _plain(threads, level, half_and_half))
+    )
+    found.append(
+        System("Smara, words alone", lambda threads: smara_ranker(threads, level, embedder="off"))
+    )
     found.append(System("Smara", lambda threads: smara_ranker(threads, level)))
     if postgres_url is not None:
-        found.append(System("Smara, PostgreSQL", lambda threads: smara_ranker(threads, level, postgres_url)))
+        found.append(
+            System("Smara, PostgreSQL", lambda threads: smara_ranker(threads, level, postgres_url))
+        )
     return found
 
 
-def _plain(threads: Sequence[Thread], level: Level, combine: Combine) -> AbstractContextManager[Ranker]:
+def _plain(
+    threads: Sequence[Thread], level: Level, combine: Combine
+) -> AbstractContextManager[Ranker]:
     return nullcontext(hybrid(threads, level, combine))
 
 
@@ -84,12 +96,17 @@ def smara_ranker(
     clock = _AskedClock()
     # No deadlines: a busy machine must not change the figures.
     given: dict[str, Any] = {
-        "durability": "normal", "embedder": embedder, "embed_query_seconds": 30.0, "search_deadline_seconds": 30.0,
+        "durability": "normal",
+        "embedder": embedder,
+        "embed_query_seconds": 30.0,
+        "search_deadline_seconds": 30.0,
         "embed_in_background": False,
-    }  # fmt: skip
+    }
     with (
         tempfile.TemporaryDirectory(prefix="smara-eval-") as folder,
-        smara.open(url or Path(folder) / "eval.db", project=uuid.uuid4().hex, clock=clock, **given) as memory,
+        smara.open(
+            url or Path(folder) / "eval.db", project=uuid.uuid4().hex, clock=clock, **given
+        ) as memory,
     ):
         for thread in threads:
             memory.messages.add_many(thread_id=thread.key, messages=_messages(thread))
@@ -107,6 +124,11 @@ def smara_ranker(
 
 def _messages(thread: Thread) -> list[dict[str, object]]:
     return [
-        {"role": turn.role, "content": turn.text, "client_id": turn.key, "created_at": thread.started_at}
+        {
+            "role": turn.role,
+            "content": turn.text,
+            "client_id": turn.key,
+            "created_at": thread.started_at,
+        }
         for turn in thread.turns
     ]

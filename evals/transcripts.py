@@ -1,9 +1,9 @@
 """Real sessions of coding agents, as events: what hooks would have told while they ran.
 
-Two sources. The transcripts of the data folder; and public repositories that keep the transcripts of the agents
-that built them on a branch of their own, read from bare git folders below the folder that ``SMARA_EVAL_REPOS`` names.
-Of a session that was kept several times the longest is taken. A record that another session has told before, as
-after a resume, is told once.
+Two sources. The transcripts of the data folder; and public repositories that keep the transcripts
+of the agents that built them on a branch of their own, read from bare git folders below the folder
+that ``SMARA_EVAL_REPOS`` names. Of a session that was kept several times the longest is taken. A
+record that another session has told before, as after a resume, is told once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ import smara
 
 BRANCH = "entire/checkpoints/v1"
 FOLDER = Path("transcripts") / "claude_code"
-_NO_PROMPT = ("<command-", "<local-command", "Caveat:", "[Request interrupted", "<task-notification", "<bash-")
+_NO_PROMPT = (
+    "<command-",
+    "<local-command",
+    "Caveat:",
+    "[Request interrupted",
+    "<task-notification",
+    "<bash-",
+)
 _OUTPUT = 200_000
 
 
@@ -43,7 +50,9 @@ class Project:
         """The events of each session, the sessions in the order in which they began."""
         told: set[str] = set()
         bare = self._bare() if self.repository else None
-        whole = _of_branch(bare) if bare is not None else _of_folder(data) if data is not None else ()
+        whole = (
+            _of_branch(bare) if bare is not None else _of_folder(data) if data is not None else ()
+        )
         for name, lines in whole:
             events = list(events_of(name, lines, told))
             if events:
@@ -56,7 +65,11 @@ class Project:
 
 
 def _of_folder(data: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
-    files = [path for path in (data / FOLDER).glob("*.jsonl.gz") if not path.name.startswith("agent-acompact")]
+    files = [
+        path
+        for path in (data / FOLDER).glob("*.jsonl.gz")
+        if not path.name.startswith("agent-acompact")
+    ]
     for path in sorted(files, key=_begun):
         with gzip.open(path) as lines:
             yield path.name.split(".")[0], lines
@@ -71,7 +84,9 @@ def _of_branch(bare: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
     """Each session of a repository, as it was kept last."""
     git = ["git", "--git-dir", str(bare)]
     listed = subprocess.run([*git, "ls-tree", "-r", "-l", BRANCH], capture_output=True, check=True)  # noqa: S603
-    with subprocess.Popen([*git, "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as blobs:  # noqa: S603
+    with subprocess.Popen(  # noqa: S603
+        [*git, "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as blobs:  # noqa: RUF100, S603
         longest: dict[str, tuple[int, str, str]] = {}
         for line in listed.stdout.decode().splitlines():
             facts, path = line.split("\t", 1)
@@ -119,7 +134,9 @@ def _session_in(lines: Iterable[bytes]) -> str:
 
 
 def events_of(session: str, lines: Iterable[bytes], told: set[str]) -> Iterator[smara.HostEvent]:
-    """What the records of a transcript tell, in order; ``told`` holds the records that were told before."""
+    """What the records of a transcript tell, in order; ``told`` holds the records that were told
+    before.
+    """
     calls: dict[str, tuple[str, dict[str, Any]]] = {}
     at, is_turn, cwd, count = 0, False, "", 0
     for record in _records(lines):
@@ -136,7 +153,9 @@ def events_of(session: str, lines: Iterable[bytes], told: set[str]) -> Iterator[
             count += 1
             if part["type"] == "prompt" and not agent:
                 if is_turn:
-                    yield smara.HostEvent("claude", "turn_end", session, at, key=f"{key}:end", cwd=cwd)
+                    yield smara.HostEvent(
+                        "claude", "turn_end", session, at, key=f"{key}:end", cwd=cwd
+                    )
                 is_turn = True
             event = _event(session, at, part, calls, {**common, "key": key})
             if event is not None:
@@ -147,12 +166,22 @@ def events_of(session: str, lines: Iterable[bytes], told: set[str]) -> Iterator[
 
 
 def _message_of(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """The message of a record, and the helper that it is of: helpers are told of within records of progress."""
+    """The message of a record, and the helper that it is of: helpers are told of within records of
+    progress.
+    """
     if record.get("type") == "progress":
         data = record.get("data") or {}
         inner = data.get("message") or {} if isinstance(data, dict) else {}
-        is_agent = isinstance(data, dict) and data.get("type") == "agent_progress" and isinstance(inner, dict)
-        return (str(data.get("agentId") or "helper"), inner.get("message") or {}) if is_agent else ("", {})
+        is_agent = (
+            isinstance(data, dict)
+            and data.get("type") == "agent_progress"
+            and isinstance(inner, dict)
+        )
+        return (
+            (str(data.get("agentId") or "helper"), inner.get("message") or {})
+            if is_agent
+            else ("", {})
+        )
     agent = str(record.get("agentId") or ("helper" if record.get("isSidechain") else ""))
     message = record.get("message")
     return agent, message if isinstance(message, dict) else {}
@@ -175,7 +204,11 @@ def _parts(record: Mapping[str, Any], message: Mapping[str, Any]) -> Iterator[di
 
 
 def _event(
-    session: str, at: int, part: Mapping[str, Any], calls: dict[str, tuple[str, dict[str, Any]]], common: dict[str, Any]
+    session: str,
+    at: int,
+    part: Mapping[str, Any],
+    calls: dict[str, tuple[str, dict[str, Any]]],
+    common: dict[str, Any],
 ) -> smara.HostEvent | None:
     kind = part["type"]
     if kind == "prompt":
@@ -184,13 +217,24 @@ def _event(
         return smara.HostEvent("claude", "compact_post", session, at, text=part["text"], **common)
     if kind in ("text", "thinking"):
         text = str(part.get(kind) or "")
-        return smara.HostEvent("claude", "reasoning", session, at, text=text, **common) if text else None
+        return (
+            smara.HostEvent("claude", "reasoning", session, at, text=text, **common)
+            if text
+            else None
+        )
     if kind == "tool_use":
         call = str(part.get("id") or "")
         given = part.get("input") if isinstance(part.get("input"), dict) else {}
         tool = calls[call] = (_tool(str(part.get("name") or "")), dict(given or {}))
         return smara.HostEvent(
-            "claude", "tool_pre", session, at, tool=tool[0], tool_input=tool[1], tool_use_id=call, **common
+            "claude",
+            "tool_pre",
+            session,
+            at,
+            tool=tool[0],
+            tool_input=tool[1],
+            tool_use_id=call,
+            **common,
         )
     call = str(part.get("tool_use_id") or "")
     if call not in calls:
@@ -198,9 +242,17 @@ def _event(
     name, given = calls[call]
     output, failed = _text(part.get("content"))[:_OUTPUT], bool(part.get("is_error"))
     return smara.HostEvent(
-        "claude", "tool_fail" if failed else "tool_post", session, at, tool=name, tool_input=given, tool_use_id=call,
-        tool_output="" if failed else output, error=output if failed else None, **common,
-    )  # fmt: skip
+        "claude",
+        "tool_fail" if failed else "tool_post",
+        session,
+        at,
+        tool=name,
+        tool_input=given,
+        tool_use_id=call,
+        tool_output="" if failed else output,
+        error=output if failed else None,
+        **common,
+    )
 
 
 def _tool(name: str) -> str:

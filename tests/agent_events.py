@@ -26,7 +26,16 @@ class Script:
         self.now_ms += int(seconds * 1000)
         key = f"{self.id}:{len(self.events)}"
         self.events.append(
-            HostEvent("claude", kind, self.id, self.now_ms, cwd=ROOT, subagent_id=self.subagent, key=key, **fields)
+            HostEvent(
+                "claude",
+                kind,
+                self.id,
+                self.now_ms,
+                cwd=ROOT,
+                subagent_id=self.subagent,
+                key=key,
+                **fields,
+            )
         )
         return self
 
@@ -41,7 +50,11 @@ class Script:
         return self.tool("Read", error="File does not exist.", file_path=f"{ROOT}/{path}")
 
     def edit(self, path: str, old: str = "old", new: str = "") -> Script:
-        given = {"file_path": f"{ROOT}/{path}", "old_string": old, "new_string": new or f"new {len(self.events)}"}
+        given = {
+            "file_path": f"{ROOT}/{path}",
+            "old_string": old,
+            "new_string": new or f"new {len(self.events)}",
+        }
         return self.tool("Edit", "done", **given)
 
     def run(self, command: str, output: str = "fine") -> Script:

@@ -14,16 +14,22 @@ from smara.testing import FakeClock
 from tests import models_server, postgres, stores
 from tests.faults.sizes import IS_LARGE
 
-# How long an example takes says how busy the machine is, and nothing else. Small runs try the same examples each time:
-# they must not fail for something that the change at hand has nothing to do with. The large ones look for that.
+# How long an example takes says how busy the machine is, and nothing else. Small runs try the same
+# examples each time: they must not fail for something that the change at hand has nothing to do
+# with. The large ones look for that.
 settings.register_profile(
-    "tests", deadline=None, derandomize=not IS_LARGE,
+    "tests",
+    deadline=None,
+    derandomize=not IS_LARGE,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)  # fmt: skip
+)
 settings.load_profile("tests")
 
-# Processes are forked from one that has loaded everything; here, because the first to start one settles it for all.
-multiprocessing.get_context("forkserver").set_forkserver_preload(["smara.testing", "tests.faults.workers"])
+# Processes are forked from one that has loaded everything; here, because the first to start one
+# settles it for all.
+multiprocessing.get_context("forkserver").set_forkserver_preload(
+    ["smara.testing", "tests.faults.workers"]
+)
 
 # The machine of a test may stand still for seconds: what would be given up by then is given time.
 HURRIED = ("SMARA_PATIENCE", "SMARA_SEARCH_DEADLINE_SECONDS", "SMARA_EMBED_QUERY_SECONDS")
@@ -44,17 +50,24 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _no_settings_from_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def _no_settings_from_the_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """A developer's own store and settings are neither read nor written by a test."""
     for name in os.environ:
-        if name.startswith("SMARA_") and name not in (postgres.RUN_FOLDER, "SMARA_FAULTS", "SMARA_EVAL_DATA"):
+        if name.startswith("SMARA_") and name not in (
+            postgres.RUN_FOLDER,
+            "SMARA_FAULTS",
+            "SMARA_EVAL_DATA",
+        ):
             monkeypatch.delenv(name)
     home = tmp_path_factory.getbasetemp() / "home"
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("SMARA_EMBED_IN_BACKGROUND", "false")  # a test that wants it says so
-    # Nothing here waits for the disk: what is to survive a power cut is tested on a disk that is told to fail.
+    # Nothing here waits for the disk: what is to survive a power cut is tested on a disk that is
+    # told to fail.
     monkeypatch.setenv("SMARA_DURABILITY", "normal")
     for name in HURRIED:
         monkeypatch.setenv(name, "100")
@@ -68,14 +81,18 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Deadlines are those of a user; for tests on a clock that moves only when told to, and of what waits in vain."""
+    """Deadlines are those of a user; for tests on a clock that moves only when told to, and of what
+    waits in vain.
+    """
     for name in HURRIED:
         monkeypatch.delenv(name)
 
 
 @pytest.fixture
 def vendor_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys for the vendors' packages, no proxy on the way, and everything loaded that a call needs."""
+    """Keys for the vendors' packages, no proxy on the way, and everything loaded that a call
+    needs.
+    """
     for name in [name for name in os.environ if name.lower().endswith(("_proxy", "_base_url"))]:
         monkeypatch.delenv(name)
     for name, value in models_server.KEYS.items():

@@ -9,7 +9,9 @@ from typing import Any
 import apsw
 
 FOLDER = Path(__file__).parent / "fixtures" / "mastra"
-ROWS: dict[str, list[dict[str, Any]]] = json.loads((FOLDER / "rows.json").read_text(encoding="utf-8"))
+ROWS: dict[str, list[dict[str, Any]]] = json.loads(
+    (FOLDER / "rows.json").read_text(encoding="utf-8")
+)
 
 
 def _flat(value: Any) -> Any:

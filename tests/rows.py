@@ -8,9 +8,16 @@ from smara.database.database import Database, Session, marks
 
 
 def insert(database: Database, session: Session, table: str, **values: Any) -> None:
-    """Insert a row; columns that must have a value and were not given one get 0 or an empty text."""
-    row = {**{name: "" if is_text else 0 for name, is_text in _required(database, session, table)}, **values}
-    session.run(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks(len(row))})", tuple(row.values()))
+    """Insert a row; columns that must have a value and were not given one get 0 or an empty
+    text.
+    """
+    row = {
+        **{name: "" if is_text else 0 for name, is_text in _required(database, session, table)},
+        **values,
+    }
+    session.run(
+        f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks(len(row))})", tuple(row.values())
+    )
 
 
 def _required(database: Database, session: Session, table: str) -> list[tuple[str, bool]]:
@@ -22,8 +29,10 @@ def _required(database: Database, session: Session, table: str) -> list[tuple[st
             if is_required and default is None
         ]
     columns = session.all(
-        "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = current_schema()"
-        " AND table_name = ? AND is_nullable = 'NO' AND column_default IS NULL AND is_identity = 'NO'",
+        "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = "
+        "current_schema()"
+        " AND table_name = ? AND is_nullable = 'NO' AND column_default IS NULL AND is_identity = "
+        "'NO'",
         (table,),
     )
     return [(name, kind == "text") for name, kind in columns]

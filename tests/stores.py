@@ -1,6 +1,7 @@
 """Empty stores for tests, of both databases: copied rather than migrated each time.
 
-Tests of the migrations themselves, and of what a path without a file does, open a store without this.
+Tests of the migrations themselves, and of what a path without a file does, open a store without
+this.
 """
 
 from __future__ import annotations
@@ -25,12 +26,16 @@ BOTH = [pytest.param("sqlite"), pytest.param("postgres", marks=pytest.mark.postg
 
 
 def new_file(path: Path) -> Path:
-    """Put a store with its tables, and no row of anybody's, at a path where there is nothing yet."""
+    """Put a store with its tables, and no row of anybody's, at a path where there is nothing
+    yet.
+    """
     return put_file(path, _template())
 
 
 def put_file(path: Path, content: bytes) -> Path:
-    """Put a copy of a store at a path where there is nothing yet, as private as the store itself would make it."""
+    """Put a copy of a store at a path where there is nothing yet, as private as the store itself
+    would make it.
+    """
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
     return path
@@ -38,7 +43,9 @@ def put_file(path: Path, content: bytes) -> Path:
 
 @contextmanager
 def empty_store(kind: str, folder: Path | None = None) -> Iterator[str]:
-    """Where a store is that is up to date and empty; a file is put into the folder, or into one of its own."""
+    """Where a store is that is up to date and empty; a file is put into the folder, or into one of
+    its own.
+    """
     if kind == "sqlite" and folder is not None:
         yield str(new_file(folder / "smara.db"))
     elif kind == "sqlite":

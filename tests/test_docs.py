@@ -1,4 +1,6 @@
-"""The documents tell the truth: links lead somewhere, commands exist, snippets run, tables are complete."""
+"""The documents tell the truth: links lead somewhere, commands exist, snippets run, tables are
+complete.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def prose(page: Path) -> str:
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    return [text for kind, text in _FENCE.findall(page.read_text(encoding="utf-8")) if kind == language]
+    return [
+        text for kind, text in _FENCE.findall(page.read_text(encoding="utf-8")) if kind == language
+    ]
 
 
 def links() -> Iterator[object]:
@@ -62,7 +66,9 @@ def test_link_leads_to_a_file_and_heading_that_exist(page: Path, target: str) ->
     assert linked.exists(), f"{name_of(page)} links to {target}"
     if heading:
         titles = re.findall(r"^#+ (.+)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
-        assert heading in [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+        assert heading in [
+            re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles
+        ]
 
 
 def typed_commands() -> Iterator[object]:
@@ -94,11 +100,15 @@ def mentioned_commands() -> Iterator[object]:
     """Commands in running text and tables, where `[]` and `|` are notation."""
     for page in PAGES:
         for text in sorted(set(_INLINE.findall(prose(page)))):
-            yield pytest.param(" ".join(text.replace("\\|", "|").split()), id=f"{name_of(page)} {text[:50]!r}")
+            yield pytest.param(
+                " ".join(text.replace("\\|", "|").split()), id=f"{name_of(page)} {text[:50]!r}"
+            )
 
 
 def options_of(command: click.Command) -> set[str]:
-    return {name for each in command.params for name in (*each.opts, *each.secondary_opts)} | {"--help"}
+    return {name for each in command.params for name in (*each.opts, *each.secondary_opts)} | {
+        "--help"
+    }
 
 
 @pytest.mark.parametrize("text", list(mentioned_commands()))
@@ -120,10 +130,15 @@ def test_command_that_is_mentioned_exists_with_its_options(text: str) -> None:
 def snippets() -> Iterator[object]:
     guide = ROOT / "docs/guide"
     for page in (
-        ROOT / "README.md", guide / "working.md", guide / "observations.md", guide / "providers.md",
-        guide / "memories.md", guide / "embeddings.md", guide / "code.md",
+        ROOT / "README.md",
+        guide / "working.md",
+        guide / "observations.md",
+        guide / "providers.md",
+        guide / "memories.md",
+        guide / "embeddings.md",
+        guide / "code.md",
         ROOT / "docs/quickstart.md",
-    ):  # fmt: skip
+    ):
         for number, text in enumerate(blocks(page, "python"), 1):
             yield pytest.param(text, id=f"{name_of(page)} {number}")
 
@@ -131,14 +146,20 @@ def snippets() -> Iterator[object]:
 @pytest.mark.parametrize("text", list(snippets()))
 def test_snippet_runs_as_it_stands(text: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", text], cwd=tmp_path, capture_output=True, text=True, timeout=600
+        [sys.executable, "-W", "error", "-c", text],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_snippet_of_the_readme_prints_the_schema_first(tmp_path: Path) -> None:
     (text,) = blocks(ROOT / "README.md", "python")
-    done = subprocess.run([sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert done.stdout.startswith("1 1.0 export const LoginSchema = z.object({ … }) (")
     assert (tmp_path / "memory.db").exists()
 
@@ -146,7 +167,11 @@ def test_snippet_of_the_readme_prints_the_schema_first(tmp_path: Path) -> None:
 def rows(page: str) -> dict[str, list[str]]:
     """The rows of a page's tables by their first cell."""
     text = (ROOT / page).read_text(encoding="utf-8").replace("\\|", "¦")
-    cells = [[cell.strip() for cell in line.strip("|\n ").split("|")] for line in text.splitlines() if line[:1] == "|"]
+    cells = [
+        [cell.strip() for cell in line.strip("|\n ").split("|")]
+        for line in text.splitlines()
+        if line[:1] == "|"
+    ]
     return {row[0].strip("`"): [cell.strip("`") for cell in row[1:]] for row in cells}
 
 
@@ -155,7 +180,12 @@ def test_setting_is_documented_with_its_default(setting) -> None:
     default, meaning = rows("docs/reference/settings.md")[setting.name]
     assert meaning
     if setting.default is None:
-        assert default in ("the per-user store", "see [storage](../guide/storage.md)", "the system's user", "none")
+        assert default in (
+            "the per-user store",
+            "see [storage](../guide/storage.md)",
+            "the system's user",
+            "none",
+        )
     elif isinstance(setting.default, bool):
         assert default == str(setting.default).lower()
     elif isinstance(setting.default, str):
@@ -180,9 +210,13 @@ def test_every_option_of_a_command_is_in_the_reference(name: str) -> None:
     command = app.cli.get_command(click.Context(app.cli), name)
     assert command is not None
     leaves = command.commands.values() if isinstance(command, click.Group) else [command]
-    lines = "".join(line for line in CLI_PAGE.splitlines() if re.match(rf"\| `smara {name}\b", line))
+    lines = "".join(
+        line for line in CLI_PAGE.splitlines() if re.match(rf"\| `smara {name}\b", line)
+    )
     everywhere = {"--db", "--project", "--json", "--verbose", "--help"}
-    own = {option for leaf in leaves for option in options_of(leaf) if option.startswith("--")} - everywhere
+    own = {
+        option for leaf in leaves for option in options_of(leaf) if option.startswith("--")
+    } - everywhere
     assert {option for option in own if not re.search(rf"{option}\b", lines)} == set()
 
 
@@ -194,7 +228,8 @@ def test_exit_codes_of_the_reference_are_those_of_the_program() -> None:
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (UsageError, 2), (NotFoundError, 3), (ConflictError, 4), (ConfigError, 5), (DatabaseError, 6), (BusyError, 7),
+        (UsageError, 2), (NotFoundError, 3), (ConflictError, 4), (ConfigError, 5), (DatabaseError,
+        6), (BusyError, 7),
         (ModelError, 9),
     ],
 )  # fmt: skip
@@ -215,7 +250,8 @@ def test_version_is_told_once() -> None:
 
 
 _REGISTRY = re.compile(
-    r"index-url|trusted-host|find-links|pypi\.org|pythonhosted\.org|registry\.[a-z0-9-]+\.|artifactory|jfrog|nexus\.|\.pkg\.dev",
+    r"index-url|trusted-host|find-links|pypi\.org|pythonhosted\.org|registry\.[a-z0-9-]+\."
+    r"|artifactory|jfrog|nexus\.|\.pkg\.dev",
     re.IGNORECASE,
 )
 
@@ -225,7 +261,8 @@ def shipped_files() -> list[Path]:
     if listed.returncode:
         pytest.skip("this is not a git checkout")
     names = [name for name in listed.stdout.decode().split("\0") if name]
-    # The rules of the secrets room, what is suspected by them, and their tests speak of vendors' hosts.
+    # The rules of the secrets room, what is suspected by them, and their tests speak of vendors'
+    # hosts.
     spared = ("secrets/", "core/suspicion", "tests/test_docs.py")
     return [ROOT / name for name in names if not any(each in name for each in spared)]
 
@@ -235,6 +272,7 @@ def test_no_file_names_a_package_registry() -> None:
     found = {
         name_of(path): hit[0]
         for path in shipped_files()
-        if path.is_file() and (hit := _REGISTRY.search(path.read_text(encoding="utf-8", errors="replace")))
+        if path.is_file()
+        and (hit := _REGISTRY.search(path.read_text(encoding="utf-8", errors="replace")))
     }
     assert found == {}

@@ -12,7 +12,8 @@ import smara
 from smara.memory import Memory
 
 NAMES = [
-    "Answer", "AsyncMemory", "Hit", "HostEvent", "Memory", "Message", "NewMessage", "NewThread", "Part", "Receipt",
+    "Answer", "AsyncMemory", "Hit", "HostEvent", "Memory", "Message", "NewMessage", "NewThread",
+    "Part", "Receipt",
     "SmaraError", "Thread", "Told", "__version__", "open", "open_async",
 ]  # fmt: skip
 HEAVY = (
@@ -72,7 +73,7 @@ def parameters(function):
         name: parameter.kind.name
         for name, parameter in inspect.signature(function).parameters.items()
         if name != "self"
-    }  # fmt: skip
+    }
 
 
 def test_open_takes_a_path_or_a_url_first():
@@ -117,7 +118,11 @@ def test_a_closed_memory_says_so(tmp_path):
 def test_every_error_has_a_code_of_its_own_and_a_sentence():
     from smara import errors
 
-    kinds = [kind for kind in vars(errors).values() if inspect.isclass(kind) and issubclass(kind, errors.SmaraError)]
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if inspect.isclass(kind) and issubclass(kind, errors.SmaraError)
+    ]
     codes = [kind.code for kind in kinds]
     assert len(set(codes)) == len(codes)
     assert all((kind.__doc__ or "").strip() for kind in kinds)

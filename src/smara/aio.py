@@ -50,13 +50,18 @@ class AsyncMemory:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.close()
 
 
 def derived(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The async form of a method: an async generator for a generator, a coroutine for anything else."""
+    """The async form of a method: an async generator for a generator, a coroutine for anything
+    else.
+    """
     if inspect.isgeneratorfunction(method):
 
         @wraps(method)
@@ -74,6 +79,8 @@ def derived(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-async def open_async(path_or_url: str | os.PathLike[str] | None = None, **settings: Any) -> AsyncMemory:
+async def open_async(
+    path_or_url: str | os.PathLike[str] | None = None, **settings: Any
+) -> AsyncMemory:
     """Open a memory for an async program; takes what :func:`smara.open` takes."""
     return AsyncMemory(await asyncio.to_thread(open_memory, path_or_url, **settings))

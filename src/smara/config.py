@@ -35,7 +35,9 @@ class Settings:
     session: str | None = None
     """The session that acts: one run of an agent. Claims of tasks belong to it."""
     durability: Literal["full", "normal"] = "full"
-    """``full``: an acknowledged message survives a power cut. ``normal``: it survives a killed process."""
+    """``full``: an acknowledged message survives a power cut. ``normal``: it survives a killed
+    process.
+    """
     busy_timeout_seconds: float = 30.0
     """How long a write waits for another process."""
     token_model: str = "o200k_base"  # noqa: S105 - the name of an encoding
@@ -57,7 +59,9 @@ class Settings:
     archive_tasks_after_days: int = 90
     """And to a single line (level 2)."""
     working_max_characters: int = 20_000
-    """A longer working memory is refused: five times what a model is shown of it, about 5,000 tokens."""
+    """A longer working memory is refused: five times what a model is shown of it, about 5,000
+    tokens.
+    """
     working_template: str = "coding"
     """The empty page a working memory begins with: ``coding``, ``person``, or Markdown text."""
     observe_enabled: bool = True
@@ -97,7 +101,9 @@ class Settings:
     observe_instructions: str | None = None
     """What an observer is to look at besides."""
     suggest_response: bool = False
-    """Whether a next answer is noted and shown; it fights an agent's own plan, so coding agents do without."""
+    """Whether a next answer is noted and shown; it fights an agent's own plan, so coding agents do
+    without.
+    """
     observe_stale_minutes: int = 120
     """A thread silent for so long is observed to its end by a worker."""
     recency_half_life_days: float = 30.0
@@ -105,27 +111,39 @@ class Settings:
     search_deadline_seconds: float = 2.0
     """A search answers with what it has when this has passed."""
     reranker: str = "features"
-    """Who ranks the best hits once more: ``features`` (search itself), ``off``, or a model; see the guide of search."""
+    """Who ranks the best hits once more: ``features`` (search itself), ``off``, or a model; see the
+    guide of search.
+    """
     reranker_api_key: str | None = field(default=None, repr=False)
     """Key of the reranker's server; Cohere's own may stand in CO_API_KEY."""
     embedder: str = "offline"
-    """Who turns text into vectors: ``offline``, ``off``, ``auto``, or a model; see the guide of embeddings."""
+    """Who turns text into vectors: ``offline``, ``off``, ``auto``, or a model; see the guide of
+    embeddings.
+    """
     embedder_dims: int = 0
     """How many dimensions its vectors have; 0 for what is usual with the model."""
     embedder_api_key: str | None = field(default=None, repr=False)
     """Key of the embedder's server; OpenAI's own may stand in OPENAI_API_KEY."""
     embed_query_seconds: float = 0.5
-    """How long a search waits for the vector of its question; after that words answer alone, and say so."""
+    """How long a search waits for the vector of its question; after that words answer alone, and
+    say so.
+    """
     embed_in_background: bool = True
     """Whether a process that lives long makes vectors by itself; commands and hooks never do."""
     max_message_bytes: int = 64 * 1024 * 1024
     """A longer message is refused with a clear error; nothing is cut silently."""
     tool_profile: Literal["default", "coding"] = "default"
-    """Which tools agents are given: three, or with ``coding`` two more, for code and what was learned."""
+    """Which tools agents are given: three, or with ``coding`` two more, for code and what was
+    learned.
+    """
     mcp_token: str | None = None
-    """What clients of the MCP server over HTTP must send; made up at each start when nobody says."""
+    """What clients of the MCP server over HTTP must send; made up at each start when nobody
+    says.
+    """
     model: str | None = None
-    """The model that thinks, such as ``anthropic:claude-haiku-4-5``, or tiers by size; ``None`` works offline."""
+    """The model that thinks, such as ``anthropic:claude-haiku-4-5``, or tiers by size; ``None``
+    works offline.
+    """
     model_api_key: str | None = field(default=None, repr=False)
     """Key of an OpenAI-compatible server; the vendors' own keys stand in their own variables."""
     model_deadline_seconds: float = 60.0
@@ -139,21 +157,33 @@ class Settings:
     model_dollars_per_day: float = 5.0
     """The most in any 24 hours."""
     embedding_tokens_per_hour: int = 20_000_000
-    """The most tokens that embedders and rerankers on servers may read in any 60 minutes; their money counts as any."""
+    """The most tokens that embedders and rerankers on servers may read in any 60 minutes; their
+    money counts as any.
+    """
     embedding_tokens_per_day: int = 100_000_000
     """The most in any 24 hours."""
     model_prices: str | None = None
-    """Dollars per million tokens read and written where we know better: ``ollama:qwen3=0/0; openai:x=0.5/2``."""
+    """Dollars per million tokens read and written where we know better: ``ollama:qwen3=0/0;
+    openai:x=0.5/2``.
+    """
     freshness_drifted: Literal["tell", "hedge", "withhold"] = "hedge"
-    """What becomes unasked of a memory whose code has changed: told as it is, told with what changed, or kept back."""
+    """What becomes unasked of a memory whose code has changed: told as it is, told with what
+    changed, or kept back.
+    """
     freshness_orphaned: Literal["tell", "hedge", "withhold"] = "withhold"
     """And with one whose code is gone."""
     freshness_withhold_fraction: float = 0.5
-    """When more than this part of its code differs, a drifted memory is treated as an orphaned one."""
+    """When more than this part of its code differs, a drifted memory is treated as an orphaned
+    one.
+    """
     freshness_read_files: int = 16
-    """How many changed files are read again, at most, to answer one question; beyond, a verdict is not known yet."""
+    """How many changed files are read again, at most, to answer one question; beyond, a verdict is
+    not known yet.
+    """
     moments: Literal["full", "start", "off"] = "full"
-    """When agents are told unasked what is known: at all moments, only when a session starts, or never."""
+    """When agents are told unasked what is known: at all moments, only when a session starts, or
+    never.
+    """
     moment_start_tokens: int = 2_400
     """The most tokens a session starts with; hosts cut what is longer."""
     moment_statements: int = 12
@@ -186,12 +216,15 @@ def load_settings(environment: Mapping[str, str] | None = None, **given: Any) ->
     from_environment = {
         field.name: _read(field.name, environment[key], key)
         for field in fields(Settings)
-        if (key := _ENVIRONMENT_PREFIX + field.name.upper()) in environment and environment[key] != ""
+        if (key := _ENVIRONMENT_PREFIX + field.name.upper()) in environment
+        and environment[key] != ""
     }
     chosen = {name: value for name, value in given.items() if value is not None}
     unknown = set(chosen) - {field.name for field in fields(Settings)}
     if unknown:
-        raise ConfigError(f"Unknown setting {', '.join(sorted(unknown))}. See docs/reference/settings.md.")
+        raise ConfigError(
+            f"Unknown setting {', '.join(sorted(unknown))}. See docs/reference/settings.md."
+        )
     checked = {name: _check(name, value, name) for name, value in chosen.items()}
     return replace(settings, **{**from_environment, **checked})
 
@@ -212,7 +245,9 @@ def default_actor() -> str:
 
 
 def environment_for_git() -> dict[str, str]:
-    """The environment for a call of git that must answer about the folder it is called in, and ask nobody anything."""
+    """The environment for a call of git that must answer about the folder it is called in, and ask
+    nobody anything.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {**kept, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 
@@ -259,7 +294,9 @@ def _user_folder(environment: Mapping[str, str], kind: Literal["config", "data"]
         find = platformdirs.user_config_path if kind == "config" else platformdirs.user_data_path
         return find("smara", appauthor=False)
     # Here the rule is one line, and importing platformdirs would cost a fifth of a search.
-    variable, fallback = ("XDG_CONFIG_HOME", ".config") if kind == "config" else ("XDG_DATA_HOME", ".local/share")
+    variable, fallback = (
+        ("XDG_CONFIG_HOME", ".config") if kind == "config" else ("XDG_DATA_HOME", ".local/share")
+    )
     return Path(environment.get(variable) or Path.home() / fallback) / "smara"
 
 
@@ -268,20 +305,29 @@ def _from_file(environment: Mapping[str, str]) -> dict[str, Any]:
     try:
         is_there = path.is_file()
     except OSError as error:
-        raise ConfigError(f"{path} cannot be looked at: {error.strerror}. Check its permissions.") from None
+        raise ConfigError(
+            f"{path} cannot be looked at: {error.strerror}. Check its permissions."
+        ) from None
     if not is_there:
         if environment.get("SMARA_CONFIG"):
-            raise ConfigError(f"SMARA_CONFIG names {path}, which does not exist. Create it or unset the variable.")
+            raise ConfigError(
+                f"SMARA_CONFIG names {path}, which does not exist. Create it or unset the variable."
+            )
         return {}
     import tomllib
 
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}. Mend it or move it away.", path=str(path)) from None
+        raise ConfigError(
+            f"{path} cannot be read: {error}. Mend it or move it away.", path=str(path)
+        ) from None
     unknown = set(table) - {field.name for field in fields(Settings)}
     if unknown:
-        raise ConfigError(f"{path} has unknown settings: {', '.join(sorted(unknown))}. See docs/reference/settings.md.")
+        raise ConfigError(
+            f"{path} has unknown settings: {', '.join(sorted(unknown))}. See "
+            "docs/reference/settings.md."
+        )
     return {name: _check(name, value, str(path)) for name, value in table.items()}
 
 
@@ -296,7 +342,9 @@ def _read(name: str, text: str, source: str) -> Any:
 
 
 def _truth(text: str) -> bool | str:
-    """What a word of the environment means; the word itself when it means neither, for the check to refuse."""
+    """What a word of the environment means; the word itself when it means neither, for the check to
+    refuse.
+    """
     word = text.strip().lower()
     return word in ("1", "true", "yes", "on") if word in _TRUTHS else text
 
@@ -317,7 +365,9 @@ def _check(name: str, value: Any, source: str) -> Any:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise ConfigError(f"{source}: {name} must be {kind.__name__}, not {type(value).__name__}.")
     if name in _CHOICES and value not in _CHOICES[name]:
-        raise ConfigError(f"{source}: {name} must be one of {', '.join(_CHOICES[name])}, not {value!r}.")
+        raise ConfigError(
+            f"{source}: {name} must be one of {', '.join(_CHOICES[name])}, not {value!r}."
+        )
     if isinstance(value, int | float) and not 0 <= value < float("inf"):
         raise ConfigError(f"{source}: {name} must not be negative or endless; got {value}.")
     return value

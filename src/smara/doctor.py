@@ -50,7 +50,9 @@ class Finding:
 def examine(settings: Settings, fix: bool = False) -> list[Finding]:
     """Look at everything; with ``fix`` mend permissions, the write-ahead log and the index."""
     found: list[Finding] = []
-    is_postgres = settings.db is not None and settings.db.startswith(("postgresql://", "postgres://"))
+    is_postgres = settings.db is not None and settings.db.startswith(
+        ("postgresql://", "postgres://")
+    )
     if not is_postgres and settings.db != ":memory:":
         path = _path(settings.db)
         found += list(_file_findings(path, fix))
@@ -74,19 +76,28 @@ def _file_findings(path: str, fix: bool) -> Iterator[Finding]:
         yield Finding("sqlite", "ok", f"SQLite {version} is free of the WAL-reset bug.")
     else:
         yield Finding(
-            "sqlite", "warning", f"SQLite {version} can lose commits in WAL mode; the rollback journal is used.",
+            "sqlite",
+            "warning",
+            f"SQLite {version} can lose commits in WAL mode; the rollback journal is used.",
             "Upgrade: pip install --upgrade apsw",
-        )  # fmt: skip
+        )
     if not os.path.exists(path):
-        yield Finding("store", "warning", f"There is no store at {path} yet.", "Run `smara init`, or add a message.")
+        yield Finding(
+            "store",
+            "warning",
+            f"There is no store at {path} yet.",
+            "Run `smara init`, or add a message.",
+        )
         return
     yield from _permission_findings(path, fix)
     network = network_filesystem(path)
     if network:
         yield Finding(
-            "file system", "warning", f"The store is on a network file system ({network}); locks cannot be trusted.",
+            "file system",
+            "warning",
+            f"The store is on a network file system ({network}); locks cannot be trusted.",
             "Move it to a local disk, or use PostgreSQL (--db postgresql://...).",
-        )  # fmt: skip
+        )
     else:
         yield Finding("file system", "ok", "The store is on a local disk.")
     yield _disk_finding(path)
@@ -95,13 +106,19 @@ def _file_findings(path: str, fix: bool) -> Iterator[Finding]:
 
 def _permission_findings(path: str, fix: bool) -> Iterator[Finding]:
     if not os.access(path, os.R_OK):
-        yield Finding("access", "problem", f"{path} cannot be read by you.", f"Run: chmod u+rw '{path}'")
-        return
-    if not os.access(path, os.W_OK) or not os.access(os.path.dirname(os.path.abspath(path)), os.W_OK):
         yield Finding(
-            "access", "problem", f"{path} or its folder cannot be written by you, so nothing can be stored.",
+            "access", "problem", f"{path} cannot be read by you.", f"Run: chmod u+rw '{path}'"
+        )
+        return
+    if not os.access(path, os.W_OK) or not os.access(
+        os.path.dirname(os.path.abspath(path)), os.W_OK
+    ):
+        yield Finding(
+            "access",
+            "problem",
+            f"{path} or its folder cannot be written by you, so nothing can be stored.",
             "Make the file and its folder writable for your user.",
-        )  # fmt: skip
+        )
         return
     mode = stat.S_IMODE(os.stat(path).st_mode)
     if sys.platform == "win32" or not mode & 0o077:
@@ -112,15 +129,20 @@ def _permission_findings(path: str, fix: bool) -> Iterator[Finding]:
             if os.path.exists(path + suffix):
                 os.chmod(path + suffix, 0o600)
     yield Finding(
-        "permissions", "ok" if fix else "problem", f"Others on this machine could read the store (mode {mode:04o}).",
-        f"Run: chmod 600 '{path}'", is_fixed=fix,
-    )  # fmt: skip
+        "permissions",
+        "ok" if fix else "problem",
+        f"Others on this machine could read the store (mode {mode:04o}).",
+        f"Run: chmod 600 '{path}'",
+        is_fixed=fix,
+    )
 
 
 def _disk_finding(path: str) -> Finding:
     free = shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free
     if free < LOW_DISK_BYTES:
-        return Finding("disk", "problem", f"Only {free // 2**20} MiB are free.", "Free some room on this disk.")
+        return Finding(
+            "disk", "problem", f"Only {free // 2**20} MiB are free.", "Free some room on this disk."
+        )
     return Finding("disk", "ok", f"{free // 2**20:,} MiB are free.")
 
 
@@ -134,10 +156,11 @@ def _wal_finding(path: str) -> Finding:
     holders = processes_holding(path)
     who = f" Held open by process {', '.join(map(str, holders))}." if holders else ""
     return Finding(
-        "write-ahead log", "warning",
+        "write-ahead log",
+        "warning",
         f"It has grown to {size // 2**20} MiB, which happens while a reader stays open.{who}",
         "End the process that keeps the store open; `smara doctor --fix` then shrinks it.",
-    )  # fmt: skip
+    )
 
 
 def processes_holding(path: str) -> list[int]:
@@ -171,9 +194,12 @@ def _inside(settings: Settings, fix: bool) -> list[Finding]:
     found = [schema]
     try:
         with open_memory(
-            settings.db, project=settings.project, busy_timeout_seconds=settings.busy_timeout_seconds,
-            check_index=False, embed_in_background=False,
-        ) as memory:  # fmt: skip
+            settings.db,
+            project=settings.project,
+            busy_timeout_seconds=settings.busy_timeout_seconds,
+            check_index=False,
+            embed_in_background=False,
+        ) as memory:
             found += [Finding("store", "warning", warning) for warning in memory.warnings]
             found += list(_content_findings(memory, fix))
     except SmaraError as error:
@@ -193,11 +219,17 @@ def _schema_finding(database: Database) -> Finding:
         version = schema_version(database, session)
     if version > HEAD:
         return Finding(
-            "schema", "problem", f"The store has schema {version}; this Smara knows up to {HEAD}.",
+            "schema",
+            "problem",
+            f"The store has schema {version}; this Smara knows up to {HEAD}.",
             "Upgrade: pip install --upgrade smara",
-        )  # fmt: skip
+        )
     if version < HEAD:
-        return Finding("schema", "ok", f"The store has schema {version} and is brought to {HEAD} when it is used.")
+        return Finding(
+            "schema",
+            "ok",
+            f"The store has schema {version} and is brought to {HEAD} when it is used.",
+        )
     return Finding("schema", "ok", f"The store has schema {version}, the newest.")
 
 
@@ -223,9 +255,11 @@ def _shrunk(is_moved: bool) -> Finding:
     if is_moved:
         return Finding("write-ahead log", "ok", "It was moved into the store.")
     return Finding(
-        "write-ahead log", "warning", "A reader still holds it, so it could not be moved into the store.",
+        "write-ahead log",
+        "warning",
+        "A reader still holds it, so it could not be moved into the store.",
         "End the process that keeps the store open, then run `smara doctor --fix` again.",
-    )  # fmt: skip
+    )
 
 
 def _integrity_findings(memory: Memory, in_the_index: list[str]) -> Iterator[Finding]:
@@ -241,17 +275,26 @@ def _integrity_findings(memory: Memory, in_the_index: list[str]) -> Iterator[Fin
 
 
 def _index_findings(memory: Memory, damage: list[str], fix: bool) -> Iterator[Finding]:
-    problems = memory.index.problems(deep=True) or [f"The search index is damaged ({each})." for each in damage]
+    problems = memory.index.problems(deep=True) or [
+        f"The search index is damaged ({each})." for each in damage
+    ]
     if not problems:
         yield Finding("search index", "ok", "It agrees with the messages.")
     elif fix:
         count = memory.index.rebuild()
-        yield Finding("search index", "ok", f"{problems[0]} It was rebuilt from {count} messages.", is_fixed=True)
+        yield Finding(
+            "search index",
+            "ok",
+            f"{problems[0]} It was rebuilt from {count} messages.",
+            is_fixed=True,
+        )
     else:
         yield Finding(
-            "search index", "problem", problems[0],
+            "search index",
+            "problem",
+            problems[0],
             "Run `smara doctor --fix`: it is rebuilt from the messages; nothing is lost.",
-        )  # fmt: skip
+        )
 
 
 def _totals_findings(name: str, room: Tasks | Memories, fix: bool) -> Iterator[Finding]:
@@ -262,7 +305,9 @@ def _totals_findings(name: str, room: Tasks | Memories, fix: bool) -> Iterator[F
         room.recount()
         yield Finding(name, "ok", f"{problems[0]} They were counted again.", is_fixed=True)
     else:
-        yield Finding(name, "problem", problems[0], "Run `smara doctor --fix`: they are counted again.")
+        yield Finding(
+            name, "problem", problems[0], "Run `smara doctor --fix`: they are counted again."
+        )
 
 
 def _vector_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
@@ -273,9 +318,14 @@ def _vector_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
         yield Finding("vectors", "ok", "They agree with what they were made of.")
     elif fix:
         memory.embeddings.mend()
-        yield Finding("vectors", "ok", f"{problems[0]} What is missing is made again.", is_fixed=True)
+        yield Finding(
+            "vectors", "ok", f"{problems[0]} What is missing is made again.", is_fixed=True
+        )
     else:
         yield Finding(
-            "vectors", "problem", problems[0],
-            "Run `smara doctor --fix`: what belongs to nothing goes, what is missing is made again.",
-        )  # fmt: skip
+            "vectors",
+            "problem",
+            problems[0],
+            "Run `smara doctor --fix`: what belongs to nothing goes, what is missing is made "
+            "again.",
+        )

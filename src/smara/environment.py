@@ -1,4 +1,5 @@
-"""What a hook must know before it can afford to load the settings: whose process this is, and where the spool lies.
+"""What a hook must know before it can afford to load the settings: whose process this is, and where
+the spool lies.
 
 Loading :mod:`smara.config` costs more than starting Python, and a hook that only captures
 may hardly be slower than that. So the two questions it has are answered here, with ``os``
@@ -13,17 +14,22 @@ INTERNAL = "SMARA_INTERNAL"
 
 
 def is_internal() -> bool:
-    """Whether this process was started by Smara itself, so that nothing it does is to be remembered."""
+    """Whether this process was started by Smara itself, so that nothing it does is to be
+    remembered.
+    """
     return os.environ.get(INTERNAL, "") not in ("", "0")
 
 
 def is_run_by_copilot() -> bool:
-    """Whether Copilot CLI runs this process. It also runs the hooks that Claude Code was set up with."""
+    """Whether Copilot CLI runs this process. It also runs the hooks that Claude Code was set up
+    with.
+    """
     return "COPILOT_CLI" in os.environ
 
 
 def spool_folder() -> str:
-    """Where events wait until the store takes them in: beside the store that this environment names.
+    """Where events wait until the store takes them in: beside the store that this environment
+    names.
 
     Two environments that name different stores have different spools, so that no event
     goes into a store it was not meant for.
@@ -33,7 +39,9 @@ def spool_folder() -> str:
         if "://" in store and not store.startswith("sqlite:///"):
             from zlib import crc32  # a name for an address that may hold a password
 
-            return os.path.join(home or data_folder(), f"spool-{crc32(store.encode('utf-8', 'replace')):08x}")
+            return os.path.join(
+                home or data_folder(), f"spool-{crc32(store.encode('utf-8', 'replace')):08x}"
+            )
         return os.path.abspath(os.path.expanduser(store.removeprefix("sqlite:///"))) + "-spool"
     return os.path.join(home or data_folder(), "spool")
 
@@ -42,10 +50,14 @@ def data_folder() -> str:
     """The folder of the per-user store on this platform."""
     home = os.path.expanduser("~")
     if sys.platform == "win32":
-        return os.path.join(os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local"), "smara")
+        return os.path.join(
+            os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local"), "smara"
+        )
     if sys.platform == "darwin":
         return os.path.join(home, "Library", "Application Support", "smara")
-    return os.path.join(os.environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share"), "smara")
+    return os.path.join(
+        os.environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share"), "smara"
+    )
 
 
 def named_project() -> str:
@@ -54,9 +66,11 @@ def named_project() -> str:
 
 
 def patience() -> float:
-    """How many times longer than usual everything short takes before it is given up: ``SMARA_PATIENCE``, 1 or more.
+    """How many times longer than usual everything short takes before it is given up:
+    ``SMARA_PATIENCE``, 1 or more.
 
-    For machines on which a fast answer is not to be had, and for tests, which must not depend on how busy theirs is.
+    For machines on which a fast answer is not to be had, and for tests, which must not depend on
+    how busy theirs is.
     """
     try:
         return max(1.0, min(float(os.environ.get("SMARA_PATIENCE", "1")), 1_000.0))
@@ -65,13 +79,17 @@ def patience() -> float:
 
 
 def moment_variables() -> list[str]:
-    """What of the environment decides on what agents are told unasked: how much, by which file, of which project."""
+    """What of the environment decides on what agents are told unasked: how much, by which file, of
+    which project.
+    """
     names = ("SMARA_MOMENT", "SMARA_CONFIG", "SMARA_PROJECT")
     return sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith(names))
 
 
 def home_of(variable: str, otherwise: str) -> str:
-    """Where a host keeps its own things: where its variable says, or a folder below the user's home."""
+    """Where a host keeps its own things: where its variable says, or a folder below the user's
+    home.
+    """
     return os.environ.get(variable) or os.path.join(os.path.expanduser("~"), *otherwise.split("/"))
 
 

@@ -1,4 +1,6 @@
-"""Memory: opens the database, answers, closes. No logic of its own; the rooms are wired in ``rooms``."""
+"""Memory: opens the database, answers, closes. No logic of its own; the rooms are wired in
+``rooms``.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,15 @@ if TYPE_CHECKING:
     from smara.observations.compacting import CompactedThread
     from smara.observations.models import Extractor
     from smara.observations.rounds import StoreWorker
-    from smara.search.models import Answer, Hit, MemoryAnswer, ObservationHit, Packed, TaskAnswer, ThreadHit
+    from smara.search.models import (
+        Answer,
+        Hit,
+        MemoryAnswer,
+        ObservationHit,
+        Packed,
+        TaskAnswer,
+        ThreadHit,
+    )
 
 _ANCHORED_A_ROUND = 200
 _POSTGRES = ("postgresql://", "postgres://")
@@ -49,7 +59,9 @@ class Memory(Rooms):
         from smara.observations.wiring import due_rules
 
         rules = due_rules(self.settings)
-        return StoreWorker(self.database, self._clock, rules, lambda project_id: self.in_project(project_id).worker)
+        return StoreWorker(
+            self.database, self._clock, rules, lambda project_id: self.in_project(project_id).worker
+        )
 
     @property
     def project(self) -> str:
@@ -62,11 +74,18 @@ class Memory(Rooms):
         return self.database.warnings
 
     def search(self, query: str, limit: int = 10, **filters: Any) -> Answer:
-        """Find anything that is remembered, by words and meaning; see :meth:`smara.search.search.Search.search`."""
+        """Find anything that is remembered, by words and meaning; see
+        :meth:`smara.search.search.Search.search`.
+        """
         return self._search.search(query, limit, **filters)
 
     def pack(
-        self, answer: Answer, budget_tokens: int | None = None, *, phase: str | None = None, is_unasked: bool = False
+        self,
+        answer: Answer,
+        budget_tokens: int | None = None,
+        *,
+        phase: str | None = None,
+        is_unasked: bool = False,
     ) -> Packed:
         """An answer as one text within a budget of tokens, without repetition, each entry cited."""
         from smara.search.pack import pack
@@ -74,7 +93,9 @@ class Memory(Rooms):
         return pack(answer.hits, self._counter, budget_tokens, phase, is_unasked)
 
     def search_pattern(self, pattern: str) -> Hit | None:
-        """What is known about something one is about to search for; see :mod:`smara.search.patterns`."""
+        """What is known about something one is about to search for; see
+        :mod:`smara.search.patterns`.
+        """
         return self._pattern_search.find(pattern)
 
     def search_threads(self, query: str, limit: int = 10, **filters: Any) -> list[ThreadHit]:
@@ -82,15 +103,21 @@ class Memory(Rooms):
         return self._search.search_threads(query, limit, **filters)
 
     def search_tasks(self, query: str, limit: int = 3, **filters: Any) -> TaskAnswer:
-        """Find tasks by words of their titles and descriptions; see :meth:`smara.search.tasks.TaskSearch.search`."""
+        """Find tasks by words of their titles and descriptions; see
+        :meth:`smara.search.tasks.TaskSearch.search`.
+        """
         return self._task_search.search(query, limit, **filters)
 
     def search_memories(self, query: str, limit: int = 10, **filters: Any) -> MemoryAnswer:
         """Find memories by their words; see :meth:`smara.search.memories.MemorySearch.search`."""
         return self._memory_search.search(query, limit, **filters)
 
-    def search_observations(self, query: str, limit: int = 10, *, thread_id: str | None = None) -> list[ObservationHit]:
-        """Find observations and reflections by their words, also those that were condensed since."""
+    def search_observations(
+        self, query: str, limit: int = 10, *, thread_id: str | None = None
+    ) -> list[ObservationHit]:
+        """Find observations and reflections by their words, also those that were condensed
+        since.
+        """
         return self._observation_search.search(query, limit, thread_id=thread_id)
 
     def complete(self, prefix: str, limit: int = 10) -> list[str]:
@@ -101,39 +128,59 @@ class Memory(Rooms):
         """What is remembered in this project, and what the store is."""
         totals = self.tasks.totals()
         tasks = {
-            "open": totals.open, "inProgress": totals.in_progress, "closed": totals.closed, "ready": totals.ready,
+            "open": totals.open,
+            "inProgress": totals.in_progress,
+            "closed": totals.closed,
+            "ready": totals.ready,
             "blocked": totals.blocked,
-        }  # fmt: skip
+        }
         return {
-            "project": self.project, **self.threads.totals(), "tasks": tasks,
-            "observations": self._observation_totals(), "memories": self._memory_totals(),
-            "models": self.models.status(), "store": self.database.facts(),
-        }  # fmt: skip
+            "project": self.project,
+            **self.threads.totals(),
+            "tasks": tasks,
+            "observations": self._observation_totals(),
+            "memories": self._memory_totals(),
+            "models": self.models.status(),
+            "store": self.database.facts(),
+        }
 
     def _observation_totals(self) -> dict[str, int]:
-        from smara.observations.store import ObservationStore  # the room itself would load all that observes
+        from smara.observations.store import (
+            ObservationStore,
+        )  # the room itself would load all that observes
 
         with self.database.read() as session:
             store = ObservationStore(self.database, self.scope)
             total, active, generations = store.totals(session)
             waiting, given_up = store.troubles(session)
         return {
-            "total": total, "active": active, "generations": generations, "threadsWaiting": waiting,
+            "total": total,
+            "active": active,
+            "generations": generations,
+            "threadsWaiting": waiting,
             "givenUp": given_up,
-        }  # fmt: skip
+        }
 
     def _memory_totals(self) -> dict[str, int]:
-        from smara.knowledge.store import KnowledgeStore  # the room itself would load all that learns
+        from smara.knowledge.store import (
+            KnowledgeStore,
+        )  # the room itself would load all that learns
 
         with self.database.read() as session:
             totals = KnowledgeStore(self.database, self.scope).totals(session)
         return {"total": totals.total, "active": totals.active, "toReview": totals.to_review}
 
-    def compact(self, thread_id: str, keep: int = 0, *, is_when_due: bool = False) -> CompactedThread:
-        """Show a thread's old messages as what was observed of them; see :mod:`smara.observations.compacting`."""
+    def compact(
+        self, thread_id: str, keep: int = 0, *, is_when_due: bool = False
+    ) -> CompactedThread:
+        """Show a thread's old messages as what was observed of them; see
+        :mod:`smara.observations.compacting`.
+        """
         from smara.observations.compacting import compact_thread
 
-        return compact_thread(self.compactions, self.observations, self.messages, thread_id, keep, is_when_due)
+        return compact_thread(
+            self.compactions, self.observations, self.messages, thread_id, keep, is_when_due
+        )
 
     def integrity(self) -> list[str]:
         """What is wrong with the store's file; empty when nothing is. Reads all of it."""
@@ -153,11 +200,22 @@ class Memory(Rooms):
 
     def _again(self, scope: Scope, settings: Settings) -> Memory:
         other = Memory(
-            self.database, scope, settings, self._clock, self._new_id, self._counter, self._summarizer,
-            self._chat_model, self._extractors, self._rerank_model, self._embedding_model,
-        )  # fmt: skip
+            self.database,
+            scope,
+            settings,
+            self._clock,
+            self._new_id,
+            self._counter,
+            self._summarizer,
+            self._chat_model,
+            self._extractors,
+            self._rerank_model,
+            self._embedding_model,
+        )
         other.__dict__["_outages"] = self._outages  # the model is the same one
-        other.__dict__["_fillings"] = self._fillings  # whichever is closed, nothing goes on in the background
+        other.__dict__["_fillings"] = (
+            self._fillings
+        )  # whichever is closed, nothing goes on in the background
         return other
 
     def close(self) -> None:
@@ -175,7 +233,10 @@ class Memory(Rooms):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -197,14 +258,14 @@ def open_memory(
 ) -> Memory:
     """Open a memory, made on first use.
 
-    ``path_or_url`` is a SQLite file, ``":memory:"``, or a PostgreSQL URL; without it, the
-    store named by ``SMARA_DB``, or the per-user store. ``project`` is the wall to stay
-    behind: a store that is named starts in ``default``, the per-user store in the git
-    repository around the current folder; ``"auto"`` asks for the latter anywhere. ``chat_model``
-    thinks in the place of the one that the setting ``model`` names; ``extractors`` are values of your
-    own that it takes out of the messages; ``rerank_model`` judges hits in the place of the one that the setting
-    ``reranker`` names, ``embedding_model`` turns text into vectors in the place of ``embedder``.
-    ``check_index`` looks at the search index and mends it where that is quick.
+    ``path_or_url`` is a SQLite file, ``":memory:"``, or a PostgreSQL URL; without it, the store
+    named by ``SMARA_DB``, or the per-user store. ``project`` is the wall to stay behind: a store
+    that is named starts in ``default``, the per-user store in the git repository around the current
+    folder; ``"auto"`` asks for the latter anywhere. ``chat_model`` thinks in the place of the one
+    that the setting ``model`` names; ``extractors`` are values of your own that it takes out of the
+    messages; ``rerank_model`` judges hits in the place of the one that the setting ``reranker``
+    names, ``embedding_model`` turns text into vectors in the place of ``embedder``. ``check_index``
+    looks at the search index and mends it where that is quick.
     """
     given = os.fspath(path_or_url) if path_or_url is not None else None
     chosen = load_settings(db=given, project=project, **settings)
@@ -215,9 +276,18 @@ def open_memory(
     try:
         migrate(database, clock)
         memory = Memory(
-            database, _scope(Projects(database, clock, new_id), chosen), chosen, clock, new_id,
-            counter_for(chosen.token_model), summarizer, chat_model, extractors, rerank_model, embedding_model,
-        )  # fmt: skip
+            database,
+            _scope(Projects(database, clock, new_id), chosen),
+            chosen,
+            clock,
+            new_id,
+            counter_for(chosen.token_model),
+            summarizer,
+            chat_model,
+            extractors,
+            rerank_model,
+            embedding_model,
+        )
         if check_index:
             memory.index.check_at_open()
         memory.start()

@@ -71,11 +71,19 @@ class Rooms:
     """The rooms of one project, each with what it needs of the others."""
 
     def __init__(
-        self, database: Database, scope: Scope, settings: Settings, clock: Clock, new_id: IdMaker,
-        counter: TokenCounter, summarizer: Summarizer | None, chat_model: ChatModel | None = None,
-        extractors: Sequence[Extractor] = (), rerank_model: Reranker | None = None,
+        self,
+        database: Database,
+        scope: Scope,
+        settings: Settings,
+        clock: Clock,
+        new_id: IdMaker,
+        counter: TokenCounter,
+        summarizer: Summarizer | None,
+        chat_model: ChatModel | None = None,
+        extractors: Sequence[Extractor] = (),
+        rerank_model: Reranker | None = None,
         embedding_model: Embedder | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.database = database
         self.scope = scope
         self.settings = settings
@@ -106,10 +114,15 @@ class Rooms:
         from smara.messages.messages import Messages
 
         return Messages(
-            self._store, self.threads, Appender(self._store, self._new_id, self._active_task), self.compactions,
+            self._store,
+            self.threads,
+            Appender(self._store, self._new_id, self._active_task),
+            self.compactions,
             self._counter,
-            self._clock, self.settings.max_message_bytes, self.settings.compact_every_messages,
-        )  # fmt: skip
+            self._clock,
+            self.settings.max_message_bytes,
+            self.settings.compact_every_messages,
+        )
 
     @cached_property
     def compactions(self) -> Compactions:
@@ -120,10 +133,16 @@ class Rooms:
 
         settings = self.settings
         rules = CompactionRules(
-            settings.compact_after_messages, settings.archive_after_messages, settings.compact_run_messages
+            settings.compact_after_messages,
+            settings.archive_after_messages,
+            settings.compact_run_messages,
         )
-        observed = ObservedSummarizer(self.database, self.scope, OfflineSummarizer(), self._timezone)
-        return Compactions(self._store, self._summarizer or observed, self._clock, self._new_id, rules)
+        observed = ObservedSummarizer(
+            self.database, self.scope, OfflineSummarizer(), self._timezone
+        )
+        return Compactions(
+            self._store, self._summarizer or observed, self._clock, self._new_id, rules
+        )
 
     @cached_property
     def history(self) -> History:
@@ -140,9 +159,11 @@ class Rooms:
 
         settings = self.settings
         rules = TaskRules(
-            settings.task_prefix, settings.claim_expires_after_minutes, settings.compact_tasks_after_days,
+            settings.task_prefix,
+            settings.claim_expires_after_minutes,
+            settings.compact_tasks_after_days,
             settings.archive_tasks_after_days,
-        )  # fmt: skip
+        )
         return Tasks(self._turns, rules, partial(linked_message_ids, self._turns.store))
 
     @cached_property
@@ -154,15 +175,28 @@ class Rooms:
 
         actor, session_id = self.settings.actor or default_actor(), self.settings.session
         return make_memories(
-            self._store, self._clock, self._new_id, actor, session_id, lambda: self._meaning,
-            MemoryCode(self._anchors), TreeFiles(self._code_root),
-        )  # fmt: skip
+            self._store,
+            self._clock,
+            self._new_id,
+            actor,
+            session_id,
+            lambda: self._meaning,
+            MemoryCode(self._anchors),
+            TreeFiles(self._code_root),
+        )
 
     @cached_property
     def _anchors(self) -> Anchors:
         from smara.codegraph.anchors.wiring import make_anchors
 
-        return make_anchors(self.database, self.scope, self._clock, self.settings, self._code_root, lambda: self.code)
+        return make_anchors(
+            self.database,
+            self.scope,
+            self._clock,
+            self.settings,
+            self._code_root,
+            lambda: self.code,
+        )
 
     def _judge_code(
         self, session: Session, owner: Literal["memory", "observation"], numbers: Sequence[int]
@@ -188,9 +222,14 @@ class Rooms:
         from smara.codegraph.graph import CodeGraph
 
         graph = CodeGraph(
-            self.database, self.scope, self.leases, self._clock, self._new_id, lambda: self._counter,
+            self.database,
+            self.scope,
+            self.leases,
+            self._clock,
+            self._new_id,
+            lambda: self._counter,
             lambda root, paths: self.upkeep.indexed(root, paths),
-        )  # fmt: skip
+        )
         graph.locator = self._locator
         return graph
 
@@ -199,7 +238,7 @@ class Rooms:
 
         return CodeLocator(
             self._code_trees, tree_no, self._store.is_alone, self.settings.search_deadline_seconds
-        )  # fmt: skip
+        )
 
     @cached_property
     def _code_trees(self) -> CodeTrees:
@@ -217,14 +256,22 @@ class Rooms:
 
     @cached_property
     def behavior(self) -> Behavior:
-        """What habits show: events of agents, the signals in them, and what is learned from these."""
+        """What habits show: events of agents, the signals in them, and what is learned from
+        these.
+        """
         from smara.behavior.behavior import Behavior
         from smara.behavior.store import BehaviorStore
 
         return Behavior(
-            BehaviorStore(self.database, self.scope), self.memories, self._clock, self._new_id, self._counter,
-            lambda: self.models, self.settings.model_deadline_seconds, self._evict_vectors,
-        )  # fmt: skip
+            BehaviorStore(self.database, self.scope),
+            self.memories,
+            self._clock,
+            self._new_id,
+            self._counter,
+            lambda: self.models,
+            self.settings.model_deadline_seconds,
+            self._evict_vectors,
+        )
 
     def _evict_vectors(self) -> int:
         """Drop cached vectors that have expired; without an embedder there are none."""
@@ -256,12 +303,24 @@ class Rooms:
 
         return make_observations(
             Parts(
-                self.database, self.scope, self._store, self.threads, self.leases, self.models, self._clock,
-                self._new_id, self._counter, self.settings, self._timezone, self._extractors, self._embed_a_while,
-                self._outages, self._learn_a_while,
+                self.database,
+                self.scope,
+                self._store,
+                self.threads,
+                self.leases,
+                self.models,
+                self._clock,
+                self._new_id,
+                self._counter,
+                self.settings,
+                self._timezone,
+                self._extractors,
+                self._embed_a_while,
+                self._outages,
+                self._learn_a_while,
                 lambda session, numbers: self._judge_code(session, "observation", numbers),
             )
-        )  # fmt: skip
+        )
 
     @cached_property
     def _timezone(self) -> str:
@@ -274,13 +333,24 @@ class Rooms:
 
         chosen = self.settings
         settings = ContextSettings(
-            chosen.observe_enabled, chosen.observe_read_only, chosen.observe_scope, self._timezone,
-            chosen.last_messages, chosen.suggest_response, chosen.block_deadline_seconds,
+            chosen.observe_enabled,
+            chosen.observe_read_only,
+            chosen.observe_scope,
+            self._timezone,
+            chosen.last_messages,
+            chosen.suggest_response,
+            chosen.block_deadline_seconds,
             chosen.activate_after_idle_minutes * 60_000,
             most_message_tokens=int(2 * chosen.observe_after_tokens),
-        )  # fmt: skip
+        )
         return Processors(
-            self.messages, self.threads, self.observations, self.working, self._counter, self._clock, settings
+            self.messages,
+            self.threads,
+            self.observations,
+            self.working,
+            self._counter,
+            self._clock,
+            settings,
         )
 
     @cached_property
@@ -293,16 +363,28 @@ class Rooms:
 
         chosen = self.settings
         settings = MomentSettings(
-            chosen.moments, chosen.moment_start_tokens, chosen.moment_statements, chosen.moment_scratchpad,
+            chosen.moments,
+            chosen.moment_start_tokens,
+            chosen.moment_statements,
+            chosen.moment_scratchpad,
             chosen.moment_prefetch,
-        )  # fmt: skip
+        )
         return Moments(
             Parts(
-                MomentStore(self.database, self.scope), self._clock, self._new_id, lambda: self.memories,
-                lambda: self.behavior, lambda: Habits(BehaviorStore(self.database, self.scope)), self._lately,
-                lambda: self.tasks, self._answering_memory, self._code_root, chosen.actor or default_actor(), settings,
+                MomentStore(self.database, self.scope),
+                self._clock,
+                self._new_id,
+                lambda: self.memories,
+                lambda: self.behavior,
+                lambda: Habits(BehaviorStore(self.database, self.scope)),
+                self._lately,
+                lambda: self.tasks,
+                self._answering_memory,
+                self._code_root,
+                chosen.actor or default_actor(),
+                settings,
             )
-        )  # fmt: skip
+        )
 
     def _lately(self) -> Lately:
         from smara.behavior.store import BehaviorStore
@@ -312,10 +394,14 @@ class Rooms:
 
         return Lately(
             Around(
-                lambda: self.threads, self._store, lambda: self.tasks, lambda: self.working,
-                BehaviorStore(self.database, self.scope), ObservationStore(self.database, self.scope),
+                lambda: self.threads,
+                self._store,
+                lambda: self.tasks,
+                lambda: self.working,
+                BehaviorStore(self.database, self.scope),
+                ObservationStore(self.database, self.scope),
             )
-        )  # fmt: skip
+        )
 
     def _answering_memory(self, pattern: str) -> str | None:
         found = self._pattern_search.find(pattern)
@@ -334,14 +420,26 @@ class Rooms:
         from smara.tasks.turn import Turns
 
         actor = self.settings.actor or default_actor()
-        return Turns(TaskStore(self.database, self.scope), self._clock, self._new_id, actor, self.settings.session)
+        return Turns(
+            TaskStore(self.database, self.scope),
+            self._clock,
+            self._new_id,
+            actor,
+            self.settings.session,
+        )
 
-    def _active_task(self, session: Session, metadata: str, session_id: str | None, now_ms: int) -> str | None:
-        if "activeTaskId" not in metadata:  # a thread without one should not even load what knows about tasks
+    def _active_task(
+        self, session: Session, metadata: str, session_id: str | None, now_ms: int
+    ) -> str | None:
+        if (
+            "activeTaskId" not in metadata
+        ):  # a thread without one should not even load what knows about tasks
             return None
         from smara.links.active import ActiveTask
 
-        return ActiveTask(self._turns.store).of(session, metadata, session_id or self.settings.session, now_ms)
+        return ActiveTask(self._turns.store).of(
+            session, metadata, session_id or self.settings.session, now_ms
+        )
 
     @cached_property
     def working(self) -> Working:
@@ -351,10 +449,15 @@ class Rooms:
 
         settings = self.settings
         return Working(
-            WorkingStore(self.database, self.scope), self._clock, self._new_id, settings.resource,
-            settings.working_max_characters, settings.working_template, settings.actor or default_actor(),
+            WorkingStore(self.database, self.scope),
+            self._clock,
+            self._new_id,
+            settings.resource,
+            settings.working_max_characters,
+            settings.working_template,
+            settings.actor or default_actor(),
             self._resource_of,
-        )  # fmt: skip
+        )
 
     def _resource_of(self, thread_id: str) -> str | None:
         found = self.threads.find(thread_id)
@@ -372,9 +475,17 @@ class Rooms:
         prices = Prices(parse_prices(settings.model_prices))
         budget = Budget(store, self._clock, self._new_id, limits_of(settings), prices)
         return Models(
-            store, budget, self._clock, settings, counter_for(), redacted, settings.actor or default_actor(),
-            self._chat_model, self._rerank_model, self._embedding_model,
-        )  # fmt: skip
+            store,
+            budget,
+            self._clock,
+            settings,
+            counter_for(),
+            redacted,
+            settings.actor or default_actor(),
+            self._chat_model,
+            self._rerank_model,
+            self._embedding_model,
+        )
 
     @cached_property
     def index(self) -> Index:
@@ -418,16 +529,27 @@ class Rooms:
 
         return Room(
             Parts(
-                self.database, self.scope, lambda: self.leases, self._clock, self._new_id, self.settings.embedder,
-                self._open_embedder, self.settings.embed_query_seconds, self._embedding_model is not None,
+                self.database,
+                self.scope,
+                lambda: self.leases,
+                self._clock,
+                self._new_id,
+                self.settings.embedder,
+                self._open_embedder,
+                self.settings.embed_query_seconds,
+                self._embedding_model is not None,
                 (lambda: self._filling.wake()) if self._fills_itself else None,
             )
-        )  # fmt: skip
+        )
 
     def _embed_a_while(self) -> int:
         """A worker's share of the vectors in one round; it should not keep threads waiting."""
         self.upkeep.anchor_pending(_ANCHORED_A_ROUND)
-        return 0 if self.settings.embedder == "off" else self.embeddings.embed_pending(deadline_seconds=30.0).embedded
+        return (
+            0
+            if self.settings.embedder == "off"
+            else self.embeddings.embed_pending(deadline_seconds=30.0).embedded
+        )
 
     @property
     def _fills_itself(self) -> bool:
@@ -465,14 +587,26 @@ class Rooms:
 
         meaning = self._meaning
         finders = record_finders(
-            self.database, self.scope, self._clock, meaning, lambda: self._code_trees, self._judge_code
+            self.database,
+            self.scope,
+            self._clock,
+            meaning,
+            lambda: self._code_trees,
+            self._judge_code,
         )
         return Search(
             Parts(
-                self._store, self._clock, self.settings, self._timezone, meaning, finders, self._reranker,
-                self._imagined_answer, lambda session, is_asked_for: self._code_trees.note(session, is_asked_for),
+                self._store,
+                self._clock,
+                self.settings,
+                self._timezone,
+                meaning,
+                finders,
+                self._reranker,
+                self._imagined_answer,
+                lambda session, is_asked_for: self._code_trees.note(session, is_asked_for),
             )
-        )  # fmt: skip
+        )
 
     @cached_property
     def _pattern_search(self) -> PatternSearch:
@@ -480,8 +614,12 @@ class Rooms:
         from smara.search.patterns import PatternSearch
         from smara.search.record_sources import MemorySource
 
-        source = MemorySource(KnowledgeStore(self.database, self.scope), self._clock, self._judge_code)
-        return PatternSearch(self._store, self.database.records, source, self.settings.search_deadline_seconds)
+        source = MemorySource(
+            KnowledgeStore(self.database, self.scope), self._clock, self._judge_code
+        )
+        return PatternSearch(
+            self._store, self.database.records, source, self.settings.search_deadline_seconds
+        )
 
     def _reranker(self) -> Reranker | None:
         # Most stores rank by features alone: they should not load what talks to models.
@@ -497,7 +635,9 @@ class Rooms:
     def _task_search(self) -> TaskSearch:
         from smara.search.tasks import TaskSearch
 
-        return TaskSearch(self._turns.store, self._store, self._search, self.settings.search_deadline_seconds)
+        return TaskSearch(
+            self._turns.store, self._store, self._search, self.settings.search_deadline_seconds
+        )
 
     @cached_property
     def _memory_search(self) -> MemorySearch:

@@ -32,9 +32,10 @@ _LOOK_SECONDS = 0.001
 class FakeClock:
     """A clock that moves only when told to.
 
-    Who waits for time to pass (``wait``) makes it pass at once. Who waits for an event (``wait_for``) really
-    waits: until it comes, or until somebody has advanced the clock far enough. A test of a deadline lets
-    a thread wait, asks :meth:`awaited` whether it does, and advances the clock up to the deadline.
+    Who waits for time to pass (``wait``) makes it pass at once. Who waits for an event
+    (``wait_for``) really waits: until it comes, or until somebody has advanced the clock far
+    enough. A test of a deadline lets a thread wait, asks :meth:`awaited` whether it does, and
+    advances the clock up to the deadline.
     """
 
     def __init__(self, now_ms: int = 1_760_000_000_000) -> None:
@@ -112,14 +113,18 @@ Step = ChatReply | BaseException | str | Slow | Callable[[ChatRequest], "ChatRep
 class ScriptedModel:
     """A chat model that answers what it was told to, and remembers what it was asked.
 
-    ``ScriptedModel(["one", ModelUnavailableError("…"), Slow(90, "late")], clock=clock)`` takes one step
-    per request and repeats the last one. A step is a text, a reply, an error to raise, a function of the
-    request, or :class:`Slow`, which lets the clock pass: up to the deadline of the request, where it fails as
-    a model does that did not answer in time. Tokens that a text does not state are counted as one for four letters.
+    ``ScriptedModel(["one", ModelUnavailableError("…"), Slow(90, "late")], clock=clock)`` takes one
+    step per request and repeats the last one. A step is a text, a reply, an error to raise, a
+    function of the request, or :class:`Slow`, which lets the clock pass: up to the deadline of the
+    request, where it fails as a model does that did not answer in time. Tokens that a text does not
+    state are counted as one for four letters.
     """
 
     def __init__(
-        self, steps: Sequence[Step] | str = "Fine.", name: str = "scripted", clock: FakeClock | None = None
+        self,
+        steps: Sequence[Step] | str = "Fine.",
+        name: str = "scripted",
+        clock: FakeClock | None = None,
     ) -> None:
         self._steps: list[Any] = [steps] if isinstance(steps, str) else list(steps)
         self._clock = clock
@@ -132,7 +137,9 @@ class ScriptedModel:
             self.requests.append(request)
             step = self._steps.pop(0) if len(self._steps) > 1 else self._steps[0]
         if abort is not None and abort.is_set():
-            raise ModelAbortedError("The call was taken back. Nothing was changed.", may_be_billed=False)
+            raise ModelAbortedError(
+                "The call was taken back. Nothing was changed.", may_be_billed=False
+            )
         if isinstance(step, Slow):
             step = self._waited(step, request)
         if callable(step):
@@ -146,21 +153,32 @@ class ScriptedModel:
 
     def _waited(self, step: Slow, request: ChatRequest) -> Any:
         if self._clock is None:
-            raise ValueError("a slow step needs the clock that it is slow by: ScriptedModel(…, clock=clock)")
-        deadline = request.deadline_seconds if request.deadline_seconds is not None else step.seconds
+            raise ValueError(
+                "a slow step needs the clock that it is slow by: ScriptedModel(…, clock=clock)"
+            )
+        deadline = (
+            request.deadline_seconds if request.deadline_seconds is not None else step.seconds
+        )
         self._clock.advance(min(step.seconds, deadline))
-        return step.then if step.seconds <= deadline else timed_out(self.name, deadline, may_be_billed=True)
+        return (
+            step.then
+            if step.seconds <= deadline
+            else timed_out(self.name, deadline, may_be_billed=True)
+        )
 
 
 class HashEmbedder:
-    """An embedder that knows words by their hashes: the same on every machine, with nothing to load.
+    """An embedder that knows words by their hashes: the same on every machine, with nothing to
+    load.
 
-    Texts that share words are close, in the share of them that they have in common; no word is close to another.
-    ``HashEmbedder(dims=64, model_id="other")`` is another space. ``asked`` remembers the texts, ``error`` is raised
-    in the place of an answer while it is set.
+    Texts that share words are close, in the share of them that they have in common; no word is
+    close to another. ``HashEmbedder(dims=64, model_id="other")`` is another space. ``asked``
+    remembers the texts, ``error`` is raised in the place of an answer while it is set.
     """
 
-    def __init__(self, dims: int = 64, model_id: str | None = None, first_dims: int | None = None) -> None:
+    def __init__(
+        self, dims: int = 64, model_id: str | None = None, first_dims: int | None = None
+    ) -> None:
         self.dims = dims
         self.model_id = model_id or f"hash-{dims}"
         self.first_dims = first_dims or dims
@@ -168,7 +186,13 @@ class HashEmbedder:
         self.asked: list[tuple[str, str]] = []
         self.error: BaseException | None = None
 
-    def embed(self, texts: Sequence[str], kind: Kind = "document", *, deadline_seconds: float | None = None) -> Vectors:
+    def embed(
+        self,
+        texts: Sequence[str],
+        kind: Kind = "document",
+        *,
+        deadline_seconds: float | None = None,
+    ) -> Vectors:
         import numpy as np
 
         self.asked += [(kind, text) for text in texts]
@@ -183,16 +207,19 @@ class HashEmbedder:
     def _of_word(self, word: str) -> Vectors:
         import numpy as np
 
-        # A shake of the word is a stream of bytes as long as is wanted; centered, they make a random direction.
-        stream = hashlib.shake_128(f"{self.model_id}\0{word}".encode("utf-8", "replace")).digest(self.dims)
+        # A shake of the word is a stream of bytes as long as is wanted; centered, they make a
+        # random direction.
+        stream = hashlib.shake_128(f"{self.model_id}\0{word}".encode("utf-8", "replace")).digest(
+            self.dims
+        )
         return np.frombuffer(stream, dtype=np.uint8).astype(np.float32) - np.float32(127.5)
 
 
 class WordReranker:
     """A reranker that knows words alone: a text scores the share of the query's words that it has.
 
-    ``asked`` remembers the queries with their texts; ``error`` is raised in the place of an answer while it is set, and
-    ``scores``, when they are set, are given back whatever was asked.
+    ``asked`` remembers the queries with their texts; ``error`` is raised in the place of an answer
+    while it is set, and ``scores``, when they are set, are given back whatever was asked.
     """
 
     name = "words"
@@ -210,7 +237,10 @@ class WordReranker:
         if self.scores is not None:
             return list(self.scores)
         wanted = set(re.findall(r"\w+", query.lower()))
-        return [len(wanted & set(re.findall(r"\w+", text.lower()))) / max(1, len(wanted)) for text in texts]
+        return [
+            len(wanted & set(re.findall(r"\w+", text.lower()))) / max(1, len(wanted))
+            for text in texts
+        ]
 
 
 @contextmanager

@@ -1,4 +1,6 @@
-"""What the tests that run on both databases share: the two of them, and short ways to say what is expected."""
+"""What the tests that run on both databases share: the two of them, and short ways to say what is
+expected.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,13 @@ def is_not_found(act: Callable[[], Any]) -> bool:
 
 
 def leaks(
-    reads: Mapping[str, Callable[[Any, Any], Any]], memories: Mapping[str, Any], seen: Mapping[str, Any]
+    reads: Mapping[str, Callable[[Any, Any], Any]],
+    memories: Mapping[str, Any],
+    seen: Mapping[str, Any],
 ) -> list[tuple[str, str, str]]:
-    """The reads that give something of another project: what was read, from where, and whose it is."""
+    """The reads that give something of another project: what was read, from where, and whose it
+    is.
+    """
     return [
         (path, here, there)
         for path, read in reads.items()

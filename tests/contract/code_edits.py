@@ -41,7 +41,9 @@ class Project:
     def _add(self) -> list[str]:
         ending = self.rng.choice((".py", ".py", ".py", ".ts", ".go"))
         folder = (
-            self.rng.choice(("app", "app/core", "tests")) if ending == ".py" else {".ts": "web", ".go": "srv"}[ending]
+            self.rng.choice(("app", "app/core", "tests"))
+            if ending == ".py"
+            else {".ts": "web", ".go": "srv"}[ending]
         )
         name = self.rng.choice(_WORDS) + self.rng.choice(("", "", "s", "er"))
         path = f"{folder}/{'test_' if folder == 'tests' else ''}{name}{ending}"
@@ -62,7 +64,9 @@ class Project:
             return self._add()
         before = self.rng.choice(self.modules)
         after = (
-            before.replace("app/core/", "app/").replace("app/", "app/core/", 1) if before.endswith(".py") else before
+            before.replace("app/core/", "app/").replace("app/", "app/core/", 1)
+            if before.endswith(".py")
+            else before
         )
         if after == before or after in self.modules:
             return self._rewrite()
@@ -94,11 +98,17 @@ class Project:
         word, name = self.rng.choice(_WORDS), self.rng.choice(_CLASSES)
         new = self.rng.choice(
             (
-                "\n", "# said\n", f"    {self._call('self')}\n", f"        {self._call('y')}\n", self._import(path),
+                "\n",
+                "# said\n",
+                f"    {self._call('self')}\n",
+                f"        {self._call('y')}\n",
+                self._import(path),
                 f"    def {word}(self, {self.rng.choice(_WORDS)}):\n        self.held = {name}()\n",
-                f"{word} = {name}()\n", self._function(path), self._class(path),
+                f"{word} = {name}()\n",
+                self._function(path),
+                self._class(path),
             )
-        )  # fmt: skip
+        )
         place = self.rng.randint(0, len(lines))
         self._write(path, "".join([*lines[:place], new, *lines[place:]]))
         return [path]
@@ -128,7 +138,9 @@ class Project:
         return "\n".join([*parts, *(self._function(path) for _ in range(self.rng.randint(0, 3)))])
 
     def _import(self, path: str) -> str:
-        other = self.rng.choice([each for each in self.modules if each.endswith(path[-3:])] or ["app/core/load.py"])
+        other = self.rng.choice(
+            [each for each in self.modules if each.endswith(path[-3:])] or ["app/core/load.py"]
+        )
         name = self.rng.choice(_WORDS + _CLASSES)
         if path.endswith(".ts"):
             return f'import {{ {name} }} from "./{other.rpartition("/")[2].removesuffix(".ts")}";\n'
@@ -136,20 +148,28 @@ class Project:
         above, _, last = dotted.rpartition(".")
         return self.rng.choice(
             (
-                f"from {dotted} import {name}\n", f"from {dotted} import {name} as {self.rng.choice(_WORDS)}\n",
-                f"import {dotted}\n", f"import {dotted} as {last}\n", f"from {above or dotted} import {last}\n",
-                f"from {dotted} import *\n", f"from .{last} import {name}\n",
+                f"from {dotted} import {name}\n",
+                f"from {dotted} import {name} as {self.rng.choice(_WORDS)}\n",
+                f"import {dotted}\n",
+                f"import {dotted} as {last}\n",
+                f"from {above or dotted} import {last}\n",
+                f"from {dotted} import *\n",
+                f"from .{last} import {name}\n",
             )
-        )  # fmt: skip
+        )
 
     def _class(self, path: str) -> str:
         rng = self.rng
         name, base = rng.choice(_CLASSES), rng.choice((*_CLASSES, "", "core.Engine"))
         methods = "".join(
-            f"    def {rng.choice(_WORDS)}(self, x: {rng.choice(_CLASSES)}):\n        return {self._call('self')}\n\n"
+            f"    def {rng.choice(_WORDS)}(self, x: {rng.choice(_CLASSES)}):\n        return "
+            f"{self._call('self')}\n\n"
             for _ in range(rng.randint(1, 3))
         )
-        return f"class {name}{f'({base})' if base else ''}:\n    held = {rng.choice(_CLASSES)}()\n\n{methods}"
+        return (
+            f"class {name}{f'({base})' if base else ''}:\n    held = "
+            f"{rng.choice(_CLASSES)}()\n\n{methods}"
+        )
 
     def _function(self, path: str) -> str:
         rng = self.rng
@@ -166,5 +186,11 @@ class Project:
 
     def _call(self, receiver: str) -> str:
         word, name = self.rng.choice(_WORDS), self.rng.choice(_CLASSES)
-        calls = (f"{word}()", f"{receiver}.{word}()", f"{name}().{word}()", f"{receiver}.held.{word}()", f"{name}()")
+        calls = (
+            f"{word}()",
+            f"{receiver}.{word}()",
+            f"{name}().{word}()",
+            f"{receiver}.held.{word}()",
+            f"{name}()",
+        )
         return self.rng.choice(calls)

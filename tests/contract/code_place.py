@@ -1,4 +1,6 @@
-"""What the tests of the code's index share: trees written in a line, and an index as a value that can be compared."""
+"""What the tests of the code's index share: trees written in a line, and an index as a value that
+can be compared.
+"""
 
 from __future__ import annotations
 
@@ -43,15 +45,28 @@ def picture(memory: Any, root: Path) -> dict[str, Any]:
         numbers = [row.no for row in rows.values()]
         path_of = {row.no: path for path, row in rows.items()}
         nodes = [node for found in store.nodes(session, numbers).values() for node in found]
-        label = {node.no: (path_of[node.file_no], node.kind, node.qualname, node.ordinal) for node in nodes}
-        edges = [edge for packed in store.edges(session, numbers).values() for edge in edges_of(packed)]
+        label = {
+            node.no: (path_of[node.file_no], node.kind, node.qualname, node.ordinal)
+            for node in nodes
+        }
+        edges = [
+            edge for packed in store.edges(session, numbers).values() for edge in edges_of(packed)
+        ]
         chunks = [chunk for found in store.chunks(session, numbers).values() for chunk in found]
         indexed = words_indexed(memory, session, [chunk.no for chunk in chunks])
     return {
-        "files": sorted((path, row.hash, row.size, row.is_stale, row.skip) for path, row in rows.items()),
-        "nodes": sorted((*label[node.no], str(label.get(node.parent_no)), *node[7:]) for node in nodes),
+        "files": sorted(
+            (path, row.hash, row.size, row.is_stale, row.skip) for path, row in rows.items()
+        ),
+        "nodes": sorted(
+            (*label[node.no], str(label.get(node.parent_no)), *node[7:]) for node in nodes
+        ),
         "edges": sorted(
-            (*label.get(e.from_no, ("?", str(e.from_no))), *label.get(e.to_no, ("?", str(e.to_no))), *map(str, e[2:]))
+            (
+                *label.get(e.from_no, ("?", str(e.from_no))),
+                *label.get(e.to_no, ("?", str(e.to_no))),
+                *map(str, e[2:]),
+            )
             for e in map(_tuple, edges)
         ),
         "chunks": sorted((path_of[c.file_no], str(label.get(c.node_no)), *c[3:]) for c in chunks),
@@ -72,10 +87,14 @@ def words_indexed(memory: Any, session: Any, chunk_nos: list[int]) -> bool:
     """Whether the text index holds exactly the chunks there are."""
     project = memory.scope.project_no
     if memory.database.kind == "sqlite":
-        rows = session.all("SELECT rowid FROM code_index WHERE code_index MATCH ?", (f'"^p{project}"',))
+        rows = session.all(
+            "SELECT rowid FROM code_index WHERE code_index MATCH ?", (f'"^p{project}"',)
+        )
         held = {record_no(row[0]) for row in rows}
     else:
-        rows = session.all("SELECT no FROM code_index WHERE kind = 'code' AND project_no = ?", (project,))
+        rows = session.all(
+            "SELECT no FROM code_index WHERE kind = 'code' AND project_no = ?", (project,)
+        )
         held = {row[0] for row in rows}
     return held == set(chunk_nos)
 

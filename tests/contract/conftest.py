@@ -1,4 +1,6 @@
-"""The contract runs on three implementations: SQLite, PostgreSQL, and the model that says what is right."""
+"""The contract runs on three implementations: SQLite, PostgreSQL, and the model that says what is
+right.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ class Place:
         self._open: list[Any] = []
 
     def open(self, **settings: Any) -> Any:
-        # Estimated tokens: loading a tokenizer's tables for each of a thousand memories would take a minute.
+        # Estimated tokens: loading a tokenizer's tables for each of a thousand memories would take
+        # a minute.
         given = {"clock": self.clock, "new_id": self.new_id, "token_model": "estimate", **settings}
         if isinstance(self.address, Store):
             memory: Any = ModelMemory(self.address, **given)
@@ -87,7 +90,10 @@ def fill(memory: Any) -> Callable[..., Any]:
     """Adds many numbered messages: ``fill(30)``."""
 
     def add(count: int, thread_id: str = "t") -> Any:
-        wanted = [{"role": "user", "content": f"message number {number}"} for number in range(1, count + 1)]
+        wanted = [
+            {"role": "user", "content": f"message number {number}"}
+            for number in range(1, count + 1)
+        ]
         return memory.messages.add_many(thread_id=thread_id, messages=wanted)
 
     return add
@@ -107,7 +113,9 @@ def tasks(memory: Any) -> Any:
 
 @pytest.fixture
 def task(tasks: Any, clock: FakeClock) -> Callable[..., Any]:
-    """Adds a task, a millisecond younger than the one before: ``task("mend the door", priority=0)``."""
+    """Adds a task, a millisecond younger than the one before: ``task("mend the door",
+    priority=0)``.
+    """
 
     def add(title: str = "a task", **given: Any) -> Any:
         clock.advance(0.001)

@@ -1,4 +1,6 @@
-"""What the tests of embeddings share: embedders that do as they are told, and looks at what is really stored."""
+"""What the tests of embeddings share: embedders that do as they are told, and looks at what is
+really stored.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +19,25 @@ OTHER = {"embedder": "onnx:/nowhere"}
 
 
 class Restless(HashEmbedder):
-    """An embedder that does something while it thinks, once, and takes its time by the clock it was given."""
+    """An embedder that does something while it thinks, once, and takes its time by the clock it was
+    given.
+    """
 
     def __init__(
-        self, meanwhile: Callable[[], object] | None = None, clock: FakeClock | None = None, seconds: float = 0.0,
+        self,
+        meanwhile: Callable[[], object] | None = None,
+        clock: FakeClock | None = None,
+        seconds: float = 0.0,
         **given: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(**given)
         self.meanwhile = meanwhile
         self._clock = clock
         self._seconds = seconds
 
-    def embed(self, texts: Sequence[str], kind: Any = "document", *, deadline_seconds: float | None = None) -> Any:
+    def embed(
+        self, texts: Sequence[str], kind: Any = "document", *, deadline_seconds: float | None = None
+    ) -> Any:
         if self._clock is not None:
             self._clock.advance(self._seconds)
         act, self.meanwhile = self.meanwhile, None
@@ -38,14 +47,18 @@ class Restless(HashEmbedder):
 
 
 class Choosy(HashEmbedder):
-    """An embedder that refuses every batch in which a text holds a word, or gives no number for it."""
+    """An embedder that refuses every batch in which a text holds a word, or gives no number for
+    it.
+    """
 
     def __init__(self, word: str = "poison", is_silent: bool = False, **given: Any) -> None:
         super().__init__(**given)
         self._word = word
         self._is_silent = is_silent
 
-    def embed(self, texts: Sequence[str], kind: Any = "document", *, deadline_seconds: float | None = None) -> Any:
+    def embed(
+        self, texts: Sequence[str], kind: Any = "document", *, deadline_seconds: float | None = None
+    ) -> Any:
         bad = [self._word in text for text in texts]
         if any(bad) and not self._is_silent:
             raise ModelRefusedError("I will not read that.", reason="content")
@@ -67,7 +80,8 @@ def vectors(memory: Any, kind: VectorKind = "message", model_id: str = "hash-64"
     """The rows of this project that have a vector, and how many bytes each takes."""
     with memory.database.read() as session:
         found = session.all(
-            "SELECT v.no, length(v.vector) FROM vectors v JOIN vector_shelves h ON h.no = v.no >> 47"
+            "SELECT v.no, length(v.vector) FROM vectors v JOIN vector_shelves h ON h.no = v.no >> "
+            "47"
             " JOIN vector_spaces s ON s.no = h.space_no"
             " WHERE s.model_id = ? AND h.project_no = ? AND h.kind = ? ORDER BY v.no",
             (model_id, memory.scope.project_no, vector_code(kind)),
@@ -85,7 +99,9 @@ def waiting(memory: Any) -> list[tuple[int, int, int]]:
     return [(int(row[0]), int(row[1]), int(row[2])) for row in rows]
 
 
-def near(memory: Any, text: str, limit: int = 5, kind: VectorKind = "message", within: Any = None) -> list[int]:
+def near(
+    memory: Any, text: str, limit: int = 5, kind: VectorKind = "message", within: Any = None
+) -> list[int]:
     """The rows nearest to a text, best first."""
     vector, note = memory._meaning.query_vector(text, deep=True)
     assert vector is not None, note
@@ -107,7 +123,9 @@ def blocks_hold(memory: Any, shelf: Shelf) -> list[int]:
     with memory.database.read() as session:
         for block in memory.database.vectors.blocks(session, shelf, -1):
             first = shelf.rows_of_block(block.block)[0]
-            found += [first + int(offset) for offset in np.frombuffer(block.offsets, dtype=np.uint32)]
+            found += [
+                first + int(offset) for offset in np.frombuffer(block.offsets, dtype=np.uint32)
+            ]
     return sorted(found)
 
 

@@ -1,4 +1,5 @@
-"""What memories promise, as plain Python: no database, no index, one list. The state machine compares both.
+"""What memories promise, as plain Python: no database, no index, one list. The state machine
+compares both.
 
 A statement here is a thing and a port: the same thing on another port is a contradiction,
 the same thing on the same port the same words, and two things have nothing to do with each other.
@@ -107,7 +108,9 @@ class MemoryModel:
         kept.events.append(Event(kind, kept.now, operation, by))
         kept.now = replace(kept.now, **fields)
 
-    def add(self, statement: tuple[str, int], taint: tuple[str, ...], by: str, session: str) -> tuple[str, int | None]:
+    def add(
+        self, statement: tuple[str, int], taint: tuple[str, ...], by: str, session: str
+    ) -> tuple[str, int | None]:
         """What becomes of a new statement: (outcome, number)."""
         is_taught = by == "person"
         if not is_taught and self.is_unwanted(statement):
@@ -141,15 +144,22 @@ class MemoryModel:
             if kept.now.because in ("rejected", "forgotten"):
                 return True
             successor = kept.now.replaced_by
-            if kept.now.because == "superseded" and successor is not None and self.memories[successor].is_active:
+            if (
+                kept.now.because == "superseded"
+                and successor is not None
+                and self.memories[successor].is_active
+            ):
                 return True
         return statement in self.tombstones
 
     def too_many(self, session: str) -> bool:
         made = [
-            kept for kept in self.memories
-            if not kept.is_deleted and kept.events[0].by != "person" and kept.events[0].session == session
-        ]  # fmt: skip
+            kept
+            for kept in self.memories
+            if not kept.is_deleted
+            and kept.events[0].by != "person"
+            and kept.events[0].session == session
+        ]
         return len(made) >= 20
 
     def contradicts(self, statement: tuple[str, int], number: int) -> bool:
@@ -163,22 +173,42 @@ class MemoryModel:
     def see_again(self, number: int, new: State, by: str) -> None:
         old = self.memories[number].now
         sessions = tuple(dict.fromkeys((*old.sessions, *new.sessions)))
-        is_taken_over = new.rank >= old.rank and not old.is_verified  # its evidence, and so its taint
+        is_taken_over = (
+            new.rank >= old.rank and not old.is_verified
+        )  # its evidence, and so its taint
         taint = tuple(sorted({*old.taint, *new.taint})) if is_taken_over else old.taint
         if (sessions, taint) != (old.sessions, old.taint):
             self.change(number, "seen_again", by, self.operation(), sessions=sessions, taint=taint)
 
     def supersede_now(self, old: int, new: int, by: str, operation: int) -> None:
-        self.change(old, "superseded", by, operation, because="superseded", deprecated_at=self.now_ms, replaced_by=new)
+        self.change(
+            old,
+            "superseded",
+            by,
+            operation,
+            because="superseded",
+            deprecated_at=self.now_ms,
+            replaced_by=new,
+        )
         self.change(new, "supersedes", by, operation)
 
     def absorb(self, keep: int, other: int, by: str, operation: int) -> None:
         mine, theirs = self.memories[keep].now, self.memories[other].now
-        fields: dict[str, Any] = {"sessions": tuple(dict.fromkeys((*mine.sessions, *theirs.sessions)))}
+        fields: dict[str, Any] = {
+            "sessions": tuple(dict.fromkeys((*mine.sessions, *theirs.sessions)))
+        }
         if theirs.rank >= mine.rank and not mine.is_verified:
             fields["taint"] = tuple(sorted({*mine.taint, *theirs.taint}))
         self.change(keep, "absorbed", by, operation, **fields)
-        self.change(other, "merged", by, operation, because="merged", deprecated_at=self.now_ms, replaced_by=keep)
+        self.change(
+            other,
+            "merged",
+            by,
+            operation,
+            because="merged",
+            deprecated_at=self.now_ms,
+            replaced_by=keep,
+        )
 
     def person_only(self, by: str) -> None:
         if by != "person":
@@ -203,11 +233,22 @@ class MemoryModel:
         self.person_only(by)
         self.active_only(number)
         if self.memories[number].now.is_pinned != is_pinned:
-            self.change(number, "pinned" if is_pinned else "unpinned", by, self.operation(), is_pinned=is_pinned)
+            self.change(
+                number,
+                "pinned" if is_pinned else "unpinned",
+                by,
+                self.operation(),
+                is_pinned=is_pinned,
+            )
 
     def verified(self, number: int) -> dict[str, Any]:
         worth = max(self.memories[number].now.confidence, 0.9)
-        return {"is_verified": True, "needs_review": False, "used_at": self.now_ms, "confidence": worth}
+        return {
+            "is_verified": True,
+            "needs_review": False,
+            "used_at": self.now_ms,
+            "confidence": worth,
+        }
 
     def verify(self, number: int, by: str) -> None:
         self.person_only(by)
@@ -239,7 +280,14 @@ class MemoryModel:
             return
         self.active_only(number)
         self.not_theirs(number, by)
-        self.change(number, "forgotten", by, self.operation(), because="forgotten", deprecated_at=self.now_ms)
+        self.change(
+            number,
+            "forgotten",
+            by,
+            self.operation(),
+            because="forgotten",
+            deprecated_at=self.now_ms,
+        )
 
     def restore(self, number: int, by: str) -> None:
         kept = self.memories[number]
@@ -274,7 +322,11 @@ class MemoryModel:
         kept = self.memories[number]
         now = kept.now
         if outcome == "wrong":
-            fields: dict[str, Any] = {"corrections": now.corrections + 1, "in_a_row": 0, "needs_review": True}
+            fields: dict[str, Any] = {
+                "corrections": now.corrections + 1,
+                "in_a_row": 0,
+                "needs_review": True,
+            }
             if by == "person" or now.tier != "confirmed":
                 fields["confidence"] = round(now.confidence * 0.5, 4)
             if by == "person":
@@ -300,7 +352,9 @@ class MemoryModel:
         if by == "person":
             return True
         counted = [
-            e for e in kept.events if e.kind == "used" and e.counted and e.session == session and not e.is_undone
+            e
+            for e in kept.events
+            if e.kind == "used" and e.counted and e.session == session and not e.is_undone
         ]
         return not kept.now.is_tainted and not counted
 
@@ -310,8 +364,16 @@ class MemoryModel:
             raise ConflictError("nothing to undo")
         if event.by == "person":
             self.person_only(by)
-        touched = [n for n in self.there() if any(self.is_part(e, event.operation) for e in self.memories[n].events)]
-        if any(newest.operation != event.operation for n in touched if (newest := self.newest(n)) is not None):
+        touched = [
+            n
+            for n in self.there()
+            if any(self.is_part(e, event.operation) for e in self.memories[n].events)
+        ]
+        if any(
+            newest.operation != event.operation
+            for n in touched
+            if (newest := self.newest(n)) is not None
+        ):
             raise ConflictError("changed since")
         operation = self.operation()
         for each in touched:
@@ -345,11 +407,23 @@ class MemoryModel:
                     other.now = replace(other.now, replaced_by=None)
         faded = [n for n in self.active() if self.is_faded(self.memories[n])]
         for number in faded:
-            self.change(number, "pruned", "system", self.operation(), because="pruned", deprecated_at=self.now_ms)
+            self.change(
+                number,
+                "pruned",
+                "system",
+                self.operation(),
+                because="pruned",
+                deprecated_at=self.now_ms,
+            )
         return faded, deleted
 
     def is_out_of_grace(self, now: State) -> bool:
-        if now.deprecated_at is None or now.is_pinned or now.is_verified or now.because == "superseded":
+        if (
+            now.deprecated_at is None
+            or now.is_pinned
+            or now.is_verified
+            or now.because == "superseded"
+        ):
             return False
         return now.deprecated_at < self.now_ms - 30 * DAY_MS
 

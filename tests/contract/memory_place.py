@@ -22,7 +22,9 @@ def learned(memories: Any, content: str, **given: Any) -> Any:
 
 def taught(memories: Any, content: str, **given: Any) -> Any:
     """A memory that a person taught; it must be new."""
-    added = memories.add(content, **{"type": "gotcha", "source": "user_taught", "by": "person", **given})
+    added = memories.add(
+        content, **{"type": "gotcha", "source": "user_taught", "by": "person", **given}
+    )
     assert added.outcome == "added", added
     return added.memory
 

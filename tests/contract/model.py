@@ -78,7 +78,12 @@ class ModelMemory:
     """The face of ``smara.Memory``."""
 
     def __init__(
-        self, store: Store, clock: FakeClock, new_id: IdMaker, project: str = "default", **settings: Any
+        self,
+        store: Store,
+        clock: FakeClock,
+        new_id: IdMaker,
+        project: str = "default",
+        **settings: Any,
     ) -> None:
         self.project = require_id(project, "project")
         self.database = store
@@ -87,7 +92,9 @@ class ModelMemory:
         counter = counter_for(settings.get("token_model"))
         self.threads = Threads(kept, clock, new_id, settings.get("resource", "default"))
         self.compactions = Compactions(kept, clock, new_id, settings)
-        self.messages = Messages(kept, clock, new_id, self.threads, self.compactions, counter, settings)
+        self.messages = Messages(
+            kept, clock, new_id, self.threads, self.compactions, counter, settings
+        )
         self.history = History(self.messages, counter)
         self._search = Search(kept, clock)
         self.search = self._search.search
@@ -110,13 +117,22 @@ class Threads:
 
     def _make(self, new: NewThread) -> Thread:
         if new.kind not in get_args(ThreadKind):
-            raise InvalidInputError(f"kind must be one of {get_args(ThreadKind)}; got {new.kind!r}.")
+            raise InvalidInputError(
+                f"kind must be one of {get_args(ThreadKind)}; got {new.kind!r}."
+            )
         at = new.created_at if checked_time(new.created_at) is not None else self._clock.now_ms()
         thread = Thread(
-            require_id(new.id, "thread_id"), require_id(new.resource_id or self._resource, "resource_id"), new.kind,
-            new.parent_id and require_id(new.parent_id, "parent_id"), clean_title(new.title),
-            clean_metadata(new.metadata), at, at, 0, 0,
-        )  # fmt: skip
+            require_id(new.id, "thread_id"),
+            require_id(new.resource_id or self._resource, "resource_id"),
+            new.kind,
+            new.parent_id and require_id(new.parent_id, "parent_id"),
+            clean_title(new.title),
+            clean_metadata(new.metadata),
+            at,
+            at,
+            0,
+            0,
+        )
         self._kept.threads[new.id] = thread
         self._kept.messages[new.id] = []
         self._kept.compactions[new.id] = []
@@ -127,7 +143,9 @@ class Threads:
         if found is None:
             return self._make(new)
         merged = {**found.metadata, **clean_metadata(new.metadata)}
-        return self._set(replace(found, title=found.title or clean_title(new.title), metadata=merged))
+        return self._set(
+            replace(found, title=found.title or clean_title(new.title), metadata=merged)
+        )
 
     def find(self, thread_id: str) -> Thread | None:
         return self._kept.threads.get(require_id(thread_id, "thread_id"))
@@ -139,9 +157,14 @@ class Threads:
         return found
 
     def list(
-        self, *, resource_id: str | None = None, kind: str | None = None, parent_id: str | None = None,
-        limit: int | None = None, offset: int = 0,
-    ) -> list[Thread]:  # fmt: skip
+        self,
+        *,
+        resource_id: str | None = None,
+        kind: str | None = None,
+        parent_id: str | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[Thread]:
         found = [
             thread
             for thread in reversed(self._kept.threads.values())
@@ -152,7 +175,9 @@ class Threads:
         found.sort(key=lambda thread: thread.updated_at, reverse=True)
         return found[offset:][:limit]
 
-    def update(self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None) -> Thread:
+    def update(
+        self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> Thread:
         found = self.get(thread_id)
         merged = {**found.metadata, **clean_metadata(metadata or {})}
         return self._set(
@@ -171,9 +196,15 @@ class Threads:
 
 class Messages:
     def __init__(
-        self, kept: Project, clock: FakeClock, new_id: IdMaker, threads: Threads, compactions: Compactions,
-        counter: TokenCounter, settings: Mapping[str, Any],
-    ) -> None:  # fmt: skip
+        self,
+        kept: Project,
+        clock: FakeClock,
+        new_id: IdMaker,
+        threads: Threads,
+        compactions: Compactions,
+        counter: TokenCounter,
+        settings: Mapping[str, Any],
+    ) -> None:
         self._kept, self._clock, self._new_id, self._counter = kept, clock, new_id, counter
         self._threads, self._compactions = threads, compactions
         self._max_bytes = settings.get("max_message_bytes", 64 * 1024 * 1024)
@@ -181,10 +212,16 @@ class Messages:
 
     def add(self, *, thread_id: str, resource_id: str | None = None, **given: Any) -> Message:
         given["metadata"] = given.get("metadata") or {}
-        return self._append(NewThread(thread_id, resource_id), [self._clean(NewMessage(**given))])[0]
+        return self._append(NewThread(thread_id, resource_id), [self._clean(NewMessage(**given))])[
+            0
+        ]
 
     def add_many(
-        self, *, thread_id: str, messages: Iterable[NewMessage | Mapping[str, Any]], resource_id: str | None = None
+        self,
+        *,
+        thread_id: str,
+        messages: Iterable[NewMessage | Mapping[str, Any]],
+        resource_id: str | None = None,
     ) -> list[Message]:
         clean = []
         for position, value in enumerate(messages):
@@ -200,7 +237,8 @@ class Messages:
         parts = tuple(clean_part(part) for part in parts_of(new.content))
         if len(rendered(parts).encode("utf-8", "replace")) > self._max_bytes:
             raise InvalidInputError(
-                f"At most {self._max_bytes:,} bytes are stored. Split it, or raise max_message_bytes."
+                f"At most {self._max_bytes:,} bytes are stored. Split it, or raise "
+                "max_message_bytes."
             )
         for what in ("client_id", "task_id"):
             if getattr(new, what) is not None:
@@ -210,7 +248,9 @@ class Messages:
 
     def _append(self, thread: NewThread, clean: Sequence[NewMessage]) -> list[Message]:
         self._refuse_conflicts(self._kept.messages.get(thread.id, []), clean)
-        said_at = [self._clock.now_ms() if new.created_at is None else new.created_at for new in clean]
+        said_at = [
+            self._clock.now_ms() if new.created_at is None else new.created_at for new in clean
+        ]
         if thread.created_at is None and said_at:
             thread = replace(thread, created_at=min(said_at))
         found = self._kept.threads.get(thread.id) or self._threads._make(thread)
@@ -227,7 +267,10 @@ class Messages:
                 token_count=sum(m.token_count for m in log),
             )
         )
-        if self._compact_every and len(log) // self._compact_every > seq_before // self._compact_every:
+        if (
+            self._compact_every
+            and len(log) // self._compact_every > seq_before // self._compact_every
+        ):
             self._compactions.compact_when_due(thread.id)
         return answer
 
@@ -236,24 +279,42 @@ class Messages:
         for new in clean:
             text = rendered(new.content)
             if new.client_id is not None and texts.setdefault(new.client_id, text) != text:
-                raise ConflictError(f"A message with client_id {new.client_id!r} is stored already, with another text.")
+                raise ConflictError(
+                    f"A message with client_id {new.client_id!r} is stored already, with another "
+                    "text."
+                )
 
     def _known(self, log: list[Message], new: NewMessage) -> Message | None:
-        return next((m for m in log if new.client_id is not None and m.client_id == new.client_id), None)
+        return next(
+            (m for m in log if new.client_id is not None and m.client_id == new.client_id), None
+        )
 
     def _store(self, log: list[Message], thread: Thread, new: NewMessage) -> Message:
         raw = rendered(new.content)
         counted = self._counter.count(raw)
         message = Message(
-            self._new_id(), thread.id, thread.resource_id, len(log) + 1, new.role, raw, tuple(new.content),
-            counted.tokens, counted.method, self._clock.now_ms() if new.created_at is None else new.created_at,
-            new.client_id, new.task_id, None, new.metadata,
-        )  # fmt: skip
+            self._new_id(),
+            thread.id,
+            thread.resource_id,
+            len(log) + 1,
+            new.role,
+            raw,
+            tuple(new.content),
+            counted.tokens,
+            counted.method,
+            self._clock.now_ms() if new.created_at is None else new.created_at,
+            new.client_id,
+            new.task_id,
+            None,
+            new.metadata,
+        )
         log.append(message)
         return message
 
     def find(self, message_id: str) -> Message | None:
-        return next((m for log in self._kept.messages.values() for m in log if m.id == message_id), None)
+        return next(
+            (m for log in self._kept.messages.values() for m in log if m.id == message_id), None
+        )
 
     def get(self, message_id: str) -> Message:
         found = self.find(message_id)
@@ -262,7 +323,12 @@ class Messages:
         return found
 
     def list(
-        self, *, thread_id: str, limit: int | None = None, after: int | None = None, before: int | None = None
+        self,
+        *,
+        thread_id: str,
+        limit: int | None = None,
+        after: int | None = None,
+        before: int | None = None,
     ) -> list[Message]:
         if limit is not None and limit < 0:
             raise InvalidInputError(f"limit must not be negative; got {limit}.")
@@ -275,7 +341,9 @@ class Messages:
     def stream(self, *, thread_id: str, after: int = 0) -> Iterator[Message]:
         yield from self.list(thread_id=thread_id, after=after)
 
-    def last_tokens(self, *, thread_id: str, tokens: int, before: int | None = None) -> list[Message]:
+    def last_tokens(
+        self, *, thread_id: str, tokens: int, before: int | None = None
+    ) -> list[Message]:
         found = self.list(thread_id=thread_id, before=before)
         while len(found) > 1 and sum(m.token_count for m in found) > tokens:
             found.pop(0)
@@ -297,15 +365,23 @@ class Messages:
         message = self.get(message_id)
         if message.is_sealed:
             return self.add(
-                thread_id=message.thread_id, role=message.role, content=content, task_id=message.task_id,
+                thread_id=message.thread_id,
+                role=message.role,
+                content=content,
+                task_id=message.task_id,
                 metadata={"continues": message.id},
-            )  # fmt: skip
+            )
         parts, more = list(message.parts), list(parts_of(content))
         if parts and more and parts[-1].type == more[0].type == "text":
             more[0] = replace(more[0], text=parts.pop().text + more[0].text)
         cleaned = self._clean(NewMessage(message.role, (*parts, *more))).content
         raw = rendered(cleaned)
-        grown = replace(message, parts=tuple(cleaned), raw_content=raw, token_count=self._counter.count(raw).tokens)
+        grown = replace(
+            message,
+            parts=tuple(cleaned),
+            raw_content=raw,
+            token_count=self._counter.count(raw).tokens,
+        )
         log = self._kept.messages[message.thread_id]
         log[message.seq - 1] = grown
         thread = self._kept.threads[message.thread_id]
@@ -318,29 +394,50 @@ class History:
         self._messages, self._counter = messages, counter
 
     def window(
-        self, thread_id: str, *, last: int | None = None, tokens: int | None = None, before: int | None = None
+        self,
+        thread_id: str,
+        *,
+        last: int | None = None,
+        tokens: int | None = None,
+        before: int | None = None,
     ) -> list[Shown]:
         entries: dict[Any, Shown] = {}
         for message in self._messages.list(thread_id=thread_id, before=before):
             run = message.compaction
             if run is None:
                 entries[message.seq] = Shown(
-                    message.role, message.raw_content, message.seq, message.seq, message.token_count, message.id
+                    message.role,
+                    message.raw_content,
+                    message.seq,
+                    message.seq,
+                    message.token_count,
+                    message.id,
                 )
             else:
                 text = run.injection_text
                 entries[run.id] = Shown(
-                    "system", text, run.start_seq, run.end_seq, self._counter.count(text).tokens, compaction_id=run.id
+                    "system",
+                    text,
+                    run.start_seq,
+                    run.end_seq,
+                    self._counter.count(text).tokens,
+                    compaction_id=run.id,
                 )
         found = list(entries.values())
         found = found if last is None else found[max(0, len(found) - last) :]
-        while tokens is not None and len(found) > 1 and sum(entry.token_count for entry in found) > tokens:
+        while (
+            tokens is not None
+            and len(found) > 1
+            and sum(entry.token_count for entry in found) > tokens
+        ):
             found.pop(0)
         return found
 
 
 class Compactions:
-    def __init__(self, kept: Project, clock: FakeClock, new_id: IdMaker, settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self, kept: Project, clock: FakeClock, new_id: IdMaker, settings: Mapping[str, Any]
+    ) -> None:
         self._kept, self._clock, self._new_id = kept, clock, new_id
         self._after = settings.get("compact_after_messages", 30)
         self._archive_after = settings.get("archive_after_messages", 90)
@@ -355,7 +452,9 @@ class Compactions:
     def compact(self, thread_id: str, keep: int = 0) -> Compacted:
         return self._compact(thread_id, 1, keep, by_command=True)
 
-    def _compact(self, thread_id: str, after: int, keep: int = 0, by_command: bool = False) -> Compacted:
+    def _compact(
+        self, thread_id: str, after: int, keep: int = 0, by_command: bool = False
+    ) -> Compacted:
         if thread_id not in self._kept.threads:
             raise NotFoundError(f"There is no thread {thread_id!r} in this project.")
         log, records = self._kept.messages[thread_id], self._kept.compactions[thread_id]
@@ -363,9 +462,17 @@ class Compactions:
         whole = [m.seq for m in log if m.compaction is None and m.seq > done]
         due = whole[: max(0, len(whole) - keep)]
         made = [self._record(thread_id, 1, *run) for run in runs_due(due, after, self._run)]
-        level_1 = sorted((c.start_seq, c.end_seq) for c in records if c.level == 1 and self._is_shown(c))
-        undone = [] if by_command else [(c.start_seq, c.end_seq) for c in records if c.level == 2 and c.undone_at]
-        folds = [fold for fold in folds_due(level_1, len(log), self._archive_after) if fold not in undone]
+        level_1 = sorted(
+            (c.start_seq, c.end_seq) for c in records if c.level == 1 and self._is_shown(c)
+        )
+        undone = (
+            []
+            if by_command
+            else [(c.start_seq, c.end_seq) for c in records if c.level == 2 and c.undone_at]
+        )
+        folds = [
+            fold for fold in folds_due(level_1, len(log), self._archive_after) if fold not in undone
+        ]
         folded = [self._record(thread_id, 2, *fold) for fold in folds]
         count = sum(record.message_count for record in made)
         return Compacted((*made, *folded), count, len(whole) - count)
@@ -377,9 +484,16 @@ class Compactions:
         run = self._kept.messages[thread_id][first - 1 : last]
         said = OfflineSummarizer().summarize(run, level)
         record = Compaction(
-            self._new_id(), level, first, last, len(run), redact(said.text).text, redact(said.code).text,
-            OfflineSummarizer.method, self._clock.now_ms(),
-        )  # fmt: skip
+            self._new_id(),
+            level,
+            first,
+            last,
+            len(run),
+            redact(said.text).text,
+            redact(said.code).text,
+            OfflineSummarizer.method,
+            self._clock.now_ms(),
+        )
         for child in self._kept.compactions[thread_id]:
             if level == 2 and self._is_shown(child) and first <= child.start_seq <= last:
                 self._kept.folded_into[child.id] = record.id
@@ -393,7 +507,10 @@ class Compactions:
             log[seq - 1] = replace(log[seq - 1], compaction=shown_as)
 
     def list(self, thread_id: str) -> list[Compaction]:
-        return sorted(self._kept.compactions.get(require_id(thread_id, "thread_id"), []), key=lambda c: c.start_seq)
+        return sorted(
+            self._kept.compactions.get(require_id(thread_id, "thread_id"), []),
+            key=lambda c: c.start_seq,
+        )
 
     def undo(self, compaction_id: str) -> Compaction:
         for thread_id, records in self._kept.compactions.items():
@@ -427,7 +544,14 @@ class Leases:
         if held is not None and held.expires_at > now:
             return None
         fence = self._store.fences[name] = self._store.fences.get(name, 0) + 1
-        lease = Lease(name, owner, operation_id, fence, now + int(lease_seconds * 1000), held.owner if held else None)
+        lease = Lease(
+            name,
+            owner,
+            operation_id,
+            fence,
+            now + int(lease_seconds * 1000),
+            held.owner if held else None,
+        )
         self._store.leases[name] = lease
         return lease
 
@@ -440,7 +564,9 @@ class Leases:
     def guard(self, session: object, lease: Lease) -> None:
         held = self._store.leases.get(lease.name)
         if held is None or held.fence != lease.fence or held.expires_at <= self._clock.now_ms():
-            raise LeaseLostError(f"The lease {lease.name!r} has expired or went to another worker. Acquire it again.")
+            raise LeaseLostError(
+                f"The lease {lease.name!r} has expired or went to another worker. Acquire it again."
+            )
 
     def release(self, lease: Lease) -> bool:
         held = self._store.leases.get(lease.name)
@@ -455,19 +581,26 @@ class Leases:
 
 
 class Search:
-    """Looks at every message: a word counts once for each of its terms, and more the rarer it is."""
+    """Looks at every message: a word counts once for each of its terms, and more the rarer it
+    is.
+    """
 
     def __init__(self, kept: Project, clock: FakeClock) -> None:
         self._kept, self._clock = kept, clock
 
-    def search(self, query: str, limit: int = 10, *, sources: Iterable[str] | None = None, **filters: Any) -> Answer:
+    def search(
+        self, query: str, limit: int = 10, *, sources: Iterable[str] | None = None, **filters: Any
+    ) -> Answer:
         if not isinstance(limit, int) or not 1 <= limit <= 1_000:
             raise InvalidInputError(f"limit must be a whole number from 1 to 1000; got {limit!r}.")
         if isinstance(sources, str) or not set(sources or ()) <= set(SOURCES):
             raise InvalidInputError(f"sources may hold {', '.join(SOURCES)}; got {sources!r}.")
         found = [(score, m) for score, m in self._scored(query, **filters) if _is_from(m, sources)]
         best = found[0][0] if found else 1.0
-        hits = tuple(self._hit(m, query, rank, score / best) for rank, (score, m) in enumerate(found[:limit], 1))
+        hits = tuple(
+            self._hit(m, query, rank, score / best)
+            for rank, (score, m) in enumerate(found[:limit], 1)
+        )
         return Answer(hits, len(found), Trace(len(terms_of(query)), 0, len(found)))
 
     def _scored(self, query: str, **filters: Any) -> list[tuple[float, Message]]:
@@ -476,43 +609,89 @@ class Search:
         everything = [m for log in self._kept.messages.values() for m in log]
         held = {m.id: terms_of(m.raw_content) for m in everything}
         wanted = {t: sum(t in terms for terms in held.values()) for t in terms_of(query)}
-        # A word that nobody said may be part of a name that somebody did; one that was said is taken as it is.
-        unsaid = [word for word in words(query) if not any(wanted.get(term) for term in terms_of(word))]
+        # A word that nobody said may be part of a name that somebody did; one that was said is
+        # taken as it is.
+        unsaid = [
+            word for word in words(query) if not any(wanted.get(term) for term in terms_of(word))
+        ]
         found = []
         for message in (m for m in everything if _passes(m, **filters)):
-            matches = [math.log(1 + len(everything) / wanted[t]) for t in held[message.id] if wanted.get(t)]
-            matches += [0.1 for part in unsaid if any(part in word for word in words(message.raw_content))]
-            matches += [0.1 for term in wanted if len(term) == 1 and not term.isascii() and term in message.raw_content]
-            phrases = [p for p in query.split('"')[1::2] if p and p.lower() in message.raw_content.lower()]
+            matches = [
+                math.log(1 + len(everything) / wanted[t]) for t in held[message.id] if wanted.get(t)
+            ]
+            matches += [
+                0.1 for part in unsaid if any(part in word for word in words(message.raw_content))
+            ]
+            matches += [
+                0.1
+                for term in wanted
+                if len(term) == 1 and not term.isascii() and term in message.raw_content
+            ]
+            phrases = [
+                p for p in query.split('"')[1::2] if p and p.lower() in message.raw_content.lower()
+            ]
             if matches:
                 age_days = max(0, self._clock.now_ms() - message.created_at) / 86_400_000
-                found.append(((sum(matches) + 3 * len(phrases)) * (1 + 0.1 * 0.5 ** (age_days / 30)), message))
-        return sorted(found, key=lambda pair: (pair[0], pair[1].created_at, pair[1].seq), reverse=True)
+                found.append(
+                    (
+                        (sum(matches) + 3 * len(phrases)) * (1 + 0.1 * 0.5 ** (age_days / 30)),
+                        message,
+                    )
+                )
+        return sorted(
+            found, key=lambda pair: (pair[0], pair[1].created_at, pair[1].seq), reverse=True
+        )
 
     def _hit(self, message: Message, query: str, rank: int, score: float) -> Hit:
         log, terms = self._kept.messages[message.thread_id], terms_of(query)
         beside = {m.seq: Neighbor(m.id, m.role, m.seq, m.raw_content) for m in log}
         return Hit(
-            message.id, "compacted" if message.compaction else "raw", message.raw_content, rank, score,
-            ("matches " + ", ".join(sorted(terms & terms_of(message.raw_content))),), message.thread_id,
-            message.resource_id, message.role, message.seq, message.created_at, message.task_id, message.client_id,
-            message.metadata, tuple(beside[seq] for seq in (message.seq - 1,) if seq in beside),
-            tuple(beside[seq] for seq in (message.seq + 1,) if seq in beside), tuple(terms),
-        )  # fmt: skip
+            message.id,
+            "compacted" if message.compaction else "raw",
+            message.raw_content,
+            rank,
+            score,
+            ("matches " + ", ".join(sorted(terms & terms_of(message.raw_content))),),
+            message.thread_id,
+            message.resource_id,
+            message.role,
+            message.seq,
+            message.created_at,
+            message.task_id,
+            message.client_id,
+            message.metadata,
+            tuple(beside[seq] for seq in (message.seq - 1,) if seq in beside),
+            tuple(beside[seq] for seq in (message.seq + 1,) if seq in beside),
+            tuple(terms),
+        )
 
     def search_threads(self, query: str, limit: int = 10, **filters: Any) -> list[ThreadHit]:
         best: dict[str, Hit] = {}
         for hit in self.search(query, 1_000, **filters):
             best.setdefault(hit.thread_id, hit)
         return [
-            ThreadHit(h.thread_id, h.resource_id, self._kept.threads[h.thread_id].title, rank, h.score, h.why)
+            ThreadHit(
+                h.thread_id,
+                h.resource_id,
+                self._kept.threads[h.thread_id].title,
+                rank,
+                h.score,
+                h.why,
+            )
             for rank, h in enumerate(list(best.values())[:limit], 1)
         ]
 
     def complete(self, prefix: str, limit: int = 10) -> list[str]:
-        known = {word for log in self._kept.messages.values() for m in log for word in words(m.raw_content)}
+        known = {
+            word
+            for log in self._kept.messages.values()
+            for m in log
+            for word in words(m.raw_content)
+        }
         start = prefix.strip().lower()
-        return sorted((w for w in known if start and w.startswith(start)), key=lambda w: (len(w), w))[:limit]
+        return sorted(
+            (w for w in known if start and w.startswith(start)), key=lambda w: (len(w), w)
+        )[:limit]
 
 
 def terms_of(text: str) -> set[str]:
@@ -526,9 +705,14 @@ def _is_from(message: Message, sources: Iterable[str] | None) -> bool:
 
 
 def _passes(
-    message: Message, thread_id: str | None = None, resource_id: str | None = None, role: Any = None,
-    since: int | None = None, until: int | None = None, task_id: str | None = None,
-) -> bool:  # fmt: skip
+    message: Message,
+    thread_id: str | None = None,
+    resource_id: str | None = None,
+    role: Any = None,
+    since: int | None = None,
+    until: int | None = None,
+    task_id: str | None = None,
+) -> bool:
     roles = (role,) if isinstance(role, str) else tuple(role or ROLES)
     return (
         thread_id in (None, message.thread_id)

@@ -1,4 +1,6 @@
-"""What the model of a memory takes: messages and parts as they are given, checked and without their secrets."""
+"""What the model of a memory takes: messages and parts as they are given, checked and without their
+secrets.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ def new_message(value: NewMessage | Mapping[str, Any]) -> NewMessage:
     if isinstance(value, NewMessage):
         return value
     if not isinstance(value, Mapping):
-        raise InvalidInputError(f"A message must be a dict or a NewMessage, not {type(value).__name__}.")
+        raise InvalidInputError(
+            f"A message must be a dict or a NewMessage, not {type(value).__name__}."
+        )
     allowed = {known.name for known in fields(NewMessage)}
     if unknown := set(value) - allowed:
         raise InvalidInputError(f"Unknown message field {unknown}. Allowed: {sorted(allowed)}.")
@@ -29,14 +33,22 @@ def parts_of(content: Any) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (Part("text", content),)
     if not isinstance(content, Sequence):
-        raise InvalidInputError(f"content must be a text or a list of parts, not {type(content).__name__}.")
+        raise InvalidInputError(
+            f"content must be a text or a list of parts, not {type(content).__name__}."
+        )
     return tuple(_part_of(part) for part in content)
 
 
 def _part_of(part: Any) -> Part:
-    given = {known.name: getattr(part, known.name) for known in fields(Part)} if isinstance(part, Part) else part
+    given = (
+        {known.name: getattr(part, known.name) for known in fields(Part)}
+        if isinstance(part, Part)
+        else part
+    )
     if not isinstance(given, Mapping) or given.get("type") not in PART_TYPES:
-        raise InvalidInputError(f"a part's type must be one of {', '.join(PART_TYPES)}; got {given!r}.")
+        raise InvalidInputError(
+            f"a part's type must be one of {', '.join(PART_TYPES)}; got {given!r}."
+        )
     if not isinstance(given.get("text", ""), str):
         raise InvalidInputError("a part's text must be a string.")
     return Part(**given)
@@ -49,7 +61,9 @@ def clean_part(part: Part) -> Part:
     try:
         arguments = json.loads(json.dumps(redact_value(part.arguments)[0], default=str))
     except RecursionError:
-        raise InvalidInputError("A tool call's arguments are nested too deeply. Pass them as JSON text.") from None
+        raise InvalidInputError(
+            "A tool call's arguments are nested too deeply. Pass them as JSON text."
+        ) from None
     return replace(
         part,
         text=clean(part.text),
@@ -78,8 +92,14 @@ def clean_metadata(metadata: Any) -> dict[str, Any]:
 
 
 def checked_time(milliseconds: Any) -> int | None:
-    if milliseconds is not None and (not isinstance(milliseconds, int) or isinstance(milliseconds, bool)):
-        raise InvalidInputError(f"created_at must be milliseconds since 1970, a whole number; got {milliseconds!r}.")
+    if milliseconds is not None and (
+        not isinstance(milliseconds, int) or isinstance(milliseconds, bool)
+    ):
+        raise InvalidInputError(
+            f"created_at must be milliseconds since 1970, a whole number; got {milliseconds!r}."
+        )
     if milliseconds is not None and not -62_135_596_800_000 <= milliseconds <= 253_402_300_799_999:
-        raise InvalidInputError(f"created_at {milliseconds} is not within the years 1 to 9999. Give milliseconds.")
+        raise InvalidInputError(
+            f"created_at {milliseconds} is not within the years 1 to 9999. Give milliseconds."
+        )
     return milliseconds

@@ -1,4 +1,6 @@
-"""What the tests of moments share: a repository, a trap in it, sessions that failed, events after a receipt."""
+"""What the tests of moments share: a repository, a trap in it, sessions that failed, events after a
+receipt.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def opened(place, tmp_path, monkeypatch):
 def failing(session_id: str, number: int = 0) -> Script:
     """A session in which a command fails and another one works."""
     script = Script(session_id, 1_760_000_000_000 + number * DAY * 1000).prompt("Do the ticket.")
-    return script.fail("npm test", "bash: npm: command not found").run("pnpm test", "12 passed").end()
+    return (
+        script.fail("npm test", "bash: npm: command not found").run("pnpm test", "12 passed").end()
+    )
 
 
 def fail_before(memory, sessions: int = 1) -> None:
@@ -39,5 +43,11 @@ def after(receipt, kind: str, **fields) -> HostEvent:
 def ran(receipt, command: str, ms: int = 10, **fields) -> HostEvent:
     at = receipt.at + ms
     return HostEvent(
-        "claude", "tool_post", receipt.session_id, at, tool="Bash", tool_input={"command": command}, **fields
+        "claude",
+        "tool_post",
+        receipt.session_id,
+        at,
+        tool="Bash",
+        tool_input={"command": command},
+        **fields,
     )

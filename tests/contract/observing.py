@@ -1,7 +1,8 @@
-"""What the tests of observing share: an observer that does as it is told, and looks at what is really stored.
+"""What the tests of observing share: an observer that does as it is told, and looks at what is
+really stored.
 
-``watch(memory, observer=…)`` puts the room together around observers of the test's own, in the place
-of those that think; everything else is the real thing, on the real databases.
+``watch(memory, observer=…)`` puts the room together around observers of the test's own, in the
+place of those that think; everything else is the real thing, on the real databases.
 """
 
 from __future__ import annotations
@@ -27,9 +28,13 @@ class Watcher:
     """
 
     def __init__(
-        self, errors: Sequence[BaseException] = (), meanwhile: Callable[[], object] | None = None,
-        method: str = "watcher", text: str = "message {seq} says: {words}", **draft: Any,
-    ) -> None:  # fmt: skip
+        self,
+        errors: Sequence[BaseException] = (),
+        meanwhile: Callable[[], object] | None = None,
+        method: str = "watcher",
+        text: str = "message {seq} says: {words}",
+        **draft: Any,
+    ) -> None:
         self.method = method
         self.requests: list[ObserveRequest] = []
         self._errors = list(errors)
@@ -40,7 +45,11 @@ class Watcher:
     @property
     def seen(self) -> list[tuple[str, int]]:
         """(thread, message) in the order in which they were looked at."""
-        return [(message.thread_id, message.seq) for asked in self.requests for message in asked.messages]
+        return [
+            (message.thread_id, message.seq)
+            for asked in self.requests
+            for message in asked.messages
+        ]
 
     def observe(self, request: ObserveRequest) -> Draft:
         self.requests.append(request)
@@ -53,16 +62,22 @@ class Watcher:
     def _note(self, message: Any) -> Note:
         words = message.raw_content[:40]
         text = self._text.format(seq=message.seq, words=words, whole=message.raw_content)
-        return Note("medium", "note", text, message.created_at, first_seq=message.seq, last_seq=message.seq)
+        return Note(
+            "medium", "note", text, message.created_at, first_seq=message.seq, last_seq=message.seq
+        )
 
 
 class Condenser:
     """A reflector: all notes become one short one; or it fails, or makes nothing smaller."""
 
     def __init__(
-        self, errors: Sequence[BaseException] = (), meanwhile: Callable[[], object] | None = None,
-        text: str = "much happened", is_smaller: bool = True, method: str = "condenser",
-    ) -> None:  # fmt: skip
+        self,
+        errors: Sequence[BaseException] = (),
+        meanwhile: Callable[[], object] | None = None,
+        text: str = "much happened",
+        is_smaller: bool = True,
+        method: str = "condenser",
+    ) -> None:
         self.method = method
         self.requests: list[ReflectRequest] = []
         self._errors = list(errors)
@@ -82,25 +97,34 @@ class Condenser:
 
 
 def watch(
-    memory: Any, observer: Any = None, reflector: Any = None, fallback: Any = None, reflects_without: Any = None,
+    memory: Any,
+    observer: Any = None,
+    reflector: Any = None,
+    fallback: Any = None,
+    reflects_without: Any = None,
     owner: str = "first",
-) -> Observations:  # fmt: skip
+) -> Observations:
     """The room of observations around the observers given; the memory uses it from now on."""
     for name in ("observations", "worker", "context"):
         memory.__dict__.pop(name, None)
     memory.__dict__["_observing"] = Memory._observing.func(memory)
     room: Observations = memory.observations
     make_cycle = room._cycle_for
-    thinking = {"_observer": observer or Watcher(), "_fallback": fallback or Watcher(method="offline")}
+    thinking = {
+        "_observer": observer or Watcher(),
+        "_fallback": fallback or Watcher(method="offline"),
+    }
 
     def cycle_for(mode: Any) -> Cycle:
         return _with(make_cycle(mode), _owner=owner, **thinking)
 
     room._cycle_for = cycle_for
     _with(
-        room._reflecting, _owner=owner, _reflector=reflector or Condenser(),
+        room._reflecting,
+        _owner=owner,
+        _reflector=reflector or Condenser(),
         _fallback=reflects_without or Condenser(method="offline"),
-    )  # fmt: skip
+    )
     return room
 
 
@@ -113,16 +137,25 @@ def _with(thing: Any, **parts: Any) -> Any:
 
 
 def fill(
-    memory: Any, count: int, thread_id: str = "t", words: str = "It matters a lot for the release. ", **given: Any
+    memory: Any,
+    count: int,
+    thread_id: str = "t",
+    words: str = "It matters a lot for the release. ",
+    **given: Any,
 ) -> None:
     """Add ``count`` messages of about 85 tokens, ten seconds apart: a dozen of them make 1,000."""
     for _ in range(count):
         if isinstance(memory._clock, FakeClock):
             memory._clock.advance(10)
-        number = memory.threads.find(thread_id).message_count + 1 if memory.threads.find(thread_id) else 1
+        number = (
+            memory.threads.find(thread_id).message_count + 1
+            if memory.threads.find(thread_id)
+            else 1
+        )
         role = "user" if number % 2 else "assistant"
         text = (
-            f"{thread_id} number {number}: change src/file{number}.py so that handle_{number}() is right. {words * 8}"
+            f"{thread_id} number {number}: change src/file{number}.py so that "
+            f"handle_{number}() is right. {words * 8}"
         )
         memory.messages.add(thread_id=thread_id, role=role, content=text, **given)
 
@@ -134,8 +167,10 @@ def batches(memory: Any) -> list[tuple[str, str, int, int, int]]:
     """(thread, state, first, last, tokens) of every batch, by thread and first message."""
     with memory.database.read() as session:
         rows = session.all(
-            "SELECT t.id, b.state, b.first_seq, b.last_seq, b.message_tokens FROM observation_batches b"
-            " JOIN threads t ON t.no = b.thread_no WHERE b.project_no = ? ORDER BY b.record_no, t.id, b.first_seq",
+            "SELECT t.id, b.state, b.first_seq, b.last_seq, b.message_tokens FROM "
+            "observation_batches b"
+            " JOIN threads t ON t.no = b.thread_no WHERE b.project_no = ? ORDER BY b.record_no, "
+            "t.id, b.first_seq",
             (memory.scope.project_no,),
         )
     return [tuple(row) for row in rows]
@@ -146,7 +181,8 @@ def cursors(memory: Any) -> dict[str, tuple[int, int, int, int]]:
     with memory.database.read() as session:
         rows = session.all(
             "SELECT t.id, c.observed_seq, c.observed_tokens, c.buffered_seq, c.buffered_tokens"
-            " FROM observation_cursors c JOIN threads t ON t.no = c.thread_no WHERE c.project_no = ?",
+            " FROM observation_cursors c JOIN threads t ON t.no = c.thread_no WHERE c.project_no "
+            "= ?",
             (memory.scope.project_no,),
         )
     return {row[0]: tuple(row[1:]) for row in rows}
@@ -163,18 +199,26 @@ def rows(memory: Any) -> dict[str, int]:
 
 
 def problems(memory: Any) -> list[str]:
-    """What breaks the promise that every message up to the cursor is observed exactly once; for one record a thread."""
+    """What breaks the promise that every message up to the cursor is observed exactly once; for one
+    record a thread.
+    """
     found: list[str] = []
     stored = batches(memory)
     for thread, (observed, tokens, buffered, buffered_tokens) in cursors(memory).items():
         mine = [batch for batch in stored if batch[0] == thread]
         covered = [seq for batch in mine for seq in range(batch[2], batch[3] + 1)]
         if covered != list(range(1, max(observed, buffered) + 1)):
-            found.append(f"{thread}: batches {[batch[1:4] for batch in mine]}, cursor {observed} and {buffered}")
+            found.append(
+                f"{thread}: batches {[batch[1:4] for batch in mine]}, cursor {observed} and "
+                f"{buffered}"
+            )
         if any(one[1] == "buffered" and other[1] == "active" for one, other in pairwise(mine)):
             found.append(f"{thread}: active behind buffered")
         messages = memory.messages.list(thread_id=thread, limit=10_000)
-        for what, seq, counted in (("observed", observed, tokens), ("buffered", buffered, buffered_tokens)):
+        for what, seq, counted in (
+            ("observed", observed, tokens),
+            ("buffered", buffered, buffered_tokens),
+        ):
             real = sum(message.token_count for message in messages if message.seq <= seq)
             if real != counted:
                 found.append(f"{thread}: {what} up to {seq} is {real} tokens, not {counted}")
@@ -187,4 +231,7 @@ def problems(memory: Any) -> list[str]:
 def leases(memory: Any) -> list[tuple[str, str]]:
     """(name, owner) of the leases that are held."""
     with memory.database.read() as session:
-        return [tuple(row) for row in session.all("SELECT name, owner FROM leases WHERE owner IS NOT NULL")]
+        return [
+            tuple(row)
+            for row in session.all("SELECT name, owner FROM leases WHERE owner IS NOT NULL")
+        ]

@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from smara.errors import ConflictError, DependencyCycleError, InvalidInputError, TaskBlockedError, TaskClaimedError
+from smara.errors import (
+    ConflictError,
+    DependencyCycleError,
+    InvalidInputError,
+    TaskBlockedError,
+    TaskClaimedError,
+)
 
 Edge = tuple[int, str]
 """What a task depends on, and how."""
@@ -67,8 +73,10 @@ class TaskModel:
         """The blockers of a task, and its children."""
         own = {other for other, kind in self.tasks[number].now.edges if kind == "blocks"}
         children = {
-            other for other, kept in enumerate(self.tasks) if (number, "parent-child") in kept.now.edges
-        }  # fmt: skip
+            other
+            for other, kept in enumerate(self.tasks)
+            if (number, "parent-child") in kept.now.edges
+        }
         return own | children
 
     def is_unfinished(self, number: int) -> bool:
@@ -89,7 +97,11 @@ class TaskModel:
         return self.tasks[number].now.priority, number
 
     def blocked(self) -> list[int]:
-        return [number for number in range(len(self.tasks)) if self.is_unfinished(number) and self.is_blocked(number)]
+        return [
+            number
+            for number in range(len(self.tasks))
+            if self.is_unfinished(number) and self.is_blocked(number)
+        ]
 
     def count(self, status: str) -> int:
         return sum(kept.now.status == status for kept in self.tasks)
@@ -119,7 +131,9 @@ class TaskModel:
     def add(self, title: str, priority: int, parent: int | None, depends_on: Iterable[int]) -> int:
         number = len(self.tasks)
         self.tasks.append(Kept(Fields(title, priority)))
-        edges = [(other, "blocks") for other in depends_on] + ([] if parent is None else [(parent, "parent-child")])
+        edges = [(other, "blocks") for other in depends_on] + (
+            [] if parent is None else [(parent, "parent-child")]
+        )
         for edge in edges:
             try:
                 self.depend(number, *edge)
@@ -167,7 +181,9 @@ class TaskModel:
             raise TaskClaimedError("held by another")
 
     def is_same(self, holder: Who, who: Who) -> bool:
-        return holder.name == who.name if holder.session or who.session else holder.actor == who.actor
+        return (
+            holder.name == who.name if holder.session or who.session else holder.actor == who.actor
+        )
 
     def release(self, number: int, who: Who, force: bool) -> int:
         if self.tasks[number].now.status != "in_progress":
@@ -193,7 +209,9 @@ class TaskModel:
             return number
         if not force:
             self.refuse_others(number, who)
-        return self.change(number, "closed", status="closed", holder=None, summary=summary, reason=reason)
+        return self.change(
+            number, "closed", status="closed", holder=None, summary=summary, reason=reason
+        )
 
     def reopen(self, number: int) -> int:
         if self.tasks[number].now.status != "closed":
@@ -202,7 +220,9 @@ class TaskModel:
 
     def update(self, number: int, title: str | None, priority: int | None) -> int:
         given = {"title": title, "priority": priority}
-        return self.change(number, "updated", **{name: value for name, value in given.items() if value is not None})
+        return self.change(
+            number, "updated", **{name: value for name, value in given.items() if value is not None}
+        )
 
     def undo(self, number: int) -> int:
         kept = self.tasks[number]
@@ -218,7 +238,11 @@ class TaskModel:
 
     def last_change(self, number: int) -> Event | None:
         """What an undo would take back."""
-        changes = [each for each in self.tasks[number].events if each.kind != "undone" and not each.is_undone]
+        changes = [
+            each
+            for each in self.tasks[number].events
+            if each.kind != "undone" and not each.is_undone
+        ]
         return changes[-1] if changes else None
 
     # Sessions.

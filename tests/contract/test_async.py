@@ -46,7 +46,12 @@ def test_every_room_is_awaited(run):
         done = await memory.compactions.compact("t", keep=2)
         window = await memory.history.window("t")
         lease = await memory.leases.acquire("job", "w1")
-        return (await memory.threads.get("t")).title, done.messages_compacted, len(window), lease.owner
+        return (
+            (await memory.threads.get("t")).title,
+            done.messages_compacted,
+            len(window),
+            lease.owner,
+        )
 
     assert run(story) == ("Twelve", 10, 3, "w1")
 
@@ -54,16 +59,26 @@ def test_every_room_is_awaited(run):
 def test_search_is_awaited_and_gives_the_same_answer(run, open_again):
     async def story(memory):
         await memory.messages.add(thread_id="t", role="user", content="the walrus sings")
-        return await memory.search("walrus"), await memory.search_threads("walrus"), await memory.complete("walr")
+        return (
+            await memory.search("walrus"),
+            await memory.search_threads("walrus"),
+            await memory.complete("walr"),
+        )
 
     hits, threads, words = run(story)
     memory = open_again()
-    assert (list(hits), threads, words) == (list(memory.search("walrus")), memory.search_threads("walrus"), ["walrus"])
+    assert (list(hits), threads, words) == (
+        list(memory.search("walrus")),
+        memory.search_threads("walrus"),
+        ["walrus"],
+    )
 
 
 def test_a_stream_is_an_async_iterator(run):
     async def story(memory):
-        await memory.messages.add_many(thread_id="t", messages=[{"role": "user", "content": f"m{n}"} for n in range(7)])
+        await memory.messages.add_many(
+            thread_id="t", messages=[{"role": "user", "content": f"m{n}"} for n in range(7)]
+        )
         return [message.seq async for message in memory.messages.stream(thread_id="t", after=4)]
 
     assert run(story) == [5, 6, 7]
@@ -82,10 +97,14 @@ def test_errors_are_the_same(run):
 
 def test_many_at_once_are_all_stored(run, open_again):
     async def story(memory):
-        await asyncio.gather(*(memory.messages.add(thread_id="t", role="user", content=f"m{n}") for n in range(20)))
+        await asyncio.gather(
+            *(memory.messages.add(thread_id="t", role="user", content=f"m{n}") for n in range(20))
+        )
 
     run(story)
-    assert [message.seq for message in open_again().messages.list(thread_id="t")] == list(range(1, 21))
+    assert [message.seq for message in open_again().messages.list(thread_id="t")] == list(
+        range(1, 21)
+    )
 
 
 def test_plain_facts_are_not_awaited(run):

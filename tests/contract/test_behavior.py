@@ -1,4 +1,6 @@
-"""Behavior on both databases: events count once, sessions are decided on once, and what is learned has its evidence."""
+"""Behavior on both databases: events count once, sessions are decided on once, and what is learned
+has its evidence.
+"""
 
 from __future__ import annotations
 
@@ -43,15 +45,21 @@ def finalize(memory, script: Script):
 def counted(memory) -> tuple:
     """Everything that a doubled or a lost event would change."""
     behavior = memory.behavior
-    edges = [(each.file_a, each.file_b, each.raw_count, each.session_count) for each in behavior.edges()]
+    edges = [
+        (each.file_a, each.file_b, each.raw_count, each.session_count) for each in behavior.edges()
+    ]
     errors = [(each.command, each.occurrences, each.sessions) for each in behavior.failures()]
-    sessions = [(each.session_id, each.events, each.promoted, each.steps) for each in behavior.sessions()]
+    sessions = [
+        (each.session_id, each.events, each.promoted, each.steps) for each in behavior.sessions()
+    ]
     return edges, errors, sorted(sessions), sorted(contents(memory.memories.list()))
 
 
 def test_an_error_that_came_in_two_sessions_is_remembered_with_its_evidence_and_taint(memory):
     first = finalize(memory, worked("s1"))
-    assert [each.verdict for each in first.judged if each.finding.kind == "error_retry"] == ["waiting"]
+    assert [each.verdict for each in first.judged if each.finding.kind == "error_retry"] == [
+        "waiting"
+    ]
     second = finalize(memory, worked("s2", 1))
     assert (second.type, second.outcome) == ("build", "passed")
     (learned,) = [each for each in memory.memories.list() if each.type == "error_pattern"]
@@ -59,8 +67,9 @@ def test_an_error_that_came_in_two_sessions_is_remembered_with_its_evidence_and_
     assert learned.taint == ("tool",)
     assert learned.needs_review
     assert [each.quote for each in learned.evidence] == [
-        "$ npm test\nbash: npm: command not found", "$ pnpm test\n(worked)",
-    ]  # fmt: skip
+        "$ npm test\nbash: npm: command not found",
+        "$ pnpm test\n(worked)",
+    ]
     assert learned.session_ids == ("s2",)
     (noticed,) = [each for each in memory.behavior.noticed("s2") if each.kind == "error_retry"]
     assert (noticed.verdict, noticed.memory_id, noticed.sessions) == ("promoted", learned.id, 2)
@@ -71,7 +80,10 @@ def test_events_that_are_told_again_in_any_order_and_grouping_change_nothing(mem
     events = script.events
     assert memory.behavior.observe_batch(events) == (len(events), 0)
     again = [*events[5:], *events[:5], *other.events, *other.events]
-    assert memory.behavior.observe_batch(again) == (len(other.events), len(events) + len(other.events))
+    assert memory.behavior.observe_batch(again) == (
+        len(other.events),
+        len(events) + len(other.events),
+    )
     once = place.open(project="once", **OFF)
     for each in (script, other):
         finalize(memory, each)
@@ -83,7 +95,9 @@ def test_events_that_are_told_again_in_any_order_and_grouping_change_nothing(mem
 
 
 def test_two_processes_that_tell_of_one_session_leave_what_one_would(place, memory):
-    """1. Two stores are opened. 2. Both tell all events, in batches, at the same time. 3. It is as if told once."""
+    """1. Two stores are opened. 2. Both tell all events, in batches, at the same time. 3. It is as
+    if told once.
+    """
     script = worked("s1")
     others = [place.open(**OFF) for _ in range(2)]
     batches = [script.events[start : start + 3] for start in range(0, len(script.events), 3)]
@@ -130,7 +144,9 @@ def test_two_that_decide_on_a_session_at_once_decide_once(place, memory):
 
 
 def test_a_long_lived_process_and_short_ones_share_a_session(place, memory):
-    """1. One process watches live. 2. Another tells some of the same events. 3. Nothing is doubled or lost."""
+    """1. One process watches live. 2. Another tells some of the same events. 3. Nothing is doubled
+    or lost.
+    """
     script = worked("s1")
     live, short = place.open(**OFF), place.open(**OFF)
     for position, event in enumerate(script.events[:-1]):
@@ -164,7 +180,10 @@ def test_a_session_that_goes_on_after_it_was_decided_on_is_decided_on_again(memo
     finalize(memory, worked("s1"))
     assert memory.behavior.session("s1").state == "final"
     later = Script("s1", 1_770_000_000_000).prompt("More.")
-    later.events = [replace(each, key=f"later-{each.key}") for each in later.edit("src/mail/x.py").green().end().events]
+    later.events = [
+        replace(each, key=f"later-{each.key}")
+        for each in later.edit("src/mail/x.py").green().end().events
+    ]
     again = finalize(memory, later)
     assert (again.outcome, memory.behavior.session("s1").state) == ("passed", "final")
 
@@ -207,7 +226,11 @@ def test_the_worker_prunes_what_faded_and_empties_the_cache_of_vectors_once_a_da
 
 def test_nothing_is_learned_from_work_that_failed(memory):
     for number in range(3):
-        script = Script(f"s{number}").fail("npm test", "bash: npm: command not found").run("pnpm test", "12 passed")
+        script = (
+            Script(f"s{number}")
+            .fail("npm test", "bash: npm: command not found")
+            .run("pnpm test", "12 passed")
+        )
         done = finalize(memory, script.edit("src/a/x.py").red().end())
         assert done.outcome == "failed"
         assert done.promoted == ()
@@ -226,8 +249,12 @@ def test_of_work_that_nobody_proved_only_what_proves_itself_is_learned(memory):
 
 def test_what_comes_after_a_web_page_is_quarantined(memory):
     for number in range(2):
-        script = Script(f"s{number}", number * DAY * 1000).tool("WebFetch", "run evil", url="https://x.example")
-        script.fail("npm test", "bash: npm: command not found").run("curl-x npm test").edit("src/a/x.py").green()
+        script = Script(f"s{number}", number * DAY * 1000).tool(
+            "WebFetch", "run evil", url="https://x.example"
+        )
+        script.fail("npm test", "bash: npm: command not found").run("curl-x npm test").edit(
+            "src/a/x.py"
+        ).green()
         finalize(memory, script.end())
     (learned,) = [each for each in memory.memories.list() if each.type == "error_pattern"]
     assert (learned.taint, learned.tier) == (("tool", "web"), "quarantined")
@@ -236,11 +263,21 @@ def test_what_comes_after_a_web_page_is_quarantined(memory):
 
 def test_secrets_are_nowhere_in_the_store(memory):
     script = (
-        Script("s1").fail(f"deploy --token {SECRET}", f"Error: could not use {SECRET}").run(f"deploy2 --token {SECRET}")
+        Script("s1")
+        .fail(f"deploy --token {SECRET}", f"Error: could not use {SECRET}")
+        .run(f"deploy2 --token {SECRET}")
     )
-    script.prompt(f"my key is {SECRET}").say(f"I initially thought `{SECRET}` is old, but `{SECRET}` works in `x.py`.")
+    script.prompt(f"my key is {SECRET}").say(
+        f"I initially thought `{SECRET}` is old, but `{SECRET}` works in `x.py`."
+    )
     finalize(memory, script.edit("src/a/x.py").green().end())
-    tables = ("behavior_findings", "behavior_signals", "behavior_sessions", "observer_error_patterns", "memories")
+    tables = (
+        "behavior_findings",
+        "behavior_signals",
+        "behavior_sessions",
+        "observer_error_patterns",
+        "memories",
+    )
     with memory.database.read() as session:
         for table in tables:
             assert SECRET not in repr(session.all(f"SELECT * FROM {table}"))
@@ -249,7 +286,11 @@ def test_secrets_are_nowhere_in_the_store(memory):
 def test_projects_do_not_see_each_others_behavior(memory, place):
     finalize(memory, worked("s1"))
     other = place.open(project="other", **OFF)
-    assert (other.behavior.sessions(), other.behavior.failures(), other.behavior.edges()) == ([], [], [])
+    assert (other.behavior.sessions(), other.behavior.failures(), other.behavior.edges()) == (
+        [],
+        [],
+        [],
+    )
     with pytest.raises(NotFoundError):
         other.behavior.noticed("s1")
     finalize(other, worked("s1"))
@@ -262,7 +303,11 @@ def test_a_command_that_works_again_is_known_to(memory, clock):
     for number in range(2):
         finalize(memory, worked(f"s{number}", number))
     assert not memory.behavior.failures_of("npm test")[0].worked_since
-    again = Script("s2", 1_760_000_000_000 + 5 * DAY * 1000).edit("src/mail/queue.py").run("npm test", "12 passed")
+    again = (
+        Script("s2", 1_760_000_000_000 + 5 * DAY * 1000)
+        .edit("src/mail/queue.py")
+        .run("npm test", "12 passed")
+    )
     finalize(memory, again.end())
     assert memory.behavior.failures_of("npm test")[0].worked_since
     finalize(memory, worked("s3", 9))
@@ -272,7 +317,9 @@ def test_a_command_that_works_again_is_known_to(memory, clock):
 def test_an_error_was_last_seen_when_it_happened_not_when_it_was_told(memory, clock):
     clock.advance(30 * DAY)
     finalize(memory, worked("s1"))
-    assert memory.behavior.failures_of("npm test")[0].last_seen_at < clock.now_ms() - 29 * DAY * 1000
+    assert (
+        memory.behavior.failures_of("npm test")[0].last_seen_at < clock.now_ms() - 29 * DAY * 1000
+    )
 
 
 def test_the_rolling_tables_have_direction_time_between_and_kinds_of_work(memory):
@@ -285,7 +332,12 @@ def test_the_rolling_tables_have_direction_time_between_and_kinds_of_work(memory
     assert edge.avg_time_delta_ms == pytest.approx(5_000, rel=0.5)
     assert edge.promoted_at is not None
     (failure,) = memory.behavior.failures_of("npm test")
-    assert (failure.how, failure.fix, failure.occurrences, failure.sessions) == ("command", "pnpm test", 3, 3)
+    assert (failure.how, failure.fix, failure.occurrences, failure.sessions) == (
+        "command",
+        "pnpm test",
+        3,
+        3,
+    )
     prefetch = memory.behavior.prefetch("mail")
     assert prefetch.always == ("src/mail/queue.py", "src/mail/rules.py")
 
@@ -296,7 +348,12 @@ def test_modules_are_looked_over_when_they_reach_a_threshold_once_and_with_a_log
     done = memory.behavior.run_due()
     assert done.synthesized == 1
     (entry,) = memory.behavior.synthesis_log()
-    assert (entry.module, entry.trigger_count, entry.mode, entry.method) == ("mail", 5, "threshold", "rules")
+    assert (entry.module, entry.trigger_count, entry.mode, entry.method) == (
+        "mail",
+        5,
+        "threshold",
+        "rules",
+    )
     assert memory.behavior.run_due().synthesized == 0
 
 
@@ -305,13 +362,17 @@ def test_files_of_different_modules_that_go_together_are_found_once_a_week(memor
     for number in range(6):
         script = Script(f"s{number}", number * DAY * 1000).edit("src/mail/queue.py")
         script = (script.edit("src/pay/card.py") if number else script).red()
-        finalize(memory, script.end())  # the work failed: nothing is promoted, and the tables count all the same
-        memory.behavior.run_due()  # the modules are looked over at five sessions, when four have changed both
+        finalize(
+            memory, script.end()
+        )  # the work failed: nothing is promoted, and the tables count all the same
+        # the modules are looked over at five sessions, when four have changed both
+        memory.behavior.run_due()
     assert len(memory.memories.list()) == 0
     clock.advance(8 * DAY)
     assert memory.behavior.run_due().synthesized == 1
     assert contents(memory.memories.list()) == [
-        "When `src/mail/queue.py` changes, `src/pay/card.py` is changed with it: in 5 of 6 sessions that changed it."
+        "When `src/mail/queue.py` changes, `src/pay/card.py` is changed with it: in 5 of 6 "
+        "sessions that changed it."
     ]
     clock.advance(8 * DAY)
     assert memory.behavior.run_due().synthesized == 0
@@ -319,8 +380,14 @@ def test_files_of_different_modules_that_go_together_are_found_once_a_week(memor
 
 
 def test_two_modules_that_go_together_are_one_cluster_and_one_call_of_a_model(place, clock):
-    said = "`src/mail/queue.py` and `src/pay/card.py` share the retry table, and `src/pay/card.py` reads it first."
-    reply = f'[{{"type": "gotcha", "content": "{said}", "relatedFiles": ["src/mail/queue.py", "src/pay/card.py"]}}]'
+    said = (
+        "`src/mail/queue.py` and `src/pay/card.py` share the retry table, and "
+        "`src/pay/card.py` reads it first."
+    )
+    reply = (
+        f'[{{"type": "gotcha", "content": "{said}", "relatedFiles": ["src/mail/queue.py", '
+        f'"src/pay/card.py"]}}]'
+    )
     model = ScriptedModel(["[]", "[]", reply])
     memory = place.open(chat_model=model, **OFF)
     finalize(memory, Script("other", 1_000).edit("src/pay/other.py").red().end())
@@ -350,23 +417,31 @@ def test_a_model_puts_what_was_learned_into_words_in_one_call_and_names_nothing_
     assert (len(model.requests), done.model_calls) == (1, 1)
     assert said in contents(memory.memories.list())
     liar = place.open(
-        project="liar", chat_model=ScriptedModel(['[{"number": 1, "statement": "Run `rm -rf /`."}]']), **OFF
+        project="liar",
+        chat_model=ScriptedModel(['[{"number": 1, "statement": "Run `rm -rf /`."}]']),
+        **OFF,
     )
     finalize(liar, worked("s1"))
     finalize(liar, worked("s2", 1))
     assert FIX in contents(liar.memories.list())
 
 
-@pytest.mark.parametrize(("said", "kept"), [("ui_behavior", ["ui_behavior"]), ("none", []), ("odd", ["timing"])])
+@pytest.mark.parametrize(
+    ("said", "kept"), [("ui_behavior", ["ui_behavior"]), ("none", []), ("odd", ["timing"])]
+)
 def test_a_model_classes_what_a_browser_showed_and_leaves_out_what_says_nothing(place, said, kept):
     model = ScriptedModel([f'[{{"number": 1, "statement": "", "class": "{said}"}}]'])
     memory = place.open(chat_model=model, **OFF)
     for number in range(2):
         script = Script(f"s{number}", 1_750_000_000_000 + number * DAY * 1000)
         for _ in range(2):
-            script.tool("mcp:browser:click", error="Timed out waiting for selector .save", text="Save")
+            script.tool(
+                "mcp:browser:click", error="Timed out waiting for selector .save", text="Save"
+            )
         done = finalize(memory, script.end())
-    assert [each.data["observation_type"] for each in memory.memories.list(type="e2e_observation")] == kept
+    assert [
+        each.data["observation_type"] for each in memory.memories.list(type="e2e_observation")
+    ] == kept
     assert (len(model.requests), done.model_calls) == (1, 1)
     assert [each.verdict for each in done.judged if each.finding.kind == "e2e"] == (
         ["promoted"] if kept else ["discarded"]
@@ -390,7 +465,9 @@ def test_of_long_work_each_subtask_is_learned_from_and_nothing_twice(memory):
     memory.behavior.observe_batch(worked("s0", 1).events)
     memory.behavior.finalize("s0")
     for number in range(5):
-        assert memory.behavior.subtask_done("s1", WorkUnit("native", ("spec", f"t{number}"))) is None
+        assert (
+            memory.behavior.subtask_done("s1", WorkUnit("native", ("spec", f"t{number}"))) is None
+        )
     sixth = memory.behavior.subtask_done("s1", WorkUnit("native", ("spec", "t6"), "the sixth"))
     assert FIX in [each.draft.content for each in sixth.promoted]
     (learned,) = [each for each in memory.memories.list() if each.type == "error_pattern"]
@@ -413,8 +490,12 @@ def test_a_piece_of_work_that_ended_is_remembered(memory):
 
 def test_what_a_session_leaves_unfinished_is_there_for_the_next_until_it_is_done(memory):
     def session(session_id: str, number: int, *steps: tuple[str, str]) -> Script:
-        script = Script(session_id, 1_760_000_000_000 + number * DAY * 1000).prompt("Save cards for later.")
-        script.edit("src/pay/card.py").run("git commit -m 'a'", f"[fix/cards {number}a2b3c4] a\n 1 file changed")
+        script = Script(session_id, 1_760_000_000_000 + number * DAY * 1000).prompt(
+            "Save cards for later."
+        )
+        script.edit("src/pay/card.py").run(
+            "git commit -m 'a'", f"[fix/cards {number}a2b3c4] a\n 1 file changed"
+        )
         todos = [{"content": text, "status": status} for text, status in steps]
         return script.tool("TodoWrite", todos=todos).green().end()
 
@@ -425,7 +506,9 @@ def test_what_a_session_leaves_unfinished_is_there_for_the_next_until_it_is_done
         " The task was: “Save cards for later.”"
     )
     assert left.data["remaining"] == ["write the migration"]
-    finalize(memory, session("s2", 2, ("write the migration", "completed"), ("document it", "pending")))
+    finalize(
+        memory, session("s2", 2, ("write the migration", "completed"), ("document it", "pending"))
+    )
     (left,) = memory.memories.list(type="work_state")
     assert left.data["remaining"] == ["document it"]
     told = memory.moments.first_message("s3", "go on with fix/cards")
@@ -435,9 +518,13 @@ def test_what_a_session_leaves_unfinished_is_there_for_the_next_until_it_is_done
 
 
 def test_a_person_who_confirmed_what_is_left_is_not_overruled(memory):
-    kept = memory.behavior.keep_work_state("s1", "- [x] schema\n- [ ] migration\nNext: write the migration")
+    kept = memory.behavior.keep_work_state(
+        "s1", "- [x] schema\n- [ ] migration\nNext: write the migration"
+    )
     memory.memories.accept(kept.memory.id)
-    again = memory.behavior.keep_work_state("s1", "- [x] migration\n- [ ] write the documentation of it")
+    again = memory.behavior.keep_work_state(
+        "s1", "- [x] migration\n- [ ] write the documentation of it"
+    )
     assert again.outcome == "added"
     assert len(memory.memories.list(type="work_state")) == 2
     assert memory.behavior.keep_work_state("s1", "All is done.") is None
@@ -459,7 +546,9 @@ def test_plans_are_scaled_constrained_and_widened_by_what_is_known(memory):
         script = worked(f"s{number}", number)
         script.events = script.events[:-3]
         for count in (2, 4):
-            script.tool("TodoWrite", todos=[{"content": f"{number}.{item}"} for item in range(count)])
+            script.tool(
+                "TodoWrite", todos=[{"content": f"{number}.{item}"} for item in range(count)]
+            )
         finalize(memory, script.green().end())
     plan = memory.behavior.planner_context(["mail"], "change the mail queue")
     assert (plan.factor, plan.scaled(10)) == (2.0, 20)

@@ -1,4 +1,6 @@
-"""What hooks were given to say holds for as long as the store says so, on both databases and in every arm."""
+"""What hooks were given to say holds for as long as the store says so, on both databases and in
+every arm.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,11 @@ def folder(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("SMARA_DB", where)
     monkeypatch.setenv("SMARA_PROJECT", "default")
     monkeypatch.setenv("SMARA_HOME", str(tmp_path / "home"))
-    change(lambda memory: memory.memories.add(TRAP, type="gotcha", files=["cart.py"], by="person",
-                                              source="user_taught"))  # fmt: skip
+    change(
+        lambda memory: memory.memories.add(
+            TRAP, type="gotcha", files=["cart.py"], by="person", source="user_taught"
+        )
+    )
     spool = spool_folder()
     brief(spool)
     return spool
@@ -58,7 +63,9 @@ def hooked(event: str, folder: str, session_id: str = "s1", **fields: object) ->
 
 
 def read(folder: str, session_id: str = "s1", file: str = "cart.py") -> str | None:
-    return hooked("PostToolUse", folder, session_id, tool_name="Read", tool_input={"file_path": file})
+    return hooked(
+        "PostToolUse", folder, session_id, tool_name="Read", tool_input={"file_path": file}
+    )
 
 
 def start(folder: str, session_id: str = "s1") -> str | None:
@@ -68,7 +75,10 @@ def start(folder: str, session_id: str = "s1") -> str | None:
 def receipts(folder: str) -> list[tuple[str, str, str | None, bool]]:
     drain_in_background(folder)
     with smara.open(project="default") as memory:
-        return [(each.session_id, each.point, each.arm, each.is_said) for each in memory.moments.receipts()][::-1]
+        return [
+            (each.session_id, each.point, each.arm, each.is_said)
+            for each in memory.moments.receipts()
+        ][::-1]
 
 
 def texts(folder: str) -> str:
@@ -76,7 +86,12 @@ def texts(folder: str) -> str:
 
 
 def test_a_call_about_nothing_that_is_known_is_answered_without_the_store(folder):
-    told = {"session_id": "s1", "cwd": str(Path.cwd()), "tool_name": "Read", "tool_input": {"file_path": "other.py"}}
+    told = {
+        "session_id": "s1",
+        "cwd": str(Path.cwd()),
+        "tool_name": "Read",
+        "tool_input": {"file_path": "other.py"},
+    }
     assert choose("claude", "PostToolUse", told, folder) == []
 
 
@@ -91,9 +106,15 @@ def test_what_is_known_is_said_once_and_has_one_receipt(folder):
 def test_a_helper_of_an_agent_is_told_what_the_agent_knows_already_and_its_use_is_seen(folder):
     assert TRAP in (start(folder) or "")
     call = {"tool_name": "Read", "tool_input": {"file_path": "cart.py"}}
-    assert TRAP in (hooked("PostToolUse", folder, agent_id="a1", agent_type="Explore", tool_use_id="t1", **call) or "")
+    assert TRAP in (
+        hooked("PostToolUse", folder, agent_id="a1", agent_type="Explore", tool_use_id="t1", **call)
+        or ""
+    )
     assert hooked("PostToolUse", folder, agent_id="a1", tool_use_id="t2", **call) is None
-    assert receipts(folder) == [("s1", "start", None, True), ("s1/agent-a1", "after_tool", None, True)]
+    assert receipts(folder) == [
+        ("s1", "start", None, True),
+        ("s1/agent-a1", "after_tool", None, True),
+    ]
     with smara.open(project="default") as memory:
         short_id = memory.memories.get(trap(memory)).short_id
     said = {"last_assistant_message": f"See {short_id}.", "agent_id": "a1", "cwd": str(Path.cwd())}
@@ -106,25 +127,36 @@ def test_a_helper_of_an_agent_is_told_what_the_agent_knows_already_and_its_use_i
 WAYS: dict[str, Callable[[Memory], object]] = {
     "forgotten": lambda memory: memory.memories.forget(trap(memory), by="person"),
     "rejected": lambda memory: memory.memories.reject(trap(memory), "wrong"),
-    "marked stale": lambda memory: memory.memories.mark_stale(trap(memory), "it moved", by="person"),
-    "superseded": lambda memory: memory.memories.supersede(trap(memory), another(memory), by="person"),
+    "marked stale": lambda memory: memory.memories.mark_stale(
+        trap(memory), "it moved", by="person"
+    ),
+    "superseded": lambda memory: memory.memories.supersede(
+        trap(memory), another(memory), by="person"
+    ),
     "merged": lambda memory: memory.memories.merge(another(memory), [trap(memory)], by="person"),
     "changed": lambda memory: memory.memories.update(
         trap(memory), content="totals are rounded at the till", by="person"
     ),
-    "pruned": lambda memory: (memory.memories.forget(trap(memory), by="person"), memory.memories.prune()),
+    "pruned": lambda memory: (
+        memory.memories.forget(trap(memory), by="person"),
+        memory.memories.prune(),
+    ),
 }
 
 
 def another(memory: Memory) -> str:
     words = "cart.py counts in tenths of cents since the tax is added per line"
-    added = memory.memories.add(words, type="gotcha", files=["cart.py"], by="person", source="user_taught").memory
+    added = memory.memories.add(
+        words, type="gotcha", files=["cart.py"], by="person", source="user_taught"
+    ).memory
     assert added is not None
     return added.id
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_was_taken_back_is_said_no_more_and_is_gone_from_the_disk_with_the_next_drain(way, folder):
+def test_what_was_taken_back_is_said_no_more_and_is_gone_from_the_disk_with_the_next_drain(
+    way, folder
+):
     assert TRAP in texts(folder)
     change(WAYS[way])
     assert TRAP not in (read(folder) or "")
@@ -136,9 +168,15 @@ def test_what_was_taken_back_is_said_no_more_and_is_gone_from_the_disk_with_the_
 def test_what_may_be_told_unasked_no_more_is_not(folder):
     """A trap that an agent noted is told at a high level of trust, and not at a low one."""
     change(lambda memory: memory.memories.set_trust_level(3))
-    change(lambda memory: memory.memories.add(
-        "till.py locks the drawer for a minute after each sale", type="gotcha", files=["till.py"], confidence=0.9,
-        by="agent"))  # fmt: skip
+    change(
+        lambda memory: memory.memories.add(
+            "till.py locks the drawer for a minute after each sale",
+            type="gotcha",
+            files=["till.py"],
+            confidence=0.9,
+            by="agent",
+        )
+    )
     brief(folder)
     assert "drawer" in (read(folder, "s1", "till.py") or "")
     change(lambda memory: memory.memories.set_trust_level(1))
@@ -170,12 +208,25 @@ def test_switching_it_off_counts_at_once(folder, monkeypatch, tmp_path):
     assert read(folder, "s5") is None
 
 
-def test_the_preview_is_what_a_hook_says_byte_for_byte_also_when_the_agent_has_read_more_files(folder):
-    change(lambda memory: memory.memories.add("Sessions are kept in Redis since the balancer has no state",
-                                              type="decision", by="person", source="user_taught"))  # fmt: skip
+def test_the_preview_is_what_a_hook_says_byte_for_byte_also_when_the_agent_has_read_more_files(
+    folder,
+):
+    change(
+        lambda memory: memory.memories.add(
+            "Sessions are kept in Redis since the balancer has no state",
+            type="decision",
+            by="person",
+            source="user_taught",
+        )
+    )
     rules = Path("rules.md").resolve()
     rules.write_text(f"- {TRAP}\n")
-    loaded = {"file_path": str(rules), "memory_type": "Project", "load_reason": "include", "cwd": str(Path.cwd())}
+    loaded = {
+        "file_path": str(rules),
+        "memory_type": "Project",
+        "load_reason": "include",
+        "cwd": str(Path.cwd()),
+    }
     spooled(folder, claude("InstructionsLoaded", **loaded))
     drain_in_background(folder)
     said = start(folder) or ""
@@ -192,7 +243,9 @@ def test_a_hook_that_names_another_project_is_not_told_of_this_one(folder, monke
     monkeypatch.setenv("SMARA_PROJECT", "other")
     assert start(folder, "s2") is None
     assert read(folder, "s3") is None
-    spooled(folder, claude("Stop", last_assistant_message="x", cwd=str(Path.cwd())), project="default")
+    spooled(
+        folder, claude("Stop", last_assistant_message="x", cwd=str(Path.cwd())), project="default"
+    )
     drain_in_background(folder)
     assert start(folder, "s4") is None
     monkeypatch.setenv("SMARA_PROJECT", "default")
@@ -211,18 +264,25 @@ def test_each_arm_hears_what_it_is_to_hear_and_its_receipts_say_so(folder):
     assert TRAP in (start(folder, passive) or "")
     assert TRAP in (start(folder, full) or "")
     assert receipts(folder) == [
-        (control, "start", "control", False), (passive, "start", "passive", True), (full, "start", "full", True),
-    ]  # fmt: skip
+        (control, "start", "control", False),
+        (passive, "start", "passive", True),
+        (full, "start", "full", True),
+    ]
 
 
-def test_around_tools_the_passive_arm_hears_nothing_and_control_has_a_receipt_of_what_it_did_not(folder):
+def test_around_tools_the_passive_arm_hears_nothing_and_control_has_a_receipt_of_what_it_did_not(
+    folder,
+):
     change(lambda memory: memory.moments.set_arms(True))
     brief(folder)
     (control,), (passive,), (full,) = (sessions(arm, 1) for arm in ("control", "passive", "full"))
     assert read(folder, control) is None
     assert read(folder, passive) is None
     assert TRAP in (read(folder, full) or "")
-    assert receipts(folder) == [(control, "after_tool", "control", False), (full, "after_tool", "full", True)]
+    assert receipts(folder) == [
+        (control, "after_tool", "control", False),
+        (full, "after_tool", "full", True),
+    ]
 
 
 def test_an_experiment_that_was_begun_since_is_heeded_at_once(folder):

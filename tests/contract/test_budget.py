@@ -1,4 +1,6 @@
-"""The budget of models: in any hour and any day, in tokens and in money, whoever asks; on both databases."""
+"""The budget of models: in any hour and any day, in tokens and in money, whoever asks; on both
+databases.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,12 @@ def test_a_call_that_fits_exactly_is_admitted_and_the_next_is_not(budget, clock)
     spending = budget(model_tokens_per_hour=1_000)
     use(spending, 600, 400)
     error = refused(spending, 1)
-    assert (error.limit, error.most, error.spent, error.needed) == ("model_tokens_per_hour", 1_000, 1_000, 1)
+    assert (error.limit, error.most, error.spent, error.needed) == (
+        "model_tokens_per_hour",
+        1_000,
+        1_000,
+        1,
+    )
     assert error.opens_at == clock.now_ms() + HOUR_MS
 
 
@@ -192,7 +199,9 @@ def test_where_nothing_may_be_spent_a_price_that_nobody_knows_is_refused(budget)
 
 
 def test_what_is_free_goes_on_when_the_money_is_spent(budget):
-    spending = budget(model_dollars_per_hour=0.5, model_dollars_per_day=0.5, model_prices="scripted=10/100")
+    spending = budget(
+        model_dollars_per_hour=0.5, model_dollars_per_day=0.5, model_prices="scripted=10/100"
+    )
     use(spending, 50_000)
     refused(spending, 1)
     assert reserve(spending, 1_000, model="ollama:qwen3")
@@ -214,7 +223,9 @@ def test_every_project_of_a_store_spends_the_same_budget(place):
 
 
 def test_who_asks_while_another_is_being_admitted_waits_and_sees_it(place, clock):
-    """1. One is admitted and has not committed yet. 2. Another asks, and can only be told no afterwards."""
+    """1. One is admitted and has not committed yet. 2. Another asks, and can only be told no
+    afterwards.
+    """
     first, second = (place.open(model_tokens_per_hour=1_000).models for _ in range(2))
     answers, told = [], threading.Event()
 
@@ -228,7 +239,9 @@ def test_who_asks_while_another_is_being_admitted_waits_and_sees_it(place, clock
     asking = threading.Thread(target=ask)
     with first._store.database.write() as session:
         first._store.hold_switch(session)
-        first._store.insert(session, Reservation("r1", MODEL, 600, None), "observe", Usage(600), clock.now_ms(), 0)
+        first._store.insert(
+            session, Reservation("r1", MODEL, 600, None), "observe", Usage(600), clock.now_ms(), 0
+        )
         asking.start()
         assert not told.wait(0.3)
     asking.join()
@@ -259,13 +272,16 @@ def test_a_process_that_slept_past_its_deadline_still_settles(place, clock):
 @given(
     st.lists(
         st.tuples(
-            st.integers(1, 400), st.integers(0, 400), st.sampled_from(["done", "lost", "free"]), st.integers(0, 2_000)
+            st.integers(1, 400), st.integers(0, 400), st.sampled_from(["done", "lost", "free"]),
+            st.integers(0, 2_000)
         ),
         max_size=12,
     )
 )  # fmt: skip
 def test_no_sequence_of_calls_passes_a_limit_in_any_hour(place, clock, calls):
-    """Calls of any size, that use what they reserved or less, are lost, or cost nothing, at any distance in time."""
+    """Calls of any size, that use what they reserved or less, are lost, or cost nothing, at any
+    distance in time.
+    """
     clock.advance(2 * HOUR)
     spending = place.open(model_tokens_per_hour=1_000).models.budget
     used = []
@@ -278,7 +294,9 @@ def test_no_sequence_of_calls_passes_a_limit_in_any_hour(place, clock, calls):
         really = 0 if ending == "free" else read + written // 2
         used.append((clock.now_ms(), really))
         if ending != "lost":
-            spending.settle(reservation, "done", Usage(read, written // 2) if ending == "done" else Usage())
+            spending.settle(
+                reservation, "done", Usage(read, written // 2) if ending == "done" else Usage()
+            )
     assert all(sum(n for at, n in used if 0 <= at - start < HOUR_MS) <= 1_000 for start, _ in used)
 
 
@@ -323,10 +341,13 @@ def test_remaining_tells_what_is_left_of_each_limit(place):
     memory.models.complete(ChatRequest("hello"))
     left = {each.limit.setting: each.left for each in memory.models.remaining()}
     assert left == {
-        "model_tokens_per_hour": 4_000, "model_tokens_per_day": 4_999_000, "model_dollars_per_hour": 1_999_000,
-        "model_dollars_per_day": 4_999_000, "embedding_tokens_per_hour": 20_000_000,
+        "model_tokens_per_hour": 4_000,
+        "model_tokens_per_day": 4_999_000,
+        "model_dollars_per_hour": 1_999_000,
+        "model_dollars_per_day": 4_999_000,
+        "embedding_tokens_per_hour": 20_000_000,
         "embedding_tokens_per_day": 100_000_000,
-    }  # fmt: skip
+    }
 
 
 # embedding: tokens of its own, the same money
@@ -341,7 +362,10 @@ def test_embedding_uses_none_of_the_tokens_of_chat_models(budget):
     spending = budget(model_tokens_per_hour=1_000, embedding_tokens_per_hour=50_000)
     embed(spending, 40_000)
     use(spending, 1_000)
-    assert (spending.spent(HOUR_MS).tokens, spending.spent(HOUR_MS).embedding_tokens) == (1_000, 40_000)
+    assert (spending.spent(HOUR_MS).tokens, spending.spent(HOUR_MS).embedding_tokens) == (
+        1_000,
+        40_000,
+    )
 
 
 def test_embedding_has_a_limit_of_its_own_and_says_when_it_opens(budget, clock):
@@ -371,8 +395,10 @@ def test_every_call_is_listed_newest_first(place, clock):
         memory.models.complete(ChatRequest("hello"), purpose="reflect")
     told = [(call.purpose, call.outcome, call.reason) for call in memory.models.calls()]
     assert told == [
-        ("reflect", "bad_reply", "empty"), ("observe", "done", None), ("observe", "model_unavailable", "overloaded"),
-    ]  # fmt: skip
+        ("reflect", "bad_reply", "empty"),
+        ("observe", "done", None),
+        ("observe", "model_unavailable", "overloaded"),
+    ]
     assert len(memory.models.calls(limit=2)) == 2
 
 

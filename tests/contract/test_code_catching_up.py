@@ -15,7 +15,10 @@ from smara.testing import FakeClock
 from tests.contract.code_place import git, write
 from tests.stores import BOTH, empty_store
 
-FILES = {"shop/prices.py": "def price():\n    return 2\n", "shop/cli.py": "from shop.prices import price\n"}
+FILES = {
+    "shop/prices.py": "def price():\n    return 2\n",
+    "shop/cli.py": "from shop.prices import price\n",
+}
 
 
 class SlowClock(FakeClock):
@@ -32,7 +35,9 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture(params=BOTH)
-def memory(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[smara.Memory]:
+def memory(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock
+) -> Iterator[smara.Memory]:
     with (
         empty_store(request.param, tmp_path) as where,
         smara.open(where, durability="normal", embedder="off", clock=clock) as opened,
@@ -57,7 +62,9 @@ def callers(memory: smara.Memory, name: str) -> list[str]:
 
 def test_what_was_saved_since_is_read_before_a_question(memory, root):
     memory.code.index(root)
-    write(root, {"shop/sale.py": "from shop.prices import price\n\ndef sale():\n    return price()\n"})
+    write(
+        root, {"shop/sale.py": "from shop.prices import price\n\ndef sale():\n    return price()\n"}
+    )
     assert memory.code.catch_up() is None
     assert callers(memory, "price") == ["shop/sale.py:sale"]
     write(root, {"shop/sale.py": None})
@@ -147,7 +154,9 @@ def test_another_working_folder_that_answers_is_named(memory, root, monkeypatch,
     assert memory.code.note is None, "elsewhere there is no folder that was meant instead"
 
 
-def test_the_index_of_a_folder_that_is_gone_is_asked_last_and_can_be_removed(memory, root, monkeypatch, tmp_path):
+def test_the_index_of_a_folder_that_is_gone_is_asked_last_and_can_be_removed(
+    memory, root, monkeypatch, tmp_path
+):
     memory.code.index(root)
     git(root, "worktree", "add", "-q", str(tmp_path / "beside"), "-b", "beside")
     memory.code.index(tmp_path / "beside")
@@ -164,12 +173,16 @@ def test_a_path_up_from_the_folder_we_are_in_is_understood(memory, root, monkeyp
     memory.code.index(root)
     (root / "docs").mkdir()
     monkeypatch.chdir(root / "docs")
-    assert [node.label for node in memory.code.find("../shop/prices.py:price")] == ["shop/prices.py:price"]
+    assert [node.label for node in memory.code.find("../shop/prices.py:price")] == [
+        "shop/prices.py:price"
+    ]
     assert memory.code.find("../../elsewhere.py") == []
 
 
 def test_everybody_who_asks_during_the_first_index_is_told(memory, root):
-    """1. A question that finds nothing. 2. A search. 3. Nothing is called changed that was read just now."""
+    """1. A question that finds nothing. 2. A search. 3. Nothing is called changed that was read
+    just now.
+    """
     memory.code.index(root)
     with memory.database.write() as session:
         session.run("UPDATE code_trees SET state = 'building'")
@@ -198,16 +211,23 @@ def test_a_hit_in_a_file_that_was_saved_since_says_so(memory, root, tmp_path):
     assert {is_stale for _, is_stale, _ in found()} == {False}
     write(root, {"shop/cli.py": "from shop.prices import price as cost\n"})
     assert sorted(found()) == [
-        ("shop/cli.py", True, "its file has changed since it was read"), ("shop/prices.py", False, None),
-    ]  # fmt: skip
+        ("shop/cli.py", True, "its file has changed since it was read"),
+        ("shop/prices.py", False, None),
+    ]
     root.rename(tmp_path / "away")
-    assert {is_stale for _, is_stale, _ in found()} == {False}, "where the tree is not, there is nothing to compare"
+    assert {is_stale for _, is_stale, _ in found()} == {False}, (
+        "where the tree is not, there is nothing to compare"
+    )
 
 
 def test_a_file_is_spoken_of_by_all_that_speaks_of_something_in_it(memory, root):
     memory.code.index(root)
     memory.memories.add(
-        "`price` is doubled on purpose", type="decision", source="user_taught", by="person", files=["shop/prices.py"]
+        "`price` is doubled on purpose",
+        type="decision",
+        source="user_taught",
+        by="person",
+        files=["shop/prices.py"],
     )
     for target in ("shop/prices.py", "shop/prices.py:price"):
         nodes = memory.code.asking().resolve(target).nodes

@@ -14,16 +14,21 @@ pytestmark = ON_BOTH
 
 IMPORT = "from app.base import Shape\n"
 PYTHON = {
-    "app/base.py": "class Shape:\n  def area(self): raise NotImplementedError\n  def name(self): return 'shape'\n",
-    "app/round.py": IMPORT + "class Round(Shape): pass\n\nclass Circle(Round):\n  def area(self): return 3\n",
-    "app/square.py": IMPORT + "class Square(Shape):\n  def area(self): return 4\n  def side(self): return 2\n",
+    "app/base.py": "class Shape:\n  def area(self): raise NotImplementedError\n  def name(self): "
+    "return 'shape'\n",
+    "app/round.py": IMPORT
+    + "class Round(Shape): pass\n\nclass Circle(Round):\n  def area(self): return 3\n",
+    "app/square.py": IMPORT
+    + "class Square(Shape):\n  def area(self): return 4\n  def side(self): return 2\n",
     "app/other.py": "class Field:\n  def area(self): return 9\n",
-    "app/sums.py": IMPORT + "def total(shapes: list[Shape]): return sum(shape.area() for shape in shapes)\n",
+    "app/sums.py": IMPORT
+    + "def total(shapes: list[Shape]): return sum(shape.area() for shape in shapes)\n",
     "tests/test_shapes.py": IMPORT + "class Fake(Shape):\n  def area(self): return 0\n",
 }
 JAVA = {
     "src/Shape.java": "public interface Shape {\n  int area();\n}\n",
-    "src/Square.java": "public class Square implements Shape {\n  public int area() { return 4; }\n}\n",
+    "src/Square.java": "public class Square implements Shape {\n  public int area() { return 4; "
+    "}\n}\n",
 }
 TYPESCRIPT = {
     "src/shape.ts": "export interface Shape {\n  area(): number;\n}\n",
@@ -52,7 +57,11 @@ def around(memory: smara.Memory, root: Path, target: str) -> tuple[list[str], li
 def test_bases_and_heirs_of_a_method_are_named_the_program_before_its_tests(memory, tmp_path):
     root = write(tmp_path / "code", PYTHON)
     memory.code.index(root)
-    heirs = ["app/square.py:Square.area", "app/round.py:Circle.area", "tests/test_shapes.py:Fake.area"]
+    heirs = [
+        "app/square.py:Square.area",
+        "app/round.py:Circle.area",
+        "tests/test_shapes.py:Fake.area",
+    ]
     assert around(memory, root, "Shape.area") == ([], heirs)
     assert around(memory, root, "Circle.area") == (["app/base.py:Shape.area"], [])
     assert around(memory, root, "Shape.name") == ([], [])

@@ -33,7 +33,9 @@ def labels(walk: Any) -> list[str]:
 
 
 def test_every_question_is_answered(memory, shop):
-    """1. The graph is walked both ways. 2. The rest of the questions. 3. The history, twice. 4. Words of a model."""
+    """1. The graph is walked both ways. 2. The rest of the questions. 3. The history, twice. 4.
+    Words of a model.
+    """
     memory.code.index(shop)
     ask = memory.code.asking(shop)
     assert labels(ask.impact("Store.get"))[0] == "shop/prices.py:price"
@@ -53,7 +55,9 @@ def test_every_question_is_answered(memory, shop):
 
     from smara.codegraph.describing import Described
 
-    ask._descriptions.put({"shop": Described("Sells.", (("main", "price"),), "m", ask.fingerprint("shop"))})
+    ask._descriptions.put(
+        {"shop": Described("Sells.", (("main", "price"),), "m", ask.fingerprint("shop"))}
+    )
     ask._descriptions.put({"shop": Described("Sells well.", (), "m", "older")})
     (module,) = ask.modules(["shop"])
     assert (module.purpose, module.source, module.is_stale) == ("Sells well.", "model", True)
@@ -70,9 +74,14 @@ def test_memories_are_told_at_the_code_they_name(memory, shop, monkeypatch):
     monkeypatch.chdir(shop)
     memory.code.index(shop)
     memory.memories.add(
-        "Prices are doubled on purpose, the discount halves them again", type="decision", source="user_taught",
-        by="person", files=["shop/prices.py"],
-    )  # fmt: skip
+        "Prices are doubled on purpose, the discount halves them again",
+        type="decision",
+        source="user_taught",
+        by="person",
+        files=["shop/prices.py"],
+    )
     found = memory.code_knowledge.about(memory.code.asking(shop).resolve("price").nodes)
-    assert [(each.kind, each.type, each.path) for each in found] == [("documents", "decision", "shop/prices.py")]
+    assert [(each.kind, each.type, each.path) for each in found] == [
+        ("documents", "decision", "shop/prices.py")
+    ]
     assert [each.path for each in memory.code_knowledge.links()] == ["shop/prices.py"]

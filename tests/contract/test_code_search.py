@@ -43,7 +43,10 @@ TESTS = """from app.session import Session
 def test_refresh_token_gives_a_new_token():
     assert Session().refresh_token("x")
 """
-GUIDE = "# Sessions\n\nA session is refreshed by refresh_token before it expires; drop_walrus is for leavers.\n"
+GUIDE = (
+    "# Sessions\n\nA session is refreshed by refresh_token before it expires; drop_walrus is "
+    "for leavers.\n"
+)
 
 
 @pytest.fixture
@@ -85,14 +88,18 @@ def test_code_is_found_by_what_it_means(indexed):
 
 
 def test_a_question_that_names_code_is_answered_with_code_too(indexed):
-    indexed.messages.add(thread_id="talk", role="user", content="refresh_token was slow, so we cache it")
+    indexed.messages.add(
+        thread_id="talk", role="user", content="refresh_token was slow, so we cache it"
+    )
     found = indexed.search("refresh_token", 20)
     assert found[0].source == "raw"
     assert "code" in {hit.source for hit in found}
 
 
 def test_a_question_in_plain_words_is_answered_by_what_was_said_alone(indexed):
-    indexed.messages.add(thread_id="talk", role="user", content="the person who left wants everything removed")
+    indexed.messages.add(
+        thread_id="talk", role="user", content="the person who left wants everything removed"
+    )
     assert {hit.source for hit in indexed.search("remove everything of a person", 20)} == {"raw"}
 
 
@@ -141,7 +148,9 @@ def test_a_file_in_play_comes_first(indexed):
 
 
 def test_an_issue_leads_to_the_file_that_defines_what_it_names(indexed):
-    issue = "Session.refresh_token loses the secret\n\nAfter `refresh_token(secret)` the token is gone."
+    issue = (
+        "Session.refresh_token loses the secret\n\nAfter `refresh_token(secret)` the token is gone."
+    )
     found = indexed.code.locate(issue)
     assert found[0].path == "app/session.py"
     assert found[0].score == 1.0
@@ -153,7 +162,11 @@ def test_an_issue_leads_to_the_file_that_defines_what_it_names(indexed):
 
 
 def test_words_alone_say_nothing_of_definitions(indexed):
-    assert not any("defines" in reason for each in indexed.code.locate("Session", graph=False) for reason in each.why)
+    assert not any(
+        "defines" in reason
+        for each in indexed.code.locate("Session", graph=False)
+        for reason in each.why
+    )
 
 
 def test_locating_takes_any_text_and_bounds_its_answer(indexed):

@@ -12,7 +12,9 @@ def runs(memory, thread_id="t"):
     seen = {}
     for message in memory.messages.list(thread_id=thread_id):
         if message.compaction:
-            seen[message.compaction.start_seq, message.compaction.end_seq] = message.compaction.level
+            seen[message.compaction.start_seq, message.compaction.end_seq] = (
+                message.compaction.level
+            )
     return [(*run, level) for run, level in sorted(seen.items())]
 
 
@@ -25,11 +27,14 @@ def grow(memory, count, thread_id="t"):
 @pytest.mark.parametrize(
     ("count", "expected"),
     [
-        (29, []), (30, [(1, 10, 1)]), (31, [(1, 10, 1)]), (39, [(1, 10, 1)]), (40, [(1, 10, 1), (11, 20, 1)]),
+        (29, []), (30, [(1, 10, 1)]), (31, [(1, 10, 1)]), (39, [(1, 10, 1)]), (40, [(1, 10, 1), (11,
+        20, 1)]),
         (90, [(first, first + 9, 1) for first in range(1, 70, 10)]),
     ],
 )  # fmt: skip
-def test_a_thread_is_compacted_at_30_messages_and_every_10_from_there(memory, fill, count, expected):
+def test_a_thread_is_compacted_at_30_messages_and_every_10_from_there(
+    memory, fill, count, expected
+):
     fill(count)
     assert runs(memory) == expected
 
@@ -51,7 +56,10 @@ def test_summaries_90_messages_back_are_archived_three_to_one(memory, fill):
 def test_a_compacted_run_is_shown_once(memory, fill):
     fill(30)
     window = memory.history.window("t")
-    assert [(entry.first_seq, entry.last_seq) for entry in window] == [(1, 10), *((seq, seq) for seq in range(11, 31))]
+    assert [(entry.first_seq, entry.last_seq) for entry in window] == [
+        (1, 10),
+        *((seq, seq) for seq in range(11, 31)),
+    ]
     assert (window[0].role, window[0].message_id) == ("system", None)
     texts = [message.injection_text for message in memory.messages.list(thread_id="t")]
     assert texts[0] == window[0].text
@@ -78,20 +86,28 @@ def test_compaction_leaves_the_raw_text_and_the_parts(memory, fill):
 
 def test_every_raw_word_is_found_at_every_level(open_again):
     memory = open_again(
-        compact_after_messages=4, compact_run_messages=2, archive_after_messages=6, compact_every_messages=2
+        compact_after_messages=4,
+        compact_run_messages=2,
+        archive_after_messages=6,
+        compact_every_messages=2,
     )
     words = [f"{letter}{letter.upper()}marker" for letter in "abcdefghijklmnop"]
     for word in words:
         memory.messages.add(thread_id="t", role="user", content=f"remember {word} please")
     assert {level for *_, level in runs(memory)} == {1, 2}
-    assert [memory.search(word)[0].content for word in words] == [f"remember {word} please" for word in words]
+    assert [memory.search(word)[0].content for word in words] == [
+        f"remember {word} please" for word in words
+    ]
 
 
 def test_a_hit_says_whether_its_message_is_compacted(memory, say, fill):
     say("the walrus")
     say("the zebra", thread_id="other")
     memory.compactions.compact("t")
-    assert (memory.search("walrus")[0].source, memory.search("zebra")[0].source) == ("compacted", "raw")
+    assert (memory.search("walrus")[0].source, memory.search("zebra")[0].source) == (
+        "compacted",
+        "raw",
+    )
 
 
 def test_compact_by_command_takes_everything_in_runs_of_10(memory, fill):
@@ -128,7 +144,11 @@ def test_compact_of_an_empty_thread_does_nothing(memory):
 
 
 def test_compact_of_an_unknown_thread_is_not_found(memory):
-    for verb in (memory.compactions.compact, memory.compactions.end_session, memory.compactions.compact_when_due):
+    for verb in (
+        memory.compactions.compact,
+        memory.compactions.end_session,
+        memory.compactions.compact_when_due,
+    ):
         with pytest.raises(NotFoundError, match="nobody"):
             verb("nobody")
 
@@ -157,7 +177,11 @@ def test_a_record_says_what_was_done(memory, fill, clock):
     record = memory.compactions.compact("t").compactions[0]
     assert memory.compactions.list("t") == [record]
     assert (record.level, record.start_seq, record.end_seq, record.message_count) == (1, 1, 10, 10)
-    assert (record.method, record.created_at, record.undone_at) == ("offline-1", clock.now_ms(), None)
+    assert (record.method, record.created_at, record.undone_at) == (
+        "offline-1",
+        clock.now_ms(),
+        None,
+    )
     assert record.summary
 
 
@@ -170,7 +194,10 @@ def test_a_message_carries_its_compaction_as_it_is_listed(memory, say):
 
 def test_a_summary_keeps_names_paths_and_lines_of_code(memory, say):
     say("Please fix src/auth/login.ts so that refresh_tokens rotate")
-    say("Done:\n```ts\nexport const LoginSchema = z.object({ email: z.string() })\n```", role="assistant")
+    say(
+        "Done:\n```ts\nexport const LoginSchema = z.object({ email: z.string() })\n```",
+        role="assistant",
+    )
     record = memory.compactions.compact("t").compactions[0]
     for kept in ("src/auth/login.ts", "refresh_tokens"):
         assert kept in record.summary
@@ -233,10 +260,17 @@ def test_an_undone_archive_is_left_alone_by_the_trigger(memory, fill):
 def test_undo_of_a_summary_inside_an_archive_shows_its_messages_whole(memory, fill):
     fill(120)
     first = memory.compactions.list("t")[0]
-    inner = next(record for record in memory.compactions.list("t") if (record.level, record.start_seq) == (1, 11))
+    inner = next(
+        record
+        for record in memory.compactions.list("t")
+        if (record.level, record.start_seq) == (1, 11)
+    )
     assert first.message_count in (10, 30)
     memory.compactions.undo(inner.id)
-    levels = {message.seq: message.compaction_level for message in memory.messages.list(thread_id="t", before=31)}
+    levels = {
+        message.seq: message.compaction_level
+        for message in memory.messages.list(thread_id="t", before=31)
+    }
     assert {levels[seq] for seq in range(11, 21)} == {0}
 
 
@@ -257,4 +291,6 @@ def test_a_compaction_is_there_after_reopening(memory, fill, open_again):
 
 def test_a_window_that_ends_inside_a_run_shows_the_run(memory, fill):
     fill(30)
-    assert [(entry.first_seq, entry.last_seq) for entry in memory.history.window("t", before=5)] == [(1, 10)]
+    assert [
+        (entry.first_seq, entry.last_seq) for entry in memory.history.window("t", before=5)
+    ] == [(1, 10)]

@@ -62,10 +62,16 @@ def test_important_observations_are_told_first_when_there_is_little_room(memory:
     class Ranked(Watcher):
         def observe(self, request: Any) -> Draft:
             told = [
-                Note("high" if message.seq == 9 else "low", "note", f"note {message.seq} " + "x" * 300,
-                     message.created_at, first_seq=message.seq, last_seq=message.seq)
+                Note(
+                    "high" if message.seq == 9 else "low",
+                    "note",
+                    f"note {message.seq} " + "x" * 300,
+                    message.created_at,
+                    first_seq=message.seq,
+                    last_seq=message.seq,
+                )
                 for message in request.messages
-            ]  # fmt: skip
+            ]
             return Draft(tuple(told))
 
     watch(memory, Ranked())
@@ -98,12 +104,18 @@ def test_buffered_observations_are_enough(memory: Any) -> None:
     assert room.observed_seq("t") == 0, "compacting does not activate what was buffered"
 
 
-def test_note_over_several_runs_is_told_in_the_one_it_begins_in_or_in_one_that_has_no_other(memory: Any) -> None:
+def test_note_over_several_runs_is_told_in_the_one_it_begins_in_or_in_one_that_has_no_other(
+    memory: Any,
+) -> None:
     class Wide(Watcher):
         def observe(self, request: Any) -> Draft:
             at = request.messages[0].created_at
-            return Draft((Note("high", "note", "the long work", at, first_seq=2, last_seq=19),
-                          Note("high", "note", "the end", at, first_seq=25, last_seq=25)))  # fmt: skip
+            return Draft(
+                (
+                    Note("high", "note", "the long work", at, first_seq=2, last_seq=19),
+                    Note("high", "note", "the end", at, first_seq=25, last_seq=25),
+                )
+            )
 
     watch(memory, Wide())
     fill(memory, 30)
@@ -136,13 +148,17 @@ def test_where_nothing_may_be_observed_the_words_themselves_are_summarized(
     assert methods(memory) == ["offline-1"]
 
 
-def test_model_that_is_away_does_not_keep_a_thread_from_being_compacted_and_later_the_summary_is_made_anew(
+def test_model_that_is_away_does_not_keep_a_thread_from_being_compacted_and_later_the_summary_is_made_anew(  # noqa: E501
     memory: Any, clock: Any
 ) -> None:
     watch(memory, Watcher([ModelUnavailableError("away")]))
     fill(memory, 10)
     done = memory.compact("t")
-    assert (done.observed.success, done.observed.code, done.renewed) == (False, "model_unavailable", 0)
+    assert (done.observed.success, done.observed.code, done.renewed) == (
+        False,
+        "model_unavailable",
+        0,
+    )
     (before,) = memory.compactions.list("t")
     assert before.method == "offline-1"
     clock.advance(60)

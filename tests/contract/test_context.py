@@ -1,4 +1,6 @@
-"""What an agent gets: memory in a steady order, nothing lost between the parts, and never an error."""
+"""What an agent gets: memory in a steady order, nothing lost between the parts, and never an
+error.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ def stable_text(context: Any) -> str:
 def shared_length(one: str, other: str) -> int:
     """How many characters both begin with: what a prompt cache keeps."""
     return next(
-        (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
+        (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
+        min(len(one), len(other)),
     )
 
 
@@ -71,14 +74,18 @@ def test_sections_stand_in_the_order_of_how_rarely_they_change(memory: Any) -> N
     assert [message.content for message in context.messages][-1] == "hello"
 
 
-def test_system_text_is_the_same_byte_for_byte_until_something_is_activated(memory: Any, clock: FakeClock) -> None:
+def test_system_text_is_the_same_byte_for_byte_until_something_is_activated(
+    memory: Any, clock: FakeClock
+) -> None:
     """Through new messages, buffering, working memory, the task and the passing of time."""
     room = rich(memory)
     before = memory.context.process_input("t", HELLO)
     fill(memory, 2)
     room.buffer("t")
     memory.working.put("# Held in mind\n- the door is green", scope="thread", thread_id="t")
-    memory.threads.update("t", title="Another title", metadata={"observations": {"currentTask": "paint it"}})
+    memory.threads.update(
+        "t", title="Another title", metadata={"observations": {"currentTask": "paint it"}}
+    )
     clock.advance(20 * 60)
     after = memory.context.process_input("t", HELLO, step=1)
     assert before.system != after.system
@@ -86,7 +93,9 @@ def test_system_text_is_the_same_byte_for_byte_until_something_is_activated(memo
     assert shared_length(before.system, after.system) >= len(stable_text(before)) > 500
 
 
-def test_what_was_observed_is_shown_early_when_nothing_is_cached_any_more(memory: Any, clock: FakeClock) -> None:
+def test_what_was_observed_is_shown_early_when_nothing_is_cached_any_more(
+    memory: Any, clock: FakeClock
+) -> None:
     """After a long silence, and when another model reads."""
     room = rich(memory)
     fill(memory, 4)
@@ -105,12 +114,16 @@ def test_what_was_observed_is_shown_early_when_nothing_is_cached_any_more(memory
 
 
 def test_share_of_the_context_that_a_prompt_cache_can_keep_over_a_long_session(memory: Any) -> None:
-    """Measured: over 60 steps all stable sections are a common prefix, but for the steps that activated something."""
+    """Measured: over 60 steps all stable sections are a common prefix, but for the steps that
+    activated something.
+    """
     room = watch(memory)
     kept = total = changes = 0
     last = memory.context.process_input("t")
     for _ in range(60):
-        memory.context.process_output("t", [{"role": "user", "content": "It matters for the release. " * 12}])
+        memory.context.process_output(
+            "t", [{"role": "user", "content": "It matters for the release. " * 12}]
+        )
         assert room.settled()
         context = memory.context.process_input("t")
         if stable_text(context) == stable_text(last):
@@ -136,7 +149,9 @@ def test_only_high_priority_marks_are_shown(memory: Any) -> None:
     rich(memory)
     system = memory.context.process_input("t").system
     assert "* 🔴 " in text_of(memory.context.process_input("t"), "reflections")
-    assert "🟡" not in system.replace(text_of(memory.context.process_input("t"), "instructions"), "")
+    assert "🟡" not in system.replace(
+        text_of(memory.context.process_input("t"), "instructions"), ""
+    )
 
 
 def test_fresh_thread_gets_its_messages_and_nothing_else(memory: Any) -> None:
@@ -162,10 +177,14 @@ def test_unknown_thread_gets_what_came_in(memory: Any) -> None:
 def test_every_message_is_raw_or_observed_at_every_step(memory: Any) -> None:
     room = watch(memory)
     for _ in range(60):
-        memory.context.process_output("t", [{"role": "user", "content": "It matters for the release. " * 12}])
+        memory.context.process_output(
+            "t", [{"role": "user", "content": "It matters for the release. " * 12}]
+        )
         context = memory.context.process_input("t")
         shown = {message.seq for message in context.messages if message.seq}
-        observed = {seq for row in room.active("t") for seq in range(row.first_seq, row.last_seq + 1)}
+        observed = {
+            seq for row in room.active("t") for seq in range(row.first_seq, row.last_seq + 1)
+        }
         assert shown | observed >= set(range(1, memory.threads.get("t").message_count + 1))
         assert context.receipt.left_out_messages == 0
     assert room.settled()
@@ -173,8 +192,12 @@ def test_every_message_is_raw_or_observed_at_every_step(memory: Any) -> None:
 
 
 @pytest.mark.parametrize("read", ["record", "observed_seq"])
-def test_activation_between_two_reads_shows_a_message_twice_rather_than_not_at_all(memory: Any, read: str) -> None:
-    """Another process activates while the context is being put together, before one of the reads."""
+def test_activation_between_two_reads_shows_a_message_twice_rather_than_not_at_all(
+    memory: Any, read: str
+) -> None:
+    """Another process activates while the context is being put together, before one of the
+    reads.
+    """
     room = watch(memory)
     fill(memory, 6)
     room.buffer("t")
@@ -203,22 +226,36 @@ def test_message_and_observation_order_is_that_of_the_conversation(memory: Any) 
 def test_continuation_is_hinted_at_only_when_something_was_cut(memory: Any) -> None:
     room = watch(memory)
     fill(memory, 2)
-    assert not [each for each in memory.context.process_input("t").messages if each.message_id is None]
+    assert not [
+        each for each in memory.context.process_input("t").messages if each.message_id is None
+    ]
     room.observe("t")
-    [hint] = [each for each in memory.context.process_input("t").messages if each.message_id is None]
+    [hint] = [
+        each for each in memory.context.process_input("t").messages if each.message_id is None
+    ]
     assert hint.content.startswith("<system-reminder>")
     assert hint.content.endswith("</system-reminder>")
-    assert not [each for each in memory.context.process_input("t", step=1).messages if each.message_id is None]
+    assert not [
+        each
+        for each in memory.context.process_input("t", step=1).messages
+        if each.message_id is None
+    ]
 
 
-def test_silence_between_messages_is_told_and_a_short_one_is_not(memory: Any, clock: FakeClock) -> None:
+def test_silence_between_messages_is_told_and_a_short_one_is_not(
+    memory: Any, clock: FakeClock
+) -> None:
     watch(memory)
     fill(memory, 1)
     clock.advance(2 * HOUR)
     fill(memory, 1)
     clock.advance(5 * HOUR)
     fill(memory, 1)
-    told = [each.content for each in memory.context.process_input("t").messages if each.message_id is None]
+    told = [
+        each.content
+        for each in memory.context.process_input("t").messages
+        if each.message_id is None
+    ]
     assert told == ["<system-reminder>5 hours passed before the next message.</system-reminder>"]
 
 
@@ -257,7 +294,10 @@ def test_receipt_says_what_was_put_in_and_what_it_cost(memory: Any) -> None:
     assert set(context.receipt.section_tokens) == set(names(context))
     raw = [message for message in memory.messages.list(thread_id="t") if message.seq > 13]
     assert context.receipt.message_tokens == sum(message.token_count for message in raw)
-    assert context.tokens == sum(context.receipt.section_tokens.values()) + context.receipt.message_tokens
+    assert (
+        context.tokens
+        == sum(context.receipt.section_tokens.values()) + context.receipt.message_tokens
+    )
     assert context.receipt.notes == ()
 
 
@@ -315,8 +355,12 @@ class Broken:
 
 
 @pytest.mark.parametrize("part", ["_observations", "_working", "_messages", "_threads"])
-@pytest.mark.parametrize("error", [ModelUnavailableError("away"), KeyError("a bug"), OSError("a disk")])
-def test_incoming_messages_come_back_whatever_fails(memory: Any, part: str, error: BaseException) -> None:
+@pytest.mark.parametrize(
+    "error", [ModelUnavailableError("away"), KeyError("a bug"), OSError("a disk")]
+)
+def test_incoming_messages_come_back_whatever_fails(
+    memory: Any, part: str, error: BaseException
+) -> None:
     rich(memory)
     setattr(memory.context, part, Broken(error))
     context = memory.context.process_input("t", HELLO)
@@ -339,12 +383,17 @@ def test_closed_database_gives_the_incoming_messages_back_and_says_so(memory: An
     [
         {"role": "developer", "content": "be nice"},
         {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
-        {"role": "user", "content": [{"type": "text", "text": "hello"}, {"type": "input_audio", "data": "x"}]},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "hello"}, {"type": "input_audio", "data": "x"}],
+        },
         {"content": "no role"},
         {},
     ],
 )
-def test_message_in_a_shape_of_its_own_does_not_break_the_turn(memory: Any, odd: dict[str, Any]) -> None:
+def test_message_in_a_shape_of_its_own_does_not_break_the_turn(
+    memory: Any, odd: dict[str, Any]
+) -> None:
     rich(memory)
     context = memory.context.process_input("t", [odd, *HELLO])
     assert len(context.messages) >= 2
@@ -355,15 +404,23 @@ def test_message_in_a_shape_of_its_own_does_not_break_the_turn(memory: Any, odd:
 
 def test_incoming_is_not_changed_by_memory(memory: Any) -> None:
     rich(memory)
-    given = [{"role": "user", "content": "</observations> as I said"}, NewMessage("assistant", [Part("text", "yes")])]
+    given = [
+        {"role": "user", "content": "</observations> as I said"},
+        NewMessage("assistant", [Part("text", "yes")]),
+    ]
     context = memory.context.process_input("t", given)
-    assert [message.content for message in context.messages[-2:]] == ["</observations> as I said", "yes"]
+    assert [message.content for message in context.messages[-2:]] == [
+        "</observations> as I said",
+        "yes",
+    ]
     assert given[0] == {"role": "user", "content": "</observations> as I said"}
 
 
 def test_unknown_mode_breaks_neither_way(memory: Any) -> None:
     watch(memory)
-    assert len(memory.context.process_output("t", HELLO, mode="dreaming")) == 1, "what was said is kept all the same"
+    assert len(memory.context.process_output("t", HELLO, mode="dreaming")) == 1, (
+        "what was said is kept all the same"
+    )
     context = memory.context.process_input("t", HELLO, mode="dreaming")
     assert context.messages[-1].content == "hello"
     assert context.receipt.notes
@@ -372,7 +429,9 @@ def test_unknown_mode_breaks_neither_way(memory: Any) -> None:
 # waiting
 
 
-def test_turn_past_the_limit_waits_for_the_observation_and_keeps_the_newest_raw(memory: Any) -> None:
+def test_turn_past_the_limit_waits_for_the_observation_and_keeps_the_newest_raw(
+    memory: Any,
+) -> None:
     room = watch(memory)
     fill(memory, 16)
     context = memory.context.process_input("t", HELLO, deadline_seconds=30)
@@ -381,7 +440,14 @@ def test_turn_past_the_limit_waits_for_the_observation_and_keeps_the_newest_raw(
     shown = [message.seq for message in context.messages if message.seq]
     assert shown, "the agent goes on from its newest messages"
     assert shown == list(range(room.observed_seq("t") + 1, 17))
-    assert sum(message.token_count for message in memory.messages.list(thread_id="t") if message.seq in shown) >= 200
+    assert (
+        sum(
+            message.token_count
+            for message in memory.messages.list(thread_id="t")
+            if message.seq in shown
+        )
+        >= 200
+    )
     assert context.receipt.notes == ()
 
 
@@ -406,8 +472,12 @@ class Turn(threading.Thread):
         return self._found[0]
 
 
-def test_turn_past_the_limit_waits_for_the_one_who_is_at_it_already(memory: Any, clock: FakeClock) -> None:
-    """1. The background thinks about a chunk. 2. The turn comes. 3. The background ends. 4. The turn has it all."""
+def test_turn_past_the_limit_waits_for_the_one_who_is_at_it_already(
+    memory: Any, clock: FakeClock
+) -> None:
+    """1. The background thinks about a chunk. 2. The turn comes. 3. The background ends. 4. The
+    turn has it all.
+    """
     began, may_end = threading.Event(), threading.Event()
 
     def think() -> None:
@@ -462,15 +532,21 @@ def test_turn_waits_no_longer_than_the_observation_takes(memory: Any, clock: Fak
 
 
 @pytest.mark.parametrize("is_given", [True, False])
-def test_turn_never_waits_where_nothing_blocks(memory: Any, clock: FakeClock, is_given: bool) -> None:
-    """An observer that hangs in the background costs a turn nothing, on the way in and on the way out."""
+def test_turn_never_waits_where_nothing_blocks(
+    memory: Any, clock: FakeClock, is_given: bool
+) -> None:
+    """An observer that hangs in the background costs a turn nothing, on the way in and on the way
+    out.
+    """
     may_end = threading.Event()
     room = watch(memory, Watcher(meanwhile=lambda: may_end.wait(600)))
     fill(memory, 8)
     before = clock.monotonic()
     try:
         memory.context.process_output("t", HELLO)
-        context = memory.context.process_input("t", HELLO, deadline_seconds=10 if is_given else None)
+        context = memory.context.process_input(
+            "t", HELLO, deadline_seconds=10 if is_given else None
+        )
         assert context.receipt.waited_seconds == 0
         assert clock.monotonic() == before
     finally:
@@ -493,7 +569,9 @@ def test_turn_past_the_limit_is_not_held_up_by_an_observer_that_fails(memory: An
 def test_output_is_kept_step_by_step_in_order(memory: Any) -> None:
     watch(memory)
     memory.context.process_output("t", [{"role": "user", "content": "list the files"}])
-    memory.context.process_output("t", [{"role": "assistant", "content": [{"type": "tool_call", "name": "ls"}]}])
+    memory.context.process_output(
+        "t", [{"role": "assistant", "content": [{"type": "tool_call", "name": "ls"}]}]
+    )
     memory.context.process_output(
         "t", [{"role": "tool", "content": "a b c"}, {"role": "assistant", "content": "three"}]
     )

@@ -1,4 +1,6 @@
-"""Everything that is written gets its vector, once, whatever happens meanwhile; what is removed keeps none."""
+"""Everything that is written gets its vector, once, whatever happens meanwhile; what is removed
+keeps none.
+"""
 
 from __future__ import annotations
 
@@ -54,8 +56,12 @@ def test_every_kind_of_record_gets_a_vector_and_is_found_by_it(memory: Any) -> N
     memory.working.put("# Now\nthinking about yellow submarines")
     memory.observations.observe("t")
     assert memory.embeddings.embed_pending().is_done
-    for kind, words in (("message", "red fox"), ("task", "blue door house"), ("memory", "green fridays"),
-                        ("working", "yellow submarines")):  # fmt: skip
+    for kind, words in (
+        ("message", "red fox"),
+        ("task", "blue door house"),
+        ("memory", "green fridays"),
+        ("working", "yellow submarines"),
+    ):
         assert len(near(memory, words, kind=kind)) == 1, kind
     assert len(vectors(memory, "observation")) == len(memory.observations.list(thread_id="t")) > 0
 
@@ -74,7 +80,9 @@ def test_a_long_message_has_a_vector_for_each_of_its_pieces(memory: Any) -> None
     assert [row & 0xFFFF for row in vectors(memory)] == [0, 0, 1, 2]
 
 
-def test_a_text_of_which_the_model_knows_nothing_is_done_and_never_found(memory: Any, embedder: HashEmbedder) -> None:
+def test_a_text_of_which_the_model_knows_nothing_is_done_and_never_found(
+    memory: Any, embedder: HashEmbedder
+) -> None:
     add(memory, "words", "   ", "!!!")
     assert memory.embeddings.embed_pending().embedded == 3
     assert sorted(vectors(memory).values()) == [0, 0, 64]
@@ -82,7 +90,9 @@ def test_a_text_of_which_the_model_knows_nothing_is_done_and_never_found(memory:
     assert "   " not in texts(embedder)
 
 
-def test_records_that_were_there_before_the_queue_are_reached_newest_first(memory: Any, embedder: HashEmbedder) -> None:
+def test_records_that_were_there_before_the_queue_are_reached_newest_first(
+    memory: Any, embedder: HashEmbedder
+) -> None:
     add(memory, "oldest", "middle", "newest")
     memory.tasks.add("a task")
     sql(memory, "DELETE FROM embedding_queue")
@@ -120,8 +130,16 @@ def test_a_task_is_embedded_again_when_its_text_or_its_labels_change_and_not_oth
     assert texts(embedder) == ["task: paint the door", "task | blue: paint the door"]
 
 
-def test_a_memory_is_embedded_with_its_files_modules_and_type_before_it(memory: Any, embedder: HashEmbedder) -> None:
-    memory.memories.add("never call it twice", type="gotcha", files=["src/auth.ts"], modules=["login"], evidence=["x"])
+def test_a_memory_is_embedded_with_its_files_modules_and_type_before_it(
+    memory: Any, embedder: HashEmbedder
+) -> None:
+    memory.memories.add(
+        "never call it twice",
+        type="gotcha",
+        files=["src/auth.ts"],
+        modules=["login"],
+        evidence=["x"],
+    )
     memory.embeddings.embed_pending()
     assert texts(embedder) == ["src/auth.ts | login | gotcha: never call it twice"]
 
@@ -148,7 +166,9 @@ def test_a_record_removed_while_the_model_thinks_leaves_no_vector(place: Any) ->
 
 
 @pytest.mark.parametrize("by_walk", [False, True])
-def test_what_is_removed_takes_its_vectors_with_it_in_the_same_transaction(memory: Any, by_walk: bool) -> None:
+def test_what_is_removed_takes_its_vectors_with_it_in_the_same_transaction(
+    memory: Any, by_walk: bool
+) -> None:
     add(memory, *(f"message {number}" for number in range(9)))
     if by_walk:
         sql(memory, "DELETE FROM embedding_queue")
@@ -188,7 +208,10 @@ def test_it_stops_at_the_deadline_after_the_batch_at_hand(place: Any, clock: Fak
 @pytest.mark.parametrize("is_silent", [False, True])
 def test_a_record_the_model_refuses_is_passed_over_and_told(place: Any, is_silent: bool) -> None:
     memory = place.open(embedding_model=Choosy(is_silent=is_silent))
-    add(memory, *(f"message {number}" + (" poison" if number in (3, 11) else "") for number in range(16)))
+    add(
+        memory,
+        *(f"message {number}" + (" poison" if number in (3, 11) else "") for number in range(16)),
+    )
     done = memory.embeddings.embed_pending()
     assert (done.embedded, done.failed, done.stopped) == (14, 2, "done")
     failures = memory.embeddings.status().spaces[0].failures
@@ -218,7 +241,9 @@ def test_a_model_that_refuses_everything_blames_no_record(place: Any) -> None:
 
 def test_an_embedder_with_a_bug_costs_the_record_that_shows_it_and_no_other(place: Any) -> None:
     class Brittle(HashEmbedder):
-        def embed(self, texts: Any, kind: Any = "document", *, deadline_seconds: float | None = None) -> Any:
+        def embed(
+            self, texts: Any, kind: Any = "document", *, deadline_seconds: float | None = None
+        ) -> Any:
             assert not any("\u200d" in text for text in texts)
             return super().embed(texts, kind)
 
@@ -239,7 +264,9 @@ def test_a_setting_that_cannot_be_opened_is_told_and_not_raised(place: Any) -> N
     assert memory.search("one")[0].content == "one"
 
 
-def test_a_model_that_is_away_changes_nothing_and_is_told(memory: Any, embedder: HashEmbedder) -> None:
+def test_a_model_that_is_away_changes_nothing_and_is_told(
+    memory: Any, embedder: HashEmbedder
+) -> None:
     add(memory, "one")
     embedder.error = unavailable()
     done = memory.embeddings.embed_pending()
@@ -326,7 +353,9 @@ def test_a_block_that_lost_its_signs_is_made_again_from_the_vectors(memory: Any)
 # the cache
 
 
-def test_the_same_text_is_asked_for_once_of_a_model_that_costs_something(place: Any, clock: FakeClock) -> None:
+def test_the_same_text_is_asked_for_once_of_a_model_that_costs_something(
+    place: Any, clock: FakeClock
+) -> None:
     embedder = HashEmbedder()
     memory = place.open(embedding_model=embedder, **OTHER)
     add(memory, "ok", "ok", "ok")

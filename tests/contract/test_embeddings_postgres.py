@@ -1,4 +1,6 @@
-"""What can only go wrong with several writers at once, and the index of the server: PostgreSQL alone."""
+"""What can only go wrong with several writers at once, and the index of the server: PostgreSQL
+alone.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +41,17 @@ def say(memory: Any, text: str, thread_id: str = "t") -> None:
     memory.messages.add(thread_id=thread_id, role="user", content=text)
 
 
-def test_a_message_whose_transaction_ends_after_newer_ones_were_embedded_is_not_missed(memory: Any) -> None:
+def test_a_message_whose_transaction_ends_after_newer_ones_were_embedded_is_not_missed(
+    memory: Any,
+) -> None:
     say(memory, "the first")
     memory.embeddings.embed_pending()
     with memory.database.write() as slow:
         slow.run(
-            "INSERT INTO messages (project_no, thread_no, seq, id, role, raw_content, token_count, token_method,"
-            " term_count, created_at) SELECT project_no, thread_no, 99, 'late', role, 'the late one', 1, 'x', 1, 1"
+            "INSERT INTO messages (project_no, thread_no, seq, id, role, raw_content, "
+            "token_count, token_method,"
+            " term_count, created_at) SELECT project_no, thread_no, 99, 'late', role, 'the late "
+            "one', 1, 'x', 1, 1"
             " FROM messages LIMIT 1"
         )
         say(memory, "the newer one", "other")
@@ -59,8 +65,10 @@ def test_a_message_that_is_committed_behind_the_walk_is_not_missed(memory: Any) 
     say(memory, "the first")
     with memory.database.write() as slow:
         slow.run(
-            "INSERT INTO messages (project_no, thread_no, seq, id, role, raw_content, token_count, token_method,"
-            " term_count, created_at) SELECT project_no, thread_no, 99, 'late', role, 'the late one', 1, 'x', 1, 1"
+            "INSERT INTO messages (project_no, thread_no, seq, id, role, raw_content, "
+            "token_count, token_method,"
+            " term_count, created_at) SELECT project_no, thread_no, 99, 'late', role, 'the late "
+            "one', 1, 'x', 1, 1"
             " FROM messages LIMIT 1"
         )
         say(memory, "the newer one", "other")
@@ -111,7 +119,9 @@ def test_a_writer_that_comes_while_the_model_thinks_waits_for_nobody(postgres_ur
 
 
 @pytest.mark.usefixtures("pgvector")
-def test_the_index_of_the_server_finds_what_the_comparison_with_everything_finds(memory: Any) -> None:
+def test_the_index_of_the_server_finds_what_the_comparison_with_everything_finds(
+    memory: Any,
+) -> None:
     memory.database.vectors = PostgresVectors(indexed_from=100)
     fill(memory, sentences(400))
     questions = ("cat river", "wind", "door window tree")
@@ -120,7 +130,10 @@ def test_the_index_of_the_server_finds_what_the_comparison_with_everything_finds
         assert memory.database.vectors._has_index(session, shelf_of(memory))
         shelf = shelf_of(memory)
         assert memory.database.vectors.make_index(session, shelf, 64) is False
-        assert memory.database.vectors.nearest(session, shelf, np.ones(64, dtype=np.float32), 5) is not None
+        assert (
+            memory.database.vectors.nearest(session, shelf, np.ones(64, dtype=np.float32), 5)
+            is not None
+        )
     memory._meaning._nearest = Nearest(memory.database, exact_up_to=0)
     assert {question: near(memory, question, 10) for question in questions} == exact
     assert memory._meaning._nearest.bytes() == 0
@@ -145,7 +158,9 @@ def test_an_index_whose_making_was_interrupted_is_made_again(memory: Any) -> Non
     memory.embeddings.embed_pending()
     with memory.database.read() as session:
         assert memory.database.vectors._has_index(session, shelf)
-        near_all = memory.database.vectors.nearest(session, shelf, np.ones(64, dtype=np.float32), 200)
+        near_all = memory.database.vectors.nearest(
+            session, shelf, np.ones(64, dtype=np.float32), 200
+        )
     assert len(near_all) == 121
 
 

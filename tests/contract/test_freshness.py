@@ -1,4 +1,6 @@
-"""Memories and observations that name code: every verdict, for the folder that asks, and what is done about it."""
+"""Memories and observations that name code: every verdict, for the folder that asks, and what is
+done about it.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ class Repository:
         who = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
         done = subprocess.run(
             ["git", *who, *arguments], cwd=self.root, check=True, capture_output=True, text=True
-        )  # fmt: skip
+        )
         return done.stdout.strip()
 
     def write(self, path: str, text: str) -> None:
@@ -126,13 +128,19 @@ def test_layout_comments_and_quotes_are_no_change(memory, repository):
 
 
 @pytest.mark.parametrize("is_indexed", [False, True])
-def test_a_changed_body_has_drifted_and_is_told_with_how_much_differs(memory, repository, is_indexed):
+def test_a_changed_body_has_drifted_and_is_told_with_how_much_differs(
+    memory, repository, is_indexed
+):
     known = told(memory, repository)
     repository.change("src/auth.py", 'name + "x"', 'hashed(name) + "y"')
     if is_indexed:
         memory.code.update(["src/auth.py"])
     found = stands(memory, known)
-    assert (found.verdict, found.telling, found.anchors[0].now) == ("drifted", "hedge", "src/auth.py:Session.login")
+    assert (found.verdict, found.telling, found.anchors[0].now) == (
+        "drifted",
+        "hedge",
+        "src/auth.py:Session.login",
+    )
     assert 0 < found.changed < 0.6
     assert "% of it differs (src/auth.py:Session.login)" in found.hedge
 
@@ -144,7 +152,10 @@ def test_a_renamed_function_has_moved(memory, repository, is_indexed):
     if is_indexed:
         memory.code.update(["src/auth.py"])
     found = stands(memory, known)
-    assert (found.verdict, found.hedge) == ("moved", "src/auth.py:Session.login is now src/auth.py:Session.enter")
+    assert (found.verdict, found.hedge) == (
+        "moved",
+        "src/auth.py:Session.login is now src/auth.py:Session.enter",
+    )
 
 
 @pytest.mark.parametrize("is_indexed", [False, True])
@@ -192,11 +203,19 @@ def test_beyond_the_bound_of_a_question_a_verdict_is_unknown_and_never_guessed(p
     found = stands(memory, known)
     assert (found.verdict, found.telling, found.needs_review) == ("unknown", "hedge", False)
     memory.code.update(["src/auth.py"])
-    assert stands(memory, known).verdict in ("drifted", "unknown")  # a file just saved is not trusted by its time
+    assert stands(memory, known).verdict in (
+        "drifted",
+        "unknown",
+    )  # a file just saved is not trusted by its time
 
 
 def test_lines_outside_of_any_definition_are_followed_by_their_text(memory, repository):
-    known = told(memory, repository, "Logins are limited to five by the configuration", evidence=["notes.toml:1-2"])
+    known = told(
+        memory,
+        repository,
+        "Logins are limited to five by the configuration",
+        evidence=["notes.toml:1-2"],
+    )
     repository.change("notes.toml", "[limits]", "# first\n\n[limits]")
     found = stands(memory, known)
     assert (found.verdict, found.anchors[0].first_line) == ("fresh", 3)
@@ -208,23 +227,40 @@ def test_lines_outside_of_any_definition_are_followed_by_their_text(memory, repo
 
 
 def test_names_in_the_words_are_anchored_when_only_one_thing_has_them(memory, repository):
-    repository.write("src/other.py", "def login():\n    return 1\n\n\ndef shut_down(now):\n    return now\n")
+    repository.write(
+        "src/other.py", "def login():\n    return 1\n\n\ndef shut_down(now):\n    return now\n"
+    )
     memory.code.index()
-    known = told(memory, repository, "Call `shut_down` before `login`, and Session.logout after", evidence=[])
+    known = told(
+        memory, repository, "Call `shut_down` before `login`, and Session.logout after", evidence=[]
+    )
     assert {each.was for each in stands(memory, known).anchors} == {
-        "src/other.py:shut_down", "src/auth.py:Session.logout",
-    }  # fmt: skip
+        "src/other.py:shut_down",
+        "src/auth.py:Session.logout",
+    }
 
 
 def test_a_name_that_two_have_is_known_by_the_file_that_is_named(memory, repository):
     repository.write("src/other.py", "def login():\n    return 1\n")
     memory.code.index()
-    known = told(memory, repository, "The function `login` is only for tests", evidence=[], files=["src/other.py"])
+    known = told(
+        memory,
+        repository,
+        "The function `login` is only for tests",
+        evidence=[],
+        files=["src/other.py"],
+    )
     assert [each.was for each in stands(memory, known).anchors] == ["src/other.py:login"]
 
 
 def test_what_names_nothing_of_this_folder_has_no_verdict(memory, repository):
-    known = told(memory, repository, "Deploy on Mondays with `deploy_all`", evidence=[], files=["else/where.py"])
+    known = told(
+        memory,
+        repository,
+        "Deploy on Mondays with `deploy_all`",
+        evidence=[],
+        files=["else/where.py"],
+    )
     assert memory.memories.freshness([known]) == {}
     assert memory.memories.why(known.id).code is None
 
@@ -239,7 +275,9 @@ def test_evidence_at_a_commit_is_anchored_to_the_code_of_that_commit(memory, rep
     assert (found.verdict, found.anchors[0].commit) == ("drifted", old)
 
 
-def test_memories_that_were_there_before_the_index_are_anchored_to_the_code_of_their_day(place, repository, clock):
+def test_memories_that_were_there_before_the_index_are_anchored_to_the_code_of_their_day(
+    place, repository, clock
+):
     memory = place.open(embedder="off")
     clock.set(1_900_000_000_000)
     known = told(memory, repository, "The method `Session.logout` forgets the token", evidence=[])
@@ -248,9 +286,15 @@ def test_memories_that_were_there_before_the_index_are_anchored_to_the_code_of_t
     repository.git("add", "-A")
     when = "2031-01-01T00:00:00Z"
     subprocess.run(
-        ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "later"], cwd=repository.root,
-        check=True, env={"GIT_COMMITTER_DATE": when, "GIT_AUTHOR_DATE": when, "PATH": "/usr/bin:/bin:/usr/local/bin"},
-    )  # fmt: skip
+        ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "later"],
+        cwd=repository.root,
+        check=True,
+        env={
+            "GIT_COMMITTER_DATE": when,
+            "GIT_AUTHOR_DATE": when,
+            "PATH": "/usr/bin:/bin:/usr/local/bin",
+        },
+    )
     memory.code.index()
     assert stands(memory, known).verdict == "drifted"
 
@@ -261,7 +305,9 @@ def test_memories_that_were_there_before_the_index_are_anchored_to_the_code_of_t
 def test_without_an_index_files_alone_are_judged(place, repository):
     memory = place.open(embedder="off")
     known = told(memory, repository, files=["src/auth.py"], evidence=[])
-    assert [(each.was, each.verdict) for each in stands(memory, known).anchors] == [("src/auth.py", "fresh")]
+    assert [(each.was, each.verdict) for each in stands(memory, known).anchors] == [
+        ("src/auth.py", "fresh")
+    ]
     repository.write("src/auth.py", "\n".join(f"line_{number} = {number}" for number in range(20)))
     assert stands(memory, known).verdict == "drifted"
     (repository.root / "src/auth.py").unlink()
@@ -280,7 +326,14 @@ def test_without_an_index_a_renamed_file_is_known_by_git(place, repository):
 
 
 def rows(memory):
-    tables = ("memories", "memory_events", "code_anchors", "code_anchored", "code_files", "code_nodes")
+    tables = (
+        "memories",
+        "memory_events",
+        "code_anchors",
+        "code_anchored",
+        "code_files",
+        "code_nodes",
+    )
     with memory.database.read() as session:
         return [session.all(f"SELECT * FROM {name} ORDER BY 1, 2, 3") for name in tables]
 
@@ -301,7 +354,9 @@ def test_reading_in_every_way_changes_nothing(memory, repository):
 
 def test_a_person_who_verifies_anchors_it_to_the_code_of_today(memory, repository, clock):
     known = told(memory, repository)
-    repository.change("src/auth.py", "LIMIT = 5", "LIMIT = 5\nA = 1\nB = 2\nC = 3\nD = 4\nE = 5\nF = 6\nG = 7")
+    repository.change(
+        "src/auth.py", "LIMIT = 5", "LIMIT = 5\nA = 1\nB = 2\nC = 3\nD = 4\nE = 5\nF = 6\nG = 7"
+    )
     repository.change("src/auth.py", 'name + "x"', 'name + "y"')
     assert stands(memory, known).verdict == "drifted"
     clock.advance(1)
@@ -310,7 +365,9 @@ def test_a_person_who_verifies_anchors_it_to_the_code_of_today(memory, repositor
     assert (found.verdict, found.anchors[0].was) == ("fresh", "src/auth.py:Session.login")
 
 
-def test_what_it_was_anchored_to_before_stays_as_history_and_comes_back_with_undo(memory, repository, clock):
+def test_what_it_was_anchored_to_before_stays_as_history_and_comes_back_with_undo(
+    memory, repository, clock
+):
     known = told(memory, repository)
     repository.change("src/auth.py", 'name + "x"', 'name + "y"')
     clock.advance(1_000)
@@ -322,7 +379,9 @@ def test_what_it_was_anchored_to_before_stays_as_history_and_comes_back_with_und
 
 
 def test_use_and_edits_by_agents_do_not_anchor_it_anew(memory, repository):
-    known = memory.memories.add(SAYS, type="gotcha", session_id="s", evidence=["src/auth.py:7-8"]).memory
+    known = memory.memories.add(
+        SAYS, type="gotcha", session_id="s", evidence=["src/auth.py:7-8"]
+    ).memory
     repository.change("src/auth.py", 'name + "x"', 'name + "y"')
     memory.memories.used(known.id, "helped")
     memory.memories.update(known.id, content="Whoever logs in gets a token that ends in x, always")
@@ -330,12 +389,17 @@ def test_use_and_edits_by_agents_do_not_anchor_it_anew(memory, repository):
 
 
 def test_anchors_go_with_the_memory_that_is_removed_for_good(memory, repository, clock):
-    known = memory.memories.add(SAYS, type="gotcha", session_id="s", evidence=["src/auth.py:7-8"]).memory
+    known = memory.memories.add(
+        SAYS, type="gotcha", session_id="s", evidence=["src/auth.py:7-8"]
+    ).memory
     memory.memories.forget(known.id)
     clock.advance((GRACE_DAYS + 1) * DAY)
     assert memory.memories.prune().deleted == (known.short_id,)
     with memory.database.read() as session:
-        left = [session.one(f"SELECT count(*) FROM {name}")[0] for name in ("code_anchors", "code_anchored")]
+        left = [
+            session.one(f"SELECT count(*) FROM {name}")[0]
+            for name in ("code_anchors", "code_anchored")
+        ]
     assert left == [0, 0]
 
 
@@ -382,7 +446,9 @@ def test_a_moved_file_is_shown_by_its_name_of_today(memory, repository):
     assert hit.files == ("src/login.py",)
 
 
-def test_an_index_that_changes_queues_what_drifted_and_lets_go_what_is_as_it_was(memory, repository):
+def test_an_index_that_changes_queues_what_drifted_and_lets_go_what_is_as_it_was(
+    memory, repository
+):
     known = told(memory, repository)
     repository.change("src/auth.py", 'name + "x"', 'name + "y"')
     memory.code.update(["src/auth.py"])
@@ -395,7 +461,9 @@ def test_an_index_that_changes_queues_what_drifted_and_lets_go_what_is_as_it_was
 
 
 def test_a_review_that_others_ask_for_stays(memory, repository):
-    known = memory.memories.add(SAYS, type="gotcha", session_id="s", evidence=["src/auth.py:7-8"]).memory
+    known = memory.memories.add(
+        SAYS, type="gotcha", session_id="s", evidence=["src/auth.py:7-8"]
+    ).memory
     asked = known.review_reasons
     repository.change("src/auth.py", 'name + "x"', 'name + "y"')
     memory.memories.check_code()
@@ -450,7 +518,9 @@ def test_another_repository_says_nothing_about_it(memory, repository, monkeypatc
     assert memory.memories.freshness([known]) == {}
 
 
-def test_a_server_elsewhere_means_the_folder_that_was_indexed(memory, repository, monkeypatch, tmp_path):
+def test_a_server_elsewhere_means_the_folder_that_was_indexed(
+    memory, repository, monkeypatch, tmp_path
+):
     known = told(memory, repository)
     (tmp_path / "nowhere").mkdir()
     monkeypatch.chdir(tmp_path / "nowhere")
@@ -461,7 +531,12 @@ def test_nothing_outside_of_the_folder_is_anchored(memory, repository, tmp_path)
     (tmp_path / "secret.py").write_text("def key():\n    return 1\n")
     (repository.root / "link.py").symlink_to(tmp_path / "secret.py")
     for path in ("../secret.py", str(tmp_path / "secret.py"), "link.py", "src/../../secret.py"):
-        known = told(memory, repository, f"What stands in number {len(path)} is a key", evidence=[f"{path}:1-2"])
+        known = told(
+            memory,
+            repository,
+            f"What stands in number {len(path)} is a key",
+            evidence=[f"{path}:1-2"],
+        )
         assert memory.memories.freshness([known]) == {}
 
 
@@ -477,14 +552,18 @@ def test_another_project_sees_none_of_it(memory, repository):
 def noted(memory, repository):
     """An observation that names ``login``, anchored as a worker would."""
     memory.messages.add(
-        thread_id="t", role="user", content="Remember: `Session.login` in src/auth.py must never print the token."
+        thread_id="t",
+        role="user",
+        content="Remember: `Session.login` in src/auth.py must never print the token.",
     )
     assert memory.observations.observe("t").success
     assert memory.upkeep.anchor_pending() > 0
     return "never print the token"
 
 
-def test_an_observation_is_anchored_by_a_worker_and_judged_when_it_is_found(memory, repository, noted):
+def test_an_observation_is_anchored_by_a_worker_and_judged_when_it_is_found(
+    memory, repository, noted
+):
     [hit] = memory.search(noted, sources=["observations"])
     assert (hit.metadata["freshness"], "hedge" in hit.metadata) == ("fresh", False)
     repository.change("src/auth.py", 'name + "x"', 'name + "y"')
@@ -500,7 +579,10 @@ def test_an_observation_that_is_listed_tells_what_became_of_its_code(memory, rep
     assert memory.observations.freshness([known])[known.id].verdict == "moved"
     repository.write("src/auth.py", "")
     found = memory.observations.freshness([known])[known.id]
-    assert (found.verdict, [each.was for each in found.anchors]) == ("orphaned", ["src/auth.py:Session.login"])
+    assert (found.verdict, [each.was for each in found.anchors]) == (
+        "orphaned",
+        ["src/auth.py:Session.login"],
+    )
     assert memory.observations.freshness([]) == {}
 
 
@@ -513,11 +595,16 @@ def test_what_was_anchored_once_is_not_looked_at_again(memory, noted):
 # what agents are told unasked
 
 
-def test_a_session_is_told_what_has_changed_since_and_nothing_of_code_that_is_gone(memory, repository):
+def test_a_session_is_told_what_has_changed_since_and_nothing_of_code_that_is_gone(
+    memory, repository
+):
     told(memory, repository, files=["src/auth.py"])
     assert "has changed" not in memory.moments.start("s1").text
     repository.change("src/auth.py", 'name + "x"', 'hashed(name) + "y"')
-    for said in (memory.moments.start("s2"), memory.moments.after_tool("s3", "Read", {"file_path": "src/auth.py"})):
+    for said in (
+        memory.moments.start("s2"),
+        memory.moments.after_tool("s3", "Read", {"file_path": "src/auth.py"}),
+    ):
         assert "(the code has changed since: " in said.text
     (repository.root / "src/auth.py").unlink()
     repository.write("src/other.py", "LIMIT = 7\n")

@@ -1,4 +1,6 @@
-"""The history of a repository becomes memories: with commit and quotation, tainted, newest first, once."""
+"""The history of a repository becomes memories: with commit and quotation, tainted, newest first,
+once.
+"""
 
 from __future__ import annotations
 
@@ -38,21 +40,38 @@ class Repository:
         self._days += 1
         self._git("add", "-A")
         self._git(
-            "-c", f"user.email={by}", "-c", "user.name=Ann", "commit", "-q", "--allow-empty", "-m", message,
+            "-c",
+            f"user.email={by}",
+            "-c",
+            "user.name=Ann",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            message,
             date=f"2026-01-{self._days:02}T12:00:00Z",
-        )  # fmt: skip
+        )
         return self._git("rev-parse", "HEAD").strip()
 
     def config(self, name: str, value: str) -> None:
         self._git("config", name, value)
 
     def _git(self, *arguments: str, date: str = "") -> str:
-        environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+        environment = {
+            **os.environ,
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_SYSTEM": os.devnull,
+        }
         if date:
             environment |= {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
         done = subprocess.run(
-            ["git", *arguments], cwd=self.root, capture_output=True, check=True, text=True, env=environment
-        )  # fmt: skip
+            ["git", *arguments],
+            cwd=self.root,
+            capture_output=True,
+            check=True,
+            text=True,
+            env=environment,
+        )
         return done.stdout
 
 
@@ -69,11 +88,18 @@ def bring(memory: Any, repository: Repository) -> Callable[..., Any]:
 
 
 def test_a_commit_that_says_why_becomes_a_memory_that_cites_it(memory, repository, bring):
-    sha = repository.commit(f"Open the file in binary mode\n\n{WHY} The key was {TOKEN}.", "src/till.py")
+    sha = repository.commit(
+        f"Open the file in binary mode\n\n{WHY} The key was {TOKEN}.", "src/till.py"
+    )
     report = bring()
     assert report.counts == {"added": 1}
     (kept,) = memory.memories.list()
-    assert (kept.type, kept.source, kept.commit, kept.files) == ("gotcha", "commit_auto", sha, ("src/till.py",))
+    assert (kept.type, kept.source, kept.commit, kept.files) == (
+        "gotcha",
+        "commit_auto",
+        sha,
+        ("src/till.py",),
+    )
     assert kept.content == f"Open the file in binary mode: {WHY}"
     assert [(each.commit, WHY in (each.quote or "")) for each in kept.evidence] == [(sha, True)]
     assert TOKEN not in repr(kept)
@@ -84,9 +110,11 @@ def test_what_others_wrote_is_tainted_as_theirs(memory, repository, bring):
     repository.config("user.email", "ann@example.org")
     repository.commit(f"Open the file in binary mode\n\n{WHY}", "src/till.py")
     repository.commit(
-        "Close the till at night\n\nLeaving it open leaks a handle, because nobody closes it later.", "src/till.py",
+        "Close the till at night\n\nLeaving it open leaks a handle, because nobody closes it "
+        "later.",
+        "src/till.py",
         by="bob@example.org",
-    )  # fmt: skip
+    )
     bring()
     tainted = {each.content.split(" ")[0]: "other" in each.taint for each in memory.memories.list()}
     assert tainted == {"Open": False, "Close": True}
@@ -94,13 +122,19 @@ def test_what_others_wrote_is_tainted_as_theirs(memory, repository, bring):
 
 def test_reverts_and_chains_of_fixes_are_told(memory, repository, bring):
     repository.commit("Round prices down", "src/price.py")
-    for message in ("Fix rounding of small prices", "Fix rounding of small prices in euros", "Fix rounding of prices"):
+    for message in (
+        "Fix rounding of small prices",
+        "Fix rounding of small prices in euros",
+        "Fix rounding of prices",
+    ):
         repository.commit(message, "src/price.py")
     for number in range(12):
         repository.commit(f"Add thing {number}", f"src/thing{number}.py")
     repository.commit(
-        'Revert "Share the cache"\n\nTwo workers wrote to it at once, which led to corrupted pages.', "src/price.py"
-    )  # fmt: skip
+        'Revert "Share the cache"\n\nTwo workers wrote to it at once, which led to corrupted '
+        "pages.",
+        "src/price.py",
+    )
     bring()
     kept = {each.type: each for each in memory.memories.list()}
     assert set(kept) == {"gotcha", "dead_end"}
@@ -112,7 +146,11 @@ def test_reverts_and_chains_of_fixes_are_told(memory, repository, bring):
 def test_a_chain_that_goes_on_takes_the_place_of_the_shorter_one(memory, repository, bring):
     for number in range(12):
         repository.commit(f"Add thing {number}", f"src/thing{number}.py")
-    for message in ("Fix rounding of small prices", "Fix rounding of small prices in euros", "Fix rounding of prices"):
+    for message in (
+        "Fix rounding of small prices",
+        "Fix rounding of small prices in euros",
+        "Fix rounding of prices",
+    ):
         repository.commit(message, "src/price.py")
     bring()
     repository.commit("Fix rounding of small prices in yen", "src/price.py")
@@ -132,7 +170,10 @@ def test_importing_again_adds_nothing_and_new_commits_are_taken(memory, reposito
     again = bring()
     assert again.counts == {"known": 1}
     assert [(each, memory.memories.history(each.id)) for each in memory.memories.export()] == before
-    repository.commit("Lock the till\n\nTwo clerks must not open it at once, as it doesn't count twice.", "src/till.py")
+    repository.commit(
+        "Lock the till\n\nTwo clerks must not open it at once, as it doesn't count twice.",
+        "src/till.py",
+    )
     assert bring().counts == {"added": 1, "known": 1}
 
 
@@ -148,9 +189,10 @@ def test_what_a_person_put_aside_does_not_come_back(memory, repository, bring):
 def test_the_newest_come_first_and_no_more_than_wanted(memory, repository, bring):
     for number in range(6):
         repository.commit(
-            f"Guard the drawer number {number}\n\nDrawer {number} must not be forced: wood swells {number} mm.",
+            f"Guard the drawer number {number}\n\nDrawer {number} must not be forced: wood swells "
+            f"{number} mm.",
             "src/till.py",
-        )  # fmt: skip
+        )
     report = bring(limit=2)
     assert [each.content.split(":")[0][-1] for each in report.changes] == ["5", "4"]
     assert report.cut == 4
@@ -173,8 +215,9 @@ def test_commits_about_pages_tests_and_files_that_are_gone_are_left_out(memory, 
     report = bring()
     assert report.counts == {}
     assert dict(report.left_out) == {
-        "it changed only tests, pages or settings": 1, "its files are not there any more": 1,
-    }  # fmt: skip
+        "it changed only tests, pages or settings": 1,
+        "its files are not there any more": 1,
+    }
 
 
 def test_messages_in_any_bytes_and_files_of_any_name_are_read(memory, repository, bring):
@@ -194,15 +237,23 @@ def test_a_new_project_starts_warm_with_what_changes_together(memory, repository
     report = import_history(memory, repository.root)
     warm_up(memory, report)
     assert report.warmed_commits == 4
-    assert [each.path for each in memory.code.asking(repository.root).cochange("src/till.py")] == ["src/drawer.py"]
+    assert [each.path for each in memory.code.asking(repository.root).cochange("src/till.py")] == [
+        "src/drawer.py"
+    ]
     warm_up(memory, report)
     assert report.warmed_commits == 0
 
 
-def test_a_bare_repository_gives_memories_but_no_files_that_change_together(memory, repository, tmp_path):
+def test_a_bare_repository_gives_memories_but_no_files_that_change_together(
+    memory, repository, tmp_path
+):
     repository.commit(f"Open the file in binary mode\n\n{WHY}", "src/till.py")
     bare = tmp_path / "bare.git"
-    subprocess.run(["git", "clone", "-q", "--bare", str(repository.root), str(bare)], check=True, capture_output=True)
+    subprocess.run(
+        ["git", "clone", "-q", "--bare", str(repository.root), str(bare)],
+        check=True,
+        capture_output=True,
+    )
     report = import_history(memory, bare)
     warm_up(memory, report, code=True)
     assert (report.counts, report.warmed_commits) == ({"added": 1}, None)

@@ -42,12 +42,17 @@ def test_another_text_under_the_same_client_id_is_a_conflict(memory, say):
 
 
 def test_the_same_client_id_in_two_threads_is_two_messages(memory, say):
-    assert say("hello", client_id="c1", thread_id="a").id != say("hello", client_id="c1", thread_id="b").id
+    assert (
+        say("hello", client_id="c1", thread_id="a").id
+        != say("hello", client_id="c1", thread_id="b").id
+    )
 
 
 def test_the_same_client_id_in_two_projects_is_two_messages(open_again):
     added = [
-        open_again(project=project).messages.add(thread_id="t", role="user", content="x", client_id="c1")
+        open_again(project=project).messages.add(
+            thread_id="t", role="user", content="x", client_id="c1"
+        )
         for project in ("a", "b")
     ]
     assert added[0].id != added[1].id
@@ -100,7 +105,9 @@ def test_a_client_id_with_two_texts_in_one_batch_is_a_conflict_not_a_silent_loss
 def test_a_batch_with_a_conflict_stores_nothing(memory, say):
     say("one", client_id="a")
     with pytest.raises(ConflictError):
-        memory.messages.add_many(thread_id="t", messages=many(("new", "fresh"), ("a", "another text")))
+        memory.messages.add_many(
+            thread_id="t", messages=many(("new", "fresh"), ("a", "another text"))
+        )
     assert texts(memory) == ["one"]
 
 

@@ -12,7 +12,14 @@ from smara.adapters.warming import Learner
 from smara.core.events import HostEvent
 from smara.messages.models import NewMessage, NewThread
 from tests.contract.both import ON_BOTH
-from tests.unit.adapters.foreign import CODEX, CODEX_AGENT, CODEX_ID, CODEX_SUB, ONE_OF_EACH, OPENCODE
+from tests.unit.adapters.foreign import (
+    CODEX,
+    CODEX_AGENT,
+    CODEX_ID,
+    CODEX_SUB,
+    ONE_OF_EACH,
+    OPENCODE,
+)
 
 pytestmark = ON_BOTH
 
@@ -28,9 +35,18 @@ def memory(place):
 
 def session(number: int, *more: tuple[str, int, str]) -> str:
     """A session of Codex in which a push fails, and another one works."""
-    meta = {"id": f"s{number}", "session_id": f"s{number}", "cwd": "/home/me/shop", "timestamp": "2026-03-02T09:00:00Z"}
+    meta = {
+        "id": f"s{number}",
+        "session_id": f"s{number}",
+        "cwd": "/home/me/shop",
+        "timestamp": "2026-03-02T09:00:00Z",
+    }
     lines = [{"timestamp": "2026-03-02T09:00:00Z", "type": "session_meta", "payload": meta}]
-    prompt = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Push it"}]}
+    prompt = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "Push it"}],
+    }
     lines.append({"timestamp": "2026-03-02T09:00:01Z", "type": "response_item", "payload": prompt})
     steps = (
         ("git push", 128, "fatal: The current branch main has no upstream branch."),
@@ -43,7 +59,9 @@ def session(number: int, *more: tuple[str, int, str]) -> str:
         text = f"Wall time: 1.0 seconds\nProcess exited with code {code}\nOutput:\n{output}"
         result = {"type": "function_call_output", "call_id": call["call_id"], "output": text}
         at = f"2026-03-02T09:00:{step * 5:02}Z"
-        lines += [{"timestamp": at, "type": "response_item", "payload": each} for each in (call, result)]
+        lines += [
+            {"timestamp": at, "type": "response_item", "payload": each} for each in (call, result)
+        ]
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
@@ -91,7 +109,9 @@ def test_a_session_that_went_on_is_learned_from_where_it_was_left(memory, place,
     path.write_text(session(1))
     run(memory, place.clock, path)
     events = memory.behavior.session("s1").events
-    path.write_text(session(1, ("make", 2, "make: *** No rule to make target"), ("make all", 0, "done")))
+    path.write_text(
+        session(1, ("make", 2, "make: *** No rule to make target"), ("make all", 0, "done"))
+    )
     stored, learned = run(memory, place.clock, path)
     assert (stored, learned.events) == (4, 4)
     assert memory.behavior.session("s1").events == events + 4
@@ -111,7 +131,9 @@ def test_one_run_learns_from_so_many_sessions_and_the_next_from_the_rest(memory,
 def test_words_that_hooks_have_told_are_not_stored_again(memory):
     told = NewThread("ses_0001", metadata={"host": "opencode", "told_by": "hooks"})
     words = "It is called from receipt.ts and till.ts."
-    hooked = NewMessage("assistant", words, "hook:ses_0001:turn_end:x", AT_MS, None, {"source": "hook"})
+    hooked = NewMessage(
+        "assistant", words, "hook:ses_0001:turn_end:x", AT_MS, None, {"source": "hook"}
+    )
     memory.messages.append_batch(told, [hooked])
     for stored in (9, 0):
         report = Importer(memory).import_file(OPENCODE)
@@ -126,13 +148,17 @@ def test_calls_that_hooks_told_of_without_an_id_are_not_counted_again(memory, pl
     Importer(memory).import_file(ONE_OF_EACH[agent])
     (held,) = {each.metadata.get("session") or each.id for each in memory.threads.list()}
     last = max(each.created_at for each in memory.messages.list(thread_id=held))
-    told = HostEvent(agent, "tool_post", held, last + 1, tool="Bash", tool_input={"command": "make"}, key="k")
+    told = HostEvent(
+        agent, "tool_post", held, last + 1, tool="Bash", tool_input={"command": "make"}, key="k"
+    )
     memory.behavior.observe_batch([told])
     _, learned = run(memory, place.clock, ONE_OF_EACH[agent])
     assert learned.events == 0
 
 
-def test_a_run_that_was_stopped_before_it_decided_is_made_up_for_by_the_next(memory, place, tmp_path):
+def test_a_run_that_was_stopped_before_it_decided_is_made_up_for_by_the_next(
+    memory, place, tmp_path
+):
     paths = [tmp_path / f"rollout-2026-03-02T09-00-00-s{number}.jsonl" for number in (1, 2)]
     for number, path in enumerate(paths, 1):
         path.write_text(session(number))
@@ -155,7 +181,18 @@ def test_a_session_that_may_go_on_is_watched_and_not_decided_on(memory, place, t
 
 def planted(value, secret):
     """The same with a secret behind every text that is no name."""
-    names = {"type", "role", "id", "sessionId", "session_id", "timestamp", "kind", "status", "messageID", "sessionID"}
+    names = {
+        "type",
+        "role",
+        "id",
+        "sessionId",
+        "session_id",
+        "timestamp",
+        "kind",
+        "status",
+        "messageID",
+        "sessionID",
+    }
     if isinstance(value, dict):
         return {key: each if key in names else planted(each, secret) for key, each in value.items()}
     if isinstance(value, list):
@@ -180,7 +217,9 @@ def test_no_secret_of_a_transcript_is_stored_wherever_it_stands(memory, place, t
         stored, _ = run(memory, place.clock, path)
         assert stored, name
     for thread in memory.threads.list():
-        assert secret not in repr((thread.title, thread.metadata, memory.messages.list(thread_id=thread.id)))
+        assert secret not in repr(
+            (thread.title, thread.metadata, memory.messages.list(thread_id=thread.id))
+        )
 
 
 def test_two_imports_of_the_same_sessions_at_once_store_each_message_once(place, memory, tmp_path):
@@ -190,7 +229,11 @@ def test_two_imports_of_the_same_sessions_at_once_store_each_message_once(place,
     others = [place.open(models_enabled=False, embedder="off") for _ in range(2)]
     with ThreadPoolExecutor(2) as pool:
         done = list(pool.map(lambda other: run(other, place.clock, *paths), others))
-    assert sum(stored for stored, _ in done) == sum(thread.message_count for thread in memory.threads.list()) == 20
+    assert (
+        sum(stored for stored, _ in done)
+        == sum(thread.message_count for thread in memory.threads.list())
+        == 20
+    )
     assert run(memory, place.clock, *paths)[0] == 0
     assert {each.state for each in memory.behavior.sessions()} == {"final"}
 
@@ -213,7 +256,11 @@ def test_which_client_ids_a_thread_has_is_told_without_the_messages(memory):
     messages = [NewMessage("user", f"word {number}", f"id-{number}") for number in range(3)]
     memory.messages.append_batch(NewThread("t1"), messages)
     assert memory.messages.known_client_ids("t1", ["id-0", "id-2", "id-9"]) == {"id-0", "id-2"}
-    assert memory.messages.known_client_ids("t2", ["id-0"]) == memory.messages.known_client_ids("t1", []) == set()
+    assert (
+        memory.messages.known_client_ids("t2", ["id-0"])
+        == memory.messages.known_client_ids("t1", [])
+        == set()
+    )
 
 
 SECRET = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
@@ -222,14 +269,25 @@ SECRET = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
 def test_ids_that_hold_a_secret_are_not_stored_and_still_known_again(memory, tmp_path):
     path = tmp_path / "talk.jsonl"
     lines = [
-        {"thread": f"run {SECRET}", "resource": SECRET, "parent": f"p-{SECRET}", "id": f"{SECRET}-{number}"}
+        {
+            "thread": f"run {SECRET}",
+            "resource": SECRET,
+            "parent": f"p-{SECRET}",
+            "id": f"{SECRET}-{number}",
+        }
         for number in (1, 2)
     ]
-    path.write_text("".join(json.dumps({**each, "role": "user", "content": "Hello there"}) + "\n" for each in lines))
+    path.write_text(
+        "".join(
+            json.dumps({**each, "role": "user", "content": "Hello there"}) + "\n" for each in lines
+        )
+    )
     first = Importer(memory).import_file(path)
     again = Importer(memory).import_file(path)
     assert (first.stored, again.stored, again.repeated) == (2, 0, 2)
     (thread,) = memory.threads.list()
     stored = memory.messages.list(thread_id=thread.id)
-    told = json.dumps([[thread.id, thread.resource_id, thread.parent_id], *([each.client_id] for each in stored)])
+    told = json.dumps(
+        [[thread.id, thread.resource_id, thread.parent_id], *([each.client_id] for each in stored)]
+    )
     assert SECRET not in told

@@ -1,4 +1,6 @@
-"""Instruction files become memories: once, with their lines, and only as trusted as a file can be."""
+"""Instruction files become memories: once, with their lines, and only as trusted as a file can
+be.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,11 @@ def everything(memory: Any) -> list[Any]:
 
 
 def by_text(memory: Any, beginning: str, state: str = "active") -> Any:
-    (found,) = [each for each in memory.memories.list(state=state, limit=500) if each.content.startswith(beginning)]
+    (found,) = [
+        each
+        for each in memory.memories.list(state=state, limit=500)
+        if each.content.startswith(beginning)
+    ]
     return found
 
 
@@ -102,7 +108,9 @@ def test_dry_run_foresees_and_writes_nothing(memory, bring, root):
     assert everything(memory) == []
     bring()
     before = everything(memory)
-    (root / "CLAUDE.md").write_text(RULES.replace("in cents", "in tenths of a cent").replace("- Prefer", "- We like"))
+    (root / "CLAUDE.md").write_text(
+        RULES.replace("in cents", "in tenths of a cent").replace("- Prefer", "- We like")
+    )
     foreseen = bring(is_dry_run=True)
     assert everything(memory) == before
     assert outcomes(foreseen) == outcomes(bring())
@@ -116,15 +124,20 @@ def test_lines_that_moved_are_followed_and_nothing_else_changes(memory, bring, r
     after = by_text(memory, "Money")
     assert (after.evidence[0].first_line, after.chunk.first_line) == (8, 8)
     assert (after.id, after.tier, after.needs_review, after.confidence) == (
-        before.id, before.tier, before.needs_review, before.confidence,
-    )  # fmt: skip
+        before.id,
+        before.tier,
+        before.needs_review,
+        before.confidence,
+    )
     assert outcomes(bring()) == {"unchanged": 4}
 
 
 def test_changed_line_supersedes_what_it_said_and_both_are_kept(memory, bring, root):
     bring()
     old = by_text(memory, "Money")
-    (root / "CLAUDE.md").write_text(RULES.replace("in cents, as an integer", "in tenths of a cent, as an integer"))
+    (root / "CLAUDE.md").write_text(
+        RULES.replace("in cents, as an integer", "in tenths of a cent, as an integer")
+    )
     report = bring()
     assert outcomes(report) == {"unchanged": 2, "changed": 1}
     new = by_text(memory, "Money")
@@ -147,7 +160,9 @@ def test_line_that_goes_back_to_its_old_words_takes_its_place_again(memory, brin
 def test_removed_line_is_put_aside_and_comes_back_with_the_line(memory, bring, root):
     bring()
     gone = by_text(memory, "Prefer")
-    (root / "CLAUDE.md").write_text(RULES.replace("- Prefer named exports over default exports\n", ""))
+    (root / "CLAUDE.md").write_text(
+        RULES.replace("- Prefer named exports over default exports\n", "")
+    )
     assert outcomes(bring()) == {"unchanged": 2, "removed": 1}
     assert memory.memories.get(gone.id).is_active is False
     (root / "CLAUDE.md").write_text(RULES)
@@ -160,7 +175,9 @@ def test_removed_line_is_put_aside_and_comes_back_with_the_line(memory, bring, r
 def test_what_a_person_confirmed_outlives_its_line_but_is_marked_as_stale(memory, bring, root):
     bring()
     kept = memory.memories.accept(by_text(memory, "Prefer").id)
-    (root / "CLAUDE.md").write_text(RULES.replace("- Prefer named exports over default exports\n", ""))
+    (root / "CLAUDE.md").write_text(
+        RULES.replace("- Prefer named exports over default exports\n", "")
+    )
     assert outcomes(bring()) == {"unchanged": 2, "stale": 1}
     after = memory.memories.get(kept.id)
     assert (after.is_active, after.is_stale, after.is_verified) == (True, True, True)
@@ -195,7 +212,9 @@ def test_what_a_person_put_aside_stays_so_whatever_the_file_says(memory, bring, 
 
 def test_words_that_a_person_mended_are_not_replaced_by_those_of_the_file(memory, bring):
     bring()
-    mended = memory.memories.accept(by_text(memory, "Prefer").id, content="Named exports only, in every package")
+    mended = memory.memories.accept(
+        by_text(memory, "Prefer").id, content="Named exports only, in every package"
+    )
     assert outcomes(bring()) == {"unchanged": 3}
     assert memory.memories.get(mended.id).content == "Named exports only, in every package"
 
@@ -221,7 +240,9 @@ def test_file_that_is_renamed_keeps_its_memories(memory, bring, root):
     (root / "CLAUDE.md").rename(root / "AGENTS.md")
     assert outcomes(bring()) == {"moved": 3}
     assert {each.id for each in memory.memories.list()} == ids
-    assert {each.path for memory_ in memory.memories.list() for each in memory_.evidence} == {"AGENTS.md"}
+    assert {each.path for memory_ in memory.memories.list() for each in memory_.evidence} == {
+        "AGENTS.md"
+    }
 
 
 def test_file_that_is_gone_takes_its_memories_with_it_when_all_are_looked_at(memory, bring, root):
@@ -283,8 +304,10 @@ def test_procedure_is_a_recipe_with_its_steps(memory, bring, root):
     assert recipe.type == "workflow_recipe"
     assert recipe.data["task_pattern"] == "Adding a table"
     assert [step["description"] for step in recipe.data["steps"]] == [
-        "Change `schema.ts`", "Run the generator", "Commit both",
-    ]  # fmt: skip
+        "Change `schema.ts`",
+        "Run the generator",
+        "Commit both",
+    ]
     assert recipe.data["steps"][0]["canonical_file"] == "schema.ts"
 
 
@@ -312,8 +335,10 @@ def test_commit_is_told_for_files_that_are_committed_as_they_are(memory, bring, 
     def git(*words: str) -> str:
         done = subprocess.run(
             ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b.c", *words],
-            check=True, capture_output=True, text=True,
-        )  # fmt: skip
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         return done.stdout.strip()
 
     git("init", "-q")
@@ -329,7 +354,8 @@ def test_commit_is_told_for_files_that_are_committed_as_they_are(memory, bring, 
 
 def test_large_file_is_brought_in_whole_and_again_without_change(memory, bring, root):
     lines = "".join(
-        f"- Component number {number} is kept in `src/part{number}.ts` by team {number}\n" for number in range(120)
+        f"- Component number {number} is kept in `src/part{number}.ts` by team {number}\n"
+        for number in range(120)
     )
     (root / "CLAUDE.md").write_text(f"# Parts\n\n{lines}")
     report = bring()

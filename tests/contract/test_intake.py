@@ -1,4 +1,6 @@
-"""Events of hosts are taken in exactly once, and what their sessions leave to do is done once, on both databases."""
+"""Events of hosts are taken in exactly once, and what their sessions leave to do is done once, on
+both databases.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def test_an_event_that_was_taken_in_is_not_fresh_again(memory):
     event = prompt("a\x00\ud800", key="s1:prompt:\x00x")
     assert take(memory, event, replace(event)) == [event]
     assert take(memory, event) == []
-    assert [(each.kind, each.event_count, each.repeat_count) for each in memory.intake.heard()] == [("prompt", 3, 2)]
+    assert [(each.kind, each.event_count, each.repeat_count) for each in memory.intake.heard()] == [
+        ("prompt", 3, 2)
+    ]
 
 
 def test_the_same_words_are_one_event_at_nearly_the_same_time_only(memory):

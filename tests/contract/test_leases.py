@@ -15,7 +15,12 @@ def guarded(memory, lease):
 
 def test_the_first_to_ask_gets_the_lease(memory, clock):
     lease = memory.leases.acquire("observe:t", "w1", lease_seconds=30)
-    assert (lease.name, lease.owner, lease.fence, lease.taken_over_from) == ("observe:t", "w1", 1, None)
+    assert (lease.name, lease.owner, lease.fence, lease.taken_over_from) == (
+        "observe:t",
+        "w1",
+        1,
+        None,
+    )
     assert lease.expires_at == clock.now_ms() + 30_000
     assert lease.operation_id
 
@@ -164,7 +169,9 @@ def test_a_clock_that_goes_back_grants_no_lease_twice(memory, clock):
     guarded(memory, lease)
 
 
-def test_a_clock_that_jumps_a_day_ahead_takes_the_lease_from_the_first_and_not_from_the_second(memory, clock):
+def test_a_clock_that_jumps_a_day_ahead_takes_the_lease_from_the_first_and_not_from_the_second(
+    memory, clock
+):
     late = memory.leases.acquire("job", "w1", lease_seconds=30)
     clock.advance(86_400)
     new = memory.leases.acquire("job", "w2", lease_seconds=30)

@@ -1,4 +1,6 @@
-"""A store of Mastra comes in whole, on both databases, from both databases; twice is the same as once."""
+"""A store of Mastra comes in whole, on both databases, from both databases; twice is the same as
+once.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path, clock: Any) -> Iterat
     """An empty memory in each database."""
     with (
         stores.empty_store(request.param, tmp_path) as address,
-        smara.open(address, clock=clock, embedder="off", durability="normal", token_model="estimate") as opened,
+        smara.open(
+            address, clock=clock, embedder="off", durability="normal", token_model="estimate"
+        ) as opened,
     ):
         yield opened
 
@@ -35,17 +39,35 @@ def store(tmp_path: Path) -> Path:
 def everything(memory: smara.Memory) -> Any:
     threads = sorted(memory.threads.list(), key=lambda each: each.id)
     said = {each.id: list(memory.messages.stream(thread_id=each.id)) for each in threads}
-    return threads, said, memory.working.find("resource", "ann"), memory.working.find("thread", None, "thread-old")
+    return (
+        threads,
+        said,
+        memory.working.find("resource", "ann"),
+        memory.working.find("thread", None, "thread-old"),
+    )
 
 
 def test_threads_messages_pages_and_observations_come_in(memory, store):
     report = import_mastra(memory, store)
-    assert (report.threads, report.messages, report.stored, report.repeated, report.refused) == (4, 8, 7, 0, [])
+    assert (report.threads, report.messages, report.stored, report.repeated, report.refused) == (
+        4,
+        8,
+        7,
+        0,
+        [],
+    )
     assert (report.pages, report.observations, report.problems) == (2, 3, [])
     assert sum(report.left_out.values()) == 1
     thread = memory.threads.get("thread-old")
-    assert (thread.title, thread.resource_id, thread.created_at) == ("Retries of the webhook", "ann", 1767603600000)
-    assert (thread.current_task, thread.suggested_response) == ("Primary: retry the webhook", "Run the tests again.")
+    assert (thread.title, thread.resource_id, thread.created_at) == (
+        "Retries of the webhook",
+        "ann",
+        1767603600000,
+    )
+    assert (thread.current_task, thread.suggested_response) == (
+        "Primary: retry the webhook",
+        "Run the tests again.",
+    )
     assert memory.working.get("resource", "ann").content.startswith("# Profile")
     assert memory.working.get("thread", None, "thread-old").content.startswith("# Held")
 
@@ -59,17 +81,25 @@ def test_a_message_keeps_its_parts_and_times_and_loses_its_secrets(memory, store
     assert first.parts[1].size_bytes == 2
     kinds = [(part.type, part.name, part.is_error) for part in second.parts]
     assert kinds == [
-        ("reasoning", None, False), ("tool_call", "shell", False), ("tool_result", "shell", False),
-        ("tool_call", "fetch_page", False), ("tool_result", "fetch_page", True), ("text", None, False),
+        ("reasoning", None, False),
+        ("tool_call", "shell", False),
+        ("tool_result", "shell", False),
+        ("tool_call", "fetch_page", False),
+        ("tool_result", "fetch_page", True),
+        ("text", None, False),
         ("file", "On retries", False),
-    ]  # fmt: skip
+    ]
     assert second.parts[1].arguments == {"command": "npm test"}
     assert "42 passing" in second.parts[2].text
     about = second.metadata["mastra"]
     assert about["partTimes"] == [1767603605500]
     assert about["skipped"] == {"step-start": 1, "data-om-observation-end": 1}
     assert (third.raw_content, third.role) == ("An answer of version 1, plain text.", "assistant")
-    assert (fourth.role, fourth.parts[0].type, fourth.parts[0].text) == ("tool", "tool_result", "src/webhook.ts:12")
+    assert (fourth.role, fourth.parts[0].type, fourth.parts[0].text) == (
+        "tool",
+        "tool_result",
+        "src/webhook.ts:12",
+    )
 
 
 def test_what_was_observed_is_kept_apart_and_can_be_found(memory, store):
@@ -111,23 +141,27 @@ def test_what_a_message_has_gained_since_becomes_one_of_its_own(memory, store):
             {
                 "type": "tool-invocation",
                 "toolInvocation": {
-                    "state": "result", "toolCallId": "call-3", "toolName": "shell", "args": {"command": "git log"},
+                    "state": "result",
+                    "toolCallId": "call-3",
+                    "toolName": "shell",
+                    "args": {"command": "git log"},
                     "result": "abc Retry three times",
                 },
             },
             {"type": "text", "text": "The log says so, too."},
         ],
-    }  # fmt: skip
+    }
     mastra_stores.change(
         store, "UPDATE mastra_messages SET content = ? WHERE id = 'm6'", (json.dumps(grown),)
-    )  # fmt: skip
+    )
     report = import_mastra(memory, store)
     assert (report.stored, report.grown) == (0, 1)
     *_, held, piece = memory.messages.list(thread_id="thread-new")
     assert [part.type for part in held.parts] == ["text", "tool_call"]
     assert [(part.type, part.text) for part in piece.parts] == [
-        ("tool_result", "abc Retry three times"), ("text", "The log says so, too."),
-    ]  # fmt: skip
+        ("tool_result", "abc Retry three times"),
+        ("text", "The log says so, too."),
+    ]
     assert piece.metadata["continues"] == held.id
     assert import_mastra(memory, store).is_nothing_new
 
@@ -136,7 +170,8 @@ def test_new_lines_of_observations_are_added_below_their_date(memory, store):
     import_mastra(memory, store)
     mastra_stores.change(
         store,
-        "UPDATE mastra_observational_memory SET activeObservations = activeObservations || char(10) || ?"
+        "UPDATE mastra_observational_memory SET activeObservations = activeObservations || "
+        "char(10) || ?"
         " WHERE id = 'om-1'",
         ("* 🔴 (09:20) User wants five retries",),
     )
@@ -148,8 +183,12 @@ def test_new_lines_of_observations_are_added_below_their_date(memory, store):
 
 def test_a_page_that_was_changed_here_is_left_as_it_is(memory, store):
     import_mastra(memory, store)
-    memory.working.put("# Profile\n- Name: Ann B.", scope="resource", resource_id="ann", actor="ann")
-    mastra_stores.change(store, "UPDATE mastra_resources SET workingMemory = 'other' WHERE id = 'ann'")
+    memory.working.put(
+        "# Profile\n- Name: Ann B.", scope="resource", resource_id="ann", actor="ann"
+    )
+    mastra_stores.change(
+        store, "UPDATE mastra_resources SET workingMemory = 'other' WHERE id = 'ann'"
+    )
     report = import_mastra(memory, store)
     assert (report.pages, report.pages_kept) == (0, 1)
     assert "Ann B." in memory.working.get("resource", "ann").content
@@ -157,9 +196,15 @@ def test_a_page_that_was_changed_here_is_left_as_it_is(memory, store):
 
 def test_a_page_by_a_schema_stays_an_object(memory, store):
     page = json.dumps(
-        {"name": "Ann", "likes": ["small commits"], "token": "ghp_0123456789abcdefghijklmnopqrstuvwxyzAB"}
+        {
+            "name": "Ann",
+            "likes": ["small commits"],
+            "token": "ghp_0123456789abcdefghijklmnopqrstuvwxyzAB",
+        }
     )
-    mastra_stores.change(store, "UPDATE mastra_resources SET workingMemory = ? WHERE id = 'ann'", (page,))
+    mastra_stores.change(
+        store, "UPDATE mastra_resources SET workingMemory = ? WHERE id = 'ann'", (page,)
+    )
     assert import_mastra(memory, store, is_dry_run=True).pages == 2
     assert import_mastra(memory, store).pages == 2
     held = memory.working.get("resource", "ann")
@@ -174,9 +219,17 @@ def test_the_file_and_its_folder_stay_as_they_are(memory, tmp_path, mode):
     folder = tmp_path / "app"
     folder.mkdir()
     path = mastra_stores.new_file(folder / "mastra.db", mode=mode)
-    before = hashlib.sha256(path.read_bytes()).hexdigest(), sorted(folder.iterdir()), path.stat().st_mtime_ns
+    before = (
+        hashlib.sha256(path.read_bytes()).hexdigest(),
+        sorted(folder.iterdir()),
+        path.stat().st_mtime_ns,
+    )
     assert import_mastra(memory, path).stored == 7
-    assert (hashlib.sha256(path.read_bytes()).hexdigest(), sorted(folder.iterdir()), path.stat().st_mtime_ns) == before
+    assert (
+        hashlib.sha256(path.read_bytes()).hexdigest(),
+        sorted(folder.iterdir()),
+        path.stat().st_mtime_ns,
+    ) == before
 
 
 def test_a_store_that_an_app_has_open_is_read_with_what_it_wrote_last(memory, tmp_path):
@@ -193,7 +246,9 @@ def test_a_store_that_an_app_has_open_is_read_with_what_it_wrote_last(memory, tm
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("is_named", [True, False])
-def test_a_store_in_postgres_comes_in_the_same_also_when_its_schema_is_not_named(memory, postgres_url, is_named):
+def test_a_store_in_postgres_comes_in_the_same_also_when_its_schema_is_not_named(
+    memory, postgres_url, is_named
+):
     mastra_stores.new_schema(postgres_url)
     url = postgres_url if is_named else postgres_url.partition("&schema=")[0]
     report = import_mastra(memory, url)
@@ -211,22 +266,32 @@ def test_a_password_is_told_to_nobody(memory, postgres_url):
 
 def test_columns_of_other_versions_are_read_and_unknown_ones_left_alone(memory, tmp_path):
     path = tmp_path / "other.db"
-    mastra_stores.change(path, "CREATE TABLE mastra_messages (id, threadId, content BLOB, role, created_at, novel)")
+    mastra_stores.change(
+        path, "CREATE TABLE mastra_messages (id, threadId, content BLOB, role, created_at, novel)"
+    )
     mastra_stores.change(
         path,
         "INSERT INTO mastra_messages VALUES ('a', 't', jsonb(?), 'user', 1767603600000, x'00ff')",
         (json.dumps({"format": 2, "parts": [{"type": "text", "text": "kept in binary"}]}),),
     )
-    mastra_stores.change(path, "INSERT INTO mastra_messages VALUES ('b', NULL, 'lost', 'user', 'never', NULL)")
+    mastra_stores.change(
+        path, "INSERT INTO mastra_messages VALUES ('b', NULL, 'lost', 'user', 'never', NULL)"
+    )
     report = import_mastra(memory, path)
-    assert (report.stored, report.messages, dict(report.left_out)) == (1, 2, {"it belongs to no thread": 1})
+    assert (report.stored, report.messages, dict(report.left_out)) == (
+        1,
+        2,
+        {"it belongs to no thread": 1},
+    )
     (message,) = memory.messages.list(thread_id="t")
     assert (message.raw_content, message.created_at) == ("kept in binary", 1767603600000)
     assert report.problems == ["There is no table mastra_threads; what would be in it is left out."]
 
 
 def test_what_is_no_store_of_mastra_is_refused_with_what_to_do(memory, tmp_path):
-    (tmp_path / "page.db").write_text("# not a database at all, but long enough to be looked at\n" * 10)
+    (tmp_path / "page.db").write_text(
+        "# not a database at all, but long enough to be looked at\n" * 10
+    )
     with pytest.raises(InvalidInputError, match="no SQLite or libSQL database"):
         import_mastra(memory, tmp_path / "page.db")
     mastra_stores.change(tmp_path / "shop.db", "CREATE TABLE goods (id)")

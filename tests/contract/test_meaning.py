@@ -1,4 +1,6 @@
-"""The rows nearest to a question: the same ones in the same order on every database, however many there are."""
+"""The rows nearest to a question: the same ones in the same order on every database, however many
+there are.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from tests.contract.embedding import OTHER, contents, near, shelf_of, unavailabl
 pytestmark = EACH_DATABASE
 
 WORDS = (
-    "cat", "dog", "fox", "door", "window", "river", "stone", "tree", "cloud", "rain", "snow", "wind", "fire", "lamp",
+    "cat", "dog", "fox", "door", "window", "river", "stone", "tree", "cloud", "rain", "snow",
+    "wind", "fire", "lamp",
     "chair", "table",
 )  # fmt: skip
 
@@ -38,29 +41,43 @@ def sentences(count: int) -> list[str]:
     """Texts of three or four words each, no two alike in a row, the same every time."""
     step = [1, 3, 5, 7]
     return [
-        " ".join(WORDS[(number * factor + number // 16) % len(WORDS)] for factor in step[: 3 + number % 2])
+        " ".join(
+            WORDS[(number * factor + number // 16) % len(WORDS)]
+            for factor in step[: 3 + number % 2]
+        )
         for number in range(count)
     ]
 
 
 def fill(memory: Any, texts: Sequence[str], **given: Any) -> None:
-    wanted = [{"role": "user" if number % 2 else "assistant", "content": text} for number, text in enumerate(texts)]
+    wanted = [
+        {"role": "user" if number % 2 else "assistant", "content": text}
+        for number, text in enumerate(texts)
+    ]
     memory.messages.add_many(**{"thread_id": "t", **given}, messages=wanted)
     assert memory.embeddings.embed_pending().is_done
 
 
-def brute_force(embedder: HashEmbedder, texts: Sequence[str], question: str, limit: int) -> list[str]:
+def brute_force(
+    embedder: HashEmbedder, texts: Sequence[str], question: str, limit: int
+) -> list[str]:
     """The nearest texts by plain numbers, of equals the last written first."""
-    scores = embedder.embed(list(texts)).astype(np.float64) @ embedder.embed([question])[0].astype(np.float64)
+    scores = embedder.embed(list(texts)).astype(np.float64) @ embedder.embed([question])[0].astype(
+        np.float64
+    )
     order = sorted(range(len(texts)), key=lambda place: (-round(float(scores[place]), 3), -place))
     return [texts[place] for place in order[:limit]]
 
 
-def test_the_nearest_rows_are_those_that_plain_arithmetic_finds(memory: Any, embedder: HashEmbedder) -> None:
+def test_the_nearest_rows_are_those_that_plain_arithmetic_finds(
+    memory: Any, embedder: HashEmbedder
+) -> None:
     texts = sentences(300)
     fill(memory, texts)
     for question in ("cat river", "snow and fire", "chair table lamp", "stone stone stone"):
-        assert contents(memory, near(memory, question, 8)) == brute_force(embedder, texts, question, 8), question
+        assert contents(memory, near(memory, question, 8)) == brute_force(
+            embedder, texts, question, 8
+        ), question
 
 
 def test_equally_near_rows_come_newest_first(memory: Any) -> None:
@@ -72,7 +89,10 @@ def test_equally_near_rows_come_newest_first(memory: Any) -> None:
 
 def test_a_large_shelf_searched_by_signs_gives_the_answer_of_the_exact_search(memory: Any) -> None:
     fill(memory, sentences(700))
-    exact = {question: near(memory, question, 10) for question in ("cat river", "wind", "door window tree")}
+    exact = {
+        question: near(memory, question, 10)
+        for question in ("cat river", "wind", "door window tree")
+    }
     memory._meaning._nearest = Nearest(memory.database, exact_up_to=0)
     assert {question: near(memory, question, 10) for question in exact} == exact
 
@@ -118,7 +138,9 @@ def test_vectors_that_are_loaded_once_can_be_compared_with_several_questions(mem
 
 
 @pytest.mark.parametrize("narrow", [0, 4_000])
-def test_a_scope_is_kept_whether_it_is_listed_or_sieved(memory: Any, monkeypatch: Any, narrow: int) -> None:
+def test_a_scope_is_kept_whether_it_is_listed_or_sieved(
+    memory: Any, monkeypatch: Any, narrow: int
+) -> None:
     monkeypatch.setattr("smara.meaning.scoping.NARROW", narrow)
     fill(memory, ["cat"] * 60, thread_id="a")
     fill(memory, ["cat", "cat", "dog"], thread_id="b", resource_id="ann")
@@ -136,7 +158,9 @@ def test_times_are_kept(memory: Any, clock: FakeClock) -> None:
     clock.advance(86_400)
     fill(memory, ["cat cat"], thread_id="b")
     project, now = memory.scope.project_no, clock.now_ms()
-    assert contents(memory, near(memory, "cat", 9, within=Within(project, since_ms=now))) == ["cat cat"]
+    assert contents(memory, near(memory, "cat", 9, within=Within(project, since_ms=now))) == [
+        "cat cat"
+    ]
     assert len(near(memory, "cat", 9, within=Within(project, until_ms=now))) == 2
 
 
@@ -150,7 +174,9 @@ def test_a_question_is_asked_of_the_model_once(memory: Any, embedder: HashEmbedd
     assert [text for kind, text in embedder.asked if kind == "query"] == ["where is the cat"]
 
 
-def test_a_question_is_remembered_for_other_processes_when_the_model_costs_something(place: Any) -> None:
+def test_a_question_is_remembered_for_other_processes_when_the_model_costs_something(
+    place: Any,
+) -> None:
     first, second = HashEmbedder(), HashEmbedder()
     memory, other = (place.open(embedding_model=each, **OTHER) for each in (first, second))
     fill(memory, ["cat", "dog"])
@@ -159,7 +185,9 @@ def test_a_question_is_remembered_for_other_processes_when_the_model_costs_somet
     assert second.asked == []
 
 
-def test_without_vectors_without_embedder_and_without_words_it_says_so(place: Any, memory: Any) -> None:
+def test_without_vectors_without_embedder_and_without_words_it_says_so(
+    place: Any, memory: Any
+) -> None:
     assert memory._meaning.query_vector("cat")[0] is None
     assert "nothing has a vector yet" in memory._meaning.query_vector("cat", deep=True)[1]
     fill(memory, ["cat"])
@@ -186,12 +214,16 @@ class Loading(HashEmbedder):
         super().__init__()
         self.may_go_on = threading.Event()
 
-    def embed(self, texts: Sequence[str], kind: Any = "document", *, deadline_seconds: float | None = None) -> Any:
+    def embed(
+        self, texts: Sequence[str], kind: Any = "document", *, deadline_seconds: float | None = None
+    ) -> Any:
         assert kind == "document" or self.may_go_on.wait(600)
         return super().embed(texts, kind)
 
 
-def test_a_question_does_not_wait_for_a_model_that_is_still_being_loaded(place: Any, clock: FakeClock) -> None:
+def test_a_question_does_not_wait_for_a_model_that_is_still_being_loaded(
+    place: Any, clock: FakeClock
+) -> None:
     embedder = Loading()
     memory = place.open(embedding_model=embedder, embed_query_seconds=0.5)
     fill(memory, ["cat"])
@@ -206,7 +238,9 @@ def test_a_question_does_not_wait_for_a_model_that_is_still_being_loaded(place: 
     assert memory._meaning.query_vector("a cat", deep=True)[0] is not None
 
 
-def test_vectors_that_cannot_be_read_cost_the_answer_its_meaning_and_nothing_else(place: Any, memory: Any) -> None:
+def test_vectors_that_cannot_be_read_cost_the_answer_its_meaning_and_nothing_else(
+    place: Any, memory: Any
+) -> None:
     fill(memory, ["a cat sleeps", "a dog barks"])
     with memory.database.write() as session:
         session.run("DROP TABLE vectors")
@@ -214,7 +248,9 @@ def test_vectors_that_cannot_be_read_cost_the_answer_its_meaning_and_nothing_els
     assert next(hit.content for hit in other.search("cat sleeps")) == "a cat sleeps"
 
 
-def test_a_secret_in_a_question_does_not_reach_the_model(memory: Any, embedder: HashEmbedder) -> None:
+def test_a_secret_in_a_question_does_not_reach_the_model(
+    memory: Any, embedder: HashEmbedder
+) -> None:
     fill(memory, ["cat"])
     secret = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
     memory._meaning.query_vector(f"who uses {secret}", deep=True)
@@ -223,7 +259,10 @@ def test_a_secret_in_a_question_does_not_reach_the_model(memory: Any, embedder: 
 
 def test_a_search_finds_by_meaning_what_no_word_of_it_says(place: Any) -> None:
     memory = place.open()
-    fill(memory, ["The cat sleeps on the sofa", "We deploy with docker containers", "Lunch is at noon"])
+    fill(
+        memory,
+        ["The cat sleeps on the sofa", "We deploy with docker containers", "Lunch is at noon"],
+    )
     [first, *_] = memory.search("kittens that nap", deep=True)
     assert "cat" in first.content
 
@@ -242,14 +281,18 @@ def test_the_tables_of_a_shelf_that_outgrew_them_are_given_up(memory: Any) -> No
         assert finder.bytes() < whole
 
 
-def test_vectors_kept_in_memory_answer_as_those_in_the_database_do_whatever_happens_meanwhile(memory: Any) -> None:
+def test_vectors_kept_in_memory_answer_as_those_in_the_database_do_whatever_happens_meanwhile(
+    memory: Any,
+) -> None:
     chance = random.Random(5)
     words = ["cat", "dog", "parser", "schema", "docker", "lunch", "noon", "token"]
     keeping = Nearest(memory.database, exact_up_to=0)
     reading = Nearest(memory.database, exact_up_to=0, kept_up_to=0)
     for _ in range(30):
         if chance.random() < 0.7:
-            fill(memory, [" ".join(chance.sample(words, 3)) for _ in range(chance.randrange(1, 40))])
+            fill(
+                memory, [" ".join(chance.sample(words, 3)) for _ in range(chance.randrange(1, 40))]
+            )
         else:
             with memory.database.write() as session:
                 session.run("DELETE FROM messages WHERE no % 7 = ?", (chance.randrange(7),))
@@ -257,9 +300,13 @@ def test_vectors_kept_in_memory_answer_as_those_in_the_database_do_whatever_happ
         with memory.database.read() as session:
             shelf = shelf_of(memory)
             wanted = [row << 16 for row in chance.sample(range(1, 400), 50)]
-            assert keeping.find(session, shelf, vector.values, 20) == reading.find(session, shelf, vector.values, 20)
+            assert keeping.find(session, shelf, vector.values, 20) == reading.find(
+                session, shelf, vector.values, 20
+            )
             assert keeping.scores(session, shelf, wanted, vector.values) == reading.scores(
                 session, shelf, wanted, vector.values
             )
-    assert memory.database.vectors.stamps_removals == any(is_whole for _, is_whole in keeping._tables)
+    assert memory.database.vectors.stamps_removals == any(
+        is_whole for _, is_whole in keeping._tables
+    )
     assert not any(is_whole for _, is_whole in reading._tables)

@@ -1,4 +1,6 @@
-"""The life of a memory: novelty, use, contradiction, merging, forgetting, pruning, staleness, and the way back."""
+"""The life of a memory: novelty, use, contradiction, merging, forgetting, pruning, staleness, and
+the way back.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,17 @@ def memories(place):
 def test_what_is_known_is_not_stored_twice_and_notes_where_it_was_seen(memories):
     first = learned(memories, "Use pnpm, not npm, for installing packages", files=["package.json"])
     again = memories.add(
-        "use pnpm and not npm for installing packages!", type="gotcha", session_id="s2", files=["other.json"],
+        "use pnpm and not npm for installing packages!",
+        type="gotcha",
+        session_id="s2",
+        files=["other.json"],
         evidence=[Evidence(path="package.json", first_line=3)],
-    )  # fmt: skip
-    assert (again.outcome, again.memory.id, again.similar_to) == ("duplicate", first.id, first.short_id)
+    )
+    assert (again.outcome, again.memory.id, again.similar_to) == (
+        "duplicate",
+        first.id,
+        first.short_id,
+    )
     assert (again.memory.session_ids, again.memory.files) == (("s1", "s2"), ("package.json",))
     assert str(again.memory.evidence[0]) == "package.json:3"
     assert kinds(memories.history(first.id)) == ["created", "seen_again"]
@@ -37,9 +46,13 @@ def test_what_is_known_is_not_stored_twice_and_notes_where_it_was_seen(memories)
 def test_what_is_less_trusted_gives_nothing_but_the_session_it_was_seen_in(memories):
     first = learned(memories, "Use pnpm, not npm, for installing packages")
     again = memories.add(
-        "Use pnpm, not npm, for installing packages", type="gotcha", session_id="s2", taint=["web"],
-        evidence=[Evidence(quote="a page said so")], tags=["evil"],
-    )  # fmt: skip
+        "Use pnpm, not npm, for installing packages",
+        type="gotcha",
+        session_id="s2",
+        taint=["web"],
+        evidence=[Evidence(quote="a page said so")],
+        tags=["evil"],
+    )
     assert (again.outcome, again.memory.id) == ("duplicate", first.id)
     assert (again.memory.taint, again.memory.evidence, again.memory.tags) == ((), (), ())
     assert again.memory.session_ids == ("s1", "s2")
@@ -48,20 +61,33 @@ def test_what_is_less_trusted_gives_nothing_but_the_session_it_was_seen_in(memor
 def test_what_is_more_trusted_takes_the_place_of_the_same_words(memories):
     first = learned(memories, "Use pnpm, not npm, for installing packages", taint=["web"])
     added = memories.remember("Use pnpm, not npm, for installing packages", type="gotcha")
-    assert (added.outcome, added.memory.tier, added.similar_to) == ("added", "confirmed", first.short_id)
+    assert (added.outcome, added.memory.tier, added.similar_to) == (
+        "added",
+        "confirmed",
+        first.short_id,
+    )
     old = memories.get(first.id)
     assert (old.deprecated_because, old.superseded_by) == ("merged", added.memory.id)
 
 
 def test_the_same_sentence_twice_from_a_person_is_one(memories):
     taught(memories, "Use pnpm, not npm, for installing packages")
-    assert memories.remember("use pnpm, not npm, for installing packages.", type="gotcha").outcome == "duplicate"
+    assert (
+        memories.remember("use pnpm, not npm, for installing packages.", type="gotcha").outcome
+        == "duplicate"
+    )
 
 
 def test_near_repetitions_of_another_type_are_kept_and_the_same_words_are_not(memories):
     taught(memories, "Auth tests need Redis and a token", type="requirement")
-    assert memories.add("Auth tests need Redis and token", type="gotcha", session_id="s").outcome == "added"
-    assert memories.add("Auth tests need Redis and a token", type="gotcha", session_id="s").outcome == "duplicate"
+    assert (
+        memories.add("Auth tests need Redis and token", type="gotcha", session_id="s").outcome
+        == "added"
+    )
+    assert (
+        memories.add("Auth tests need Redis and a token", type="gotcha", session_id="s").outcome
+        == "duplicate"
+    )
 
 
 def test_meaning_can_be_plugged_in_and_its_trouble_keeps_nothing_out(place):
@@ -79,14 +105,21 @@ def test_meaning_can_be_plugged_in_and_its_trouble_keeps_nothing_out(place):
     assert (found.outcome, found.memory.id) == ("duplicate", first.id)
     assert "0.93" in found.why[0]
     assert (
-        close.add("Set REDIS_URL or tests of billing will hang in CI 7", type="gotcha", session_id="s1").outcome
+        close.add(
+            "Set REDIS_URL or tests of billing will hang in CI 7", type="gotcha", session_id="s1"
+        ).outcome
         == "added"
     )
 
     def broken(draft):
         raise DeadlineError("too slow")
 
-    assert Memories(memory.memories._turns, similar=broken).add(said, type="gotcha", session_id="s").outcome == "added"
+    assert (
+        Memories(memory.memories._turns, similar=broken)
+        .add(said, type="gotcha", session_id="s")
+        .outcome
+        == "added"
+    )
 
 
 def test_a_paraphrase_is_known_by_its_meaning(place):
@@ -94,9 +127,13 @@ def test_a_paraphrase_is_known_by_its_meaning(place):
     first = learned(memory.memories, "Auth tests hang unless REDIS_URL is set")
     memory.embeddings.embed_pending()
     memory.search("warm up")
-    again = memory.memories.add("Set REDIS_URL or the tests of auth will hang", type="gotcha", session_id="s2")
+    again = memory.memories.add(
+        "Set REDIS_URL or the tests of auth will hang", type="gotcha", session_id="s2"
+    )
     assert (again.outcome, again.memory.id) == ("duplicate", first.id)
-    other = memory.memories.add("Set REDIS_PORT or the tests of auth will hang", type="gotcha", session_id="s2")
+    other = memory.memories.add(
+        "Set REDIS_PORT or the tests of auth will hang", type="gotcha", session_id="s2"
+    )
     assert other.outcome == "added"
 
 
@@ -107,7 +144,10 @@ def test_junk_and_echoes_are_refused_as_a_value_with_the_reason(memories):
         assert refusal.why
     boot = "Rules:\n- Use pnpm, never npm, for installing packages."
     echo = memories.add(
-        "Use pnpm, never npm, to install packages", type="preference", session_id="s1", already_told=[boot]
+        "Use pnpm, never npm, to install packages",
+        type="preference",
+        session_id="s1",
+        already_told=[boot],
     )
     assert echo.outcome == "refused"
     assert memories.totals().total == 0
@@ -116,11 +156,16 @@ def test_junk_and_echoes_are_refused_as_a_value_with_the_reason(memories):
 def test_a_session_brings_only_so_many(memories):
     def infer(number, **given):
         return memories.add(
-            f"Statement number {number} about it", type="module_insight", source="observer_inferred",
-            evidence=["src/a.py@abc1234:1"], **{"session_id": "s1", **given},
-        ).outcome  # fmt: skip
+            f"Statement number {number} about it",
+            type="module_insight",
+            source="observer_inferred",
+            evidence=["src/a.py@abc1234:1"],
+            **{"session_id": "s1", **given},
+        ).outcome
 
-    assert [infer(number, session_type="insights") for number in range(7)] == ["added"] * 5 + ["refused"] * 2
+    assert [infer(number, session_type="insights") for number in range(7)] == ["added"] * 5 + [
+        "refused"
+    ] * 2
     assert infer(9, session_type="build") == "added"
     assert infer(10, session_id="s2", session_type="insights") == "added"
     assert infer(11, session_id="s3", session_type="changelog") == "refused"
@@ -139,13 +184,23 @@ def test_being_shown_is_no_use_and_use_counts_once_per_session(memories, clock):
     for _ in range(3):
         memories.used(memory.id, "helped", session_id="s2")
     used = memories.used(memory.id, "helped", session_id="s3")
-    assert (used.verified_uses, used.uses_since_wrong, used.last_verified_use_at) == (2, 2, clock.now_ms())
+    assert (used.verified_uses, used.uses_since_wrong, used.last_verified_use_at) == (
+        2,
+        2,
+        clock.now_ms(),
+    )
 
 
 def test_every_fifth_use_raises_the_confidence_and_ten_make_a_review_unnecessary(memories):
     memory = learned(memories, "Refreshing fails when Redis is down")
     values = [memories.used(memory.id, "helped", session_id=f"u{number}") for number in range(20)]
-    assert [values[number].confidence for number in (3, 4, 9, 14, 19)] == [0.8, 0.85, 0.9, 0.95, 0.95]
+    assert [values[number].confidence for number in (3, 4, 9, 14, 19)] == [
+        0.8,
+        0.85,
+        0.9,
+        0.95,
+        0.95,
+    ]
     assert [values[number].needs_review for number in (8, 9)] == [True, False]
 
 
@@ -154,7 +209,12 @@ def test_no_number_of_uses_clears_what_is_tainted(memories):
     for number in range(25):
         memories.used(memory.id, "helped", session_id=f"u{number}")
     after = memories.get(memory.id)
-    assert (after.tier, after.needs_review, after.confidence, after.verified_uses) == ("quarantined", True, 0.8, 0)
+    assert (after.tier, after.needs_review, after.confidence, after.verified_uses) == (
+        "quarantined",
+        True,
+        0.8,
+        0,
+    )
     assert after.last_verified_use_at is None
     assert memories.used(memory.id, "confirmed", by="person").tier == "confirmed"
 
@@ -244,17 +304,27 @@ def test_old_text_that_is_read_again_does_not_bring_back_what_was_superseded(mem
     assert again.outcome == "refused"
     assert "superseded before" in again.why[0]
     back = memories.add(
-        "The server listens on port 8080", type="decision", session_id="s3", supersedes=[newer.short_id]
+        "The server listens on port 8080",
+        type="decision",
+        session_id="s3",
+        supersedes=[newer.short_id],
     )
     assert (back.outcome, back.superseded) == ("added", (newer.id,))
 
 
 def test_a_newer_count_of_the_same_thing_takes_the_place_of_the_older(memories):
     data = {"module": "auth", "average_tokens": 9_000, "session_count": 4}
-    common = {"type": "context_cost", "source": "observer_inferred", "evidence": ["src/auth.py@abc1234:1"]}
+    common = {
+        "type": "context_cost",
+        "source": "observer_inferred",
+        "evidence": ["src/auth.py@abc1234:1"],
+    }
     old = learned(memories, "Work on auth takes nine thousand tokens", data=data, **common)
     added = memories.add(
-        "A session in auth needs about 12k tokens", data={**data, "average_tokens": 12_000}, session_id="s2", **common
+        "A session in auth needs about 12k tokens",
+        data={**data, "average_tokens": 12_000},
+        session_id="s2",
+        **common,
     )
     assert added.superseded == (old.id,)
 
@@ -277,7 +347,10 @@ BIRDS = [("walrus", "noon"), ("heron", "dawn"), ("pelican", "dusk"), ("swift", "
 
 def test_superseding_is_undone_from_either_side(memories):
     for side in (0, 1):
-        pair = [learned(memories, f"The {bird} sings at {time}") for bird, time in BIRDS[2 * side : 2 * side + 2]]
+        pair = [
+            learned(memories, f"The {bird} sings at {time}")
+            for bird, time in BIRDS[2 * side : 2 * side + 2]
+        ]
         memories.supersede(pair[0].id, pair[1].id)
         memories.undo(pair[side].id)
         assert [memories.get(each.id).is_active for each in pair] == [True, True]
@@ -286,7 +359,10 @@ def test_superseding_is_undone_from_either_side(memories):
 
 
 def test_a_change_of_two_is_undone_only_while_neither_was_changed_since(memories):
-    old, new = learned(memories, "The walrus sings at noon"), learned(memories, "The heron sings at dawn")
+    old, new = (
+        learned(memories, "The walrus sings at noon"),
+        learned(memories, "The heron sings at dawn"),
+    )
     memories.supersede(old.id, new.id)
     memories.update(new.id, confidence=0.7)
     error = refused(lambda: memories.undo(old.id), ConflictError)
@@ -297,11 +373,22 @@ def test_a_change_of_two_is_undone_only_while_neither_was_changed_since(memories
 
 
 def test_merging_joins_what_both_know_and_is_undone_as_one(memories):
-    one = learned(memories, "Refreshing fails when Redis is down", files=["a.py"], tags=["x"], session_id="s1")
-    two = learned(memories, "When Redis is down, refresh breaks", files=["b.py"], tags=["y"], session_id="s2")
+    one = learned(
+        memories, "Refreshing fails when Redis is down", files=["a.py"], tags=["x"], session_id="s1"
+    )
+    two = learned(
+        memories, "When Redis is down, refresh breaks", files=["b.py"], tags=["y"], session_id="s2"
+    )
     merged = memories.merge(one.id, [two.id])
-    assert (merged.files, merged.tags, merged.session_ids) == (("a.py", "b.py"), ("x", "y"), ("s1", "s2"))
-    assert (memories.get(two.id).deprecated_because, memories.get(two.id).superseded_by) == ("merged", one.id)
+    assert (merged.files, merged.tags, merged.session_ids) == (
+        ("a.py", "b.py"),
+        ("x", "y"),
+        ("s1", "s2"),
+    )
+    assert (memories.get(two.id).deprecated_because, memories.get(two.id).superseded_by) == (
+        "merged",
+        one.id,
+    )
     memories.undo(two.id)
     assert (memories.get(one.id).files, memories.get(two.id).is_active) == (("a.py",), True)
 
@@ -355,7 +442,7 @@ def test_verified_pinned_and_lasting_memories_are_never_pruned(memories, clock):
         taught(memories, "Refreshing fails when Redis is down"),
         learned(memories, "Use SQLite for it", type="decision"),
         memories.pin(learned(memories, "The branch is half rebased", type="work_state").id),
-    ]  # fmt: skip
+    ]
     clock.advance(5_000 * DAY)
     assert memories.prune().deprecated == ()
     memories.forget(kept[0].id, by="person")
@@ -383,7 +470,10 @@ def test_what_was_rejected_stays_rejected_after_it_was_removed(memories, clock):
 
 
 def test_removing_leaves_nothing_that_points_nowhere(memories, clock):
-    old, new = learned(memories, "The walrus sings at noon"), learned(memories, "The heron sings at dawn")
+    old, new = (
+        learned(memories, "The walrus sings at noon"),
+        learned(memories, "The heron sings at dawn"),
+    )
     memories.relate(old.id, Relation("required_with", memory_id=new.id))
     memories.merge(old.id, [new.id])
     clock.advance(31 * DAY)
@@ -425,7 +515,9 @@ def test_what_became_of_files_is_noted_as_an_event(memories, clock):
     assert memories.get(rewritten.id).needs_review
     assert memories.get(untouched.id).version == 1
     assert memories.history(gone.id)[0].by == "system"
-    assert memories.check_files(Files(gone=["auth.py"], written={"models.py": clock.now_ms()})) == []
+    assert (
+        memories.check_files(Files(gone=["auth.py"], written={"models.py": clock.now_ms()})) == []
+    )
     assert memories.verify(theirs.id).stale_at is None
 
 
@@ -445,12 +537,23 @@ def test_changes_are_undone_one_by_one_back_to_the_beginning(memories):
     for _ in range(3):
         memories.undo(memory.id)
     undone = memories.get(memory.id)
-    assert (undone.tags, undone.content, undone.is_active, undone.is_stale) == (("a",), memory.content, True, False)
+    assert (undone.tags, undone.content, undone.is_active, undone.is_stale) == (
+        ("a",),
+        memory.content,
+        True,
+        False,
+    )
     error = refused(lambda: memories.undo(memory.id), ConflictError)
     assert "as it was made" in str(error)
     assert kinds(memories.history(memory.id)) == [
-        "created", "updated", "marked_stale", "forgotten", "undone", "undone", "undone",
-    ]  # fmt: skip
+        "created",
+        "updated",
+        "marked_stale",
+        "forgotten",
+        "undone",
+        "undone",
+        "undone",
+    ]
     assert [event.is_undone for event in memories.history(memory.id)][::-1] == [
         False,
         True,
@@ -467,13 +570,24 @@ def test_changes_are_undone_one_by_one_back_to_the_beginning(memories):
 
 def test_why_tells_everything(place, clock):
     memory = place.open(embedder="off")
-    said = memory.messages.add(thread_id="t", role="user", content="Please remember: the server is on port 8080")
+    said = memory.messages.add(
+        thread_id="t", role="user", content="Please remember: the server is on port 8080"
+    )
     memories = memory.memories
-    old = learned(memories, "The server listens on port 8080", type="decision", evidence=[f"message:{said.id}"])
+    old = learned(
+        memories,
+        "The server listens on port 8080",
+        type="decision",
+        evidence=[f"message:{said.id}"],
+    )
     added = memories.add(
-        "The server listens on port 8081", type="decision", session_id="s2", derived_from=[old.short_id],
-        evidence=["src/server.py@abc1234:3-4"], commit="abc1234",
-    )  # fmt: skip
+        "The server listens on port 8081",
+        type="decision",
+        session_id="s2",
+        derived_from=[old.short_id],
+        evidence=["src/server.py@abc1234:3-4"],
+        commit="abc1234",
+    )
     clock.advance(10 * DAY)
     why = memories.why(old.short_id)
     assert [(each.is_there, each.told_by) for each in why.sources] == [(True, "user")]
@@ -498,8 +612,12 @@ def test_why_tells_everything(place, clock):
 
 
 def test_an_audit_measures_what_a_store_is_full_of(memories, clock):
-    good = [taught(memories, f"Module number {number} is for something else") for number in range(5)]
-    with memories._turns.begin(None, None, "system") as turn:  # as another program's rules would have let it in
+    good = [
+        taught(memories, f"Module number {number} is for something else") for number in range(5)
+    ]
+    with memories._turns.begin(
+        None, None, "system"
+    ) as turn:  # as another program's rules would have let it in
         from smara.knowledge.adding import prepare_new
 
         for text in (
@@ -509,7 +627,12 @@ def test_an_audit_measures_what_a_store_is_full_of(memories, clock):
             "The API port is 8081",
         ):
             fields = prepare_new(NewMemory(text, "decision", session_id="s"), (), True).fields
-            extra = {"session_ids": [], "taint": ["web"], "review_reasons": ["x"], "needs_review": True}
+            extra = {
+                "session_ids": [],
+                "taint": ["web"],
+                "review_reasons": ["x"],
+                "needs_review": True,
+            }
             turn.next_operation()
             turn.insert({**fields, **extra})
     memories.mark_stale(good[0].id, "gone", by="person")
@@ -518,7 +641,14 @@ def test_an_audit_measures_what_a_store_is_full_of(memories, clock):
         name: getattr(found, name).count
         for name in ("junk", "duplicates", "contradictions", "stale", "tainted", "unreviewed")
     }
-    assert counts == {"junk": 1, "duplicates": 1, "contradictions": 2, "stale": 1, "tainted": 4, "unreviewed": 4}
+    assert counts == {
+        "junk": 1,
+        "duplicates": 1,
+        "contradictions": 2,
+        "stale": 1,
+        "tainted": 4,
+        "unreviewed": 4,
+    }
     assert (found.active, found.junk.share) == (9, pytest.approx(1 / 9, abs=1e-4))
     assert len(found.tainted.examples) == 2
     assert "plan" in found.junk.examples[0].why

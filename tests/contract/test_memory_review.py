@@ -1,4 +1,6 @@
-"""Review: what waits, what a person decides, what two who decide at once see; and what only a person may do."""
+"""Review: what waits, what a person decides, what two who decide at once see; and what only a
+person may do.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,11 @@ def test_what_an_agent_learns_waits_for_review_with_the_reason(memories):
 def test_accepting_confirms_and_clears_taint(memories):
     memory = learned(memories, "Refreshing fails when Redis is down", taint=["web"], confidence=0.5)
     accepted = memories.accept(memory.id, actor="ann")
-    assert (accepted.tier, accepted.needs_review, accepted.verified_by) == ("confirmed", False, "ann")
+    assert (accepted.tier, accepted.needs_review, accepted.verified_by) == (
+        "confirmed",
+        False,
+        "ann",
+    )
     assert accepted.taint == ("web",)  # where it came from stays known
     assert accepted.confidence == 0.9
     assert memories.to_review().memories == ()
@@ -39,10 +45,14 @@ def test_accepting_confirms_and_clears_taint(memories):
 
 def test_accepting_may_mend_it_in_one_step(memories):
     memory = learned(memories, "Refreshing fails when Redis is down", tags=["a"])
-    accepted = memories.accept(memory.id, content="Refreshing fails silently when Redis is down", tags=["b"])
+    accepted = memories.accept(
+        memory.id, content="Refreshing fails silently when Redis is down", tags=["b"]
+    )
     assert (accepted.content, accepted.tags, accepted.tier) == (
-        "Refreshing fails silently when Redis is down", ("b",), "confirmed",
-    )  # fmt: skip
+        "Refreshing fails silently when Redis is down",
+        ("b",),
+        "confirmed",
+    )
     assert kinds(memories.history(memory.id)) == ["created", "accepted"]
     undone = memories.undo(memory.id, by="person")
     assert (undone.content, undone.tags, undone.tier, undone.needs_review) == (
@@ -60,7 +70,9 @@ def test_rejecting_puts_aside_and_the_same_words_are_not_learned_again(memories)
     again = memories.add("refreshing fails when redis is down!", type="gotcha", session_id="s2")
     assert (again.outcome, again.memory) == ("refused", None)
     assert "rejected before" in again.why[0]
-    assert memories.remember("Refreshing fails when Redis is down", type="gotcha").outcome == "added"
+    assert (
+        memories.remember("Refreshing fails when Redis is down", type="gotcha").outcome == "added"
+    )
 
 
 def test_a_rejection_can_be_undone_and_waits_again(memories):
@@ -98,7 +110,11 @@ def test_each_of_those_accepted_together_is_undone_by_itself(memories):
     made = [learned(memories, f"Statement number {number} about it") for number in range(3)]
     memories.accept_all()
     memories.undo(made[1].id, by="person")
-    assert [memories.get(each.id).tier for each in made] == ["confirmed", "unconfirmed", "confirmed"]
+    assert [memories.get(each.id).tier for each in made] == [
+        "confirmed",
+        "unconfirmed",
+        "confirmed",
+    ]
 
 
 PERSONAL = {
@@ -109,8 +125,12 @@ PERSONAL = {
     "pin": lambda memories, id_: memories.pin(id_, by="agent"),
     "unpin": lambda memories, id_: memories.unpin(id_, by="agent"),
     "accept_all": lambda memories, id_: memories.accept_all(by="agent"),
-    "teach": lambda memories, id_: memories.add("Known by a person", type="gotcha", source="user_taught", by="agent"),
-    "vouch": lambda memories, id_: memories.add("Known by a person", type="gotcha", is_verified=True, session_id="s"),
+    "teach": lambda memories, id_: memories.add(
+        "Known by a person", type="gotcha", source="user_taught", by="agent"
+    ),
+    "vouch": lambda memories, id_: memories.add(
+        "Known by a person", type="gotcha", is_verified=True, session_id="s"
+    ),
     "add pinned": lambda memories, id_: memories.add(
         "Known by a person", type="gotcha", is_pinned=True, session_id="s"
     ),
@@ -133,13 +153,16 @@ def test_an_agent_cannot_change_what_is_a_persons(memories, theirs):
     memory = learned(memories, "Refreshing fails when Redis is down")
     memories.accept(memory.id) if theirs == "confirmed" else memories.pin(memory.id)
     for act in (
-        lambda: memories.update(memory.id, content="Refreshing never fails"), lambda: memories.forget(memory.id),
+        lambda: memories.update(memory.id, content="Refreshing never fails"),
+        lambda: memories.forget(memory.id),
         lambda: memories.mark_stale(memory.id, "I say so"),
-    ):  # fmt: skip
+    ):
         error = refused(act, ConflictError)
         assert "supersedes" in str(error)
     assert memories.get(memory.id).content == memory.content
-    assert memories.update(memory.id, content="Refreshing fails now and then", by="person").content.endswith("then")
+    assert memories.update(
+        memory.id, content="Refreshing fails now and then", by="person"
+    ).content.endswith("then")
 
 
 def test_an_agent_cannot_take_back_what_a_person_did(memories):
@@ -175,7 +198,9 @@ def test_of_reviewers_who_decide_at_the_same_moment_one_is_first(place):
         except SmaraError as error:
             outcomes.append(error.code)
 
-    threads = [threading.Thread(target=decide, args=(each, number)) for number, each in enumerate(opened)]
+    threads = [
+        threading.Thread(target=decide, args=(each, number)) for number, each in enumerate(opened)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -190,10 +215,14 @@ def test_the_same_statement_learned_by_many_at_once_is_one_memory(place):
 
     def learn(memories, number):
         barrier.wait()
-        added = memories.add("Refreshing fails when Redis is down", type="gotcha", session_id=f"s{number}")
+        added = memories.add(
+            "Refreshing fails when Redis is down", type="gotcha", session_id=f"s{number}"
+        )
         outcomes.append(added.outcome)
 
-    threads = [threading.Thread(target=learn, args=(each, number)) for number, each in enumerate(opened)]
+    threads = [
+        threading.Thread(target=learn, args=(each, number)) for number, each in enumerate(opened)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -256,7 +285,9 @@ def test_ten_sessions_with_few_corrections_earn_the_confident_level(memories, cl
 
 
 def test_corrections_keep_a_project_from_the_next_level(memories, clock):
-    made = [learned(at_level(memories, 2), f"Statement number {number} about it") for number in range(4)]
+    made = [
+        learned(at_level(memories, 2), f"Statement number {number} about it") for number in range(4)
+    ]
     for memory in made[:3]:
         memories.used(memory.id, "helped")
     memories.used(made[3].id, "wrong")
@@ -267,7 +298,9 @@ def test_corrections_keep_a_project_from_the_next_level(memories, clock):
 
 
 def test_three_flags_in_one_session_offer_a_more_careful_level_and_force_nothing(memories, clock):
-    made = [learned(at_level(memories, 3), f"Statement number {number} about it") for number in range(5)]
+    made = [
+        learned(at_level(memories, 3), f"Statement number {number} about it") for number in range(5)
+    ]
     for memory in made[:2]:
         memories.used(memory.id, "wrong", by="person", session_id="s7")
     memories.used(made[2].id, "wrong", by="person", session_id="s8")
@@ -278,14 +311,18 @@ def test_three_flags_in_one_session_offer_a_more_careful_level_and_force_nothing
     assert memories.decline_offer().offer is None
     assert memories.trust().level == 3
     for memory in made[:4]:
-        memories.used(memory.id, "wrong", by="person")  # by hand, at the terminal: the day is the session
+        memories.used(
+            memory.id, "wrong", by="person"
+        )  # by hand, at the terminal: the day is the session
     assert memories.trust().offer is not None
     clock.advance(1)
     assert memories.set_trust_level(2).offer is None
 
 
 def test_flags_that_were_undone_offer_nothing(memories):
-    made = [learned(at_level(memories, 2), f"Statement number {number} about it") for number in range(3)]
+    made = [
+        learned(at_level(memories, 2), f"Statement number {number} about it") for number in range(3)
+    ]
     for memory in made:
         memories.used(memory.id, "wrong", by="person", session_id="s7")
     memories.undo(made[0].id, by="person")
@@ -298,7 +335,11 @@ def test_a_level_that_does_not_exist_is_refused(memories, level):
 
 
 def test_what_needs_review_follows_the_level(memories):
-    inferred = {"source": "observer_inferred", "evidence": ["src/a.py@abc1234:1"], "confidence": 0.9}
+    inferred = {
+        "source": "observer_inferred",
+        "evidence": ["src/a.py@abc1234:1"],
+        "confidence": 0.9,
+    }
     at_level(memories, 2)
     assert not learned(memories, "The first statement about it", confidence=0.9).needs_review
     assert learned(memories, "The second statement about it", **inferred).needs_review

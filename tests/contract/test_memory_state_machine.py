@@ -1,4 +1,5 @@
-"""The same random changes of memories in a database and in the model: both refuse the same and show the same.
+"""The same random changes of memories in a database and in the model: both refuse the same and show
+the same.
 
 ``SMARA_FAULTS=large`` runs many more examples. That the comparison sees a broken rule is proved
 by mutants of the model, each with one rule broken.
@@ -62,7 +63,11 @@ class Comparison(RuleBasedStateMachine):
     @initialize()
     def open(self) -> None:
         self.memory = smara.open(
-            self.address, clock=self.clock, durability="normal", token_model="estimate", embedder="off"
+            self.address,
+            clock=self.clock,
+            durability="normal",
+            token_model="estimate",
+            embedder="off",
         )
         self.memories = self.memory.memories
         self.model.now_ms = self.clock.now_ms()
@@ -91,7 +96,9 @@ class Comparison(RuleBasedStateMachine):
                 answers.append("done")
             except SmaraError as error:
                 answers.append(error.code)
-        assert answers[0] == answers[1], f"the database answered {answers[0]}, the model {answers[1]}"
+        assert answers[0] == answers[1], (
+            f"the database answered {answers[0]}, the model {answers[1]}"
+        )
 
     def at(self, number: int) -> tuple[str, int]:
         """One of the memories there are: its id in the database and its number in the model."""
@@ -103,10 +110,14 @@ class Comparison(RuleBasedStateMachine):
 
     @precondition(lambda self: len(self.ids) < MOST)
     @rule(statement=STATEMENT, taint=TAINT, by=BY, session=SESSION)
-    def add(self, statement: tuple[str, int], taint: tuple[str, ...], by: str, session: str) -> None:
+    def add(
+        self, statement: tuple[str, int], taint: tuple[str, ...], by: str, session: str
+    ) -> None:
         source = "user_taught" if by == "person" else "agent_explicit"
         given = {} if by == "person" else {"taint": taint}
-        added = self.memories.add(words(statement), type="gotcha", source=source, by=by, session_id=session, **given)
+        added = self.memories.add(
+            words(statement), type="gotcha", source=source, by=by, session_id=session, **given
+        )
         outcome, number = self.model.add(statement, taint, by, session)
         if added.outcome == "added":
             self.ids.append(added.memory.id)
@@ -131,11 +142,16 @@ class Comparison(RuleBasedStateMachine):
 
     @has_memories
     @rule(
-        number=NUMBER, verb=st.sampled_from(["verify", "accept", "reject", "forget", "restore", "undo", "undo"]), by=BY
+        number=NUMBER,
+        verb=st.sampled_from(["verify", "accept", "reject", "forget", "restore", "undo", "undo"]),
+        by=BY,
     )
     def decide(self, number: int, verb: str, by: str) -> None:
         id_, number = self.at(number)
-        self.both(lambda: getattr(self.memories, verb)(id_, by=by), lambda: getattr(self.model, verb)(number, by))
+        self.both(
+            lambda: getattr(self.memories, verb)(id_, by=by),
+            lambda: getattr(self.model, verb)(number, by),
+        )
 
     @has_memories
     @rule(number=NUMBER, other=NUMBER, verb=st.sampled_from(["supersede", "merge"]), by=BY)
@@ -143,10 +159,14 @@ class Comparison(RuleBasedStateMachine):
         (id_, number), (other_id, other) = self.at(number), self.at(other)
         if verb == "supersede":
             self.both(
-                lambda: self.memories.supersede(id_, other_id, by=by), lambda: self.model.supersede(number, other, by)
+                lambda: self.memories.supersede(id_, other_id, by=by),
+                lambda: self.model.supersede(number, other, by),
             )
         else:
-            self.both(lambda: self.memories.merge(id_, [other_id], by=by), lambda: self.model.merge(number, other, by))
+            self.both(
+                lambda: self.memories.merge(id_, [other_id], by=by),
+                lambda: self.model.merge(number, other, by),
+            )
 
     @has_memories
     @rule(number=NUMBER, outcome=OUTCOME, by=BY, session=SESSION)
@@ -182,33 +202,59 @@ class Comparison(RuleBasedStateMachine):
         active = self.model.active()
         waiting = [number for number in active if self.model.memories[number].now.needs_review]
         assert self.memories.totals() == MemoryTotals(len(there), len(active), len(waiting))
-        assert [each.id for each in self.memories.list()] == [self.ids[number] for number in reversed(active)]
-        assert [each.id for each in self.memories.to_review()] == [self.ids[number] for number in reversed(waiting)]
-        hits = {hit.memory.id for hit in self.memory.search_memories("server listens port", limit=100)}
+        assert [each.id for each in self.memories.list()] == [
+            self.ids[number] for number in reversed(active)
+        ]
+        assert [each.id for each in self.memories.to_review()] == [
+            self.ids[number] for number in reversed(waiting)
+        ]
+        hits = {
+            hit.memory.id for hit in self.memory.search_memories("server listens port", limit=100)
+        }
         assert hits == {self.ids[number] for number in active}
 
     def state_of(self, memory: Any) -> State:
         replaced = None if memory.superseded_by is None else self.ids.index(memory.superseded_by)
         return State(
-            memory.confidence, memory.taint, memory.is_verified, memory.needs_review, memory.is_pinned,
-            memory.deprecated_because, memory.deprecated_at, replaced, memory.session_ids, memory.verified_uses,
-            memory.uses_since_wrong, memory.corrections, memory.last_verified_use_at,
-        )  # fmt: skip
+            memory.confidence,
+            memory.taint,
+            memory.is_verified,
+            memory.needs_review,
+            memory.is_pinned,
+            memory.deprecated_because,
+            memory.deprecated_at,
+            replaced,
+            memory.session_ids,
+            memory.verified_uses,
+            memory.uses_since_wrong,
+            memory.corrections,
+            memory.last_verified_use_at,
+        )
 
 
 def compare(
-    kind: str, examples: int, steps: int, model: type[MemoryModel] = MemoryModel, number: int | None = None
+    kind: str,
+    examples: int,
+    steps: int,
+    model: type[MemoryModel] = MemoryModel,
+    number: int | None = None,
 ) -> None:
     machine = type("Machine", (Comparison,), {"kind": kind, "model_class": model})
     phases = (Phase.generate, Phase.shrink) if number is None else (Phase.generate,)
     run_state_machine_as_test(
         machine if number is None else seed(number)(machine),
         settings=settings(
-            max_examples=examples, stateful_step_count=steps, deadline=None, phases=phases,
-            suppress_health_check=list(HealthCheck), database=None, print_blob=False,
-            report_multiple_bugs=False,  # looking for a second one takes ten times as long as finding the first
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            phases=phases,
+            suppress_health_check=list(HealthCheck),
+            database=None,
+            print_blob=False,
+            # looking for a second one takes ten times as long as finding the first
+            report_multiple_bugs=False,
         ),
-    )  # fmt: skip
+    )
 
 
 def test_sqlite_keeps_every_promise_of_the_model() -> None:
@@ -222,7 +268,9 @@ def test_postgresql_keeps_every_promise_of_the_model() -> None:
 
 class UseClearsTaint(MemoryModel):
     def counts(self, kept: Any, by: str, session: str) -> bool:
-        return by == "person" or not any(e.counted and e.session == session and not e.is_undone for e in kept.events)
+        return by == "person" or not any(
+            e.counted and e.session == session and not e.is_undone for e in kept.events
+        )
 
 
 class NewestAlwaysWins(MemoryModel):
@@ -268,10 +316,13 @@ class MergingLaunders(MemoryModel):
 
 
 MUTANTS = {
-    UseClearsTaint: 1, NewestAlwaysWins: 1, AgentsMayEditAnything: 6, AgentsMayVerify: 7, WhatWasRejectedComesBack: 1,
+    UseClearsTaint: 1, NewestAlwaysWins: 1, AgentsMayEditAnything: 6, AgentsMayVerify: 7,
+    WhatWasRejectedComesBack: 1,
     SupersededOnesArePruned: 4, VerifiedOnesFade: 4, HalfAChangeIsUndone: 3, MergingLaunders: 2,
 }  # fmt: skip
-"""Each with a seed that leads to the broken rule soon; any other leads there as well, after more examples."""
+"""Each with a seed that leads to the broken rule soon; any other leads there as well, after more
+examples.
+"""
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)

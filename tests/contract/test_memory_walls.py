@@ -20,13 +20,17 @@ READS = {
     "list by tag": lambda memory, seen: memory.memories.list(tag="sea").memories,
     "list by file": lambda memory, seen: memory.memories.list(file="src/sea.py").memories,
     "list by session": lambda memory, seen: memory.memories.list(session_id="s1").memories,
-    "list by message": lambda memory, seen: memory.memories.list(message_id=seen["message"]).memories,
+    "list by message": lambda memory, seen: (
+        memory.memories.list(message_id=seen["message"]).memories
+    ),
     "to_review": lambda memory, seen: memory.memories.to_review().memories,
     "for_files": lambda memory, seen: memory.memories.for_files(["src/sea.py"]),
     "search": lambda memory, seen: memory.search_memories("walrus", state="all").hits,
     "search by id": lambda memory, seen: memory.search_memories(seen["short"], state="all").hits,
     "export": lambda memory, seen: list(memory.memories.export()),
-    "accept_all": lambda memory, seen: memory.memories.accept_all().accepted + memory.memories.accept_all().left,
+    "accept_all": lambda memory, seen: (
+        memory.memories.accept_all().accepted + memory.memories.accept_all().left
+    ),
     "audit": lambda memory, seen: memory.memories.audit().active,
     "prune": lambda memory, seen: memory.memories.prune().deprecated,
     "check_files": lambda memory, seen: memory.memories.check_files(),
@@ -46,11 +50,19 @@ TOUCHES = {
     "used": lambda memory, seen: memory.memories.used(seen["id"], "helped"),
     "undo": lambda memory, seen: memory.memories.undo(seen["id"], by="person"),
     "mark_stale": lambda memory, seen: memory.memories.mark_stale(seen["id"], "x", by="person"),
-    "supersede": lambda memory, seen: memory.memories.supersede(seen["id"], seen["mine"], by="person"),
-    "supersede by theirs": lambda memory, seen: memory.memories.supersede(seen["mine"], seen["id"], by="person"),
+    "supersede": lambda memory, seen: memory.memories.supersede(
+        seen["id"], seen["mine"], by="person"
+    ),
+    "supersede by theirs": lambda memory, seen: memory.memories.supersede(
+        seen["mine"], seen["id"], by="person"
+    ),
     "merge": lambda memory, seen: memory.memories.merge(seen["mine"], [seen["id"]], by="person"),
-    "relate": lambda memory, seen: memory.memories.relate(seen["mine"], Relation("validates", memory_id=seen["id"])),
-    "derive": lambda memory, seen: learned(memory.memories, "Something that follows", derived_from=[seen["id"]]),
+    "relate": lambda memory, seen: memory.memories.relate(
+        seen["mine"], Relation("validates", memory_id=seen["id"])
+    ),
+    "derive": lambda memory, seen: learned(
+        memory.memories, "Something that follows", derived_from=[seen["id"]]
+    ),
     "supersede with new": lambda memory, seen: learned(
         memory.memories, "Something newer than that", supersedes=[seen["id"]]
     ),
@@ -63,10 +75,17 @@ TOUCHES = {
 @pytest.fixture
 def walls(place):
     """Two projects: in the first there is a memory, of which the second must see nothing."""
-    theirs, mine = place.open(project="alpha", embedder="off"), place.open(project="beta", embedder="off")
+    theirs, mine = (
+        place.open(project="alpha", embedder="off"),
+        place.open(project="beta", embedder="off"),
+    )
     message = theirs.messages.add(thread_id="t", role="user", content=WORDS)
     made = learned(
-        theirs.memories, WORDS, tags=["sea"], files=["src/sea.py"], evidence=[Evidence(message_id=message.id)]
+        theirs.memories,
+        WORDS,
+        tags=["sea"],
+        files=["src/sea.py"],
+        evidence=[Evidence(message_id=message.id)],
     )
     own = taught(mine.memories, "The heron sleeps at dawn")
     mine.memories.forget(own.id, by="person")
@@ -87,7 +106,11 @@ def test_nothing_of_another_project_is_seen(walls):
 def test_nothing_of_another_project_is_touched(walls):
     theirs, mine, seen = walls
     before = theirs.memories.get(seen["id"])
-    touched = [path for path, touch in TOUCHES.items() if not is_not_found(lambda: touch(mine, seen))]  # noqa: B023
+    touched = [
+        path
+        for path, touch in TOUCHES.items()
+        if not is_not_found(lambda: touch(mine, seen))  # noqa: B023
+    ]  # noqa: B023, RUF100
     assert touched == []
     assert theirs.memories.get(seen["id"]) == before
 
@@ -113,7 +136,13 @@ def test_totals_trust_and_limits_are_each_projects_own(walls):
     theirs, mine, _ = walls
     theirs.memories.set_trust_level(3)
     assert (mine.memories.trust().level, theirs.memories.trust().level) == (1, 3)
-    assert (theirs.memories.totals(), mine.memories.totals()) == (MemoryTotals(1, 1, 1), MemoryTotals(1, 0, 0))
+    assert (theirs.memories.totals(), mine.memories.totals()) == (
+        MemoryTotals(1, 1, 1),
+        MemoryTotals(1, 0, 0),
+    )
     for number in range(20):
         learned(mine.memories, f"Statement number {number} of mine", session_id="s1")
-    assert theirs.memories.add("One more statement of theirs", type="gotcha", session_id="s1").outcome == "added"
+    assert (
+        theirs.memories.add("One more statement of theirs", type="gotcha", session_id="s1").outcome
+        == "added"
+    )

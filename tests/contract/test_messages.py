@@ -15,7 +15,10 @@ EVERY_PART = [
     Part("text", "What I did:"),
     Part("reasoning", "First look, then leap."),
     Part(
-        "tool_call", name="Bash", call_id="c1", arguments={"command": "ls -la", "timeout": 5, "env": {"A": ["b", None]}}
+        "tool_call",
+        name="Bash",
+        call_id="c1",
+        arguments={"command": "ls -la", "timeout": 5, "env": {"A": ["b", None]}},
     ),
     Part("tool_result", "total 0\n", name="Bash", call_id="c1", is_error=True),
     Part("image", "a login form", name="shot.png", media_type="image/png", size_bytes=12_345),
@@ -23,8 +26,10 @@ EVERY_PART = [
     Part("text", "Done."),
 ]
 ODD_TEXTS = [
-    "", " ", "\n\n\n", "\t tab", "nul\x00inside", "lone \ud800 surrogate \udfff", "\ufdd0 and \ufdd00000", "e\u0301 é",
-    "重跑测试", "👩‍👩‍👧‍👦 🏳️‍🌈", "\u202e right to left", "\ufeffbom", "'; DROP TABLE messages; --", "%s ? :project $1",
+    "", " ", "\n\n\n", "\t tab", "nul\x00inside", "lone \ud800 surrogate \udfff",
+    "\ufdd0 and \ufdd00000", "e\u0301 é",
+    "重跑测试", "👩‍👩‍👧‍👦 🏳️‍🌈", "\u202e right to left", "\ufeffbom", "'; DROP TABLE messages; --",
+    "%s ? :project $1",
     "a\r\nb\rc",     "\u2028line\u2029", "spam " * 20_000,
 ]  # fmt: skip
 
@@ -42,7 +47,11 @@ def test_add_gives_back_the_message_as_it_is_kept(memory, clock):
     assert added == memory.messages.get(added.id) == memory.messages.find(added.id)
     assert (added.thread_id, added.resource_id, added.seq, added.role) == ("t", "ann", 1, "user")
     assert (added.client_id, added.task_id, added.metadata) == ("c1", "T1", {"k": "v"})
-    assert (added.raw_content, added.content, added.parts) == ("hello", "hello", (Part("text", "hello"),))
+    assert (added.raw_content, added.content, added.parts) == (
+        "hello",
+        "hello",
+        (Part("text", "hello"),),
+    )
     assert (added.created_at, added.is_sealed, added.compaction_level) == (clock.now_ms(), False, 0)
 
 
@@ -86,7 +95,10 @@ def test_any_text_comes_back_unchanged(memory, say):
 
 def test_any_text_comes_back_unchanged_inside_parts(memory, say):
     for text in ODD_TEXTS:
-        parts = (Part("tool_call", name="Write", arguments={"path": text, "n": [text]}), Part("tool_result", text))
+        parts = (
+            Part("tool_call", name="Write", arguments={"path": text, "n": [text]}),
+            Part("tool_result", text),
+        )
         assert memory.messages.get(say(parts).id).parts == parts
 
 
@@ -97,13 +109,31 @@ def test_every_kind_of_part_comes_back_unchanged(memory, say):
 
 def test_the_raw_content_holds_the_words_of_every_part(memory, say):
     raw = say(EVERY_PART, role="assistant").raw_content
-    for word in ("What I did:", "leap", "Bash", "ls -la", "total 0", "shot.png", "a login form", "report.pdf", "Done."):
+    for word in (
+        "What I did:",
+        "leap",
+        "Bash",
+        "ls -la",
+        "total 0",
+        "shot.png",
+        "a login form",
+        "report.pdf",
+        "Done.",
+    ):
         assert word in raw
 
 
 def test_parts_may_be_given_as_dicts(memory, say):
-    added = say([{"type": "text", "text": "see"}, {"type": "tool_call", "name": "Read", "arguments": {"path": "a.py"}}])
-    assert added.parts == (Part("text", "see"), Part("tool_call", name="Read", arguments={"path": "a.py"}))
+    added = say(
+        [
+            {"type": "text", "text": "see"},
+            {"type": "tool_call", "name": "Read", "arguments": {"path": "a.py"}},
+        ]
+    )
+    assert added.parts == (
+        Part("text", "see"),
+        Part("tool_call", name="Read", arguments={"path": "a.py"}),
+    )
 
 
 def test_tool_arguments_of_any_shape_come_back_unchanged(memory, say):
@@ -130,9 +160,13 @@ def test_a_message_without_parts_is_kept_as_an_empty_one(memory, say):
 
 def test_a_content_that_is_no_content_is_refused_and_says_why(memory, say):
     refused = [
-        (None, "NoneType"), (7, "int"), ([7], "part"), ([{"text": "x"}], "text, tool_call, tool_result"),
-        ([{"type": "video"}], "video"), ([{"type": "text", "text": 5}], "text"),
-    ]  # fmt: skip
+        (None, "NoneType"),
+        (7, "int"),
+        ([7], "part"),
+        ([{"text": "x"}], "text, tool_call, tool_result"),
+        ([{"type": "video"}], "video"),
+        ([{"type": "text", "text": 5}], "text"),
+    ]
     for content, told in refused:
         with pytest.raises(InvalidInputError, match=told):
             say(content)
@@ -208,7 +242,9 @@ def test_a_time_that_is_not_milliseconds_is_refused(say):
 
 def test_the_token_count_says_how_it_was_counted(open_again):
     for model, expected in (("o200k_base", (2, "o200k_base")), ("estimate", (3, "estimate"))):
-        added = open_again(token_model=model).messages.add(thread_id=model, role="user", content="hello world")
+        added = open_again(token_model=model).messages.add(
+            thread_id=model, role="user", content="hello world"
+        )
         assert (added.token_count, added.token_method) == expected
 
 
@@ -277,7 +313,9 @@ def test_add_many_keeps_the_order_given(memory):
 
 
 def test_add_many_takes_a_generator_of_more_than_one_batch(memory):
-    added = memory.messages.add_many(thread_id="t", messages=(NewMessage("user", f"{n}") for n in range(1_201)))
+    added = memory.messages.add_many(
+        thread_id="t", messages=(NewMessage("user", f"{n}") for n in range(1_201))
+    )
     assert [m.seq for m in added] == list(range(1, 1_202))
     assert memory.threads.get("t").message_count == 1_201
 

@@ -1,4 +1,6 @@
-"""What agents are told in the middle of their work, on both databases: on strong evidence, and within limits."""
+"""What agents are told in the middle of their work, on both databases: on strong evidence, and
+within limits.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def memory(place, tmp_path, monkeypatch):
 
 def test_a_command_that_failed_is_warned_of_with_what_worked_and_never_denied(memory):
     fail_before(memory)
-    told = memory.moments.before_tool("s1", "Bash", {"command": "cd web && npm test 2>&1 | tail -3"})
+    told = memory.moments.before_tool(
+        "s1", "Bash", {"command": "cd web && npm test 2>&1 | tail -3"}
+    )
     assert "`npm test` failed here before (once, last on" in told.text
     assert "`bash: npm: command not found`" in told.text
     assert "What worked instead: `pnpm test`." in told.text
@@ -60,7 +64,9 @@ def test_a_program_that_is_not_there_is_told_to_whatever_would_start_it(memory):
     missed(memory, "o1", 1, "docker ps -a", "bash: docker: command not found")
     assert warning(memory, "s1", "docker compose up") == ""
     missed(memory, "o2", 2, "docker run x", "bash: docker: command not found")
-    assert "`bash: docker: command not found`" in warning(memory, "s2", "cd web && docker compose up -d")
+    assert "`bash: docker: command not found`" in warning(
+        memory, "s2", "cd web && docker compose up -d"
+    )
     assert warning(memory, "s3", "export PATH=/opt/bin:$PATH && docker compose up") == ""
     assert warning(memory, "s4", 'git commit -m "docker compose up"') == ""
     missed(memory, "o3", 3, "make x", "make: nothing", "docker build .")
@@ -77,7 +83,15 @@ def test_an_option_or_a_subcommand_that_is_refused_is_told_at_once(memory):
 
 
 def test_what_others_had_pushed_meanwhile_is_no_warning_for_the_next_push(memory):
-    missed(memory, "o1", 1, "git push", "! [rejected] main -> main (fetch first)", "git pull --rebase", "git push")
+    missed(
+        memory,
+        "o1",
+        1,
+        "git push",
+        "! [rejected] main -> main (fetch first)",
+        "git pull --rebase",
+        "git push",
+    )
     assert memory.moments.before_tool("s1", "Bash", {"command": "git push"}) is None
 
 
@@ -85,7 +99,7 @@ def test_an_error_that_is_known_is_told_whatever_the_command_was(memory):
     fail_before(memory)
     told = memory.moments.after_tool(
         "s1", "Bash", {"command": "npm run lint"}, "", "bash: npm: command not found"
-    )  # fmt: skip
+    )
     assert told is None or "This error came here before" in told.text
     same = memory.moments.after_tool(
         "s2", "Bash", {"command": "npm test -- --ci"}, error="bash: npm: command not found"
@@ -94,13 +108,23 @@ def test_an_error_that_is_known_is_told_whatever_the_command_was(memory):
 
 
 def test_an_error_that_a_person_described_is_told_when_it_comes(memory):
-    taught(memory.memories, "The pool is full when the worker runs twice", type="error_pattern",
-           data={"error": "QueuePool limit of size 5", "fix": "make stop-worker"})  # fmt: skip
+    taught(
+        memory.memories,
+        "The pool is full when the worker runs twice",
+        type="error_pattern",
+        data={"error": "QueuePool limit of size 5", "fix": "make stop-worker"},
+    )
     told = memory.moments.after_tool(
-        "s1", "Bash", {"command": "make run"}, error="sqlalchemy: QueuePool  limit of size 5 overflow 10"
+        "s1",
+        "Bash",
+        {"command": "make run"},
+        error="sqlalchemy: QueuePool  limit of size 5 overflow 10",
     )
     assert "The pool is full" in told.text
-    assert memory.moments.after_tool("s2", "Bash", {"command": "make run"}, error="something else") is None
+    assert (
+        memory.moments.after_tool("s2", "Bash", {"command": "make run"}, error="something else")
+        is None
+    )
 
 
 @pytest.mark.parametrize("tool", ["Read", "Edit", "Write", "apply_patch"])
@@ -115,15 +139,23 @@ def test_what_is_known_about_a_file_is_told_when_it_is_touched(memory, tool):
     assert memory.moments.after_tool("s1", tool, {"file_path": "src/mail/rules.py"}) is None
 
 
-def test_a_file_that_was_looked_for_in_vain_is_told_where_it_is_before_and_after_the_attempt(memory):
-    script = Script("old").prompt("Look.").misread("src/settings.py").read("config/settings.py").end()
+def test_a_file_that_was_looked_for_in_vain_is_told_where_it_is_before_and_after_the_attempt(
+    memory,
+):
+    script = (
+        Script("old").prompt("Look.").misread("src/settings.py").read("config/settings.py").end()
+    )
     memory.behavior.observe_batch(script.events)
     memory.behavior.finalize("old")
     before = memory.moments.before_tool("s1", "Read", {"file_path": "src/settings.py"})
-    after = memory.moments.after_tool("s2", "Read", {"file_path": "src/settings.py"}, error="File does not exist.")
+    after = memory.moments.after_tool(
+        "s2", "Read", {"file_path": "src/settings.py"}, error="File does not exist."
+    )
     for told in (before, after):
         assert "It is at `config/settings.py`." in told.text
-    points = {each.point for each in memory.moments.prepared().tools if each.file == "src/settings.py"}
+    points = {
+        each.point for each in memory.moments.prepared().tools if each.file == "src/settings.py"
+    }
     assert points == {"before_tool", "tool_failure"}
 
 
@@ -145,14 +177,21 @@ def test_what_is_about_a_folder_is_no_strong_evidence_about_a_file(memory):
 
 
 def test_before_an_edit_decisions_on_the_file_are_told_too(memory):
-    taught(memory.memories, "The rules stay in one file", type="decision", files=["src/mail/rules.py"])
+    taught(
+        memory.memories, "The rules stay in one file", type="decision", files=["src/mail/rules.py"]
+    )
     assert memory.moments.after_tool("s1", "Read", {"file_path": "src/mail/rules.py"}) is None
-    assert "one file" in memory.moments.before_tool("s1", "Edit", {"file_path": "src/mail/rules.py"}).text
+    assert (
+        "one file"
+        in memory.moments.before_tool("s1", "Edit", {"file_path": "src/mail/rules.py"}).text
+    )
 
 
 def test_a_search_that_is_answered_is_told(memory):
     taught(memory.memories, TRAP, files=["src/mail/queue.py"])
-    assert "drained" in memory.moments.after_tool("s1", "Grep", {"pattern": r"\bdrain_queue\("}).text
+    assert (
+        "drained" in memory.moments.after_tool("s1", "Grep", {"pattern": r"\bdrain_queue\("}).text
+    )
     assert memory.moments.after_tool("s2", "Grep", {"pattern": "queue"}) is None
     assert memory.moments.after_tool("s2", "Grep", {"pattern": "fill_queue"}) is None
 
@@ -162,17 +201,32 @@ def test_between_steps_the_newest_calls_decide(memory):
     fail_before(memory)
     recent = [
         {"tool": "Read", "tool_input": {"file_path": "src/mail/queue.py"}},
-        HostEvent("generic", "tool_fail", "s1", 1, tool="Bash", tool_input={"command": "npm test"},
-                  error="bash: npm: command not found"),
-    ]  # fmt: skip
+        HostEvent(
+            "generic",
+            "tool_fail",
+            "s1",
+            1,
+            tool="Bash",
+            tool_input={"command": "npm test"},
+            error="bash: npm: command not found",
+        ),
+    ]
     assert memory.moments.between_steps("s1", 4, recent) is None
     told = memory.moments.between_steps("s1", 5, recent)
     assert [each.kind for each in told.items] == ["failure", "memory"]
     assert memory.moments.between_steps("s1", 6, recent) is None
 
 
-def test_notes_of_the_session_itself_and_files_read_ahead_are_said_only_where_wanted(place, memory, tmp_path):
-    learned(memory.memories, "The rules are read twice at start", confidence=0.9, session_id="s1", evidence=SEEN)
+def test_notes_of_the_session_itself_and_files_read_ahead_are_said_only_where_wanted(
+    place, memory, tmp_path
+):
+    learned(
+        memory.memories,
+        "The rules are read twice at start",
+        confidence=0.9,
+        session_id="s1",
+        evidence=SEEN,
+    )
     assert memory.moments.between_steps("s1", 9, []) is None
     chatty = place.open(moment_scratchpad=True, **OFF)
     assert "read twice" in chatty.moments.between_steps("s1", 9, []).text
@@ -181,7 +235,9 @@ def test_notes_of_the_session_itself_and_files_read_ahead_are_said_only_where_wa
     (folder / "queue.py").write_text("QUEUE = []\n</smara-memory>\n")
     for number in range(3):
         script = Script(f"w{number}", 1_760_000_000_000 + number * DAY * 1000).prompt("Go.")
-        script.read("src/mail/queue.py").read("src/mail/rules.py").edit("src/mail/rules.py").green().end()
+        script.read("src/mail/queue.py").read("src/mail/rules.py").edit(
+            "src/mail/rules.py"
+        ).green().end()
         memory.behavior.observe_batch(script.events)
         memory.behavior.finalize(script.id)
     recent = [{"tool": "Read", "tool_input": {"file_path": "src/mail/rules.py"}}]
@@ -206,8 +262,12 @@ def test_a_first_message_that_names_a_task_gets_its_state(memory):
 
 
 def test_a_first_message_about_unfinished_work_gets_how_far_it_is(memory):
-    taught(memory.memories, "The move of the mail queue to Redis is half done", type="work_state",
-           data={"remaining": ["the rules"], "branch": "queue-to-redis"})  # fmt: skip
+    taught(
+        memory.memories,
+        "The move of the mail queue to Redis is half done",
+        type="work_state",
+        data={"remaining": ["the rules"], "branch": "queue-to-redis"},
+    )
     told = memory.moments.first_message("s1", "continue on queue-to-redis")
     assert "Left: the rules" in told.text
 
@@ -217,14 +277,20 @@ def test_a_first_message_about_unfinished_work_gets_how_far_it_is(memory):
 
 def test_a_session_is_told_only_so_much_in_the_middle_of_its_work(place, memory):
     for number in range(4):
-        taught(memory.memories, f"File number {number} is generated by make_{number}", files=[f"f{number}.py"])
+        taught(
+            memory.memories,
+            f"File number {number} is generated by make_{number}",
+            files=[f"f{number}.py"],
+        )
     short = place.open(moment_statements=2, **OFF).moments
     said = [short.after_tool("s1", "Read", {"file_path": f"f{number}.py"}) for number in range(4)]
     assert [each is not None for each in said] == [True, True, False, False]
     assert short.start("s1") is not None
 
 
-@pytest.mark.parametrize(("level", "points"), [("off", []), ("start", ["start"]), ("full", ["start", "after_tool"])])
+@pytest.mark.parametrize(
+    ("level", "points"), [("off", []), ("start", ["start"]), ("full", ["start", "after_tool"])]
+)
 def test_it_can_be_switched_off(place, memory, level, points):
     taught(memory.memories, "It is generated by make_tables", files=["f.py"])
     taught(memory.memories, "The mailer refuses addresses without a domain")
@@ -256,7 +322,9 @@ def test_trouble_in_the_store_is_silence(memory):
     assert moments.after_tool("s1", "Read", {"file_path": "x.py"}) is None
 
 
-def test_a_store_that_somebody_else_writes_to_silences_nobody_and_the_receipt_comes_later(place, memory):
+def test_a_store_that_somebody_else_writes_to_silences_nobody_and_the_receipt_comes_later(
+    place, memory
+):
     taught(memory.memories, TRAP)
     hurried = place.open(busy_timeout_seconds=0.3, **OFF)
     store = MomentStore(memory.database, memory.scope)
@@ -267,7 +335,10 @@ def test_a_store_that_somebody_else_writes_to_silences_nobody_and_the_receipt_co
     assert told.is_kept is False
     assert memory.moments.receipts() == []
     for expected in (True, False):
-        assert memory.moments.deliver(asdict(told), session_id="s1", source="startup", at_ms=5) is expected
+        assert (
+            memory.moments.deliver(asdict(told), session_id="s1", source="startup", at_ms=5)
+            is expected
+        )
     assert [each.id for each in memory.moments.receipts()] == [told.receipt_id]
 
 

@@ -1,4 +1,6 @@
-"""Everything that agents are told has a receipt, on both databases: one, whole, with what came of it."""
+"""Everything that agents are told has a receipt, on both databases: one, whole, with what came of
+it.
+"""
 
 from __future__ import annotations
 
@@ -45,14 +47,18 @@ def test_what_is_prepared_is_what_would_be_said(memory):
     read = memory.moments.after_tool("b", "Read", {"file_path": "src/mail/queue.py"})
     search = memory.moments.after_tool("c", "Grep", {"pattern": "drain_queue"})
     failed = memory.moments.before_tool("d", "Bash", {"command": "npm test"})
-    error = memory.moments.after_tool("e", "Bash", {"command": "npm test"}, error="bash: npm: command not found")
+    error = memory.moments.after_tool(
+        "e", "Bash", {"command": "npm test"}, error="bash: npm: command not found"
+    )
     edited = memory.moments.after_tool("h", "Edit", {"file_path": "src/mail/queue.py"})
     assert by == {
-        ("before_tool", "Edit", "src/mail/queue.py"): edit.text, ("after_tool", "Read", "src/mail/queue.py"): read.text,
+        ("before_tool", "Edit", "src/mail/queue.py"): edit.text,
+        ("after_tool", "Read", "src/mail/queue.py"): read.text,
         ("after_tool", "Edit", "src/mail/queue.py"): edited.text,
-        ("after_tool", "Grep", "drain_queue"): search.text, ("before_tool", "Bash", ("npm",)): failed.text,
+        ("after_tool", "Grep", "drain_queue"): search.text,
+        ("before_tool", "Bash", ("npm",)): failed.text,
         ("tool_failure", "Bash", ("npm", "bash:", "npm:", "command", "found")): error.text,
-    }  # fmt: skip
+    }
     (first,) = made.firsts
     assert first.words == (task.short_id,)
     assert first.told.text == memory.moments.first_message("f", task.short_id).text
@@ -68,11 +74,18 @@ def test_a_start_that_was_prepared_gets_one_receipt_however_often_it_is_told(mem
     assert memory.moments.deliver(made, session_id="s1", source="startup", at_ms=at) is False
     assert memory.moments.deliver(made, session_id="s2", source="startup", at_ms=at) is True
     (receipt,) = memory.moments.receipts("s1")
-    assert (receipt.at, receipt.delivered_at, receipt.agent, receipt.source) == (at, at, "claude", "startup")
+    assert (receipt.at, receipt.delivered_at, receipt.agent, receipt.source) == (
+        at,
+        at,
+        "claude",
+        "startup",
+    )
     assert memory.moments.start("s1") is None
 
 
-def test_after_a_start_that_was_prepared_for_a_compaction_what_was_said_before_is_said_again(memory, clock):
+def test_after_a_start_that_was_prepared_for_a_compaction_what_was_said_before_is_said_again(
+    memory, clock
+):
     taught(memory.memories, TRAP, files=["src/mail/queue.py"])
     touch = ("Read", {"file_path": "src/mail/queue.py"})
     assert memory.moments.after_tool("s1", *touch) is not None
@@ -85,7 +98,9 @@ def test_after_a_start_that_was_prepared_for_a_compaction_what_was_said_before_i
 
 def test_what_was_not_prepared_by_us_is_refused_and_a_secret_in_it_redacted(memory):
     with pytest.raises(InvalidInputError):
-        memory.moments.deliver({"text": "x", "tokens": 1, "point": "nowhere"}, session_id="s", at_ms=1)
+        memory.moments.deliver(
+            {"text": "x", "tokens": 1, "point": "nowhere"}, session_id="s", at_ms=1
+        )
     secret = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
     told = {
         "text": f"key {secret}",
@@ -127,7 +142,11 @@ def test_a_receipt_is_handed_over_and_used_once(memory, clock):
     clock.advance(5)
     assert memory.moments.mark_delivered(told.receipt_id) is False
     used = memory.moments.mark_used(told.receipt_id[:8], "the agent said so")
-    assert (used.used_how, used.items[0].outcome, used.is_used) == ("the agent said so", "used", True)
+    assert (used.used_how, used.items[0].outcome, used.is_used) == (
+        "the agent said so",
+        "used",
+        True,
+    )
     assert memory.moments.mark_used(told.receipt_id, "again").used_how == "the agent said so"
     (kept,) = memory.memories.list()
     assert kept.verified_uses == 0
@@ -156,8 +175,15 @@ def test_being_shown_or_named_verifies_nothing(memory):
     (receipt,) = memory.moments.receipts()
     short = memory.memories.list()[0].short_id
     assert memory.moments.heed([after(receipt, "turn_end", text="Nothing to see")]) == 0
-    assert memory.moments.heed([after(receipt, "tool_post", tool="Read", tool_output=told.text)]) == 0
-    assert memory.moments.heed([after(receipt, "turn_end", text=f"As {short} says, it is drained first.")]) == 1
+    assert (
+        memory.moments.heed([after(receipt, "tool_post", tool="Read", tool_output=told.text)]) == 0
+    )
+    assert (
+        memory.moments.heed(
+            [after(receipt, "turn_end", text=f"As {short} says, it is drained first.")]
+        )
+        == 1
+    )
     assert memory.moments.receipt(receipt.id).used_how == "cited"
     assert memory.memories.list()[0].verified_uses == 0
 
@@ -187,7 +213,12 @@ def test_a_warning_is_ignored_when_the_command_is_run_again(memory):
     fail_before(memory)
     memory.moments.before_tool("s1", "Bash", {"command": "npm test"})
     (receipt,) = memory.moments.receipts("s1")
-    assert memory.moments.heed([ran(receipt, "npm test", 5, error="x"), ran(receipt, "npm test", 900, error="x")]) == 1
+    assert (
+        memory.moments.heed(
+            [ran(receipt, "npm test", 5, error="x"), ran(receipt, "npm test", 900, error="x")]
+        )
+        == 1
+    )
     found = memory.moments.receipt(receipt.id)
     assert (found.items[0].outcome, found.is_used) == ("repeated", False)
 
@@ -249,10 +280,20 @@ def test_control_hears_nothing_passive_only_before_the_work_and_full_everything(
 
 
 def test_planner_coder_and_tester_are_told_what_concerns_them_with_receipts(memory, tmp_path):
-    learned(memory.memories, "Caching the mail rules was tried and given up", type="dead_end", modules=["mail"],
-            data={"approach_tried": "a cache", "why_it_failed": "rules change"})  # fmt: skip
-    taught(memory.memories, "The login needs two tabs to fail", type="e2e_observation", modules=["mail"],
-           data={"observation_type": "precondition"})  # fmt: skip
+    learned(
+        memory.memories,
+        "Caching the mail rules was tried and given up",
+        type="dead_end",
+        modules=["mail"],
+        data={"approach_tried": "a cache", "why_it_failed": "rules change"},
+    )
+    taught(
+        memory.memories,
+        "The login needs two tabs to fail",
+        type="e2e_observation",
+        modules=["mail"],
+        data={"observation_type": "precondition"},
+    )
     planner = memory.moments.for_planner(["mail"], session_id="p")
     assert "tried and given up" in planner.text
     assert planner.text.startswith("<smara-memory>")
@@ -273,7 +314,12 @@ def test_words_that_stand_in_the_record_of_a_session_have_reached_the_model(memo
     elsewhere = memory.moments.start("s2")
     at = clock.now_ms()
     assert memory.moments.receipt(told.receipt_id).reached_at is None
-    assert memory.moments.reached("s1", [(at + 20, told.text), (at + 30, "Other words."), (at + 40, told.text)]) == 1
+    assert (
+        memory.moments.reached(
+            "s1", [(at + 20, told.text), (at + 30, "Other words."), (at + 40, told.text)]
+        )
+        == 1
+    )
     assert memory.moments.receipt(told.receipt_id).reached_at == at + 20
     assert memory.moments.receipt(elsewhere.receipt_id).reached_at is None
     assert memory.moments.reached("s1", [(at + 20, told.text)]) == 0
@@ -290,7 +336,10 @@ def test_the_same_words_that_a_host_passes_on_once_reach_the_model_once(memory, 
     assert memory.moments.reached("s1", [(first + 100, told.text)]) == 0
     newest, oldest = memory.moments.receipts("s1")
     assert (newest.reached_at, oldest.reached_at) == (None, first + 100)
-    assert memory.moments.reached("s1", [(first + 100, told.text), (first + DAY + 100, told.text)]) == 1
+    assert (
+        memory.moments.reached("s1", [(first + 100, told.text), (first + DAY + 100, told.text)])
+        == 1
+    )
     assert memory.moments.receipts("s1")[0].reached_at == first + DAY + 100
 
 

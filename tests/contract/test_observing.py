@@ -16,7 +16,17 @@ from smara.messages.models import NewThread, Part
 from smara.observations.models import MODES
 from smara.testing import FakeClock
 from tests.contract.both import EACH_DATABASE
-from tests.contract.observing import SMALL, Watcher, batches, cursors, fill, leases, problems, rows, watch
+from tests.contract.observing import (
+    SMALL,
+    Watcher,
+    batches,
+    cursors,
+    fill,
+    leases,
+    problems,
+    rows,
+    watch,
+)
 
 pytestmark = EACH_DATABASE
 
@@ -39,10 +49,20 @@ def test_every_message_is_observed_exactly_once_and_in_order(memory: Any) -> Non
     assert problems(memory) == []
 
 
-def test_batches_join_without_gap_or_overlap_when_buffering_and_observing_take_turns(memory: Any) -> None:
+def test_batches_join_without_gap_or_overlap_when_buffering_and_observing_take_turns(
+    memory: Any,
+) -> None:
     watcher = Watcher()
     room = watch(memory, watcher)
-    for act in (room.buffer, room.buffer, room.observe, room.buffer, room.activate, room.buffer, room.observe):
+    for act in (
+        room.buffer,
+        room.buffer,
+        room.observe,
+        room.buffer,
+        room.activate,
+        room.buffer,
+        room.observe,
+    ):
         fill(memory, 7)
         assert act("t").success
         assert problems(memory) == []
@@ -157,8 +177,12 @@ def test_cursor_moves_only_with_the_rows(memory: Any) -> None:
     assert problems(memory) == []
 
 
-def test_worker_that_lost_its_lease_while_thinking_writes_nothing(memory: Any, clock: FakeClock) -> None:
-    """1. The first is paused past its expiry. 2. The second observes everything. 3. The first wakes up and writes."""
+def test_worker_that_lost_its_lease_while_thinking_writes_nothing(
+    memory: Any, clock: FakeClock
+) -> None:
+    """1. The first is paused past its expiry. 2. The second observes everything. 3. The first wakes
+    up and writes.
+    """
     second = watch(memory, owner="second")
 
     def pause() -> None:
@@ -177,7 +201,9 @@ def room_rows(room: Any) -> list[Any]:
     return room.list(limit=10_000)
 
 
-def test_takeover_of_an_expired_lease_reports_what_it_cleared(memory: Any, clock: FakeClock) -> None:
+def test_takeover_of_an_expired_lease_reports_what_it_cleared(
+    memory: Any, clock: FakeClock
+) -> None:
     fill(memory, 3)
     room = watch(memory)
     room.buffer("t")
@@ -197,10 +223,14 @@ def test_takeover_of_an_expired_lease_reports_what_it_cleared(memory: Any, clock
 def test_second_worker_is_told_that_one_is_at_it_and_that_trying_again_helps(memory: Any) -> None:
     told: list[Any] = []
     second = watch(memory, owner="second")
-    first = watch(memory, Watcher(meanwhile=lambda: told.extend([second.observe("t"), second.buffer("t")])))
+    first = watch(
+        memory, Watcher(meanwhile=lambda: told.extend([second.observe("t"), second.buffer("t")]))
+    )
     fill(memory, 3)
     assert first.observe("t").success
-    assert [(each.success, each.code, each.is_retryable) for each in told] == [(False, "in_progress", True)] * 2
+    assert [(each.success, each.code, each.is_retryable) for each in told] == [
+        (False, "in_progress", True)
+    ] * 2
     assert all("already in progress" in each.error for each in told)
     assert second.observe("t").success
     assert problems(memory) == []
@@ -242,7 +272,9 @@ def test_activation_at_four_fifths_keeps_the_newest_fifth_raw(memory: Any) -> No
     assert len(batches(memory)) >= 4
     assert room.activate("t").success
     left = room.pending("t").tokens
-    assert 200 <= left < 200 + 3 * 90, "a chunk is three messages: one more would have left less than a fifth"
+    assert 200 <= left < 200 + 3 * 90, (
+        "a chunk is three messages: one more would have left less than a fifth"
+    )
     assert problems(memory) == []
 
 
@@ -326,7 +358,9 @@ def test_looking_after_a_thread_buffers_behind_the_scenes(memory: Any) -> None:
 # the worker
 
 
-def test_worker_buffers_busy_threads_and_observes_silent_ones_to_their_end(memory: Any, clock: FakeClock) -> None:
+def test_worker_buffers_busy_threads_and_observes_silent_ones_to_their_end(
+    memory: Any, clock: FakeClock
+) -> None:
     room = watch(memory)
     fill(memory, 1, "silent")
     clock.advance(121 * 60)
@@ -334,7 +368,11 @@ def test_worker_buffers_busy_threads_and_observes_silent_ones_to_their_end(memor
     fill(memory, 1, "fresh")
     done = memory.worker.run_once()
     assert (done.looked_at, done.observed, done.failed) == (2, 2, 0)
-    assert (room.observed_seq("silent"), room.observed_seq("busy"), room.pending("busy").unbuffered) == (1, 0, 0)
+    assert (
+        room.observed_seq("silent"),
+        room.observed_seq("busy"),
+        room.pending("busy").unbuffered,
+    ) == (1, 0, 0)
     assert room.pending("fresh").unbuffered > 0
     assert memory.worker.run_once().is_idle
     assert problems(memory) == []

@@ -1,4 +1,6 @@
-"""An observer that fails: nothing moves, the failure is recorded, and the messages wait until somebody can be asked."""
+"""An observer that fails: nothing moves, the failure is recorded, and the messages wait until
+somebody can be asked.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,14 @@ pytestmark = EACH_DATABASE
 
 SECRET = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
 
-TROUBLES = [ModelUnavailableError, ModelRefusedError, BadReplyError, BudgetSpentError, ModelAbortedError, ModelError]
+TROUBLES = [
+    ModelUnavailableError,
+    ModelRefusedError,
+    BadReplyError,
+    BudgetSpentError,
+    ModelAbortedError,
+    ModelError,
+]
 
 
 @pytest.fixture
@@ -41,20 +50,28 @@ def test_failure_moves_nothing_and_is_recorded_with_the_time_to_try_again(
     room = watch(memory, watcher)
     fill(memory, 3)
     outcome = getattr(room, act)("t")
-    assert (outcome.success, outcome.code, outcome.is_retryable) == (False, trouble.code, trouble.is_retryable)
+    assert (outcome.success, outcome.code, outcome.is_retryable) == (
+        False,
+        trouble.code,
+        trouble.is_retryable,
+    )
     assert cursors(memory) == {}
     assert rows(memory)["observations"] == rows(memory)["batches"] == 0
     assert leases(memory) == []
     [failure] = room.failures()
     assert (failure.thread_id, failure.attempts, failure.code) == ("t", 1, trouble.code)
-    assert failure.operation == ("observe" if trouble in (BadReplyError, ModelRefusedError) else "outage")
+    assert failure.operation == (
+        "observe" if trouble in (BadReplyError, ModelRefusedError) else "outage"
+    )
     assert failure.is_dead is False
     assert failure.retry_at > clock.now_ms()
     assert SECRET not in failure.message
 
 
 @pytest.mark.parametrize("act", ["buffer", "observe"])
-def test_job_that_failed_waits_for_its_time_and_then_succeeds(memory: Any, clock: FakeClock, act: str) -> None:
+def test_job_that_failed_waits_for_its_time_and_then_succeeds(
+    memory: Any, clock: FakeClock, act: str
+) -> None:
     watcher = Watcher([ModelUnavailableError("overloaded"), ModelUnavailableError("overloaded")])
     room = watch(memory, watcher)
     fill(memory, 3)
@@ -72,7 +89,9 @@ def test_job_that_failed_waits_for_its_time_and_then_succeeds(memory: Any, clock
     assert problems(memory) == []
 
 
-def test_job_that_failed_five_times_is_observed_offline_and_stays_visible(memory: Any, clock: FakeClock) -> None:
+def test_job_that_failed_five_times_is_observed_offline_and_stays_visible(
+    memory: Any, clock: FakeClock
+) -> None:
     watcher = Watcher([BadReplyError("gibberish")] * 5)
     room = watch(memory, watcher, fallback=Watcher(method="offline"))
     fill(memory, 3)
@@ -100,9 +119,13 @@ OUTAGES = [
 ]
 
 
-@pytest.mark.parametrize("outage", OUTAGES, ids=lambda error: f"{error.code} {error.facts.get('reason', '')}".strip())
+@pytest.mark.parametrize(
+    "outage", OUTAGES, ids=lambda error: f"{error.code} {error.facts.get('reason', '')}".strip()
+)
 def test_outage_of_hours_is_no_poison(memory: Any, clock: FakeClock, outage: ModelError) -> None:
-    """However long nobody can be asked, the messages wait, are seen to wait, and the model observes them after all."""
+    """However long nobody can be asked, the messages wait, are seen to wait, and the model observes
+    them after all.
+    """
     watcher = Watcher([outage] * 10_000)
     room = watch(memory, watcher)
     fill(memory, 3)
@@ -116,7 +139,11 @@ def test_outage_of_hours_is_no_poison(memory: Any, clock: FakeClock, outage: Mod
     assert 15 <= max(waits) <= 16, "the server that comes back is not left alone for longer"
     assert len(asked_at) < 20, "and the one that does not is not asked without end"
     [failure] = room.failures()
-    assert (failure.operation, failure.is_dead, failure.attempts) == ("outage", False, len(asked_at))
+    assert (failure.operation, failure.is_dead, failure.attempts) == (
+        "outage",
+        False,
+        len(asked_at),
+    )
     assert room.status("t")["waiting"]["code"] == outage.code
     assert memory.status()["observations"]["threadsWaiting"] == 1
     assert [message.seq for message in memory.context.process_input("t").messages] == [1, 2, 3]
@@ -128,9 +155,13 @@ def test_outage_of_hours_is_no_poison(memory: Any, clock: FakeClock, outage: Mod
     assert problems(memory) == []
 
 
-@pytest.mark.parametrize("trouble", [ModelUnavailableError("away"), BadReplyError("gibberish")], ids=["away", "bad"])
+@pytest.mark.parametrize(
+    "trouble", [ModelUnavailableError("away"), BadReplyError("gibberish")], ids=["away", "bad"]
+)
 @pytest.mark.parametrize("act", ["buffer", "observe"])
-def test_what_failed_is_tried_at_once_when_somebody_wants_it_now(memory: Any, act: str, trouble: ModelError) -> None:
+def test_what_failed_is_tried_at_once_when_somebody_wants_it_now(
+    memory: Any, act: str, trouble: ModelError
+) -> None:
     watcher = Watcher([trouble])
     room = watch(memory, watcher)
     fill(memory, 3)
@@ -149,7 +180,9 @@ def test_nobody_waits_for_a_model_that_is_no_longer_configured(memory: Any) -> N
     assert (room.failures(), room.status("t")["waiting"]) == ([], None)
 
 
-def test_what_the_server_or_the_budget_asks_for_is_waited_for(memory: Any, clock: FakeClock) -> None:
+def test_what_the_server_or_the_budget_asks_for_is_waited_for(
+    memory: Any, clock: FakeClock
+) -> None:
     opens_at = clock.now_ms() + 400_000
     room = watch(memory, Watcher([ModelUnavailableError("busy", retry_after_seconds=120.0)]))
     other = watch(memory, Watcher([BudgetSpentError("spent", opens_at=opens_at)]))
@@ -158,7 +191,10 @@ def test_what_the_server_or_the_budget_asks_for_is_waited_for(memory: Any, clock
     began = clock.now_ms()
     other.observe("b")
     room.observe("a")
-    assert {failure.thread_id: failure.retry_at for failure in room.failures()} == {"a": began + 120_000, "b": opens_at}
+    assert {failure.thread_id: failure.retry_at for failure in room.failures()} == {
+        "a": began + 120_000,
+        "b": opens_at,
+    }
 
 
 def test_bad_replies_are_counted_apart_from_outages(memory: Any, clock: FakeClock) -> None:
@@ -177,7 +213,9 @@ def test_bad_replies_are_counted_apart_from_outages(memory: Any, clock: FakeCloc
 
 
 def test_in_an_outage_nothing_falls_out_of_the_agents_sight(memory: Any, clock: FakeClock) -> None:
-    """What no longer fits as it was said is observed without the model, and says so; the rest waits for it."""
+    """What no longer fits as it was said is observed without the model, and says so; the rest waits
+    for it.
+    """
     watcher = Watcher([ModelUnavailableError("away")] * 10_000)
     room = watch(memory, watcher)
     for _ in range(60):
@@ -185,10 +223,14 @@ def test_in_an_outage_nothing_falls_out_of_the_agents_sight(memory: Any, clock: 
         context = memory.context.process_input("t")
         assert room.settled()
         shown = {message.seq for message in context.messages if message.seq}
-        observed = {seq for row in room.active("t") for seq in range(row.first_seq, row.last_seq + 1)}
+        observed = {
+            seq for row in room.active("t") for seq in range(row.first_seq, row.last_seq + 1)
+        }
         assert shown | observed >= set(range(1, memory.threads.get("t").message_count + 1))
         assert context.receipt.left_out_messages == 0
-    assert {row.method for row in room.list(limit=1_000) if row.kind == "observation"} == {"offline"}
+    assert {row.method for row in room.list(limit=1_000) if row.kind == "observation"} == {
+        "offline"
+    }
     assert room.pending("t").unbuffered > 0, "the newest wait"
     assert all("out of reach (model_unavailable)" in each.warnings[0] for each in room.warned())
     assert room.warnings(room.list()[0].id) == room.warned()[0].warnings
@@ -199,14 +241,18 @@ def test_in_an_outage_nothing_falls_out_of_the_agents_sight(memory: Any, clock: 
     assert problems(memory) == []
 
 
-def test_other_threads_do_not_each_wait_for_a_server_that_hangs(memory: Any, clock: FakeClock) -> None:
+def test_other_threads_do_not_each_wait_for_a_server_that_hangs(
+    memory: Any, clock: FakeClock
+) -> None:
     watcher = Watcher([ModelUnavailableError("timeout")], meanwhile=lambda: clock.advance(50))
     room = watch(memory, watcher)
     for number in range(8):
         fill(memory, 3, f"t{number}")
     done = memory.worker.run_once()
     assert (done.looked_at, done.failed, len(watcher.requests)) == (8, 8, 1)
-    assert [failure.thread_id for failure in room.failures()] == ["t0"], "the others have not failed, they wait"
+    assert [failure.thread_id for failure in room.failures()] == ["t0"], (
+        "the others have not failed, they wait"
+    )
     clock.advance(60)
     assert memory.worker.run_once().failed == 0
     assert problems(memory) == []

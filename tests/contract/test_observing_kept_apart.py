@@ -1,4 +1,6 @@
-"""What observing leaves alone, and what it carries on: read-only memories, sealed messages, walls, taint, secrets."""
+"""What observing leaves alone, and what it carries on: read-only memories, sealed messages, walls,
+taint, secrets.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def memory(place: Any) -> Any:
 
 
 @pytest.mark.parametrize("settings", [{"observe_read_only": True}, {"observe_enabled": False}])
-def test_read_only_and_disabled_write_nothing(place: Any, memory: Any, settings: dict[str, bool]) -> None:
+def test_read_only_and_disabled_write_nothing(
+    place: Any, memory: Any, settings: dict[str, bool]
+) -> None:
     fill(memory, 3)
     quiet = place.open(**SMALL, **settings)
     watcher = Watcher()
@@ -58,12 +62,18 @@ def test_read_only_shows_what_another_observed(place: Any, memory: Any) -> None:
 # sealing
 
 
-def test_content_that_arrives_after_an_observation_has_started_is_a_new_message_and_observed(memory: Any) -> None:
+def test_content_that_arrives_after_an_observation_has_started_is_a_new_message_and_observed(
+    memory: Any,
+) -> None:
     added: list[Any] = []
 
     def arrive() -> None:
         if not added:
-            added.append(memory.messages.extend(memory.messages.list(thread_id="t")[-1].id, "and then some more"))
+            added.append(
+                memory.messages.extend(
+                    memory.messages.list(thread_id="t")[-1].id, "and then some more"
+                )
+            )
 
     watcher = Watcher(meanwhile=arrive)
     room = watch(memory, watcher)
@@ -136,7 +146,9 @@ def test_threads_keep_to_themselves(memory: Any) -> None:
     room.observe("two")
     assert all("one number" in row.text for row in room.active("one"))
     assert all("two number" in row.text for row in room.active("two"))
-    assert all(len({message.thread_id for message in asked.messages}) == 1 for asked in watcher.requests)
+    assert all(
+        len({message.thread_id for message in asked.messages}) == 1 for asked in watcher.requests
+    )
     assert "one number" not in watcher.requests[1].known
     assert "one number" not in memory.context.process_input("two").system
 
@@ -164,13 +176,19 @@ def test_taint_of_the_messages_is_on_the_observation(
 
 def test_secret_that_an_observer_writes_is_not_stored(memory: Any) -> None:
     key = SECRET
-    watcher = Watcher(text=f"the key is {key}", current_task=f"use {key}", thread_title=f"{key}", extracted={"k": key})
+    watcher = Watcher(
+        text=f"the key is {key}",
+        current_task=f"use {key}",
+        thread_title=f"{key}",
+        extracted={"k": key},
+    )
     room = watch(memory, watcher)
     fill(memory, 2)
     room.observe("t")
     with memory.database.read() as session:
         kept = session.all("SELECT text FROM observations") + session.all(
-            "SELECT coalesce(current_task, '') || coalesce(thread_title, '') || extracted FROM observation_batches"
+            "SELECT coalesce(current_task, '') || coalesce(thread_title, '') || extracted FROM "
+            "observation_batches"
         )
     assert not any(SECRET in row[0] for row in kept)
     thread = memory.threads.get("t")
@@ -199,7 +217,9 @@ def test_range_that_an_observer_invents_is_brought_back_to_its_messages(memory: 
         def _note(self, message: Any) -> Any:
             from dataclasses import replace
 
-            return replace(super()._note(message), first_seq=900, last_seq=1_000, said_at=4_000_000_000_000)
+            return replace(
+                super()._note(message), first_seq=900, last_seq=1_000, said_at=4_000_000_000_000
+            )
 
     room = watch(memory, Liar())
     fill(memory, 3)
@@ -225,20 +245,37 @@ def test_observer_is_told_the_folder_of_the_thread_in_every_batch(memory: Any) -
 
 
 def test_paths_are_shortened_alike_in_every_batch(memory: Any) -> None:
-    """Also where a batch speaks only of another folder, from which the root of the project would be guessed."""
+    """Also where a batch speaks only of another folder, from which the root of the project would be
+    guessed.
+    """
     memory.threads.add("t", metadata={"cwd": "/home/ada/shop"})
-    for path in ("/home/ada/shop/src/a.py", "/home/ada/shop/apps/web/src/b.py", "/home/ada/shop/apps/web/tests/c.py"):
-        call = Part("tool_call", name="Write", call_id=path, arguments={"file_path": path, "content": "def f(): ..."})
+    for path in (
+        "/home/ada/shop/src/a.py",
+        "/home/ada/shop/apps/web/src/b.py",
+        "/home/ada/shop/apps/web/tests/c.py",
+    ):
+        call = Part(
+            "tool_call",
+            name="Write",
+            call_id=path,
+            arguments={"file_path": path, "content": "def f(): ..."},
+        )
         memory.messages.add(thread_id="t", role="assistant", content=[call])
-        memory.messages.add(thread_id="t", role="tool", content=[Part("tool_result", "written", call_id=path)])
+        memory.messages.add(
+            thread_id="t", role="tool", content=[Part("tool_result", "written", call_id=path)]
+        )
         memory.observations.observe("t")
     files = [file for row in memory.observations.list(thread_id="t") for file in row.files]
     assert sorted(files) == ["apps/web/src/b.py", "apps/web/tests/c.py", "src/a.py"]
 
 
-def test_extractors_work_without_a_model_and_what_they_cannot_is_kept_as_a_warning(place: Any) -> None:
+def test_extractors_work_without_a_model_and_what_they_cannot_is_kept_as_a_warning(
+    place: Any,
+) -> None:
     ticket = Extractor(
-        "tickets", "Every ticket.", {"type": "array", "items": {"type": "string", "pattern": "T-[0-9]+"}}
+        "tickets",
+        "Every ticket.",
+        {"type": "array", "items": {"type": "string", "pattern": "T-[0-9]+"}},
     )
     mood = Extractor("mood", f"How it goes with {SECRET}.", {"type": "object"})
     memory = place.open(**SMALL, extractors=[ticket, mood])
@@ -247,7 +284,9 @@ def test_extractors_work_without_a_model_and_what_they_cannot_is_kept_as_a_warni
     assert memory.observations.extracted("t") == [{"tickets": ["T-12", "T-7"]}]
     (warned,) = memory.observations.warned()
     assert (warned.thread_id, warned.first_seq, warned.last_seq) == ("t", 1, 1)
-    assert warned.warnings == ("extractor mood: mood cannot be found without a model; it was left out.",)
+    assert warned.warnings == (
+        "extractor mood: mood cannot be found without a model; it was left out.",
+    )
     assert memory.observations.warnings(memory.observations.list()[0].id) == warned.warnings
 
 

@@ -1,4 +1,5 @@
-"""Two processes at the same moment: what one writes between two steps of the other is neither lost nor counted twice.
+"""Two processes at the same moment: what one writes between two steps of the other is neither lost
+nor counted twice.
 
 On PostgreSQL alone: on SQLite whoever writes is alone from the first step to the last.
 """
@@ -19,7 +20,9 @@ from tests.contract.observing import SMALL, Watcher, fill, problems, watch
 
 pytestmark = pytest.mark.postgres
 PATIENCE_SECONDS = 0.5
-"""How long the other is given; when it has to wait for a lock, as it should, it is done right afterwards."""
+"""How long the other is given; when it has to wait for a lock, as it should, it is done right
+afterwards.
+"""
 
 
 @pytest.fixture
@@ -36,7 +39,9 @@ def two(clock: Any) -> Iterator[tuple[Any, Any]]:
 
 @contextmanager
 def just_before(thing: Any, name: str, happens: Callable[[], object]) -> Iterator[None]:
-    """Something happens in another process just before the next call of ``thing.name``; it may have to wait."""
+    """Something happens in another process just before the next call of ``thing.name``; it may have
+    to wait.
+    """
     real = getattr(thing, name)
     started: list[threading.Thread] = []
 
@@ -62,7 +67,9 @@ def test_activation_by_another_while_observing_is_not_counted_twice(two: tuple[A
     for _ in range(3):
         fill(memory, 3)
         room.buffer("t")
-    with just_before(room._store, "take_record", lambda: second.activate("t")):  # two of the three chunks
+    with just_before(
+        room._store, "take_record", lambda: second.activate("t")
+    ):  # two of the three chunks
         assert room.observe("t").success
     assert problems(memory) == []
     assert room.record("t").observed_tokens == memory.threads.get("t").token_count
@@ -75,7 +82,9 @@ def test_words_that_arrive_between_reading_and_sealing_are_observed(two: tuple[A
     room = watch(memory, watcher)
     fill(memory, 2)
     last = memory.messages.list(thread_id="t")[-1]
-    with just_before(memory._store, "seal", lambda: other.messages.extend(last.id, "and a very last word")):
+    with just_before(
+        memory._store, "seal", lambda: other.messages.extend(last.id, "and a very last word")
+    ):
         room.observe("t")
     room.observe("t")
     assert any("a very last word" in row.text for row in room.active("t"))
@@ -83,17 +92,26 @@ def test_words_that_arrive_between_reading_and_sealing_are_observed(two: tuple[A
     assert problems(memory) == []
 
 
-def test_what_another_writes_into_the_thread_while_its_task_is_told_stays(two: tuple[Any, Any]) -> None:
+def test_what_another_writes_into_the_thread_while_its_task_is_told_stays(
+    two: tuple[Any, Any],
+) -> None:
     memory, other = two
     room = watch(memory, Watcher(current_task="mend the door"))
     fill(memory, 2)
-    with just_before(memory._store, "update_thread", lambda: other.threads.update("t", metadata={"color": "red"})):
+    with just_before(
+        memory._store, "update_thread", lambda: other.threads.update("t", metadata={"color": "red"})
+    ):
         room.observe("t")
     metadata = memory.threads.get("t").metadata
-    assert (metadata.get("color"), metadata["observations"]["currentTask"]) == ("red", "mend the door")
+    assert (metadata.get("color"), metadata["observations"]["currentTask"]) == (
+        "red",
+        "mend the door",
+    )
 
 
-def test_two_processes_that_do_everything_at_once_observe_each_message_once(two: tuple[Any, Any]) -> None:
+def test_two_processes_that_do_everything_at_once_observe_each_message_once(
+    two: tuple[Any, Any],
+) -> None:
     memory, other = two
     rooms = [watch(memory), watch(other, owner="second")]
     errors: list[BaseException] = []
@@ -119,5 +137,7 @@ def test_two_processes_that_do_everything_at_once_observe_each_message_once(two:
     rooms[0].observe("t")
     assert problems(memory) == []
     assert rooms[0].pending("t") == (0, 0)
-    noted = sorted(row.first_seq for row in rooms[0].list(limit=10_000) if row.kind == "observation")
+    noted = sorted(
+        row.first_seq for row in rooms[0].list(limit=10_000) if row.kind == "observation"
+    )
     assert noted == list(range(1, 29))

@@ -1,4 +1,6 @@
-"""One pool of observations for all threads of a resource: the oldest first, each under its thread, and none lost."""
+"""One pool of observations for all threads of a resource: the oldest first, each under its thread,
+and none lost.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,16 @@ import pytest
 from smara.errors import ModelRefusedError
 from smara.testing import FakeClock
 from tests.contract.both import EACH_DATABASE
-from tests.contract.observing import SMALL, Condenser, Watcher, batches, cursors, fill, problems, watch
+from tests.contract.observing import (
+    SMALL,
+    Condenser,
+    Watcher,
+    batches,
+    cursors,
+    fill,
+    problems,
+    watch,
+)
 
 pytestmark = EACH_DATABASE
 POOLED = {**SMALL, "observe_scope": "resource"}
@@ -64,12 +75,20 @@ def test_unobserved_messages_of_other_threads_are_shown_and_then_observed(memory
     room = watch(memory)
     fill(memory, 1, "a")
     fill(memory, 1, "b")
-    [section] = [each for each in memory.context.process_input("a").sections if each.name == "other_conversations"]
+    [section] = [
+        each
+        for each in memory.context.process_input("a").sections
+        if each.name == "other_conversations"
+    ]
     assert '<unobserved-context thread="b">' in section.text
     assert "b number 1" in section.text
     assert "a number 1" not in section.text
     room.observe("a")
-    assert not [each for each in memory.context.process_input("a").sections if each.name == "other_conversations"]
+    assert not [
+        each
+        for each in memory.context.process_input("a").sections
+        if each.name == "other_conversations"
+    ]
 
 
 def test_current_task_is_each_threads_own(memory: Any) -> None:
@@ -77,7 +96,10 @@ def test_current_task_is_each_threads_own(memory: Any) -> None:
         def observe(self, request: Any) -> Any:
             from dataclasses import replace
 
-            return replace(super().observe(request), current_task=f"the task of {request.messages[0].thread_id}")
+            return replace(
+                super().observe(request),
+                current_task=f"the task of {request.messages[0].thread_id}",
+            )
 
     room = watch(memory, Tasked())
     for thread in ("a", "b"):
@@ -85,7 +107,10 @@ def test_current_task_is_each_threads_own(memory: Any) -> None:
     room.observe("a")
     for thread in ("a", "b"):
         assert f"the task of {thread}" in memory.context.process_input(thread).system
-        assert memory.threads.get(thread).metadata["observations"]["currentTask"] == f"the task of {thread}"
+        assert (
+            memory.threads.get(thread).metadata["observations"]["currentTask"]
+            == f"the task of {thread}"
+        )
 
 
 def test_buffering_and_activating_work_over_all_threads(memory: Any) -> None:
@@ -110,7 +135,9 @@ def test_two_threads_of_one_resource_cannot_be_observed_at_once(memory: Any) -> 
 
 
 def test_failure_of_one_thread_leaves_the_others_observed(memory: Any, clock: FakeClock) -> None:
-    """Each thread's job fails on its own account: the other's first message is not the one that failed."""
+    """Each thread's job fails on its own account: the other's first message is not the one that
+    failed.
+    """
 
     class Choosy(Watcher):
         def observe(self, request: Any) -> Any:
@@ -156,7 +183,9 @@ def test_reflection_over_several_threads_belongs_to_none_of_them(memory: Any) ->
     assert row.text in room.rendered("a")
 
 
-def test_worker_observes_a_silent_thread_together_with_its_resource(memory: Any, clock: FakeClock) -> None:
+def test_worker_observes_a_silent_thread_together_with_its_resource(
+    memory: Any, clock: FakeClock
+) -> None:
     room = watch(memory)
     fill(memory, 1, "a")
     fill(memory, 1, "b")
@@ -167,7 +196,9 @@ def test_worker_observes_a_silent_thread_together_with_its_resource(memory: Any,
 
 
 def test_what_threads_observed_on_their_own_can_be_brought_into_the_pool(place: Any) -> None:
-    """Switching the scope keeps the old records; merging shows them, once, and nothing is observed twice."""
+    """Switching the scope keeps the old records; merging shows them, once, and nothing is observed
+    twice.
+    """
     with place.open(observe_scope="thread", **SMALL) as memory:
         room = watch(memory)
         for thread in ("a", "b"):

@@ -1,7 +1,9 @@
-"""The cycle against a model that is only lists: whatever is done in whatever order, and wherever a worker dies.
+"""The cycle against a model that is only lists: whatever is done in whatever order, and wherever a
+worker dies.
 
-The model knows the messages, how far they are observed and buffered, how many generations there are, and whether
-one waits. After every step the store must say the same, and every message must be noted once, with all of its words.
+The model knows the messages, how far they are observed and buffered, how many generations there
+are, and whether one waits. After every step the store must say the same, and every message must be
+noted once, with all of its words.
 """
 
 from __future__ import annotations
@@ -12,7 +14,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 import smara
 from smara.database.leases import Leases
@@ -43,7 +51,9 @@ class Thinking(Watcher):
 
 
 class Observing(RuleBasedStateMachine):
-    """Two threads, two workers, and a model of each thread: (messages, observed, buffered, generation, one ahead)."""
+    """Two threads, two workers, and a model of each thread: (messages, observed, buffered,
+    generation, one ahead).
+    """
 
     kind = "sqlite"
 
@@ -53,7 +63,9 @@ class Observing(RuleBasedStateMachine):
         self.clock = FakeClock()
         address = self.stack.enter_context(stores.empty_store(self.kind))
         self.memory = self.stack.enter_context(
-            smara.open(address, clock=self.clock, token_model="estimate", durability="normal", **SMALL)
+            smara.open(
+                address, clock=self.clock, token_model="estimate", durability="normal", **SMALL
+            )
         )
         self.observer, self.reflector = Thinking(), Condenser()
         offline = Watcher(text="{whole}", method="offline")
@@ -141,8 +153,13 @@ class Observing(RuleBasedStateMachine):
 
     @rule(thread=THREADS, act=ACTS)
     def look_in_an_outage(self, thread: str, act: str) -> None:
-        """Nobody can be asked: however often, the messages wait (as long as an agent can still be shown them)."""
-        if not self.is_waiting(thread) or self.room.pending(thread).unbuffered > 2 * SMALL["observe_after_tokens"]:
+        """Nobody can be asked: however often, the messages wait (as long as an agent can still be
+        shown them).
+        """
+        if (
+            not self.is_waiting(thread)
+            or self.room.pending(thread).unbuffered > 2 * SMALL["observe_after_tokens"]
+        ):
             return
 
         def fail() -> None:
@@ -156,7 +173,9 @@ class Observing(RuleBasedStateMachine):
 
     @rule(thread=THREADS, act=ACTS, other=st.sampled_from(["observe", "buffer", None]))
     def look_and_die(self, thread: str, act: str, other: str | None) -> None:
-        """The worker stands still past its lease; somebody else goes on, or nobody; then it tries to write."""
+        """The worker stands still past its lease; somebody else goes on, or nobody; then it tries
+        to write.
+        """
         if not self.is_waiting(thread):
             return
         before = self.covered(thread)
@@ -184,7 +203,9 @@ class Observing(RuleBasedStateMachine):
 
     @rule(thread=THREADS)
     def activate(self, thread: str) -> None:
-        """How many chunks go is arithmetic of its own; here: some, and only from what was buffered."""
+        """How many chunks go is arithmetic of its own; here: some, and only from what was
+        buffered.
+        """
         if not self.is_there(thread):
             return
         before = self.observed[thread]
@@ -234,7 +255,9 @@ class Observing(RuleBasedStateMachine):
 
     @rule(thread=THREADS, other=st.sampled_from(["now", "ahead", None]))
     def reflect_ahead_and_die(self, thread: str, other: str | None) -> None:
-        """It stands still past its lease; somebody else reflects, now or ahead, or nobody; then it tries to write."""
+        """It stands still past its lease; somebody else reflects, now or ahead, or nobody; then it
+        tries to write.
+        """
         if not self.is_there(thread) or not self.room.active(thread):
             return
 
@@ -250,7 +273,10 @@ class Observing(RuleBasedStateMachine):
                     self.is_ahead[thread] = True
 
         self.reflector._meanwhile = lose
-        assert self.room.reflect(thread, is_forced=True, is_buffered=True).code in ("lease_lost", "no_progress")
+        assert self.room.reflect(thread, is_forced=True, is_buffered=True).code in (
+            "lease_lost",
+            "no_progress",
+        )
         self.reflector._meanwhile = None
         self.clock.advance(61)
 
@@ -271,11 +297,18 @@ class Observing(RuleBasedStateMachine):
         stored = cursors(self.memory)
         for thread in ("a", "b"):
             observed, _, buffered, _ = stored.get(thread, (0, 0, 0, 0))
-            assert (observed, max(observed, buffered)) == (self.observed[thread], self.covered(thread))
+            assert (observed, max(observed, buffered)) == (
+                self.observed[thread],
+                self.covered(thread),
+            )
             if self.is_there(thread):
                 record = self.room.record(thread)
                 assert (record.generation if record else 0) == self.generation[thread]
-                made = [row for row in self.room.list(thread_id=thread, limit=10_000) if row.kind == "reflection"]
+                made = [
+                    row
+                    for row in self.room.list(thread_id=thread, limit=10_000)
+                    if row.kind == "reflection"
+                ]
                 shown = sorted(row.generation for row in made if row.state != "buffered")
                 assert shown == list(range(1, self.generation[thread] + 1))
                 ahead = [row.generation for row in made if row.state == "buffered"]
@@ -287,13 +320,23 @@ class Observing(RuleBasedStateMachine):
         for thread in ("a", "b") if hasattr(self, "memory") else ():
             if not self.is_there(thread):
                 continue
-            rows = [row for row in self.room.list(thread_id=thread, limit=10_000) if row.kind == "observation"]
+            rows = [
+                row
+                for row in self.room.list(thread_id=thread, limit=10_000)
+                if row.kind == "observation"
+            ]
             noted = sorted((row.first_seq, row.text) for row in rows)
             said = self.memory.messages.list(thread_id=thread, limit=10_000)
             covered = self.covered(thread)
-            assert noted == [(message.seq, message.raw_content) for message in said if message.seq <= covered]
-            assert all((row.state == "buffered") == (row.first_seq > self.observed[thread]) for row in rows)
-            assert all((row.state == "reflected") == (row.reflected_into is not None) for row in rows)
+            assert noted == [
+                (message.seq, message.raw_content) for message in said if message.seq <= covered
+            ]
+            assert all(
+                (row.state == "buffered") == (row.first_seq > self.observed[thread]) for row in rows
+            )
+            assert all(
+                (row.state == "reflected") == (row.reflected_into is not None) for row in rows
+            )
 
 
 def explore(kind: str, examples: int, steps: int, *, is_short: bool = False) -> None:
@@ -303,10 +346,16 @@ def explore(kind: str, examples: int, steps: int, *, is_short: bool = False) -> 
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=examples, stateful_step_count=steps, deadline=None, database=None, phases=phases,
-            suppress_health_check=list(HealthCheck), derandomize=is_short, report_multiple_bugs=False,
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            database=None,
+            phases=phases,
+            suppress_health_check=list(HealthCheck),
+            derandomize=is_short,
+            report_multiple_bugs=False,
         ),
-    )  # fmt: skip
+    )
 
 
 def test_cycle_on_sqlite_does_what_the_model_does() -> None:
@@ -321,7 +370,9 @@ def test_cycle_on_postgresql_does_what_the_model_does() -> None:
 # The detector is proved by mutants: each must be seen.
 
 
-def test_machine_sees_a_worker_that_does_not_look_before_it_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_sees_a_worker_that_does_not_look_before_it_writes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Leases, "guard", lambda *_: None)
     with pytest.raises(AssertionError):
         explore("sqlite", 60, 30, is_short=True)
@@ -333,13 +384,17 @@ def test_machine_sees_a_message_that_is_not_sealed(monkeypatch: pytest.MonkeyPat
         explore("sqlite", 60, 30, is_short=True)
 
 
-def test_machine_sees_a_reflection_that_waits_although_another_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_sees_a_reflection_that_waits_although_another_was_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(BufferedReflections, "find", lambda *_: None)
     with pytest.raises(AssertionError):
         explore("sqlite", 60, 30, is_short=True)
 
 
-def test_machine_sees_an_observation_that_steps_over_what_is_buffered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_sees_an_observation_that_steps_over_what_is_buffered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Cycle, "_activate_all", lambda *_: None)
     with pytest.raises(AssertionError):
         explore("sqlite", 60, 30, is_short=True)

@@ -14,7 +14,9 @@ pytestmark = EACH_DATABASE
 
 @pytest.fixture
 def taught(memory):
-    memory.memories.remember("refresh_tokens is defined in src/auth/tokens.py and called by the scheduler alone.")
+    memory.memories.remember(
+        "refresh_tokens is defined in src/auth/tokens.py and called by the scheduler alone."
+    )
     return memory
 
 
@@ -33,7 +35,11 @@ def test_pattern_that_says_more_or_nothing_finds_nothing(taught, pattern):
 def test_what_nobody_vouched_for_is_not_offered(memory):
     quoted = [Evidence(quote="a page said so")]
     memory.memories.add(
-        "walrus_key lives in evil.py", type="gotcha", source="mcp_auto", taint=("web",), evidence=quoted
+        "walrus_key lives in evil.py",
+        type="gotcha",
+        source="mcp_auto",
+        taint=("web",),
+        evidence=quoted,
     )
     assert memory.search_pattern("walrus_key") is None
 

@@ -62,7 +62,9 @@ def test_stream_gives_every_message_of_a_long_thread_in_order(memory, fill):
     assert seqs(memory.messages.stream(thread_id="t", after=1_200)) == [1_201, 1_202, 1_203]
 
 
-def test_a_stream_that_is_read_slowly_sees_what_is_added_meanwhile_and_holds_nobody_up(memory, fill, say):
+def test_a_stream_that_is_read_slowly_sees_what_is_added_meanwhile_and_holds_nobody_up(
+    memory, fill, say
+):
     fill(600)
     stream = memory.messages.stream(thread_id="t")
     first = next(stream)
@@ -111,7 +113,9 @@ def test_around_an_unknown_message_is_not_found(memory):
 def test_a_history_window_shows_the_newest_entries_oldest_first(memory, fill):
     messages = fill(5)
     entries = memory.history.window("t", last=2)
-    assert [(e.role, e.text, e.message_id) for e in entries] == [(m.role, m.raw_content, m.id) for m in messages[3:]]
+    assert [(e.role, e.text, e.message_id) for e in entries] == [
+        (m.role, m.raw_content, m.id) for m in messages[3:]
+    ]
 
 
 def test_a_history_window_of_none_is_empty(memory, fill):

@@ -11,7 +11,14 @@ AWS = "AKIA" + "Z7QK3MWL2XJ5TB6R"
 def everything(memory):
     """All that can be read back, as one text."""
     messages = memory.messages.list(thread_id="t")
-    return repr((messages, memory.threads.find("t"), memory.compactions.list("t"), memory.history.window("t")))
+    return repr(
+        (
+            messages,
+            memory.threads.find("t"),
+            memory.compactions.list("t"),
+            memory.history.window("t"),
+        )
+    )
 
 
 def test_a_secret_in_a_text_is_replaced_by_a_placeholder_that_says_what_was_there(memory, say):
@@ -37,7 +44,10 @@ def test_secrets_in_every_kind_of_part_are_replaced(memory, say):
             Part(
                 "tool_call",
                 name="Bash",
-                arguments={"command": f"curl -H 'Authorization: Bearer {SECRET}'", "deep": [SECRET]},
+                arguments={
+                    "command": f"curl -H 'Authorization: Bearer {SECRET}'",
+                    "deep": [SECRET],
+                },
             ),
             Part("tool_result", f"export GITHUB_TOKEN={SECRET}"),
             Part("image", f"a screenshot of {SECRET}"),
@@ -111,5 +121,8 @@ def test_nothing_of_a_secret_reaches_the_disk(memory, say, place):
 
 
 def test_a_text_without_secrets_is_stored_as_it_is(say):
-    text = "commit 3f2a9c1b7d8e4f5061728394a5b6c7d8e9f00112 and uuid 01900000-0000-7abc-8000-000000000001"
+    text = (
+        "commit 3f2a9c1b7d8e4f5061728394a5b6c7d8e9f00112 and uuid "
+        "01900000-0000-7abc-8000-000000000001"
+    )
     assert say(text).raw_content == text

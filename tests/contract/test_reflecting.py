@@ -1,4 +1,6 @@
-"""Reflection condenses what is old, keeps what is new, and loses nothing: no row, no taint, nothing said meanwhile."""
+"""Reflection condenses what is old, keeps what is new, and loses nothing: no row, no taint, nothing
+said meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def memory(place: Any) -> Any:
 
 
 def observed(memory: Any, reflector: Any, count: int = 40, **others: Any) -> Any:
-    """A room in which so many messages are observed; 40 notes are more than the 400 tokens of the threshold."""
+    """A room in which so many messages are observed; 40 notes are more than the 400 tokens of the
+    threshold.
+    """
     room = watch(memory, Watcher(), reflector, **others)
     fill(memory, count)
     assert room.observe("t").success
@@ -37,7 +41,11 @@ def test_window_of_the_newest_stays_raw_and_the_rest_becomes_a_generation(memory
     outcome = room.reflect("t")
     assert outcome.success
     reflection, *kept = room.active("t")
-    assert (reflection.kind, reflection.generation, reflection.method) == ("reflection", 1, "condenser")
+    assert (reflection.kind, reflection.generation, reflection.method) == (
+        "reflection",
+        1,
+        "condenser",
+    )
     assert 0 < sum(row.tokens for row in kept) <= 160, "four tenths of the threshold"
     assert [row.first_seq for row in kept] == list(range(41 - len(kept), 41))
     assert len(condenser.requests[0].notes) == outcome.messages == 40 - len(kept)
@@ -73,7 +81,9 @@ def test_generations_stand_on_each_other(memory: Any) -> None:
         [row] = room.active("t")
         assert (row.generation, room.record("t").generation) == (generation, generation)
     assert {row.reflected_into for row in room.list(state="reflected", limit=1_000)} == {1, 2, 3}
-    assert [row.generation for row in room.list(limit=1_000) if row.kind == "reflection"].count(1) == 1
+    assert [row.generation for row in room.list(limit=1_000) if row.kind == "reflection"].count(
+        1
+    ) == 1
 
 
 def test_nothing_is_reflected_below_the_threshold(memory: Any) -> None:
@@ -85,7 +95,9 @@ def test_nothing_is_reflected_below_the_threshold(memory: Any) -> None:
     assert room.record("t").generation == 0
 
 
-def test_result_that_is_no_smaller_is_not_taken_and_not_tried_again_at_once(memory: Any, clock: FakeClock) -> None:
+def test_result_that_is_no_smaller_is_not_taken_and_not_tried_again_at_once(
+    memory: Any, clock: FakeClock
+) -> None:
     condenser = Condenser(is_smaller=False)
     room = observed(memory, condenser)
     before = [row.id for row in room.active("t")]
@@ -120,7 +132,9 @@ def test_what_is_observed_while_the_reflector_thinks_survives_untouched(memory: 
 
 def test_what_is_activated_while_the_reflector_thinks_survives_untouched(memory: Any) -> None:
     second = watch(memory, owner="second")
-    room = watch(memory, Watcher(), Condenser(meanwhile=lambda: second.activate("t", is_forced=True)))
+    room = watch(
+        memory, Watcher(), Condenser(meanwhile=lambda: second.activate("t", is_forced=True))
+    )
     fill(memory, 10)
     room.observe("t")
     fill(memory, 2)
@@ -133,14 +147,20 @@ def test_what_is_activated_while_the_reflector_thinks_survives_untouched(memory:
 def test_second_reflector_is_told_that_one_is_at_it(memory: Any) -> None:
     told: list[Any] = []
     second = watch(memory, owner="second")
-    room = watch(memory, Watcher(), Condenser(meanwhile=lambda: told.append(second.reflect("t", is_forced=True))))
+    room = watch(
+        memory,
+        Watcher(),
+        Condenser(meanwhile=lambda: told.append(second.reflect("t", is_forced=True))),
+    )
     fill(memory, 10)
     room.observe("t")
     assert room.reflect("t", is_forced=True).success
     assert (told[0].success, told[0].code, told[0].is_retryable) == (False, "in_progress", True)
 
 
-def test_reflector_that_lost_its_lease_while_thinking_writes_nothing(memory: Any, clock: FakeClock) -> None:
+def test_reflector_that_lost_its_lease_while_thinking_writes_nothing(
+    memory: Any, clock: FakeClock
+) -> None:
     second = watch(memory, reflector=Condenser(text="by the second"), owner="second")
 
     def pause() -> None:
@@ -196,7 +216,9 @@ def test_secret_that_a_reflector_writes_is_not_stored(memory: Any) -> None:
             from dataclasses import replace
 
             draft = super().reflect(request)
-            note = replace(draft.notes[0], details=(SECRET,), files=(SECRET,), mode_specific={"a": SECRET})
+            note = replace(
+                draft.notes[0], details=(SECRET,), files=(SECRET,), mode_specific={"a": SECRET}
+            )
             return replace(draft, notes=(note,))
 
     room = observed(memory, Leaky(text=f"the key is {SECRET}"))
@@ -219,13 +241,19 @@ def test_reflections_over_their_own_limit_are_pressed_harder(place: Any) -> None
 def test_reflector_is_told_the_flavor_and_what_the_user_wants_noted(place: Any) -> None:
     condenser = Condenser()
     wanted = "Note every bird."
-    room = observed(place.open(**SMALL, observe_flavor="general", observe_instructions=wanted), condenser)
+    room = observed(
+        place.open(**SMALL, observe_flavor="general", observe_instructions=wanted), condenser
+    )
     assert room.reflect("t").success
-    assert [(asked.flavor, asked.instructions) for asked in condenser.requests] == [("general", wanted)]
+    assert [(asked.flavor, asked.instructions) for asked in condenser.requests] == [
+        ("general", wanted)
+    ]
 
 
 def test_long_backlog_is_condensed_a_piece_at_a_time(memory: Any) -> None:
-    """No single request outgrows what a model can read, and a few of them bring a long backlog down."""
+    """No single request outgrows what a model can read, and a few of them bring a long backlog
+    down.
+    """
     condenser = Condenser()
     room = observed(memory, condenser, 300)
     rounds = 0
@@ -234,6 +262,8 @@ def test_long_backlog_is_condensed_a_piece_at_a_time(memory: Any) -> None:
         rounds += 1
     assert 1 < rounds < 60
     assert max(len(request.notes) for request in condenser.requests) < 300 / 2
-    assert all(request.target_tokens <= 200 for request in condenser.requests), "half of the threshold"
+    assert all(request.target_tokens <= 200 for request in condenser.requests), (
+        "half of the threshold"
+    )
     assert len(room.list(state="reflected", limit=1_000)) >= 300 - 50
     assert problems(memory) == []

@@ -1,5 +1,6 @@
-"""A reflection made ahead changes nothing that is shown, comes into force when it is needed, and is dropped when it
-no longer fits."""
+"""A reflection made ahead changes nothing that is shown, comes into force when it is needed, and is
+dropped when it no longer fits.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ def memory(place: Any) -> Any:
     return place.open(**SMALL)
 
 
-def observed(memory: Any, tokens: int, reflector: Any = None, observer: Any = None, **others: Any) -> Any:
+def observed(
+    memory: Any, tokens: int, reflector: Any = None, observer: Any = None, **others: Any
+) -> Any:
     """A room with so many tokens of active observations, or a few more; a note has about 18."""
     room = watch(memory, observer or Watcher(), reflector or Condenser(), **others)
     grow(memory, room, tokens)
@@ -54,7 +57,9 @@ def run(memory: Any, statement: str, *values: Any) -> None:
 # making it
 
 
-def test_reflection_is_made_in_the_background_before_it_is_needed_and_nothing_shown_changes(memory: Any) -> None:
+def test_reflection_is_made_in_the_background_before_it_is_needed_and_nothing_shown_changes(
+    memory: Any,
+) -> None:
     condenser = Condenser()
     room = observed(memory, AHEAD, condenser)
     before, version = shown(memory), room.record("t").version
@@ -103,7 +108,9 @@ def test_second_one_is_not_made_while_one_waits(memory: Any) -> None:
     assert len(ahead(room)) == 1
 
 
-def test_result_that_is_no_smaller_is_not_kept_and_not_tried_again_at_once(memory: Any, clock: FakeClock) -> None:
+def test_result_that_is_no_smaller_is_not_kept_and_not_tried_again_at_once(
+    memory: Any, clock: FakeClock
+) -> None:
     condenser = Condenser(is_smaller=False)
     room = observed(memory, AHEAD, condenser)
     assert room.reflect("t", is_buffered=True).code == "no_progress"
@@ -148,7 +155,9 @@ def test_it_comes_into_force_at_the_threshold_without_being_thought_again(memory
 
 
 def test_text_is_the_same_byte_for_byte_until_it_comes_into_force(memory: Any) -> None:
-    """A step changes the text where something is observed, and once more where the reflection comes into force."""
+    """A step changes the text where something is observed, and once more where the reflection comes
+    into force.
+    """
     room = observed(memory, AHEAD)
     room.reflect("t", is_buffered=True)
     text = shown(memory)
@@ -251,8 +260,12 @@ def test_generations_follow_each_other(memory: Any) -> None:
 # when it no longer fits
 
 
-@pytest.mark.parametrize("change", ["UPDATE observations SET text = 'gone'", "DELETE FROM observations"])
-def test_one_whose_source_was_changed_or_erased_is_dropped_and_made_again(memory: Any, change: str) -> None:
+@pytest.mark.parametrize(
+    "change", ["UPDATE observations SET text = 'gone'", "DELETE FROM observations"]
+)
+def test_one_whose_source_was_changed_or_erased_is_dropped_and_made_again(
+    memory: Any, change: str
+) -> None:
     condenser = Condenser(text="a walrus was here")
     room = observed(memory, AHEAD, condenser)
     room.reflect("t", is_buffered=True)
@@ -264,16 +277,24 @@ def test_one_whose_source_was_changed_or_erased_is_dropped_and_made_again(memory
     assert any("was dropped" in note for note in context.receipt.notes)
     assert [row.id for row in room.active("t")] == active
     assert (ahead(room), room.record("t").generation) == ([], 0)
-    assert memory.search_observations("walrus") == [], "nothing of it is left, not in the index either"
+    assert memory.search_observations("walrus") == [], (
+        "nothing of it is left, not in the index either"
+    )
     [failure] = room.failures()
-    assert (failure.operation, failure.code, failure.is_dead) == ("buffer_reflection", "stale_reflection", True)
+    assert (failure.operation, failure.code, failure.is_dead) == (
+        "buffer_reflection",
+        "stale_reflection",
+        True,
+    )
     assert room.planned_reflection("t").reflects
     assert room.reflect("t").notes == 1
     assert memory.search_observations("walrus")
     assert room.failures() == [failure], "it stays to be seen"
 
 
-def test_asking_for_a_reflection_when_the_one_that_waits_no_longer_fits_makes_another_at_once(memory: Any) -> None:
+def test_asking_for_a_reflection_when_the_one_that_waits_no_longer_fits_makes_another_at_once(
+    memory: Any,
+) -> None:
     condenser = Condenser()
     room = observed(memory, AHEAD, condenser)
     room.reflect("t", is_buffered=True)
@@ -289,7 +310,11 @@ def test_one_whose_own_words_were_changed_is_dropped(memory: Any) -> None:
     room.reflect("t", is_buffered=True)
     run(memory, "UPDATE observations SET text = 'something else' WHERE id = ?", ahead(room)[0].id)
     outcome = room.activate_reflection("t", is_early=True)
-    assert (outcome.success, outcome.code, outcome.is_retryable) == (False, "stale_reflection", True)
+    assert (outcome.success, outcome.code, outcome.is_retryable) == (
+        False,
+        "stale_reflection",
+        True,
+    )
     assert ahead(room) == []
 
 
@@ -319,7 +344,9 @@ def test_switching_the_scope_and_back_finds_it_as_it_was(place: Any) -> None:
 # others at the same time
 
 
-def test_one_who_lost_the_lease_while_thinking_ahead_keeps_nothing(memory: Any, clock: FakeClock) -> None:
+def test_one_who_lost_the_lease_while_thinking_ahead_keeps_nothing(
+    memory: Any, clock: FakeClock
+) -> None:
     second = watch(memory, reflector=Condenser(text="by the second"), owner="second")
 
     def pause() -> None:
@@ -333,7 +360,9 @@ def test_one_who_lost_the_lease_while_thinking_ahead_keeps_nothing(memory: Any, 
     assert leases(memory) == []
 
 
-def test_source_that_changes_while_the_reflector_thinks_ahead_lets_nothing_be_kept(memory: Any) -> None:
+def test_source_that_changes_while_the_reflector_thinks_ahead_lets_nothing_be_kept(
+    memory: Any,
+) -> None:
     changes: list[str] = []
 
     def change() -> None:
@@ -352,7 +381,10 @@ def test_it_does_not_come_into_force_while_somebody_condenses_everything(memory:
     room = observed(memory, AHEAD)
     room.reflect("t", is_buffered=True)
     forced = watch(
-        memory, reflector=Condenser(meanwhile=lambda: told.append(second.activate_reflection("t", is_early=True)))
+        memory,
+        reflector=Condenser(
+            meanwhile=lambda: told.append(second.activate_reflection("t", is_early=True))
+        ),
     )
     assert forced.reflect("t", is_forced=True).success
     assert (told[0].code, told[0].is_retryable) == ("in_progress", True)

@@ -1,4 +1,6 @@
-"""A message may arrive in pieces until it is sealed; what comes later is a message of its own (ruling 45)."""
+"""A message may arrive in pieces until it is sealed; what comes later is a message of its own
+(ruling 45).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,11 @@ def test_extend_counts_the_tokens_of_the_whole(memory, say):
 def test_an_extended_message_is_found_by_its_new_and_its_old_words(memory, say):
     added = say("the zebra ")
     memory.messages.extend(added.id, "and the walrus")
-    assert [hit.id for hit in memory.search("walrus")] == [hit.id for hit in memory.search("zebra")] == [added.id]
+    assert (
+        [hit.id for hit in memory.search("walrus")]
+        == [hit.id for hit in memory.search("zebra")]
+        == [added.id]
+    )
     assert memory.search("walrus").total_hits == 1
 
 
@@ -81,7 +87,12 @@ def test_content_for_a_sealed_message_becomes_a_new_message(memory, say):
     added = say("first half", role="assistant", task_id="T1")
     memory.messages.seal(thread_id="t")
     grown = memory.messages.extend(added.id, "second half")
-    assert (grown.seq, grown.role, grown.task_id, grown.raw_content) == (2, "assistant", "T1", "second half")
+    assert (grown.seq, grown.role, grown.task_id, grown.raw_content) == (
+        2,
+        "assistant",
+        "T1",
+        "second half",
+    )
     assert grown.metadata["continues"] == added.id
     assert memory.messages.get(added.id).raw_content == "first half"
 
@@ -103,7 +114,9 @@ def test_pieces_that_arrive_at_once_are_all_kept(open_again):
     memory = open_again()
     added = memory.messages.add(thread_id="t", role="assistant", content="start")
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda number: memory.messages.extend(added.id, f" piece{number};"), range(24)))
+        list(
+            pool.map(lambda number: memory.messages.extend(added.id, f" piece{number};"), range(24))
+        )
     text = memory.messages.get(added.id).raw_content
     assert [number for number in range(24) if f" piece{number};" not in text] == []
 
@@ -115,7 +128,12 @@ def test_metadata_put_at_once_is_all_kept(open_again):
     memory = open_again()
     memory.threads.add("t")
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda number: memory.threads.put(NewThread("t", metadata={f"k{number}": number})), range(24)))
+        list(
+            pool.map(
+                lambda number: memory.threads.put(NewThread("t", metadata={f"k{number}": number})),
+                range(24),
+            )
+        )
     assert memory.threads.get("t").metadata == {f"k{number}": number for number in range(24)}
 
 
@@ -123,5 +141,10 @@ def test_metadata_put_at_once_is_all_kept(open_again):
 def test_messages_added_at_once_get_each_number_once(open_again):
     memory = open_again()
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda n: memory.messages.add(thread_id="t", role="user", content=f"m{n}"), range(40)))
+        list(
+            pool.map(
+                lambda n: memory.messages.add(thread_id="t", role="user", content=f"m{n}"),
+                range(40),
+            )
+        )
     assert [m.seq for m in memory.messages.list(thread_id="t")] == list(range(1, 41))

@@ -20,25 +20,37 @@ def contents(answer):
 # Ruling 14: spellings
 
 
-SPELLINGS = ["refresh_tokens", "refreshTokens", "RefreshTokens", "refresh-tokens", "REFRESH_TOKENS", "refresh tokens"]
+SPELLINGS = [
+    "refresh_tokens",
+    "refreshTokens",
+    "RefreshTokens",
+    "refresh-tokens",
+    "REFRESH_TOKENS",
+    "refresh tokens",
+]
 
 
 @pytest.mark.parametrize("written", SPELLINGS)
 def test_every_spelling_of_a_name_is_found_by_every_other(memory, say, written):
     added = say(f"we rotate the {written} hourly")
     say("nothing of the kind here", thread_id="other")
-    missed = [asked for asked in SPELLINGS if [hit.id for hit in memory.search(asked)] != [added.id]]
+    missed = [
+        asked for asked in SPELLINGS if [hit.id for hit in memory.search(asked)] != [added.id]
+    ]
     assert missed == []
 
 
-@pytest.mark.parametrize("asked", ["refresh", "tokens", "token", "Refresh", "refreshed", "refreshing"])
+@pytest.mark.parametrize(
+    "asked", ["refresh", "tokens", "token", "Refresh", "refreshed", "refreshing"]
+)
 def test_a_name_is_found_by_its_parts_and_their_forms(memory, say, asked):
     added = say("call refreshTokens() again")
     assert [hit.id for hit in memory.search(asked)] == [added.id]
 
 
 @pytest.mark.parametrize(
-    "asked", ["auth.ts", "src/lib/auth.ts", "lib/auth.ts", "auth", "lib", "AUTH.TS", "src\\lib\\auth.ts"]
+    "asked",
+    ["auth.ts", "src/lib/auth.ts", "lib/auth.ts", "auth", "lib", "AUTH.TS", "src\\lib\\auth.ts"],
 )
 def test_a_path_is_found_whole_and_by_its_parts(memory, say, asked):
     added = say("look at src/lib/auth.ts:42 first")
@@ -46,7 +58,17 @@ def test_a_path_is_found_whole_and_by_its_parts(memory, say, asked):
 
 
 @pytest.mark.parametrize(
-    "asked", ["smara.core.text", "core.text", "HTTPServer", "http server", "E0382", "v3.11.7", "3.11.7", "3.11"]
+    "asked",
+    [
+        "smara.core.text",
+        "core.text",
+        "HTTPServer",
+        "http server",
+        "E0382",
+        "v3.11.7",
+        "3.11.7",
+        "3.11",
+    ],
 )
 def test_dotted_names_acronyms_codes_and_versions_are_found(memory, say, asked):
     added = say("smara.core.text and HTTPServer fail with E0382 on Python v3.11.7")
@@ -77,7 +99,12 @@ def test_accents_width_and_composition_make_no_difference(memory, say, written, 
 
 @pytest.mark.parametrize(
     ("written", "asked"),
-    [("parsing", "parse"), ("migrations", "migration"), ("failed", "failing"), ("queries", "query")],
+    [
+        ("parsing", "parse"),
+        ("migrations", "migration"),
+        ("failed", "failing"),
+        ("queries", "query"),
+    ],
 )
 def test_prose_is_found_by_another_form_of_the_word(memory, say, written, asked):
     added = say(f"about {written} again")
@@ -92,13 +119,18 @@ def test_a_fragment_of_a_name_finds_it(memory, say, asked):
 
 def test_a_question_finds_the_message_that_answers_it(memory, say):
     say("Lunch was nice, thanks for asking.")
-    added = say("The session cookie expires after 15 minutes because of SESSION_TTL.", role="assistant")
+    added = say(
+        "The session cookie expires after 15 minutes because of SESSION_TTL.", role="assistant"
+    )
     say("Let us talk about the weather instead.")
     assert memory.search("When does the session cookie expire, and why?")[0].id == added.id
 
 
 def test_the_arguments_and_results_of_tools_are_found(memory, say):
-    call = say([{"type": "tool_call", "name": "Bash", "arguments": {"command": "pytest --walrus"}}], role="assistant")
+    call = say(
+        [{"type": "tool_call", "name": "Bash", "arguments": {"command": "pytest --walrus"}}],
+        role="assistant",
+    )
     result = say([{"type": "tool_result", "text": "2 zebras failed"}], role="tool")
     assert [memory.search("walrus")[0].id, memory.search("zebra")[0].id] == [call.id, result.id]
 
@@ -180,7 +212,12 @@ def test_a_hit_has_the_shape_of_the_specification(memory, say, clock):
     hit = memory.search("walrus")[0]
     assert (hit.id, hit.source, hit.content, hit.rank) == (added.id, "raw", added.raw_content, 1)
     assert (hit.thread_id, hit.resource_id, hit.role, hit.seq) == ("t", "default", "assistant", 2)
-    assert (hit.task_id, hit.client_id, hit.metadata, hit.created_at) == ("T1", "c1", {"k": 1}, clock.now_ms())
+    assert (hit.task_id, hit.client_id, hit.metadata, hit.created_at) == (
+        "T1",
+        "c1",
+        {"k": 1},
+        clock.now_ms(),
+    )
 
 
 def test_ranks_count_from_one_and_scores_fall_from_at_most_one_to_above_zero(memory, fill):
@@ -210,7 +247,11 @@ def test_a_snippet_is_short_and_shows_the_words(memory, say):
 def test_highlights_are_the_places_of_the_words_in_the_content(memory, say):
     say("a walrus, refreshTokens and a Walrus")
     hit = memory.search("walrus refresh_tokens")[0]
-    assert [hit.content[start:end] for start, end in hit.highlights] == ["walrus", "refreshTokens", "Walrus"]
+    assert [hit.content[start:end] for start, end in hit.highlights] == [
+        "walrus",
+        "refreshTokens",
+        "Walrus",
+    ]
 
 
 def test_a_hit_comes_with_its_neighbors_when_they_are_asked_for(memory, say):
@@ -218,7 +259,10 @@ def test_a_hit_comes_with_its_neighbors_when_they_are_asked_for(memory, say):
     say("the walrus", role="assistant")
     say("thanks")
     hit = memory.search("walrus", neighbors=1)[0]
-    assert [neighbor.content for neighbor in (*hit.before, *hit.after)] == ["what about it?", "thanks"]
+    assert [neighbor.content for neighbor in (*hit.before, *hit.after)] == [
+        "what about it?",
+        "thanks",
+    ]
 
 
 def test_neighbors_stay_within_the_thread(memory, say):
@@ -229,7 +273,9 @@ def test_neighbors_stay_within_the_thread(memory, say):
     assert (hit.before, hit.after) == ((), ())
 
 
-def test_a_message_that_answers_only_through_its_neighbor_is_beside_it_not_instead_of_it(memory, say):
+def test_a_message_that_answers_only_through_its_neighbor_is_beside_it_not_instead_of_it(
+    memory, say
+):
     question = say("where does the walrus live?")
     say("In the sea.", role="assistant")
     assert memory.search("walrus")[0].id == question.id
@@ -263,7 +309,13 @@ def zoo(memory, say, clock):
     start = clock.now_ms()
     say("walrus one", thread_id="a", resource_id="ann", created_at=start)
     say("walrus two", thread_id="a", role="assistant", created_at=start + DAY_MS)
-    say("walrus three", thread_id="b", resource_id="bob", task_id="T1", created_at=start + 2 * DAY_MS)
+    say(
+        "walrus three",
+        thread_id="b",
+        resource_id="bob",
+        task_id="T1",
+        created_at=start + 2 * DAY_MS,
+    )
     say("walrus four", thread_id="b", role="tool", created_at=start + 3 * DAY_MS)
     clock.advance(4 * 86_400)
     return start
@@ -311,7 +363,11 @@ def test_sources_choose_between_whole_and_compacted_messages(memory, zoo):
     memory.compactions.compact("a")
     assert found(memory, sources=["compacted"]) == {"one", "two"}
     assert found(memory, sources=["raw"]) == {"three", "four"}
-    assert found(memory, sources=["messages"]) == found(memory, sources=["raw", "compacted"]) == found(memory)
+    assert (
+        found(memory, sources=["messages"])
+        == found(memory, sources=["raw", "compacted"])
+        == found(memory)
+    )
 
 
 def test_an_unknown_source_is_refused_with_the_known_ones(memory):
@@ -370,15 +426,19 @@ def test_completion_takes_any_text(memory, say):
 
 
 HOSTILE = [
-    "", " ", "\n", '"', '""', '"unclosed', "'", "''", "*", "a*", "^a", "(", ")", "()", "a AND", "AND", "OR", "NOT",
+    "", " ", "\n", '"', '""', '"unclosed', "'", "''", "*", "a*", "^a", "(", ")", "()", "a AND",
+    "AND", "OR", "NOT",
     "NEAR(a b)",
-    "a NEAR/2 b", "content:walrus", "{a b}: c", "-walrus", "+walrus", "walrus;", "'; DROP TABLE messages; --", "%",
+    "a NEAR/2 b", "content:walrus", "{a b}: c", "-walrus", "+walrus", "walrus;",
+    "'; DROP TABLE messages; --", "%",
     "_", "\\",
     "\x00", "wal\x00rus", "\ud800", "walrus \udfff", "👩‍👩‍👧", "\u202e", "a:b:c", "&", "|", "!",
     "<->", "a & b | !c", ":*",
     "walrus:*",
-    "$1", "?", "%s", ":project", "0", "-1", "1e309", "NULL", "true", "x" * 10_000, "walrus " * 5_000,
-    " ".join(f"w{number}" for number in range(500)), "重" * 2_000, "a.b" * 3_000, "((((" * 500, "\ufdd0",
+    "$1", "?", "%s", ":project", "0", "-1", "1e309", "NULL", "true", "x" * 10_000,
+    "walrus " * 5_000,
+    " ".join(f"w{number}" for number in range(500)), "重" * 2_000, "a.b" * 3_000, "((((" * 500,
+    "\ufdd0",
     "e\u0301" * 500,
 ]  # fmt: skip
 
@@ -457,11 +517,17 @@ def test_a_message_is_found_after_reopening(memory, say, open_again):
 def test_a_refused_batch_is_not_found(memory, say):
     with pytest.raises(InvalidInputError):
         memory.messages.add_many(
-            thread_id="t", messages=[{"role": "user", "content": "walrus"}, {"role": "robot", "content": "x"}]
+            thread_id="t",
+            messages=[{"role": "user", "content": "walrus"}, {"role": "robot", "content": "x"}],
         )
     assert (list(memory.search("walrus")), memory.complete("walr")) == ([], [])
 
 
 def test_an_empty_memory_finds_nothing(memory):
     answer = memory.search("walrus")
-    assert (list(answer), answer.total_hits, memory.search_threads("walrus"), memory.complete("wal")) == ([], 0, [], [])
+    assert (
+        list(answer),
+        answer.total_hits,
+        memory.search_threads("walrus"),
+        memory.complete("wal"),
+    ) == ([], 0, [], [])

@@ -32,7 +32,9 @@ class Broken(Contrary):
 def told(memory):
     for number in range(30):
         memory.messages.add(
-            thread_id="t", role="user", content=f"walrus {'walrus ' * number}in the {'long ' * number}tale"
+            thread_id="t",
+            role="user",
+            content=f"walrus {'walrus ' * number}in the {'long ' * number}tale",
         )
     return memory
 
@@ -57,7 +59,9 @@ def test_answer_is_imagined_when_little_was_found(place):
     """With words that no message has, only what the model makes up can lead to the message."""
     model = ScriptedModel(["The build is red because the lockfile was not committed."])
     memory = place.open(chat_model=model, embedding_model=HashEmbedder())
-    memory.messages.add(thread_id="t", role="user", content="because the lockfile was not committed")
+    memory.messages.add(
+        thread_id="t", role="user", content="because the lockfile was not committed"
+    )
     memory.embeddings.embed_pending()
     assert not memory.search("why such misery?")
     answer = memory.search("why such misery?", may_imagine=True)
@@ -70,5 +74,8 @@ def test_nothing_is_imagined_where_enough_was_found_or_nobody_allowed_it(place, 
     model = ScriptedModel([])
     memory = told(place.open(chat_model=model, embedding_model=HashEmbedder()))
     memory.embeddings.embed_pending()
-    assert memory.search("walrus tale" if may_imagine else "unheard of", may_imagine=may_imagine) is not None
+    assert (
+        memory.search("walrus tale" if may_imagine else "unheard of", may_imagine=may_imagine)
+        is not None
+    )
     assert not model.requests

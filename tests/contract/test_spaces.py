@@ -1,4 +1,6 @@
-"""Changing the model: the old space answers until the new one is complete, nothing is mixed, and back is as easy."""
+"""Changing the model: the old space answers until the new one is complete, nothing is mixed, and
+back is as easy.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def test_the_old_space_answers_until_the_new_one_is_complete(memory: Any, renewe
     assert answering(memory) == OFFLINE
 
 
-def test_a_filling_that_was_cut_short_is_gone_on_with_by_whoever_comes(memory: Any, renewed: Any, place: Any) -> None:
+def test_a_filling_that_was_cut_short_is_gone_on_with_by_whoever_comes(
+    memory: Any, renewed: Any, place: Any
+) -> None:
     renewed.embeddings.embed_pending(limit=3)
     again = place.open(embedding_model=HashEmbedder(), **OTHER)
     assert again.embeddings.embed_pending().embedded == 7
@@ -96,7 +100,9 @@ def test_vectors_of_two_spaces_are_never_compared(memory: Any, renewed: Any) -> 
     assert (len(rows), len(scores), vector.dims) == (10, 10, 64)
 
 
-def test_switching_by_name_is_remembered_for_processes_with_the_default_setting(memory: Any, place: Any) -> None:
+def test_switching_by_name_is_remembered_for_processes_with_the_default_setting(
+    memory: Any, place: Any
+) -> None:
     renewed = place.open(embedding_model=HashEmbedder(), **OTHER)
     renewed.embeddings.embed_pending()
     assert memory.embeddings.switch("offline").model_id == OFFLINE
@@ -181,7 +187,9 @@ def test_a_record_that_changes_while_its_space_is_retired_has_no_vector_left_the
     assert vectors(memory, "task", OFFLINE) == {}
 
 
-def test_an_embedder_under_a_known_name_with_other_dimensions_is_refused(memory: Any, place: Any) -> None:
+def test_an_embedder_under_a_known_name_with_other_dimensions_is_refused(
+    memory: Any, place: Any
+) -> None:
     first = place.open(embedding_model=HashEmbedder(64, "mine"), **OTHER)
     first.embeddings.embed_pending()
     second = place.open(embedding_model=HashEmbedder(32, "mine"), **OTHER)

@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 import smara
 from smara import NewMessage, NewThread, Part
@@ -23,7 +29,8 @@ from tests.contract.model import ModelMemory, Store
 
 LARGE = os.environ.get("SMARA_FAULTS") == "large"
 SMALL_RULES = {
-    "compact_every_messages": 2, "compact_after_messages": 4, "compact_run_messages": 2, "archive_after_messages": 6,
+    "compact_every_messages": 2, "compact_after_messages": 4, "compact_run_messages": 2,
+    "archive_after_messages": 6,
     "token_model": "estimate",
 }  # fmt: skip
 THREADS = st.sampled_from(["a", "b"])
@@ -49,9 +56,14 @@ PARTS = st.builds(
 )
 CONTENTS = TEXTS | st.lists(PARTS, min_size=2, max_size=3)
 MESSAGES = st.builds(
-    NewMessage, role=st.sampled_from(["user", "assistant", "system", "tool"]), content=CONTENTS, client_id=CLIENT_IDS
+    NewMessage,
+    role=st.sampled_from(["user", "assistant", "system", "tool"]),
+    content=CONTENTS,
+    client_id=CLIENT_IDS,
 )
-METADATA = st.dictionaries(st.sampled_from(["x", "y"]), st.none() | st.integers() | st.text(max_size=3), max_size=2)
+METADATA = st.dictionaries(
+    st.sampled_from(["x", "y"]), st.none() | st.integers() | st.text(max_size=3), max_size=2
+)
 QUERIES = ("walrus", "sings", "fix", "重跑", "nul", "note")
 
 
@@ -72,9 +84,16 @@ class Comparison(RuleBasedStateMachine):
     @initialize()
     def open(self) -> None:
         self.memory = smara.open(
-            self.address, clock=self.clock, new_id=self.ids, project=self.project, durability="normal", **SMALL_RULES
+            self.address,
+            clock=self.clock,
+            new_id=self.ids,
+            project=self.project,
+            durability="normal",
+            **SMALL_RULES,
         )
-        self.model = ModelMemory(self.store, self.clock, self.model_ids, self.project, **SMALL_RULES)
+        self.model = ModelMemory(
+            self.store, self.clock, self.model_ids, self.project, **SMALL_RULES
+        )
 
     def teardown(self) -> None:
         try:
@@ -98,7 +117,9 @@ class Comparison(RuleBasedStateMachine):
     @rule(thread_id=THREADS, new=MESSAGES)
     def add(self, thread_id: str, new: NewMessage) -> None:
         self.both(
-            lambda m: m.messages.add(thread_id=thread_id, role=new.role, content=new.content, client_id=new.client_id)
+            lambda m: m.messages.add(
+                thread_id=thread_id, role=new.role, content=new.content, client_id=new.client_id
+            )
         )
 
     @rule(thread_id=THREADS, batch=st.lists(MESSAGES, max_size=6))
@@ -107,7 +128,9 @@ class Comparison(RuleBasedStateMachine):
 
     @rule(thread_id=THREADS, count=st.integers(5, 14))
     def add_a_lot(self, thread_id: str, count: int) -> None:
-        batch = [NewMessage("user", f"note {number} about parse_header()") for number in range(count)]
+        batch = [
+            NewMessage("user", f"note {number} about parse_header()") for number in range(count)
+        ]
         self.both(lambda m: m.messages.add_many(thread_id=thread_id, messages=batch))
 
     @rule(thread_id=THREADS, back=st.integers(0, 3), content=CONTENTS)
@@ -165,7 +188,8 @@ class Comparison(RuleBasedStateMachine):
     @invariant()
     def everything_readable_is_equal(self) -> None:
         self.looks += 1
-        # Reading everything takes longer than changing something: where there are many steps, at every third.
+        # Reading everything takes longer than changing something: where there are many steps, at
+        # every third.
         if hasattr(self, "memory") and (not LARGE or self.looks % 3 == 0):
             assert readable(self.memory) == readable(self.model)
 
@@ -182,7 +206,9 @@ def readable(memory: Any) -> dict[str, Any]:
             memory.compactions.list(thread.id),
         )
     for query in QUERIES:
-        seen[query] = {(hit.id, hit.source, hit.content) for hit in memory.search(query, limit=1_000)}
+        seen[query] = {
+            (hit.id, hit.source, hit.content) for hit in memory.search(query, limit=1_000)
+        }
     return seen
 
 

@@ -1,10 +1,18 @@
-"""Claims: one holder at a time, named to everybody else; given back, handed over, and let go when a session is gone."""
+"""Claims: one holder at a time, named to everybody else; given back, handed over, and let go when a
+session is gone.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from smara.errors import ConflictError, InvalidInputError, NotFoundError, TaskBlockedError, TaskClaimedError
+from smara.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    TaskBlockedError,
+    TaskClaimedError,
+)
 from tests.contract.both import EACH_DATABASE, kinds, refused
 from tests.contract.task_place import DAY, HOUR, MINUTE, titles
 
@@ -49,7 +57,11 @@ def test_claim_by_second_session_names_the_holder(tasks, clock):
 def test_claim_of_what_a_person_holds_names_the_person(tasks):
     added = tasks.add("x")
     tasks.claim(added.id, actor="ann")
-    for other in ({"actor": "bob"}, {"actor": "bob", "session_id": "s1"}, {"actor": "ann", "session_id": "s1"}):
+    for other in (
+        {"actor": "bob"},
+        {"actor": "bob", "session_id": "s1"},
+        {"actor": "ann", "session_id": "s1"},
+    ):
         error = refused(lambda: tasks.claim(added.id, **other), TaskClaimedError)  # noqa: B023
         assert error.holder == "ann"
 
@@ -149,7 +161,12 @@ def test_release_gives_the_task_back(tasks):
     tasks.claim(added.id, session_id="s1")
     released = tasks.release(added.id, session_id="s1")
     assert released == tasks.get(added.id)
-    assert (released.status, released.session_id, released.claimed_at, released.holder) == ("open", None, None, None)
+    assert (released.status, released.session_id, released.claimed_at, released.holder) == (
+        "open",
+        None,
+        None,
+        None,
+    )
     assert tasks.claim(added.id, session_id="s2").holder == "s2"
     assert kinds(tasks.history(added.id)) == ["created", "claimed", "released", "claimed"]
 
@@ -210,7 +227,12 @@ def test_hand_over_to_a_session_of_a_named_person_keeps_both(tasks):
 def test_hand_over_by_another_is_refused_unless_forced(tasks):
     added = tasks.add("x")
     tasks.claim(added.id, session_id="s1")
-    assert refused(lambda: tasks.hand_over(added.id, to_session="s2", session_id="s2"), TaskClaimedError).holder == "s1"
+    assert (
+        refused(
+            lambda: tasks.hand_over(added.id, to_session="s2", session_id="s2"), TaskClaimedError
+        ).holder
+        == "s1"
+    )
     assert tasks.get(added.id).holder == "s1"
     assert tasks.hand_over(added.id, to_session="s2", session_id="s2", force=True).holder == "s2"
 
@@ -223,7 +245,9 @@ def test_hand_over_to_nobody_is_refused(tasks):
 
 
 def test_hand_over_gives_the_new_session_its_full_time(tasks, clock):
-    """The receiver may not have been heard of for days; the claim must not be gone before it looks."""
+    """The receiver may not have been heard of for days; the claim must not be gone before it
+    looks.
+    """
     tasks.seen("s2")
     clock.advance(DAY)
     added = tasks.add("x")
@@ -259,7 +283,11 @@ def test_an_expired_claim_says_whose_it_was(tasks, clock):
     clock.advance(5 * HOUR)
     tasks.expire()
     event = tasks.history(added.id)[0]
-    assert (event.kind, event.before["session_id"], event.before["status"]) == ("expired", "s1", "in_progress")
+    assert (event.kind, event.before["session_id"], event.before["status"]) == (
+        "expired",
+        "s1",
+        "in_progress",
+    )
     assert event.after["status"] == "open"
 
 
@@ -418,8 +446,16 @@ def test_close_needs_a_summary_and_keeps_it(tasks, clock):
     clock.advance(5)
     closed = tasks.close(added.id, "It was the hinge.")
     assert closed == tasks.get(added.id)
-    assert (closed.status, closed.summary, closed.close_reason) == ("closed", "It was the hinge.", "completed")
-    assert (closed.closed_at, closed.updated_at, closed.holder) == (clock.now_ms(), clock.now_ms(), None)
+    assert (closed.status, closed.summary, closed.close_reason) == (
+        "closed",
+        "It was the hinge.",
+        "completed",
+    )
+    assert (closed.closed_at, closed.updated_at, closed.holder) == (
+        clock.now_ms(),
+        clock.now_ms(),
+        None,
+    )
 
 
 def test_every_reason_to_close_is_kept_and_an_unknown_one_is_refused(tasks):
@@ -456,8 +492,13 @@ def test_what_nobody_holds_can_be_closed_by_anybody(tasks):
 def test_what_another_holds_can_be_closed_only_by_force(tasks):
     added = tasks.add("x")
     tasks.claim(added.id, session_id="s1")
-    assert refused(lambda: tasks.close(added.id, "done", session_id="s2"), TaskClaimedError).holder == "s1"
-    assert refused(lambda: tasks.close(added.id, "done", actor="bob"), TaskClaimedError).holder == "s1"
+    assert (
+        refused(lambda: tasks.close(added.id, "done", session_id="s2"), TaskClaimedError).holder
+        == "s1"
+    )
+    assert (
+        refused(lambda: tasks.close(added.id, "done", actor="bob"), TaskClaimedError).holder == "s1"
+    )
     assert tasks.get(added.id).status == "in_progress"
     assert tasks.close(added.id, "done", session_id="s2", force=True).status == "closed"
 
@@ -480,7 +521,12 @@ def test_reopen_makes_a_closed_task_claimable_again_and_keeps_its_summary(tasks)
     tasks.close(added.id, "It was the hinge.", session_id="s1")
     reopened = tasks.reopen(added.id, session_id="s2")
     assert reopened == tasks.get(added.id)
-    assert (reopened.status, reopened.holder, reopened.session_id, reopened.claimed_at) == ("open", None, None, None)
+    assert (reopened.status, reopened.holder, reopened.session_id, reopened.claimed_at) == (
+        "open",
+        None,
+        None,
+        None,
+    )
     assert (reopened.summary, reopened.closed_at) == ("It was the hinge.", None)
     assert tasks.claim(added.id, session_id="s2").holder == "s2"
     assert kinds(tasks.history(added.id)) == ["created", "claimed", "closed", "reopened", "claimed"]

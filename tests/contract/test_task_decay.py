@@ -1,4 +1,6 @@
-"""Decay: closed tasks grow short with age; what was written stays, is found, and comes back when asked for."""
+"""Decay: closed tasks grow short with age; what was written stays, is found, and comes back when
+asked for.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ pytestmark = EACH_DATABASE
 
 LONG = (
     "The zebrafinch in src/store/cage.py does not sing when refresh_tokens() is called at night. "
-    + " ".join(f"Step {number}: look at module_{number}, then call handle_{number}() again." for number in range(120))
+    + " ".join(
+        f"Step {number}: look at module_{number}, then call handle_{number}() again."
+        for number in range(120)
+    )
     + " At the very end somebody saw a capercaillie."
 )
 
@@ -34,7 +39,11 @@ def test_a_task_closed_30_days_ago_is_summarized(tasks, done, clock):
     clock.advance(31 * DAY)
     assert tasks.compact() == 1
     kept = tasks.get(done.id)
-    assert (kept.compaction_level, kept.is_compacted, kept.compacted_at) == (1, True, clock.now_ms())
+    assert (kept.compaction_level, kept.is_compacted, kept.compacted_at) == (
+        1,
+        True,
+        clock.now_ms(),
+    )
     assert len(kept.description) < len(LONG) / 2
     assert (kept.original_content, kept.full_description) == (LONG, LONG)
 
@@ -79,9 +88,16 @@ def test_what_a_compacted_task_says_of_itself_is_kept(tasks, done, clock, days):
         pass
     kept = tasks.get(done.id)
     assert (kept.title, kept.status, kept.close_reason, kept.closed_at) == (
-        done.title, "closed", "completed", done.closed_at,
-    )  # fmt: skip
-    assert (kept.labels, kept.metadata, kept.short_id) == (done.labels, done.metadata, done.short_id)
+        done.title,
+        "closed",
+        "completed",
+        done.closed_at,
+    )
+    assert (kept.labels, kept.metadata, kept.short_id) == (
+        done.labels,
+        done.metadata,
+        done.short_id,
+    )
 
 
 @pytest.mark.parametrize("days", [31, 400])
@@ -100,8 +116,16 @@ def test_restore_gives_the_original_text_back(tasks, done, clock, days):
         pass
     restored = tasks.restore(done.id)
     assert restored == tasks.get(done.id)
-    assert (restored.description, restored.full_description, restored.compaction_level) == (LONG, LONG, 0)
-    assert (restored.is_compacted, restored.status, restored.summary) == (False, "closed", done.summary)
+    assert (restored.description, restored.full_description, restored.compaction_level) == (
+        LONG,
+        LONG,
+        0,
+    )
+    assert (restored.is_compacted, restored.status, restored.summary) == (
+        False,
+        "closed",
+        done.summary,
+    )
 
 
 def test_restore_of_what_is_whole_changes_nothing(tasks, done):
@@ -163,7 +187,12 @@ def test_each_task_decays_on_its_own_day(tasks, clock):
         tasks.close(tasks.add(f"{number}", description=f"{number} " + LONG).id, "done")
         clock.advance(11 * DAY)
     tasks.compact()
-    assert sorted(each.title for each in tasks.export() if each.is_compacted) == ["0", "1", "2", "3"]
+    assert sorted(each.title for each in tasks.export() if each.is_compacted) == [
+        "0",
+        "1",
+        "2",
+        "3",
+    ]
 
 
 def test_odd_texts_survive_decay(tasks, clock):

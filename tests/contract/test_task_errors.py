@@ -24,7 +24,10 @@ def blocked(tasks):
 
 REFUSED = {
     "get unknown": ("not_found", lambda m: m.tasks.get("task-xyz")),
-    "get ambiguous": ("invalid_input", lambda m: m.tasks.get([m.tasks.add("x"), m.tasks.add("y")][0].id[:8])),
+    "get ambiguous": (
+        "invalid_input",
+        lambda m: m.tasks.get([m.tasks.add("x"), m.tasks.add("y")][0].id[:8]),
+    ),
     "add blank": ("invalid_input", lambda m: m.tasks.add(" ")),
     "add long": ("invalid_input", lambda m: m.tasks.add("x" * 501)),
     "add priority": ("invalid_input", lambda m: m.tasks.add("x", priority=9)),
@@ -35,15 +38,30 @@ REFUSED = {
     "claim blocked": ("task_blocked", lambda m: m.tasks.claim(blocked(m.tasks), session_id="s2")),
     "claim closed": ("conflict", lambda m: m.tasks.claim(closed(m.tasks), session_id="s2")),
     "release held": ("task_claimed", lambda m: m.tasks.release(held(m.tasks), session_id="s2")),
-    "hand over held": ("task_claimed", lambda m: m.tasks.hand_over(held(m.tasks), to_session="s2", session_id="s2")),
-    "hand over to nobody": ("invalid_input", lambda m: m.tasks.hand_over(held(m.tasks), session_id="abc-123")),
+    "hand over held": (
+        "task_claimed",
+        lambda m: m.tasks.hand_over(held(m.tasks), to_session="s2", session_id="s2"),
+    ),
+    "hand over to nobody": (
+        "invalid_input",
+        lambda m: m.tasks.hand_over(held(m.tasks), session_id="abc-123"),
+    ),
     "hand over closed": ("conflict", lambda m: m.tasks.hand_over(closed(m.tasks), to_session="s2")),
     "close held": ("task_claimed", lambda m: m.tasks.close(held(m.tasks), "done", session_id="s2")),
     "close blank": ("invalid_input", lambda m: m.tasks.close(m.tasks.add("x").id, "")),
-    "close reason": ("invalid_input", lambda m: m.tasks.close(m.tasks.add("x").id, "done", reason="bored")),
+    "close reason": (
+        "invalid_input",
+        lambda m: m.tasks.close(m.tasks.add("x").id, "done", reason="bored"),
+    ),
     "close again": ("conflict", lambda m: m.tasks.close(closed(m.tasks), "otherwise")),
-    "depend on itself": ("dependency_cycle", lambda m: m.tasks.depend((x := m.tasks.add("x").id), x)),
-    "depend type": ("invalid_input", lambda m: m.tasks.depend(held(m.tasks), held(m.tasks), type="needs")),
+    "depend on itself": (
+        "dependency_cycle",
+        lambda m: m.tasks.depend((x := m.tasks.add("x").id), x),
+    ),
+    "depend type": (
+        "invalid_input",
+        lambda m: m.tasks.depend(held(m.tasks), held(m.tasks), type="needs"),
+    ),
     "undo created": ("conflict", lambda m: m.tasks.undo(m.tasks.add("x").id)),
     "link unknown": ("not_found", lambda m: m.links.add(held(m.tasks), "no such message")),
     "link to unknown": ("not_found", lambda m: m.links.messages("task-xyz")),

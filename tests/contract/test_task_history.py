@@ -1,4 +1,6 @@
-"""History: every change is one event that says who, when, before and after; nearly every one can be taken back."""
+"""History: every change is one event that says who, when, before and after; nearly every one can be
+taken back.
+"""
 
 from __future__ import annotations
 
@@ -36,24 +38,31 @@ def hinge_of(tasks, task_id):
 CHANGES = {
     "title": (lambda t: t.add("x").id, lambda t, i: t.update(i, title="y", **S1), "updated"),
     "everything": (
-        lambda t: t.add("x", description="d", labels=["a"], metadata={"k": 1, "l": 2}, assignee="eve").id,
+        lambda t: t.add("x", description="d", labels=["a"], metadata={"k": 1, "l": 2},
+            assignee="eve").id,
         lambda t, i: t.update(
-            i, title="y", description="", labels=["b", "c"], metadata={"k": None, "m": 3}, assignee="", priority=0,
+            i, title="y", description="", labels=["b", "c"], metadata={"k": None, "m": 3},
+            assignee="", priority=0,
             type="bug", **S1,
         ),
         "updated",
     ),
     "claim": (lambda t: t.add("x").id, lambda t, i: t.claim(i, **S1), "claimed"),
-    "claim of a person": (lambda t: t.add("x", assignee="eve").id, lambda t, i: t.claim(i, actor="ann"), "claimed"),
+    "claim of a person": (lambda t: t.add("x", assignee="eve").id, lambda t, i: t.claim(i,
+    actor="ann"), "claimed"),
     "release": (held, lambda t, i: t.release(i, **S1), "released"),
     "hand over": (held, lambda t, i: t.hand_over(i, to_session="s2", **S1), "handed_over"),
-    "hand over to a person": (held, lambda t, i: t.hand_over(i, to_assignee="bob", **S1), "handed_over"),
-    "close": (lambda t: t.add("x").id, lambda t, i: t.close(i, "done", reason="wontfix", **S1), "closed"),
+    "hand over to a person": (held, lambda t, i: t.hand_over(i, to_assignee="bob", **S1),
+    "handed_over"),
+    "close": (lambda t: t.add("x").id, lambda t, i: t.close(i, "done", reason="wontfix", **S1),
+    "closed"),
     "close what is held": (held, lambda t, i: t.close(i, "done", **S1), "closed"),
     "reopen": (closed, lambda t, i: t.reopen(i, **S1), "reopened"),
-    "depend": (lambda t: t.add("x").id, lambda t, i: t.depend(i, t.add("hinge").id, **S1), "dependency_added"),
+    "depend": (lambda t: t.add("x").id, lambda t, i: t.depend(i, t.add("hinge").id, **S1),
+    "dependency_added"),
     "parent": (
-        lambda t: t.add("x").id, lambda t, i: t.depend(i, t.add("epic").id, type="parent-child", **S1),
+        lambda t: t.add("x").id, lambda t, i: t.depend(i, t.add("epic").id, type="parent-child",
+            **S1),
         "dependency_added",
     ),
     "undepend": (dependent, lambda t, i: t.undepend(i, hinge_of(t, i), **S1), "dependency_removed"),
@@ -69,7 +78,12 @@ def test_every_change_is_one_event_with_its_actor_session_and_time(tasks, clock,
     act(tasks, task_id)
     newest, *rest = tasks.history(task_id)
     assert rest == before
-    assert (newest.kind, newest.actor, newest.at, newest.task_id) == (kind, "ann", clock.now_ms(), task_id)
+    assert (newest.kind, newest.actor, newest.at, newest.task_id) == (
+        kind,
+        "ann",
+        clock.now_ms(),
+        task_id,
+    )
     assert newest.session_id == (None if change == "claim of a person" else "s1")
     assert newest.is_undone is False
     assert newest.before != newest.after
@@ -94,10 +108,21 @@ def facts(tasks, task_id):
     """A task without the times that say when it was last touched."""
     kept = tasks.get(task_id)
     return (
-        kept.title, kept.description, kept.status, kept.priority, kept.type, kept.assignee, kept.session_id,
-        kept.holder, kept.close_reason, kept.summary, frozenset(kept.labels), dict(kept.metadata), kept.closed_at,
+        kept.title,
+        kept.description,
+        kept.status,
+        kept.priority,
+        kept.type,
+        kept.assignee,
+        kept.session_id,
+        kept.holder,
+        kept.close_reason,
+        kept.summary,
+        frozenset(kept.labels),
+        dict(kept.metadata),
+        kept.closed_at,
         frozenset((each.depends_on_id, each.type) for each in kept.dependencies),
-    )  # fmt: skip
+    )
 
 
 def test_dependencies_of_several_types_taken_away_together_are_one_change(tasks):
@@ -106,7 +131,11 @@ def test_dependencies_of_several_types_taken_away_together_are_one_change(tasks)
     tasks.depend(task_id, hinge, type="related")
     before = facts(tasks, task_id)
     tasks.undepend(task_id, hinge)
-    assert kinds(tasks.history(task_id)) == ["created", *["dependency_added"] * 2, "dependency_removed"]
+    assert kinds(tasks.history(task_id)) == [
+        "created",
+        *["dependency_added"] * 2,
+        "dependency_removed",
+    ]
     tasks.undo(task_id)
     assert facts(tasks, task_id) == before
 
@@ -122,7 +151,12 @@ def test_an_event_shows_only_what_changed_before_and_after(tasks):
 def test_a_created_event_says_what_was_created(tasks, clock):
     added = tasks.add("Mend the door", actor="ann", session_id="s1")
     (event,) = tasks.history(added.id)
-    assert (event.kind, event.actor, event.session_id, event.at) == ("created", "ann", "s1", clock.now_ms())
+    assert (event.kind, event.actor, event.session_id, event.at) == (
+        "created",
+        "ann",
+        "s1",
+        clock.now_ms(),
+    )
     assert dict(event.before) == {}
     assert event.after["title"] == "Mend the door"
 
@@ -132,7 +166,10 @@ def test_a_close_event_says_how_it_was_closed(tasks):
     tasks.close(added.id, "It was the hinge.", reason="duplicate")
     event = tasks.history(added.id)[0]
     assert (event.before["status"], event.after["status"]) == ("open", "closed")
-    assert (event.after["summary"], event.after["close_reason"]) == ("It was the hinge.", "duplicate")
+    assert (event.after["summary"], event.after["close_reason"]) == (
+        "It was the hinge.",
+        "duplicate",
+    )
 
 
 def test_history_shows_the_newest_first_and_as_many_as_asked_for(tasks, clock):
@@ -151,7 +188,9 @@ def test_changes_of_the_same_millisecond_keep_their_order(tasks):
     added = tasks.add("0")
     for number in range(1, 10):
         tasks.update(added.id, title=f"{number}")
-    assert [event.after["title"] for event in tasks.history(added.id)][:9] == [f"{n}" for n in range(9, 0, -1)]
+    assert [event.after["title"] for event in tasks.history(added.id)][:9] == [
+        f"{n}" for n in range(9, 0, -1)
+    ]
 
 
 def test_event_ids_are_all_different_and_events_never_change(tasks, clock):
@@ -210,8 +249,11 @@ def test_undo_marks_the_event_it_took_back(tasks):
     tasks.undo(added.id)
     history = tasks.history(added.id)
     assert [(event.kind, event.is_undone) for event in history] == [
-        ("undone", False), ("updated", True), ("updated", False), ("created", False),
-    ]  # fmt: skip
+        ("undone", False),
+        ("updated", True),
+        ("updated", False),
+        ("created", False),
+    ]
 
 
 def test_undo_is_an_event_with_its_actor_and_what_it_changed(tasks, clock):
@@ -220,7 +262,12 @@ def test_undo_is_an_event_with_its_actor_and_what_it_changed(tasks, clock):
     clock.advance(5)
     tasks.undo(added.id, **S2)
     event = tasks.history(added.id)[0]
-    assert (event.kind, event.actor, event.session_id, event.at) == ("undone", "bob", "s2", clock.now_ms())
+    assert (event.kind, event.actor, event.session_id, event.at) == (
+        "undone",
+        "bob",
+        "s2",
+        clock.now_ms(),
+    )
     assert (event.before["title"], event.after["title"]) == ("new", "old")
 
 
@@ -310,7 +357,9 @@ def test_undo_of_a_claim_frees_the_task_for_everybody(tasks):
 
 
 def test_undo_never_leaves_two_holders_or_none_of_a_task_in_work(tasks, clock):
-    """s1 gave it back, s2 took it: what is taken back first is the claim of s2, then the giving back of s1."""
+    """s1 gave it back, s2 took it: what is taken back first is the claim of s2, then the giving
+    back of s1.
+    """
     task_id = held(tasks)
     tasks.release(task_id, **S1)
     tasks.claim(task_id, **S2)
@@ -331,7 +380,9 @@ def test_undo_of_a_close_blocks_again_what_waited_for_it(tasks):
     assert titles(tasks.ready()) == ["hinge"]
 
 
-def test_an_expired_claim_can_be_taken_back_or_is_refused_and_is_never_held_by_a_stranger(tasks, clock):
+def test_an_expired_claim_can_be_taken_back_or_is_refused_and_is_never_held_by_a_stranger(
+    tasks, clock
+):
     task_id = held(tasks)
     clock.advance(5 * HOUR)
     tasks.expire()

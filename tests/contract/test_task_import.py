@@ -12,21 +12,50 @@ from tests.contract.task_place import titles
 pytestmark = EACH_DATABASE
 
 WHOLE = NewTask(
-    "Mend the door", short_id="bd-7a2", description="It squeaks.", status="closed", priority=0, type="bug",
-    assignee="ann", created_at=1_700_000_000_000, created_by="bob", updated_at=1_700_000_500_000,
-    closed_at=1_700_000_600_000, close_reason="duplicate", summary="See the other one.", labels=["house"],
+    "Mend the door",
+    short_id="bd-7a2",
+    description="It squeaks.",
+    status="closed",
+    priority=0,
+    type="bug",
+    assignee="ann",
+    created_at=1_700_000_000_000,
+    created_by="bob",
+    updated_at=1_700_000_500_000,
+    closed_at=1_700_000_600_000,
+    close_reason="duplicate",
+    summary="See the other one.",
+    labels=["house"],
     metadata={"k": [1]},
-)  # fmt: skip
+)
 
 
 def test_everything_an_imported_task_had_is_kept(tasks):
     done = tasks.put_many([WHOLE], actor="importer")
-    assert (done.added, done.changed, done.unchanged, done.dependencies, done.refused) == (1, 0, 0, 0, ())
+    assert (done.added, done.changed, done.unchanged, done.dependencies, done.refused) == (
+        1,
+        0,
+        0,
+        0,
+        (),
+    )
     kept = tasks.get("bd-7a2")
     for name in (
-        "title", "short_id", "description", "status", "priority", "type", "assignee", "created_at", "created_by",
-        "updated_at", "closed_at", "close_reason", "summary", "metadata",
-    ):  # fmt: skip
+        "title",
+        "short_id",
+        "description",
+        "status",
+        "priority",
+        "type",
+        "assignee",
+        "created_at",
+        "created_by",
+        "updated_at",
+        "closed_at",
+        "close_reason",
+        "summary",
+        "metadata",
+    ):
         assert getattr(kept, name) == getattr(WHOLE, name), name
     assert kept.labels == ("house",)
     (event,) = tasks.history("bd-7a2")
@@ -50,7 +79,9 @@ def test_importing_twice_is_the_same_as_once(tasks):
 def test_the_same_short_id_with_other_words_is_brought_up_to_date(tasks):
     tasks.put_many([WHOLE])
     before = tasks.get("bd-7a2")
-    done = tasks.put_many([replace(WHOLE, title="Mend the gate", priority=3, updated_at=WHOLE.updated_at + 1_000)])
+    done = tasks.put_many(
+        [replace(WHOLE, title="Mend the gate", priority=3, updated_at=WHOLE.updated_at + 1_000)]
+    )
     assert (done.added, done.changed, done.unchanged, done.newer_here) == (0, 1, 0, 0)
     after = tasks.get("bd-7a2")
     assert (after.id, after.title, after.priority) == (before.id, "Mend the gate", 3)
@@ -61,16 +92,25 @@ def test_the_same_short_id_with_other_words_is_brought_up_to_date(tasks):
 def test_a_task_that_was_changed_here_later_is_left_as_it_is(tasks):
     tasks.put_many([WHOLE])
     mine = tasks.update("bd-7a2", title="Changed here")
-    done = tasks.put_many([replace(WHOLE, title="Changed there", updated_at=WHOLE.updated_at + 1_000)])
+    done = tasks.put_many(
+        [replace(WHOLE, title="Changed there", updated_at=WHOLE.updated_at + 1_000)]
+    )
     assert (done.added, done.changed, done.newer_here) == (0, 0, 1)
     assert tasks.get("bd-7a2") == mine
 
 
 def test_a_task_that_was_closed_elsewhere_meanwhile_is_closed_here(tasks):
     is_open = replace(
-        WHOLE, status="open", closed_at=None, close_reason=None, summary=None, updated_at=WHOLE.created_at
+        WHOLE,
+        status="open",
+        closed_at=None,
+        close_reason=None,
+        summary=None,
+        updated_at=WHOLE.created_at,
     )
-    tasks.put_many([is_open, NewTask("later", short_id="bd-9zz", depends_on=[("bd-7a2", "blocks")])])
+    tasks.put_many(
+        [is_open, NewTask("later", short_id="bd-9zz", depends_on=[("bd-7a2", "blocks")])]
+    )
     assert titles(tasks.ready()) == ["Mend the door"]
     tasks.put_many([WHOLE])
     assert titles(tasks.ready()) == ["later"]
@@ -79,7 +119,9 @@ def test_a_task_that_was_closed_elsewhere_meanwhile_is_closed_here(tasks):
 def test_dependencies_may_name_tasks_that_come_later_in_the_batch(tasks):
     done = tasks.put_many(
         [
-            NewTask("third", short_id="x-333", depends_on=[("x-222", "blocks"), ("x-111", "related")]),
+            NewTask(
+                "third", short_id="x-333", depends_on=[("x-222", "blocks"), ("x-111", "related")]
+            ),
             NewTask("second", short_id="x-222", depends_on=[("x-111", "blocks")]),
             NewTask("first", short_id="x-111"),
         ]
@@ -126,11 +168,22 @@ def test_an_import_without_short_ids_gives_each_task_one(tasks):
 
 def test_an_empty_import_does_nothing(tasks):
     done = tasks.put_many([])
-    assert (done.added, done.changed, done.unchanged, done.dependencies, done.refused) == (0, 0, 0, 0, ())
+    assert (done.added, done.changed, done.unchanged, done.dependencies, done.refused) == (
+        0,
+        0,
+        0,
+        0,
+        (),
+    )
 
 
 def test_an_import_may_be_a_stream(tasks):
-    assert tasks.put_many(NewTask(f"{number}", short_id=f"x-{number:04}") for number in range(300)).added == 300
+    assert (
+        tasks.put_many(
+            NewTask(f"{number}", short_id=f"x-{number:04}") for number in range(300)
+        ).added
+        == 300
+    )
     assert tasks.totals() == TaskTotals(open=300, ready=300)
 
 
@@ -179,7 +232,9 @@ def test_what_is_exported_can_be_imported_elsewhere_and_is_the_same(tasks, task,
     with smara.open(tmp_path / "elsewhere.db", clock=clock) as other:
         assert other.tasks.put_many(moved).refused == ()
         for mine, theirs in zip(tasks.export(), other.tasks.export(), strict=True):
-            assert replace(theirs, dependencies=(), claimed_at=None) == replace(mine, dependencies=(), claimed_at=None)
+            assert replace(theirs, dependencies=(), claimed_at=None) == replace(
+                mine, dependencies=(), claimed_at=None
+            )
             assert {(each.depends_on_id, each.type) for each in theirs.dependencies} == {
                 (each.depends_on_id, each.type) for each in mine.dependencies
             }

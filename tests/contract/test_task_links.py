@@ -1,10 +1,18 @@
-"""Links: messages of a thread belong to the task that is worked on in it, while it is, and to those somebody names."""
+"""Links: messages of a thread belong to the task that is worked on in it, while it is, and to those
+somebody names.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from smara.errors import ConflictError, InvalidInputError, NotFoundError, TaskBlockedError, TaskClaimedError
+from smara.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    TaskBlockedError,
+    TaskClaimedError,
+)
 from tests.contract.both import EACH_DATABASE, kinds, refused
 from tests.contract.task_place import HOUR, MINUTE, titles
 
@@ -35,7 +43,10 @@ def task_of(memory, message):
 def test_claim_in_a_thread_claims_and_sets_its_active_task(memory, working):
     assert (working.status, working.holder) == ("in_progress", "s1")
     thread = memory.threads.get("t")
-    assert (thread.metadata["activeTaskId"], thread.metadata["activeTaskSession"]) == (working.id, "s1")
+    assert (thread.metadata["activeTaskId"], thread.metadata["activeTaskSession"]) == (
+        working.id,
+        "s1",
+    )
     assert memory.links.active("t") == memory.tasks.get(working.id)
 
 
@@ -61,7 +72,10 @@ def test_messages_said_before_the_claim_do_not_belong_to_it(memory, working):
 
 def test_messages_added_many_at_once_belong_to_the_active_task(memory, fill, working):
     fill(3)
-    assert [each.task_id for each in memory.messages.list(thread_id="t")] == [None, *[working.id] * 3]
+    assert [each.task_id for each in memory.messages.list(thread_id="t")] == [
+        None,
+        *[working.id] * 3,
+    ]
 
 
 def test_a_message_of_another_session_does_not_belong_to_the_task(memory, say, working):
@@ -69,7 +83,9 @@ def test_a_message_of_another_session_does_not_belong_to_the_task(memory, say, w
     assert task_of(memory, say("from s1", session_id="s1")) == working.id
 
 
-def test_a_message_of_a_memory_opened_for_another_session_does_not_belong_to_the_task(memory, working, open_again):
+def test_a_message_of_a_memory_opened_for_another_session_does_not_belong_to_the_task(
+    memory, working, open_again
+):
     other, same = open_again(session="s2"), open_again(session="s1")
     assert other.messages.add(thread_id="t", role="user", content="from s2").task_id is None
     assert same.messages.add(thread_id="t", role="user", content="from s1").task_id == working.id
@@ -119,8 +135,12 @@ def test_no_message_belongs_to_a_task_that_another_session_took(memory, say, wor
     assert task_of(memory, say("after")) is None
 
 
-def test_what_a_thread_says_of_itself_and_what_its_messages_are_given_is_one_rule(memory, say, working, clock):
-    """The writer is compared with the holder: an agent that resumes a thread under a new session goes on in it."""
+def test_what_a_thread_says_of_itself_and_what_its_messages_are_given_is_one_rule(
+    memory, say, working, clock
+):
+    """The writer is compared with the holder: an agent that resumes a thread under a new session
+    goes on in it.
+    """
     clock.advance(5 * HOUR)
     memory.tasks.claim(working.id, session_id="s2")
     for session_id, expected in (("s2", working.id), ("s1", None), (None, None)):
@@ -134,7 +154,9 @@ def test_no_message_belongs_to_a_task_that_was_handed_over(memory, say, working)
     assert task_of(memory, say("after", session_id="s1")) is None
 
 
-def test_a_task_taken_by_another_session_in_another_thread_gets_its_messages_there(memory, say, working, clock):
+def test_a_task_taken_by_another_session_in_another_thread_gets_its_messages_there(
+    memory, say, working, clock
+):
     clock.advance(5 * HOUR)
     memory.links.claim(working.id, thread_id="u", session_id="s2")
     assert task_of(memory, say("old thread", session_id="s1")) is None
@@ -189,10 +211,18 @@ def test_a_session_may_carry_its_claim_into_another_thread(memory, say, working)
 
 def test_a_refused_claim_leaves_the_active_task_as_it_was(memory, working):
     tasks = memory.tasks
-    held, closed, blocked = tasks.add("held"), tasks.add("closed"), tasks.add("blocked", depends_on=[working.id])
+    held, closed, blocked = (
+        tasks.add("held"),
+        tasks.add("closed"),
+        tasks.add("blocked", depends_on=[working.id]),
+    )
     tasks.claim(held.id, session_id="s9")
     tasks.close(closed.id, "done")
-    for task_id, error in ((held.id, TaskClaimedError), (closed.id, ConflictError), (blocked.id, TaskBlockedError)):
+    for task_id, error in (
+        (held.id, TaskClaimedError),
+        (closed.id, ConflictError),
+        (blocked.id, TaskBlockedError),
+    ):
         refused(lambda: memory.links.claim(task_id, thread_id="t", session_id="s1"), error)  # noqa: B023
     refused(lambda: memory.links.claim("t-zzzzzzz", thread_id="t", session_id="s1"), NotFoundError)
     assert memory.links.active("t").id == working.id
@@ -200,7 +230,10 @@ def test_a_refused_claim_leaves_the_active_task_as_it_was(memory, working):
 
 def test_a_thread_with_an_id_that_is_none_is_refused_and_nothing_is_claimed(memory):
     added = memory.tasks.add("x")
-    refused(lambda: memory.links.claim(added.id, thread_id="line\nbreak", session_id="s1"), InvalidInputError)
+    refused(
+        lambda: memory.links.claim(added.id, thread_id="line\nbreak", session_id="s1"),
+        InvalidInputError,
+    )
     assert memory.tasks.get(added.id).status == "open"
 
 
@@ -237,7 +270,9 @@ def test_a_message_that_arrives_in_pieces_stays_with_its_task(memory, say, worki
 def test_the_messages_of_a_task_are_found_by_search(memory, say, working):
     say("the walrus squeaks")
     say("the walrus elsewhere", thread_id="u")
-    assert [hit.content for hit in memory.search("walrus", task_id=working.id)] == ["the walrus squeaks"]
+    assert [hit.content for hit in memory.search("walrus", task_id=working.id)] == [
+        "the walrus squeaks"
+    ]
 
 
 # Linking by hand.
@@ -258,8 +293,10 @@ def test_every_relation_is_kept_and_an_unknown_one_is_refused(memory, links, say
     for relation in ("output", "reference", "created_from"):
         links.add(added.id, say(relation).id, relation=relation)
     assert {each.message.raw_content: each.relation for each in links.messages(added.id)} == {
-        "output": "output", "reference": "reference", "created_from": "created_from",
-    }  # fmt: skip
+        "output": "output",
+        "reference": "reference",
+        "created_from": "created_from",
+    }
     with pytest.raises(InvalidInputError, match="output, reference, created_from"):
         links.add(added.id, say().id, relation="likes")
 
@@ -315,7 +352,9 @@ def test_links_can_be_taken_back(memory, links, say):
     assert [each.relation for each in links.messages(added.id)] == ["created_from"]
 
 
-def test_messages_linked_by_hand_and_while_active_are_shown_together_oldest_first(memory, links, say, clock):
+def test_messages_linked_by_hand_and_while_active_are_shown_together_oldest_first(
+    memory, links, say, clock
+):
     past = say("past", thread_id="u")
     clock.advance(MINUTE)
     claimed = links.claim(memory.tasks.add("x").id, thread_id="t", session_id="s1")
@@ -326,8 +365,14 @@ def test_messages_linked_by_hand_and_while_active_are_shown_together_oldest_firs
         links.add(claimed.id, each.id)
     expected = ["past", "0", "1", "2", "late"]
     assert [each.message.raw_content for each in links.messages(claimed.id)] == expected
-    assert [each.message.raw_content for each in links.messages(claimed.id, limit=2, offset=1)] == expected[1:3]
-    assert memory.tasks.show(claimed.id).linked_message_ids == (past.id, *(each.id for each in said), late.id)
+    assert [
+        each.message.raw_content for each in links.messages(claimed.id, limit=2, offset=1)
+    ] == expected[1:3]
+    assert memory.tasks.show(claimed.id).linked_message_ids == (
+        past.id,
+        *(each.id for each in said),
+        late.id,
+    )
 
 
 def test_a_message_linked_both_ways_is_shown_once(memory, links, say, working):

@@ -1,4 +1,6 @@
-"""Search over tasks: titles, descriptions, summaries and labels, whatever became of the task; no query raises."""
+"""Search over tasks: titles, descriptions, summaries and labels, whatever became of the task; no
+query raises.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,17 @@ def trackers(memory):
 @pytest.mark.parametrize(
     ("query", "title"),
     [
-        ("refresh tokens", TOKENS), ("refreshTokens", TOKENS), ("auth.ts", TOKENS), ("walrus", TOKENS),
-        ("painting doors", "Paint the door"), ("carpentry", "Paint the door"), ("garden", "Hang the gate"),
-        ("pelican", "Hang the gate"), ("重跑", "重跑测试"), ("grossenanderung", "重跑测试"), ("Prüfungen", "重跑测试"),
+        ("refresh tokens", TOKENS), ("refreshTokens", TOKENS), ("auth.ts", TOKENS), ("walrus",
+        TOKENS),
+        ("painting doors", "Paint the door"), ("carpentry", "Paint the door"), ("garden",
+        "Hang the gate"),
+        ("pelican", "Hang the gate"), ("重跑", "重跑测试"), ("grossenanderung", "重跑测试"), ("Prüfungen",  # noqa: E501
+        "重跑测试"),
     ],
 )  # fmt: skip
-def test_a_task_is_found_by_the_words_of_its_title_description_labels_and_summary(trackers, query, title):
+def test_a_task_is_found_by_the_words_of_its_title_description_labels_and_summary(
+    trackers, query, title
+):
     assert found(trackers, query)[0] == title
 
 
@@ -57,7 +64,9 @@ def test_a_hit_has_its_task_its_rank_and_reasons(trackers):
 
 
 def test_a_snippet_shows_the_words(memory):
-    memory.tasks.add("Long", description="nothing here. " * 500 + "the walrus sings. " + "nothing there. " * 500)
+    memory.tasks.add(
+        "Long", description="nothing here. " * 500 + "the walrus sings. " + "nothing there. " * 500
+    )
     (hit,) = memory.search_tasks("walrus").hits
     assert "walrus" in hit.snippet
     assert len(hit.snippet) < 1_000
@@ -77,7 +86,11 @@ def test_a_search_can_be_narrowed_to_a_status(memory):
     tasks.add("walrus open")
     tasks.claim(tasks.add("walrus held").id, session_id="s1")
     tasks.close(tasks.add("walrus closed").id, "done")
-    for status, title in (("open", "walrus open"), ("in_progress", "walrus held"), ("closed", "walrus closed")):
+    for status, title in (
+        ("open", "walrus open"),
+        ("in_progress", "walrus held"),
+        ("closed", "walrus closed"),
+    ):
         answer = memory.search_tasks("walrus", status=status)
         assert (titles(hit.task for hit in answer.hits), answer.total_hits) == ([title], 1)
     assert len(found(memory, "walrus")) == 3
@@ -170,5 +183,7 @@ def test_a_limit_that_is_no_number_from_one_is_refused(memory):
 def test_the_same_question_gives_the_same_answer(memory):
     for number in range(12):
         memory.tasks.add(f"the walrus {number % 3}")
-    answers = [[hit.task.id for hit in memory.search_tasks("walrus", limit=12).hits] for _ in range(3)]
+    answers = [
+        [hit.task.id for hit in memory.search_tasks("walrus", limit=12).hits] for _ in range(3)
+    ]
     assert answers[0] == answers[1] == answers[2]

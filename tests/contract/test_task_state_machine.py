@@ -1,4 +1,5 @@
-"""The same random changes of tasks in a database and in the model: both refuse the same and show the same.
+"""The same random changes of tasks in a database and in the model: both refuse the same and show
+the same.
 
 ``SMARA_FAULTS=large`` runs many more examples. That the comparison sees a broken rule is proved
 by mutants of the model, each with one rule broken.
@@ -62,7 +63,9 @@ class Comparison(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.memory = smara.open(self.address, clock=self.clock, durability="normal", token_model="estimate")
+        self.memory = smara.open(
+            self.address, clock=self.clock, durability="normal", token_model="estimate"
+        )
         self.tasks = self.memory.tasks
 
     def teardown(self) -> None:
@@ -91,7 +94,9 @@ class Comparison(RuleBasedStateMachine):
             answers.append(model())
         except SmaraError as error:
             answers.append(error.code)
-        assert answers[0] == answers[1], f"the database answered {answers[0]}, the model {answers[1]}"
+        assert answers[0] == answers[1], (
+            f"the database answered {answers[0]}, the model {answers[1]}"
+        )
 
     def numbers(self, answer: Any) -> Any:
         if isinstance(answer, list):
@@ -118,9 +123,11 @@ class Comparison(RuleBasedStateMachine):
 
         def really_add() -> Any:
             added = self.tasks.add(
-                title, priority=priority, parent=None if parent is None else self.ids[parent],
+                title,
+                priority=priority,
+                parent=None if parent is None else self.ids[parent],
                 depends_on=[self.ids[number] for number in sorted(needs)],
-            )  # fmt: skip
+            )
             self.ids.append(added.id)
             return added
 
@@ -132,7 +139,8 @@ class Comparison(RuleBasedStateMachine):
         (task_id, number), (other_id, other) = self.at(number), self.at(other)
         kind = "blocks" if number == other else kind
         self.both(
-            lambda: self.tasks.depend(task_id, other_id, type=kind), lambda: self.model.depend(number, other, kind)
+            lambda: self.tasks.depend(task_id, other_id, type=kind),
+            lambda: self.model.depend(number, other, kind),
         )
 
     @has_tasks
@@ -152,12 +160,17 @@ class Comparison(RuleBasedStateMachine):
     @rule(number=NUMBER, who=SOMEBODY)
     def claim(self, number: int, who: Who) -> None:
         task_id, number = self.at(number)
-        self.both(lambda: self.tasks.claim(task_id, **as_given(who)), lambda: self.model.claim(number, who))
+        self.both(
+            lambda: self.tasks.claim(task_id, **as_given(who)),
+            lambda: self.model.claim(number, who),
+        )
 
     @has_tasks
     @rule(who=SOMEBODY)
     def claim_next(self, who: Who) -> None:
-        self.both(lambda: self.tasks.claim_next(**as_given(who)), lambda: self.model.claim_next(who))
+        self.both(
+            lambda: self.tasks.claim_next(**as_given(who)), lambda: self.model.claim_next(who)
+        )
 
     @has_tasks
     @rule(number=NUMBER, who=SOMEBODY, force=FORCE)
@@ -194,13 +207,24 @@ class Comparison(RuleBasedStateMachine):
     @rule(number=NUMBER, who=SOMEBODY)
     def reopen(self, number: int, who: Who) -> None:
         task_id, number = self.at(number)
-        self.both(lambda: self.tasks.reopen(task_id, **as_given(who)), lambda: self.model.reopen(number))
+        self.both(
+            lambda: self.tasks.reopen(task_id, **as_given(who)), lambda: self.model.reopen(number)
+        )
 
     @has_tasks
-    @rule(number=NUMBER, title=st.none() | st.sampled_from(["a", "b"]), priority=st.none() | PRIORITY, who=SOMEBODY)
+    @rule(
+        number=NUMBER,
+        title=st.none() | st.sampled_from(["a", "b"]),
+        priority=st.none() | PRIORITY,
+        who=SOMEBODY,
+    )
     def update(self, number: int, title: str | None, priority: int | None, who: Who) -> None:
         task_id, number = self.at(number)
-        given = {name: value for name, value in (("title", title), ("priority", priority)) if value is not None}
+        given = {
+            name: value
+            for name, value in (("title", title), ("priority", priority))
+            if value is not None
+        }
         self.both(
             lambda: self.tasks.update(task_id, **given, **as_given(who)),
             lambda: self.model.update(number, title, priority),
@@ -213,12 +237,15 @@ class Comparison(RuleBasedStateMachine):
         event = self.model.last_change(number)
         back = event.before if event else None
         if back is not None and back.holder is not None:
-            # Whether a claim comes back to a session that is gone, or of a task that is blocked now, is not promised.
+            # Whether a claim comes back to a session that is gone, or of a task that is blocked
+            # now, is not promised.
             if self.model.is_gone(back.holder) or self.model.is_blocked(number):
                 return
             who = back.holder
         who = self.kept(number).now.holder or who
-        self.both(lambda: self.tasks.undo(task_id, **as_given(who)), lambda: self.model.undo(number))
+        self.both(
+            lambda: self.tasks.undo(task_id, **as_given(who)), lambda: self.model.undo(number)
+        )
 
     @rule(seconds=st.sampled_from([0.001, 1.0, 60.0]))
     def pass_time(self, seconds: float) -> None:
@@ -237,7 +264,9 @@ class Comparison(RuleBasedStateMachine):
 
     @rule(session=SESSION)
     def seen(self, session: str) -> None:
-        if session in self.model.alive:  # whether a session that ended may come back without a claim is not promised
+        if (
+            session in self.model.alive
+        ):  # whether a session that ended may come back without a claim is not promised
             self.tasks.seen(session)
 
     @invariant()
@@ -248,24 +277,41 @@ class Comparison(RuleBasedStateMachine):
         ready = self.tasks.ready(limit=100)
         assert [self.ids.index(each.id) for each in ready] == self.model.ready(), "ready"
         blocked = len(self.model.blocked())
-        assert (ready.ready_count, ready.blocked_count) == (len(self.model.ready()), blocked), "counts"
+        assert (ready.ready_count, ready.blocked_count) == (len(self.model.ready()), blocked), (
+            "counts"
+        )
         counts = [self.model.count(status) for status in ("open", "in_progress", "closed")]
-        assert self.tasks.totals() == TaskTotals(*counts, len(self.model.ready()), blocked), "totals"
+        assert self.tasks.totals() == TaskTotals(*counts, len(self.model.ready()), blocked), (
+            "totals"
+        )
         stored = [
             (each.title, each.priority, each.status, each.holder, each.summary, self.edges_of(each))
             for each in self.tasks.export()
         ]
         assert stored == [
-            (now.title, now.priority, now.status, now.holder.name if now.holder else None, now.summary, now.edges)
+            (
+                now.title,
+                now.priority,
+                now.status,
+                now.holder.name if now.holder else None,
+                now.summary,
+                now.edges,
+            )
             for now in (kept.now for kept in self.model.tasks)
         ], "tasks"
 
     def edges_of(self, task: Any) -> frozenset[tuple[int, str]]:
-        return frozenset((self.ids.index(each.depends_on_id), each.type) for each in task.dependencies)
+        return frozenset(
+            (self.ids.index(each.depends_on_id), each.type) for each in task.dependencies
+        )
 
 
 def compare(
-    kind: str, examples: int, steps: int, model: type[TaskModel] = TaskModel, number: int | None = None
+    kind: str,
+    examples: int,
+    steps: int,
+    model: type[TaskModel] = TaskModel,
+    number: int | None = None,
 ) -> None:
     machine = type(f"Tasks_{kind}", (Comparison,), {"kind": kind, "model_class": model})
     run_state_machine_as_test(
@@ -307,7 +353,9 @@ class ParentsDoNotWait(TaskModel):
 
 class RelatedBlocks(TaskModel):
     def waits_for(self, number: int) -> set[int]:
-        return super().waits_for(number) | {o for o, kind in self.tasks[number].now.edges if kind == "related"}
+        return super().waits_for(number) | {
+            o for o, kind in self.tasks[number].now.edges if kind == "related"
+        }
 
     def reaches(self, start: int, goal: int) -> bool:
         return False
@@ -356,10 +404,13 @@ class UndoCanBeUndone(TaskModel):
 
 
 MUTANTS = {
-    OnlyOpenBlocks: 1, ParentsDoNotWait: 0, RelatedBlocks: 0, OldestFirst: 0, AnybodyMayTake: 1, SessionsNeverExpire: 0,
+    OnlyOpenBlocks: 1, ParentsDoNotWait: 0, RelatedBlocks: 0, OldestFirst: 0, AnybodyMayTake: 1,
+    SessionsNeverExpire: 0,
     PeopleExpireToo: 0, CirclesAreAllowed: 0, NoChangeIsAnEvent: 0, UndoCanBeUndone: 4,
 }  # fmt: skip
-"""Each with a seed that leads to the broken rule soon; any other leads there as well, after more examples."""
+"""Each with a seed that leads to the broken rule soon; any other leads there as well, after more
+examples.
+"""
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)

@@ -23,7 +23,9 @@ READS = {
     "list": lambda memory, seen: list(memory.tasks.list()),
     "list by assignee": lambda memory, seen: list(memory.tasks.list(assignee="ann")),
     "search": lambda memory, seen: list(memory.search_tasks("walrus", limit=100).hits),
-    "search with messages": lambda memory, seen: memory.search_tasks("walrus", limit=100, include_messages=True).hits,
+    "search with messages": lambda memory, seen: (
+        memory.search_tasks("walrus", limit=100, include_messages=True).hits
+    ),
     "search total": lambda memory, seen: memory.search_tasks("walrus").total_hits,
     "tree": lambda memory, seen: memory.tasks.tree(),
     "critical_path": lambda memory, seen: memory.tasks.critical_path(),
@@ -35,14 +37,19 @@ TOUCHES = {
     "get short": lambda memory, seen: memory.tasks.get(seen["task"].short_id),
     "show": lambda memory, seen: memory.tasks.show(seen["task"].id),
     "claim": lambda memory, seen: memory.tasks.claim(seen["task"].id, session_id="s1"),
-    "release": lambda memory, seen: memory.tasks.release(seen["task"].id, session_id="s1", force=True),
-    "hand_over": lambda memory, seen: memory.tasks.hand_over(seen["task"].id, to_session="s2", force=True),
+    "release": lambda memory, seen: memory.tasks.release(seen["task"].id, session_id="s1",
+    force=True),
+    "hand_over": lambda memory, seen: memory.tasks.hand_over(seen["task"].id, to_session="s2",
+    force=True),
     "close": lambda memory, seen: memory.tasks.close(seen["task"].id, "mine", force=True),
     "reopen": lambda memory, seen: memory.tasks.reopen(seen["task"].id),
     "update": lambda memory, seen: memory.tasks.update(seen["task"].id, title="mine"),
-    "depend": lambda memory, seen: memory.tasks.depend(seen["task"].id, memory.tasks.add("m", parent=None).id),
-    "depend on": lambda memory, seen: memory.tasks.depend(memory.tasks.add("m").id, seen["task"].id),
-    "relate to": lambda memory, seen: memory.tasks.depend(memory.tasks.add("m").id, seen["task"].id, type="related"),
+    "depend": lambda memory, seen: memory.tasks.depend(seen["task"].id, memory.tasks.add("m",
+    parent=None).id),
+    "depend on": lambda memory, seen: memory.tasks.depend(memory.tasks.add("m").id,
+    seen["task"].id),
+    "relate to": lambda memory, seen: memory.tasks.depend(memory.tasks.add("m").id, seen["task"].id,
+    type="related"),
     "undepend": lambda memory, seen: memory.tasks.undepend(seen["task"].id, seen["other"].id),
     "history": lambda memory, seen: memory.tasks.history(seen["task"].id),
     "undo": lambda memory, seen: memory.tasks.undo(seen["task"].id),
@@ -53,9 +60,11 @@ TOUCHES = {
     "list by parent": lambda memory, seen: memory.tasks.list(parent=seen["task"].id),
     "add below": lambda memory, seen: memory.tasks.add("m", parent=seen["task"].id),
     "add behind": lambda memory, seen: memory.tasks.add("m", depends_on=[seen["task"].id]),
-    "links.claim": lambda memory, seen: memory.links.claim(seen["task"].id, thread_id="t", session_id="s1"),
+    "links.claim": lambda memory, seen: memory.links.claim(seen["task"].id, thread_id="t",
+    session_id="s1"),
     "links.messages": lambda memory, seen: memory.links.messages(seen["task"].id),
-    "links.add their message": lambda memory, seen: memory.links.add(memory.tasks.add("m").id, seen["message"].id),
+    "links.add their message": lambda memory, seen: memory.links.add(memory.tasks.add("m").id,
+    seen["message"].id),
     "links.add to their task": lambda memory, seen: memory.links.add(
         seen["task"].id, memory.messages.add(thread_id="mine", role="user", content="m").id
     ),
@@ -70,7 +79,9 @@ def projects(open_again):
     for name, memory in memories.items():
         added = memory.tasks.add(f"the walrus of {name}", labels=["walrus"], assignee="ann")
         other = memory.tasks.add(f"the other of {name}", depends_on=[added.id])
-        said = memory.messages.add(thread_id=f"thread of {name}", role="user", content=f"walrus said of {name}")
+        said = memory.messages.add(
+            thread_id=f"thread of {name}", role="user", content=f"walrus said of {name}"
+        )
         memory.links.add(added.id, said.id)
         seen[name] = {"task": memory.tasks.get(added.id), "other": other, "message": said}
     return memories, seen
@@ -83,7 +94,12 @@ def test_every_read_from_another_project_comes_back_with_nothing_of_it(projects)
 def test_every_read_from_the_project_itself_finds_it(projects):
     memories, seen = projects
     paths = [path for path in READS if path not in ("links.active", "find prefix")]
-    assert [(path, name) for path in paths for name in PROJECTS if not READS[path](memories[name], seen[name])] == []
+    assert [
+        (path, name)
+        for path in paths
+        for name in PROJECTS
+        if not READS[path](memories[name], seen[name])
+    ] == []
 
 
 def test_nothing_of_another_project_can_be_touched(projects):
@@ -156,7 +172,9 @@ def test_an_active_task_of_another_project_links_no_message(open_again):
     mine, other = open_again(project="a"), open_again(project="b")
     theirs = other.links.claim(other.tasks.add("theirs").id, thread_id="t", session_id="s1")
     mine.threads.add("t", metadata={"activeTaskId": theirs.id, "activeTaskSession": "s1"})
-    assert mine.messages.add(thread_id="t", role="user", content="hi", session_id="s1").task_id is None
+    assert (
+        mine.messages.add(thread_id="t", role="user", content="hi", session_id="s1").task_id is None
+    )
     assert mine.links.active("t") is None
 
 
@@ -176,17 +194,22 @@ def everything(memory):
     kept = list(memory.tasks.export())
     return repr(
         (
-            kept, [memory.tasks.history(each.id) for each in kept], [memory.tasks.show(each.id) for each in kept],
-            memory.tasks.tree(), memory.search_tasks("rotate", limit=50, include_messages=True).hits,
+            kept,
+            [memory.tasks.history(each.id) for each in kept],
+            [memory.tasks.show(each.id) for each in kept],
+            memory.tasks.tree(),
+            memory.search_tasks("rotate", limit=50, include_messages=True).hits,
         )
-    )  # fmt: skip
+    )
 
 
 def test_secrets_in_every_text_of_a_new_task_are_replaced(memory, tasks):
     added = tasks.add(
-        f"rotate {SECRET}", description=f"rotate {SECRET} today", labels=[SECRET, "kept"],
+        f"rotate {SECRET}",
+        description=f"rotate {SECRET} today",
+        labels=[SECRET, "kept"],
         metadata={"token": SECRET, SECRET: 1, "list": [f"x {AWS}"]},
-    )  # fmt: skip
+    )
     assert added.title.startswith("rotate ")
     assert "[REDACTED:" in added.title
     assert "kept" in added.labels
@@ -196,7 +219,13 @@ def test_secrets_in_every_text_of_a_new_task_are_replaced(memory, tasks):
 
 def test_secrets_in_every_later_change_are_replaced_also_in_the_history(memory, tasks):
     added = tasks.add("rotate")
-    tasks.update(added.id, title=f"rotate {SECRET}", description=AWS, labels=[AWS], metadata={"k": {"l": SECRET}})
+    tasks.update(
+        added.id,
+        title=f"rotate {SECRET}",
+        description=AWS,
+        labels=[AWS],
+        metadata={"k": {"l": SECRET}},
+    )
     tasks.undo(added.id)
     tasks.update(added.id, description=f"export GITHUB_TOKEN={SECRET}")
     tasks.close(added.id, f"rotated {SECRET}")
@@ -210,11 +239,16 @@ def test_secrets_of_an_import_are_replaced(memory, tasks):
     tasks.put_many(
         [
             NewTask(
-                f"rotate {SECRET}", short_id="x-111", description=SECRET, status="closed", summary=f"rotated {SECRET}",
-                labels=[SECRET], metadata={"k": AWS},
+                f"rotate {SECRET}",
+                short_id="x-111",
+                description=SECRET,
+                status="closed",
+                summary=f"rotated {SECRET}",
+                labels=[SECRET],
+                metadata={"k": AWS},
             )
         ]
-    )  # fmt: skip
+    )
     assert SECRET not in everything(memory)
     assert AWS not in everything(memory)
 
@@ -237,7 +271,9 @@ def test_a_secret_is_found_by_the_words_around_it_and_not_by_itself(memory, task
 
 
 def test_nothing_of_a_secret_reaches_the_disk(memory, tasks, clock, place):
-    added = tasks.add(f"t {SECRET}", description=f"token {SECRET} " * 300, metadata={"t": SECRET}, labels=[SECRET])
+    added = tasks.add(
+        f"t {SECRET}", description=f"token {SECRET} " * 300, metadata={"t": SECRET}, labels=[SECRET]
+    )
     tasks.update(added.id, title=SECRET + " again")
     tasks.close(added.id, f"summary {SECRET}")
     clock.advance(40 * 86_400)
@@ -249,5 +285,8 @@ def test_nothing_of_a_secret_reaches_the_disk(memory, tasks, clock, place):
 
 
 def test_a_text_without_secrets_is_stored_as_it_is(tasks):
-    text = "commit 3f2a9c1b7d8e4f5061728394a5b6c7d8e9f00112 and uuid 01900000-0000-7abc-8000-000000000001"
+    text = (
+        "commit 3f2a9c1b7d8e4f5061728394a5b6c7d8e9f00112 and uuid "
+        "01900000-0000-7abc-8000-000000000001"
+    )
     assert tasks.add(text).title == text

@@ -19,23 +19,45 @@ from tests.contract.task_place import titles
 pytestmark = EACH_DATABASE
 
 ODD_TEXTS = [
-    "nul\x00inside", "lone \ud800 surrogate \udfff", "\ufdd0 and \ufdd00000", "e\u0301 é", "重跑测试", "👩‍👩‍👧‍👦 🏳️‍🌈",
-    "שלום \u202e right to left", "\ufeffbom", "'; DROP TABLE tasks; --", "%s ? :project $1", '"quoted" \\ back', "%_%",
+    "nul\x00inside", "lone \ud800 surrogate \udfff", "\ufdd0 and \ufdd00000", "e\u0301 é", "重跑测试",  # noqa: E501
+    "👩‍👩‍👧‍👦 🏳️‍🌈",
+    "שלום \u202e right to left", "\ufeffbom", "'; DROP TABLE tasks; --", "%s ? :project $1",
+    '"quoted" \\ back', "%_%",
 ]  # fmt: skip
 NOBODY = "t-zzzzzzzz"
 
 
 def test_add_gives_back_the_task_as_it_is_kept(tasks, clock):
     added = tasks.add(
-        "Mend the door", description="It squeaks.", type="bug", priority=1, labels=("house", "urgent"),
-        assignee="ann", metadata={"room": [1, {"x": None}]}, actor="bob",
-    )  # fmt: skip
+        "Mend the door",
+        description="It squeaks.",
+        type="bug",
+        priority=1,
+        labels=("house", "urgent"),
+        assignee="ann",
+        metadata={"room": [1, {"x": None}]},
+        actor="bob",
+    )
     assert added == tasks.get(added.id) == tasks.find(added.id)
-    assert (added.title, added.description, added.type, added.priority) == ("Mend the door", "It squeaks.", "bug", 1)
+    assert (added.title, added.description, added.type, added.priority) == (
+        "Mend the door",
+        "It squeaks.",
+        "bug",
+        1,
+    )
     assert (set(added.labels), added.assignee) == ({"house", "urgent"}, "ann")
     assert added.metadata == {"room": [1, {"x": None}]}
-    assert (added.status, added.session_id, added.claimed_at, added.holder) == ("open", None, None, None)
-    assert (added.created_at, added.updated_at, added.created_by) == (clock.now_ms(), clock.now_ms(), "bob")
+    assert (added.status, added.session_id, added.claimed_at, added.holder) == (
+        "open",
+        None,
+        None,
+        None,
+    )
+    assert (added.created_at, added.updated_at, added.created_by) == (
+        clock.now_ms(),
+        clock.now_ms(),
+        "bob",
+    )
     assert (added.closed_at, added.close_reason, added.summary) == (None, None, None)
     assert (added.compaction_level, added.original_content, added.dependencies) == (0, None, ())
 
@@ -130,7 +152,12 @@ def test_any_text_comes_back_unchanged(tasks):
         added = tasks.add(text, description=text, labels=[text], metadata={text: [text]})
         kept = tasks.get(added.id)
         assert kept == added
-        assert (kept.title, kept.description, kept.labels, kept.metadata) == (text, text, (text,), {text: [text]})
+        assert (kept.title, kept.description, kept.labels, kept.metadata) == (
+            text,
+            text,
+            (text,),
+            {text: [text]},
+        )
         assert tasks.close(added.id, text).summary == text
         assert tasks.get(added.id).summary == text
 
@@ -146,7 +173,12 @@ def test_a_description_of_a_million_characters_is_kept(tasks):
 
 
 def test_metadata_comes_back_unchanged(tasks):
-    metadata = {"big": 2**200, "float": 1e-300, "text": "nul\x00 \ud800 é", "nested": {"list": [1, [2, {"x": None}]]}}
+    metadata = {
+        "big": 2**200,
+        "float": 1e-300,
+        "text": "nul\x00 \ud800 é",
+        "nested": {"list": [1, [2, {"x": None}]]},
+    }
     assert tasks.get(tasks.add("x", metadata=metadata).id).metadata == metadata
 
 
@@ -187,7 +219,9 @@ def test_the_actor_and_the_session_of_the_settings_are_used_when_none_is_given(o
 @pytest.fixture
 def known(tasks):
     """Tasks with short ids that are known: t-abcd1, t-abcd2, t-xyz9."""
-    tasks.put_many([NewTask(short_id, short_id=short_id) for short_id in ("t-abcd1", "t-abcd2", "t-xyz9")])
+    tasks.put_many(
+        [NewTask(short_id, short_id=short_id) for short_id in ("t-abcd1", "t-abcd2", "t-xyz9")]
+    )
     return tasks
 
 
@@ -215,7 +249,11 @@ def test_a_prefix_of_a_uuid_is_enough_when_no_other_has_it(tasks, clock):
 
 def test_ids_are_found_in_upper_and_lower_case(known):
     added = known.add("x")
-    for each in (added.id.upper(), added.short_id.upper(), added.short_id.removeprefix("t-").upper()):
+    for each in (
+        added.id.upper(),
+        added.short_id.upper(),
+        added.short_id.removeprefix("t-").upper(),
+    ):
         assert known.get(each) == added
     assert known.get("T-XYZ").title == known.get("XyZ9").title == "t-xyz9"
 
@@ -282,7 +320,9 @@ def test_every_verb_says_that_an_unknown_task_is_not_found(tasks, verb):
     assert error.hint.strip()
 
 
-@pytest.mark.parametrize("verb", ["get", "claim", "close", "update", "history", "tree", "add below"])
+@pytest.mark.parametrize(
+    "verb", ["get", "claim", "close", "update", "history", "tree", "add below"]
+)
 def test_every_verb_takes_any_id(tasks, verb):
     for spelled in (lambda t: t.id, lambda t: t.short_id, lambda t: t.short_id[2:].upper()):
         VERBS[verb](tasks, spelled(tasks.add("x")))
@@ -290,7 +330,20 @@ def test_every_verb_takes_any_id(tasks, verb):
 
 def test_an_id_that_no_task_can_have_is_told_so_and_nothing_worse(tasks):
     tasks.add("x")
-    for odd in ("", "   ", "\x00", "lone \ud800", "x" * 10_000, "'", "%%%", "___", "t-%", "t-", "---", "*"):
+    for odd in (
+        "",
+        "   ",
+        "\x00",
+        "lone \ud800",
+        "x" * 10_000,
+        "'",
+        "%%%",
+        "___",
+        "t-%",
+        "t-",
+        "---",
+        "*",
+    ):
         for read in (tasks.find, tasks.get, tasks.show, tasks.history, tasks.claim):
             with suppress(UsageError):
                 assert read(odd) is None
@@ -354,9 +407,21 @@ def test_ready_filters_by_type_label_and_assignee_and_still_counts_the_whole(tas
     task("feature", type="feature", labels=["x"], assignee="ann")
     blocker = task("chore", type="chore")
     task("blocked bug", type="bug", depends_on=[blocker.id])
-    filters = ({"type": "bug"}, {"label": "x"}, {"label": "y"}, {"assignee": "ann"}, {"type": "bug", "label": "z"})
+    filters = (
+        {"type": "bug"},
+        {"label": "x"},
+        {"label": "y"},
+        {"assignee": "ann"},
+        {"type": "bug", "label": "z"},
+    )
     found = [tasks.ready(**each) for each in filters]
-    assert [titles(page) for page in found] == [["bug"], ["bug", "feature"], ["bug"], ["feature"], []]
+    assert [titles(page) for page in found] == [
+        ["bug"],
+        ["bug", "feature"],
+        ["bug"],
+        ["feature"],
+        [],
+    ]
     assert {(page.ready_count, page.blocked_count) for page in found} == {(3, 1)}
 
 
@@ -369,9 +434,19 @@ def test_a_filter_is_a_word_and_not_a_pattern(tasks, task):
 
 def test_an_empty_project_has_nothing_ready(tasks):
     found = tasks.ready()
-    assert (list(found), found.ready_count, found.blocked_count, found.next_offset) == ([], 0, 0, None)
+    assert (list(found), found.ready_count, found.blocked_count, found.next_offset) == (
+        [],
+        0,
+        0,
+        None,
+    )
     assert tasks.totals() == TaskTotals()
-    assert (list(tasks.list()), tasks.tree(), tasks.critical_path(), list(tasks.export())) == ([], [], [], [])
+    assert (list(tasks.list()), tasks.tree(), tasks.critical_path(), list(tasks.export())) == (
+        [],
+        [],
+        [],
+        [],
+    )
 
 
 def test_a_limit_or_offset_that_is_negative_is_refused(tasks):
@@ -384,16 +459,34 @@ def test_a_limit_or_offset_that_is_negative_is_refused(tasks):
 
 
 def test_a_list_shows_what_is_in_work_then_what_is_open_then_what_is_closed(tasks, task, clock):
-    made = {title: task(title, priority=priority) for title, priority in (
-        ("open low", 3), ("work low", 4), ("open high", 0), ("work high", 1), ("open old", 2), ("open new", 2),
-        ("closed first", 0), ("closed last", 4),
-    )}  # fmt: skip
+    made = {
+        title: task(title, priority=priority)
+        for title, priority in (
+            ("open low", 3),
+            ("work low", 4),
+            ("open high", 0),
+            ("work high", 1),
+            ("open old", 2),
+            ("open new", 2),
+            ("closed first", 0),
+            ("closed last", 4),
+        )
+    }
     for title in ("work low", "work high"):
         tasks.claim(made[title].id, session_id="s1")
     for title in ("closed first", "closed last"):
         clock.advance(1)
         tasks.close(made[title].id, "done")
-    expected = ["work high", "work low", "open high", "open old", "open new", "open low", "closed last", "closed first"]
+    expected = [
+        "work high",
+        "work low",
+        "open high",
+        "open old",
+        "open new",
+        "open low",
+        "closed last",
+        "closed first",
+    ]
     assert titles(tasks.list()) == expected
     assert titles(tasks.list(status="open")) == expected[2:6]
     assert titles(tasks.list(status="in_progress")) == expected[:2]
@@ -423,9 +516,7 @@ def test_a_list_is_filtered_by_everything_it_can_be(tasks, task):
     epic = task("epic", type="epic", priority=0)
     task("child", parent=epic.id, labels=["x"], assignee="ann")
     task("other", type="bug", labels=["x", "y"], priority=4)
-    cases = {
-        "epic": {"type": "epic"}, "child": {"assignee": "ann"}, "other": {"label": "y"},
-    }  # fmt: skip
+    cases = {"epic": {"type": "epic"}, "child": {"assignee": "ann"}, "other": {"label": "y"}}
     for title, given_filter in cases.items():
         assert titles(tasks.list(**given_filter)) == [title]
     assert titles(tasks.list(priority=0)) == ["epic"]
@@ -454,14 +545,30 @@ def test_update_changes_the_named_fields_and_leaves_the_rest(tasks, clock):
     after = tasks.update(before.id, title="new", priority=0)
     assert after == tasks.get(before.id)
     assert (after.title, after.priority, after.updated_at) == ("new", 0, clock.now_ms())
-    assert (after.description, after.labels, after.assignee, after.metadata) == ("text", ("a",), "ann", {"k": 1})
-    assert (after.created_at, after.short_id, after.status) == (before.created_at, before.short_id, "open")
+    assert (after.description, after.labels, after.assignee, after.metadata) == (
+        "text",
+        ("a",),
+        "ann",
+        {"k": 1},
+    )
+    assert (after.created_at, after.short_id, after.status) == (
+        before.created_at,
+        before.short_id,
+        "open",
+    )
 
 
 def test_update_can_change_every_field(tasks):
     before = tasks.add("old")
     after = tasks.update(
-        before.id, title="new", description="d", priority=4, type="bug", labels=["x"], assignee="ann", metadata={"k": 1}
+        before.id,
+        title="new",
+        description="d",
+        priority=4,
+        type="bug",
+        labels=["x"],
+        assignee="ann",
+        metadata={"k": 1},
     )
     assert (after.title, after.description, after.priority, after.type) == ("new", "d", 4, "bug")
     assert (after.labels, after.assignee, after.metadata) == (("x",), "ann", {"k": 1})
@@ -482,7 +589,13 @@ def test_update_clears_an_assignee_a_description_and_labels_with_something_empty
 def test_update_with_what_is_there_already_changes_nothing_and_writes_no_event(tasks, clock):
     before = tasks.add("x", description="d", labels=["a"], metadata={"k": {"n": 1}}, assignee="ann")
     clock.advance(5)
-    same = {"title": "x", "description": "d", "labels": ["a"], "metadata": {"k": {"n": 1}}, "assignee": "ann"}
+    same = {
+        "title": "x",
+        "description": "d",
+        "labels": ["a"],
+        "metadata": {"k": {"n": 1}},
+        "assignee": "ann",
+    }
     for part in ({}, same, {"metadata": {"absent": None}}, {"priority": 2, "type": "task"}):
         assert tasks.update(before.id, **part) == before
     assert kinds(tasks.history(before.id)) == ["created"]
@@ -512,11 +625,17 @@ def test_tasks_are_awaited_in_the_async_face(place):
     import smara
 
     async def story():
-        async with await smara.open_async(place.address, clock=place.clock, durability="normal") as memory:
+        async with await smara.open_async(
+            place.address, clock=place.clock, durability="normal"
+        ) as memory:
             added = await memory.tasks.add("x")
             await memory.links.claim(added.id, thread_id="t", session_id="s1")
             await memory.tasks.close(added.id, "done", session_id="s1")
             exported = [each.title async for each in memory.tasks.export()]
-            return exported, await memory.tasks.totals(), (await memory.search_tasks("x")).total_hits
+            return (
+                exported,
+                await memory.tasks.totals(),
+                (await memory.search_tasks("x")).total_hits,
+            )
 
     assert asyncio.run(story()) == (["x"], TaskTotals(closed=1), 1)

@@ -11,7 +11,12 @@ from smara.errors import ConflictError, InvalidInputError, NotFoundError
 def test_a_thread_is_made_by_its_first_message(memory, say, clock):
     say("hello", thread_id="new")
     thread = memory.threads.get("new")
-    assert (thread.id, thread.resource_id, thread.kind, thread.message_count) == ("new", "default", "conversation", 1)
+    assert (thread.id, thread.resource_id, thread.kind, thread.message_count) == (
+        "new",
+        "default",
+        "conversation",
+        1,
+    )
     assert thread.created_at == thread.updated_at == clock.now_ms()
 
 
@@ -23,7 +28,12 @@ def test_a_thread_that_was_never_used_is_not_found(memory):
 
 def test_add_gives_back_what_was_given(memory):
     thread = memory.threads.add(
-        "t", resource_id="ann", title="Login form", metadata={"activeTaskId": "T1"}, kind="subagent", parent_id="main"
+        "t",
+        resource_id="ann",
+        title="Login form",
+        metadata={"activeTaskId": "T1"},
+        kind="subagent",
+        parent_id="main",
     )
     assert thread == memory.threads.get("t")
     assert (thread.resource_id, thread.title, thread.kind, thread.parent_id) == (
@@ -65,7 +75,10 @@ def test_a_thread_was_last_used_when_the_newest_thing_in_it_was_said(memory, say
     say(thread_id="imported", created_at=clock.now_ms() - 1_000)
     say(thread_id="imported", created_at=clock.now_ms() - 5_000)
     thread = memory.threads.get("imported")
-    assert (thread.created_at, thread.updated_at) == (clock.now_ms() - 2_000, clock.now_ms() - 1_000)
+    assert (thread.created_at, thread.updated_at) == (
+        clock.now_ms() - 2_000,
+        clock.now_ms() - 1_000,
+    )
 
 
 def test_an_id_may_hold_any_printable_text(memory, say):
@@ -115,7 +128,12 @@ def test_list_can_be_paged(memory, say, clock):
         say(thread_id=f"t{number}")
         clock.advance(1)
     pages = [memory.threads.list(limit=2, offset=offset) for offset in (0, 2, 4, 6)]
-    assert [[thread.id for thread in page] for page in pages] == [["t4", "t3"], ["t2", "t1"], ["t0"], []]
+    assert [[thread.id for thread in page] for page in pages] == [
+        ["t4", "t3"],
+        ["t2", "t1"],
+        ["t0"],
+        [],
+    ]
 
 
 def test_list_filters_by_resource_kind_and_parent(memory):
@@ -163,7 +181,9 @@ def test_a_title_is_one_line_of_at_most_500_characters(memory):
 
 def test_titles_and_metadata_hold_any_text(memory):
     odd = "nul\x00 lone\ud83d 会话 \ufdd0"
-    thread = memory.threads.add("t", title=odd, metadata={odd: [odd, {"n": 10**30, "x": 0.1, "none": None}]})
+    thread = memory.threads.add(
+        "t", title=odd, metadata={odd: [odd, {"n": 10**30, "x": 0.1, "none": None}]}
+    )
     assert memory.threads.get("t") == thread
     assert thread.title == odd
     assert thread.metadata[odd] == [odd, {"n": 10**30, "x": 0.1, "none": None}]

@@ -1,4 +1,6 @@
-"""What agents noted by themselves becomes memories: once, with its lines, only of this repository, and unconfirmed."""
+"""What agents noted by themselves becomes memories: once, with its lines, only of this repository,
+and unconfirmed.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,14 @@ def root(tmp_path: Path) -> Path:
 def home(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folders of four agents that have notes about the repository."""
     for variable, name in (
-        ("CLAUDE_CONFIG_DIR", "claude"), ("CODEX_HOME", "codex"), ("GEMINI_CONFIG_DIR", "gemini"),
-    ):  # fmt: skip
+        ("CLAUDE_CONFIG_DIR", "claude"),
+        ("CODEX_HOME", "codex"),
+        ("GEMINI_CONFIG_DIR", "gemini"),
+    ):
         monkeypatch.setenv(variable, str(tmp_path / name))
-    shutil.copytree(FOLDER / "claude", tmp_path / "claude" / "projects" / slug(str(root)) / "memory")
+    shutil.copytree(
+        FOLDER / "claude", tmp_path / "claude" / "projects" / slug(str(root)) / "memory"
+    )
     shutil.copytree(FOLDER / "codex", tmp_path / "codex" / "memories")
     (tmp_path / "codex" / "memories" / "older.md").unlink()
     handbook = tmp_path / "codex" / "memories" / "MEMORY.md"
@@ -47,7 +53,9 @@ def home(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def bring(memory: Any, root: Path, home: Path, clock: Any) -> Callable[..., Any]:
     def again(*vendors: Any, **given: Any) -> Any:
         clock.advance(1)
-        return import_vendor_memories(memory, root, vendors or ("claude", "codex", "gemini", "goose"), **given)
+        return import_vendor_memories(
+            memory, root, vendors or ("claude", "codex", "gemini", "goose"), **given
+        )
 
     return again
 
@@ -58,7 +66,9 @@ def contents(memory: Any) -> dict[str, Any]:
 
 def test_a_rule_of_claude_comes_with_its_reason_as_one_memory(memory, bring, home):
     bring("claude")
-    (rule,) = [each for each in contents(memory).values() if each.content.startswith("Integration tests")]
+    (rule,) = [
+        each for each in contents(memory).values() if each.content.startswith("Integration tests")
+    ]
     assert "Why: Mocked tests passed" in rule.content
     assert "How to apply:" in rule.content
     assert (rule.type, rule.source, rule.taint) == ("preference", "imported", ("imported",))
@@ -90,7 +100,9 @@ def test_of_codex_only_the_blocks_about_this_folder_come_in(memory, bring):
     assert sorted(types) == ["Always", "The", "`npm", "when"]
     assert types["when"] == "preference"
     assert types["`npm"] == "gotcha"
-    assert not any("[Task 1]" in each or "other app" in each or "keywords" in each for each in known)
+    assert not any(
+        "[Task 1]" in each or "other app" in each or "keywords" in each for each in known
+    )
     left = {each.reason for file in report.files for each in file.left_out}
     assert {"it is about another folder", "it does not say which folder it is about"} <= left
 
@@ -102,7 +114,11 @@ def test_gemini_gives_what_it_added_itself_and_goose_its_categories(memory, brin
 
 def test_importing_again_changes_nothing_and_touches_no_file(memory, bring, home):
     def files() -> dict[str, str]:
-        return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in home.rglob("*") if path.is_file()}
+        return {
+            str(path): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in home.rglob("*")
+            if path.is_file()
+        }
 
     before = {path: digest for path, digest in files().items() if "smara.db" not in path}
     first = bring()
@@ -128,9 +144,13 @@ def test_a_note_that_the_agent_dropped_is_put_aside_here(memory, bring, home, ro
 
 def test_the_settings_of_claude_may_name_another_folder(memory, bring, home, root, tmp_path):
     (root / ".claude").mkdir()
-    (root / ".claude" / "settings.json").write_text(f'{{"autoMemoryDirectory": "{tmp_path}/elsewhere"}}')
+    (root / ".claude" / "settings.json").write_text(
+        f'{{"autoMemoryDirectory": "{tmp_path}/elsewhere"}}'
+    )
     (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "note.md").write_text("Deploys go through the gateway, never straight to the cluster.\n")
+    (tmp_path / "elsewhere" / "note.md").write_text(
+        "Deploys go through the gateway, never straight to the cluster.\n"
+    )
     bring("claude")
     assert any(each.startswith("Deploys go through") for each in contents(memory))
 

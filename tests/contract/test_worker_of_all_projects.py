@@ -1,4 +1,6 @@
-"""One worker for every project of a store: fair, safe beside others, and cheap when there is nothing to do."""
+"""One worker for every project of a store: fair, safe beside others, and cheap when there is
+nothing to do.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def looked_at(memory: Any, project: str, order: list[str]) -> None:
 def serving(memory: Any, projects: dict[str, Any]) -> StoreWorker:
     """The worker of all projects, with these memories in the place of its own."""
     workers = memory.workers
-    workers._worker_of = lambda project_id: (projects.get(project_id) or memory.in_project(project_id)).worker
+    workers._worker_of = lambda project_id: (
+        (projects.get(project_id) or memory.in_project(project_id)).worker
+    )
     return workers
 
 
@@ -106,7 +110,9 @@ def test_trouble_with_one_project_does_not_keep_the_others_waiting(memory: Any) 
     assert (done.observed, done.failed) == (1, 1)
 
 
-def test_model_that_hangs_is_waited_for_once_and_not_by_each_project(place: Any, clock: FakeClock) -> None:
+def test_model_that_hangs_is_waited_for_once_and_not_by_each_project(
+    place: Any, clock: FakeClock
+) -> None:
     model = ScriptedModel([ModelUnavailableError("timeout", reason="timeout")])
     memory = place.open(**QUIET, chat_model=model)
     filled(memory, a=2, b=2, c=2)
@@ -128,10 +134,14 @@ def test_threads_of_two_workers_are_observed_once(place: Any, memory: Any) -> No
     memory.workers.run_once()
     for each in projects.values():
         assert problems(each) == []
-        assert all(each.observations.pending(thread.id).unbuffered == 0 for thread in each.threads.list())
+        assert all(
+            each.observations.pending(thread.id).unbuffered == 0 for thread in each.threads.list()
+        )
 
 
-def test_idle_round_asks_a_few_questions_however_many_projects_and_threads_there_are(memory: Any) -> None:
+def test_idle_round_asks_a_few_questions_however_many_projects_and_threads_there_are(
+    memory: Any,
+) -> None:
     for number in range(30):
         filled(memory, **{f"project-{number}": 2})
     while not memory.workers.run_once().is_idle:

@@ -1,4 +1,6 @@
-"""Working memory: a small page per resource and per thread, with its versions, on both databases."""
+"""Working memory: a small page per resource and per thread, with its versions, on both
+databases.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,19 @@ def versions(working, **place):
 
 def test_page_that_nobody_wrote_is_the_empty_template_at_version_0(working):
     page = working.get()
-    assert (page.version, page.is_stored, page.id, page.created_at, page.updated_by) == (0, False, None, None, None)
-    assert (page.scope, page.resource_id, page.thread_id, page.format) == ("resource", "default", None, "markdown")
+    assert (page.version, page.is_stored, page.id, page.created_at, page.updated_by) == (
+        0,
+        False,
+        None,
+        None,
+        None,
+    )
+    assert (page.scope, page.resource_id, page.thread_id, page.format) == (
+        "resource",
+        "default",
+        None,
+        "markdown",
+    )
     assert page.content == page.template
     assert page.content.startswith("# Project Context\n\n## Tech Stack\n- Language:\n")
     assert working.find() is None
@@ -49,14 +62,27 @@ def test_looking_at_a_page_stores_nothing(memory, working):
 
 
 def test_template_of_the_settings_is_what_a_page_begins_with(open_again):
-    assert open_again(working_template="person").working.get().content.startswith("# User Information\n")
-    assert open_again(working_template="# Customer\n- Name:").working.get().content == "# Customer\n- Name:"
+    assert (
+        open_again(working_template="person")
+        .working.get()
+        .content.startswith("# User Information\n")
+    )
+    assert (
+        open_again(working_template="# Customer\n- Name:").working.get().content
+        == "# Customer\n- Name:"
+    )
 
 
 def test_put_page_is_read_back_with_everything_about_it(memory, working, clock):
     put = working.put("# Notes\n", actor="ann", reason="the first")
     assert put == working.get() == working.find() == working.get("resource", "default")
-    assert (put.content, put.version, put.format, put.template, put.schema) == ("# Notes\n", 1, "markdown", None, None)
+    assert (put.content, put.version, put.format, put.template, put.schema) == (
+        "# Notes\n",
+        1,
+        "markdown",
+        None,
+        None,
+    )
     assert put.created_at == put.updated_at == clock.now_ms()
     assert put.updated_by == "ann"
     assert put.id
@@ -179,7 +205,9 @@ def test_repeated_put_whose_answer_was_lost_is_no_conflict(working):
     assert working.put("two", expected_version=1) == first
 
 
-def test_without_an_expected_version_the_last_writer_wins_and_the_older_stays_in_the_history(working):
+def test_without_an_expected_version_the_last_writer_wins_and_the_older_stays_in_the_history(
+    working,
+):
     working.put("theirs", actor="bob")
     assert working.put("mine").content == "mine"
     assert working.get_version(1).content == "theirs"
@@ -218,7 +246,10 @@ def test_expected_version_that_is_no_version_is_refused(working, bad):
 def test_update_changes_one_section_and_leaves_the_rest(working):
     working.put("# A\n\n## One\nfirst\n\n## Two\nsecond\n")
     assert working.update("two", "changed").content == "# A\n\n## One\nfirst\n\n## Two\nchanged\n"
-    assert working.update("Three", "new").content == "# A\n\n## One\nfirst\n\n## Two\nchanged\n\n## Three\nnew\n"
+    assert (
+        working.update("Three", "new").content
+        == "# A\n\n## One\nfirst\n\n## Two\nchanged\n\n## Three\nnew\n"
+    )
     assert working.update("## One", None).content == "# A\n\n## Two\nchanged\n\n## Three\nnew\n"
     assert working.get().version == 4
 
@@ -264,7 +295,9 @@ def test_schema_stays_with_the_page(working):
     assert working.get().schema == SCHEMA
     with pytest.raises(InvalidInputError, match="language must be string, not 3"):
         working.put('{"language": 3}')
-    with pytest.raises(InvalidInputError, match="may have only language, tests; 'color' not allowed"):
+    with pytest.raises(
+        InvalidInputError, match="may have only language, tests; 'color' not allowed"
+    ):
         working.update({"color": "red"})
     assert working.get().value == {"language": "Python"}
 
@@ -282,8 +315,14 @@ def test_fields_of_a_json_page_are_set_by_path_and_merged_by_mapping(working):
     working.update("stack.language", "Rust")
     working.update("stack.tests.runner", "nextest")
     working.update({"stack": {"database": None}, "notes": ["b"]})
-    assert working.get().value == {"stack": {"language": "Rust", "tests": {"runner": "nextest"}}, "notes": ["b"]}
-    assert working.update("stack.tests", None).value == {"stack": {"language": "Rust"}, "notes": ["b"]}
+    assert working.get().value == {
+        "stack": {"language": "Rust", "tests": {"runner": "nextest"}},
+        "notes": ["b"],
+    }
+    assert working.update("stack.tests", None).value == {
+        "stack": {"language": "Rust"},
+        "notes": ["b"],
+    }
 
 
 def test_mapping_begins_an_unwritten_page_and_is_refused_by_a_markdown_one(working):
@@ -301,7 +340,10 @@ def test_same_value_in_another_layout_is_the_same_page(working):
 
 
 def test_template_and_schema_do_not_go_together(working):
-    for given in ({"template": "coding", "schema": SCHEMA}, {"schema": SCHEMA, "format": "markdown"}):
+    for given in (
+        {"template": "coding", "schema": SCHEMA},
+        {"schema": SCHEMA, "format": "markdown"},
+    ):
         with pytest.raises(InvalidInputError, match="Give one of them"):
             working.put("{}", **given)
     with pytest.raises(InvalidInputError, match="Give one of them"):
@@ -328,11 +370,19 @@ def test_page_over_the_limit_is_refused_with_both_sizes_and_nothing_is_cut(open_
 
 
 def test_secrets_are_replaced_wherever_they_are_written(memory, working):
-    working.put(f"token {SECRET}", actor=f"agent {SECRET}", reason=f"rotated {SECRET}", template=f"# T\n{SECRET}")
+    working.put(
+        f"token {SECRET}",
+        actor=f"agent {SECRET}",
+        reason=f"rotated {SECRET}",
+        template=f"# T\n{SECRET}",
+    )
     working.put({"deep": [SECRET]}, thread_id="t", schema={"description": SECRET})
     working.update("Notes", SECRET)
     with memory.database.read() as session:
-        tables = [session.all(f"SELECT * FROM {name}") for name in ("working_memory", "working_memory_versions")]
+        tables = [
+            session.all(f"SELECT * FROM {name}")
+            for name in ("working_memory", "working_memory_versions")
+        ]
     assert SECRET not in repr(tables)
     assert "token [REDACTED:" in working.get().content
 
@@ -361,10 +411,20 @@ def test_restored_version_is_a_new_one_with_its_format_template_and_schema(worki
     working.put({"language": "Python"}, schema=SCHEMA)
     working.put("words", format="markdown", template="# T\n")
     back = working.restore(1)
-    assert (back.version, back.value, back.schema, back.template) == (3, {"language": "Python"}, SCHEMA, None)
+    assert (back.version, back.value, back.schema, back.template) == (
+        3,
+        {"language": "Python"},
+        SCHEMA,
+        None,
+    )
     assert working.history()[0].reason == "Version 1 is back."
     again = working.restore(2, reason="words, after all", actor="ann")
-    assert (again.version, again.content, again.template, again.schema) == (4, "words", "# T\n", None)
+    assert (again.version, again.content, again.template, again.schema) == (
+        4,
+        "words",
+        "# T\n",
+        None,
+    )
     assert (working.history()[0].reason, working.history()[0].actor) == ("words, after all", "ann")
 
 
@@ -421,11 +481,19 @@ def test_long_page_is_cut_for_showing_and_kept_whole(working):
 
 def test_room_is_awaited(place):
     async def story():
-        async with await smara.open_async(place.address, clock=place.clock, durability="normal") as memory:
-            await asyncio.gather(*(memory.working.update(f"Section {number}", "x") for number in range(8)))
+        async with await smara.open_async(
+            place.address, clock=place.clock, durability="normal"
+        ) as memory:
+            await asyncio.gather(
+                *(memory.working.update(f"Section {number}", "x") for number in range(8))
+            )
             with pytest.raises(ConflictError):
                 await memory.working.put("mine", expected_version=3)
-            return await memory.working.get(), await memory.working.history(), await memory.working.render()
+            return (
+                await memory.working.get(),
+                await memory.working.history(),
+                await memory.working.render(),
+            )
 
     page, history, block = asyncio.run(story())
     assert page.version == len(history) == 8
@@ -434,10 +502,14 @@ def test_room_is_awaited(place):
 
 def test_page_that_many_begin_at_once_has_every_version(place):
     async def story():
-        async with await smara.open_async(place.address, clock=place.clock, durability="normal") as memory:
+        async with await smara.open_async(
+            place.address, clock=place.clock, durability="normal"
+        ) as memory:
             for page in range(10):
                 resource = f"r{page}"
-                await asyncio.gather(*(memory.working.update(f"S{n}", "x", resource_id=resource) for n in range(6)))
+                await asyncio.gather(
+                    *(memory.working.update(f"S{n}", "x", resource_id=resource) for n in range(6))
+                )
             return [await memory.working.history(resource_id=f"r{page}") for page in range(10)]
 
     for history in asyncio.run(story()):

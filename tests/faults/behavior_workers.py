@@ -12,7 +12,9 @@ DAY_MS = 86_400_000
 
 
 def session(number: int) -> Script:
-    """A session with a failure and its fix, and two files that change together; green at its end."""
+    """A session with a failure and its fix, and two files that change together; green at its
+    end.
+    """
     script = Script(f"s{number}", 1_760_000_000_000 + number * DAY_MS).prompt("Do the ticket.")
     script.fail("npm test", "bash: npm: command not found").run("pnpm test", "12 passed")
     return script.read("src/a/x.py").edit("src/a/x.py").edit("src/b/y.py").green().end()
@@ -23,7 +25,9 @@ def die_while_learning(address: str, number: int, what: str) -> None:
 
     Exit code 0 when there were fewer statements.
     """
-    with smara.open(address, embedder="off", embed_in_background=False, durability="normal") as memory:
+    with smara.open(
+        address, embedder="off", embed_in_background=False, durability="normal"
+    ) as memory:
         if what == "finalize":
             memory.behavior.observe_batch(session(2).events)
         die_before(memory.database, number)
@@ -34,9 +38,13 @@ def die_while_learning(address: str, number: int, what: str) -> None:
 
 
 def tell_and_decide(address: str, barrier: Any, answers: Any) -> None:
-    """Wait for the others, then tell of all sessions and decide on each; what was promoted, or the error."""
+    """Wait for the others, then tell of all sessions and decide on each; what was promoted, or the
+    error.
+    """
     try:
-        with smara.open(address, embedder="off", embed_in_background=False, durability="normal") as memory:
+        with smara.open(
+            address, embedder="off", embed_in_background=False, durability="normal"
+        ) as memory:
             barrier.wait(600)
             promoted = 0
             for number in range(3):
@@ -51,7 +59,9 @@ def tell_and_decide(address: str, barrier: Any, answers: Any) -> None:
 
 
 def die_before(database: Any, number: int) -> None:
-    """Be killed before the statement of this number that writes; also between the last one and its commit."""
+    """Be killed before the statement of this number that writes; also between the last one and its
+    commit.
+    """
     write, left = database.write, [number]
 
     class Dying:

@@ -60,7 +60,9 @@ def rng(request: pytest.FixtureRequest) -> random.Random:
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts ``function(pipe, *arguments)`` in a process forked from a warm one; ended with the test."""
+    """Starts ``function(pipe, *arguments)`` in a process forked from a warm one; ended with the
+    test.
+    """
     context = multiprocessing.get_context("forkserver")
     started: list[Worker] = []
 

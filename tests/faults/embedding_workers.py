@@ -26,7 +26,9 @@ def embed(pipe: Connection, path: str, kill_at: int | None = None) -> None:
 
 
 def embed_until_none_wait(pipe: Connection, where: str, name: str, expected: int) -> None:
-    """Make vectors, together with others, until so many are there; tell every text the model was asked for."""
+    """Make vectors, together with others, until so many are there; tell every text the model was
+    asked for.
+    """
     embedder = HashEmbedder()
     with at_once(pipe, where):
         memory = smara.open(where, durability="normal", embedding_model=embedder)
@@ -43,7 +45,9 @@ def _there(memory: Any) -> int:
 
 
 def write_some(pipe: Connection, where: str, name: str, count: int) -> None:
-    """Append messages, change tasks and remove messages at random; nothing of it may fail because of vectors."""
+    """Append messages, change tasks and remove messages at random; nothing of it may fail because
+    of vectors.
+    """
     rng = random.Random(name)
     with at_once(pipe, where) as memory:
         task = memory.tasks.add(f"task of {name}")
@@ -57,7 +61,8 @@ def write_some(pipe: Connection, where: str, name: str, count: int) -> None:
 
 
 def _remove(memory: Any, thread_id: str, rng: random.Random) -> None:
-    """Remove two messages of a thread for good, in one transaction, as an erasure will: the older one first.
+    """Remove two messages of a thread for good, in one transaction, as an erasure will: the older
+    one first.
 
     PostgreSQL locks a block of vectors with each; erasures in any order would wait for each other.
     """
@@ -71,7 +76,9 @@ def _remove(memory: Any, thread_id: str, rng: random.Random) -> None:
 
 
 def embed_until_told(pipe: Connection, where: str, name: str) -> None:
-    """Make vectors without a pause until told to stop; another that is at it is an answer, not an error."""
+    """Make vectors without a pause until told to stop; another that is at it is an answer, not an
+    error.
+    """
     with at_once(pipe, where):
         memory = smara.open(where, durability="normal", embedding_model=HashEmbedder())
         troubles = 0

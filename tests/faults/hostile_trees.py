@@ -16,9 +16,12 @@ _CODE = (
 )
 _SOURCES = {
     ".py": _CODE,
-    ".ts": b"export class Bird { sing(): string { return call(); } }\nexport function call() { return 'x'; }\n",
-    ".go": b"package bird\n\nfunc Sing() int {\n\treturn call()\n}\n\nfunc call() int { return 1 }\n",
-    ".rs": b"pub struct Bird;\nimpl Bird { pub fn sing(&self) -> u8 { call() } }\nfn call() -> u8 { 1 }\n",
+    ".ts": b"export class Bird { sing(): string { return call(); } }\nexport function call() { "
+    b"return 'x'; }\n",
+    ".go": b"package bird\n\nfunc Sing() int {\n\treturn call()\n}\n\nfunc call() int { return 1 "
+    b"}\n",
+    ".rs": b"pub struct Bird;\nimpl Bird { pub fn sing(&self) -> u8 { call() } }\nfn call() -> u8 "
+    b"{ 1 }\n",
     ".java": b"package a;\nclass Bird { int sing() { return call(); } int call() { return 1; } }\n",
     ".c": b'#include "bird.h"\nint call(void) { return sing(); }\n',
     ".cpp": b"namespace a { class Bird { int sing() { return call(); } int call(); }; }\n",
@@ -39,15 +42,31 @@ class Hostile:
         for _ in range(rng.randint(0, 4)):
             self._folder()
         kinds = (
-            self._file, self._file, self._broken, self._half, self._encoded, self._link_out, self._link_in, self._loop,
-            self._pipe, self._deep_code, self._wide_line, self._odd_name, self._secret, self._binary,
-            self._deep_folders, self._socket, self._closed,
-        )  # fmt: skip
+            self._file,
+            self._file,
+            self._broken,
+            self._half,
+            self._encoded,
+            self._link_out,
+            self._link_in,
+            self._loop,
+            self._pipe,
+            self._deep_code,
+            self._wide_line,
+            self._odd_name,
+            self._secret,
+            self._binary,
+            self._deep_folders,
+            self._socket,
+            self._closed,
+        )
         for _ in range(rng.randint(2, 14)):
             rng.choice(kinds)()
 
     def _folder(self) -> None:
-        folder = self.rng.choice(self._folders) / self.rng.choice(("a", "pkg", "src", "ü", "deep er"))
+        folder = self.rng.choice(self._folders) / self.rng.choice(
+            ("a", "pkg", "src", "ü", "deep er")
+        )
         folder.mkdir(exist_ok=True)
         self._folders.append(folder)
 
@@ -71,7 +90,10 @@ class Hostile:
 
     def _broken(self) -> None:
         ending, data = self._source()
-        noise = bytes(self.rng.choice(b"(){}[]<>;:\"'`\\#/*@=\n\t \xc3\x28") for _ in range(self.rng.randint(1, 400)))
+        noise = bytes(
+            self.rng.choice(b"(){}[]<>;:\"'`\\#/*@=\n\t \xc3\x28")
+            for _ in range(self.rng.randint(1, 400))
+        )
         at = self.rng.randint(0, len(data))
         self._write(ending, data[:at] + noise + data[at:])
 
@@ -82,11 +104,15 @@ class Hostile:
     def _encoded(self) -> None:
         ending, data = self._source()
         text = data.decode() + "# ünïcödé ☃ \U0001f426\n"
-        encoding = self.rng.choice(("utf-16", "utf-16-le", "utf-8-sig", "latin-1", "cp1251", "utf-7", "utf-32"))
+        encoding = self.rng.choice(
+            ("utf-16", "utf-16-le", "utf-8-sig", "latin-1", "cp1251", "utf-7", "utf-32")
+        )
         self._write(ending, text.encode(encoding, "replace"))
 
     def _link_out(self) -> None:
-        target = self.rng.choice((self.outside, self.outside / "secret.py", self.outside / "nowhere", Path("/etc")))
+        target = self.rng.choice(
+            (self.outside, self.outside / "secret.py", self.outside / "nowhere", Path("/etc"))
+        )
         os.symlink(target, self._place(self.rng.choice((".py", ""))))
 
     def _link_in(self) -> None:
@@ -120,14 +146,28 @@ class Hostile:
                 (b"a<", b">", ".cpp"),
             )
         )
-        self._write(ending, b"x = " + opening * depth + (closing * depth if self.rng.random() < 0.5 else b"") + b"\n")
+        self._write(
+            ending,
+            b"x = "
+            + opening * depth
+            + (closing * depth if self.rng.random() < 0.5 else b"")
+            + b"\n",
+        )
 
     def _wide_line(self) -> None:
         self._write(self._source()[0], b"x = '" + b"a" * self.rng.choice((100, 50_000)) + b"'\n")
 
     def _odd_name(self) -> None:
         name = self.rng.choice(
-            (b"\xff\xfe.py", b"a\nb.py", b"\x1b[31m.py", b"-rf.py", b"$(x).py", b"a" * 200 + b".py", b" .py")
+            (
+                b"\xff\xfe.py",
+                b"a\nb.py",
+                b"\x1b[31m.py",
+                b"-rf.py",
+                b"$(x).py",
+                b"a" * 200 + b".py",
+                b" .py",
+            )
         )
         path = os.path.join(os.fsencode(self.rng.choice(self._folders)), name)
         if not os.path.lexists(path):

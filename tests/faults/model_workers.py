@@ -16,7 +16,9 @@ READY = "ready"
 
 
 class Spender:
-    """A model that uses some of what it may, tells the pipe, and kills its own process now and then."""
+    """A model that uses some of what it may, tells the pipe, and kills its own process now and
+    then.
+    """
 
     name = "spender"
 
@@ -26,19 +28,27 @@ class Spender:
         self._kill_chance = kill_chance
 
     def complete(self, request: ChatRequest, abort: Any = None) -> ChatReply:
-        usage = Usage(self._random.randint(1, 70), self._random.randint(1, request.max_output_tokens))
+        usage = Usage(
+            self._random.randint(1, 70), self._random.randint(1, request.max_output_tokens)
+        )
         self._pipe.send(usage.tokens)  # what a vendor would charge for, whatever happens next
         if self._random.random() < self._kill_chance:
             os.kill(os.getpid(), signal.SIGKILL)
         return ChatReply("ok", usage)
 
 
-def spend(pipe: Connection, address: str, seed: str, tokens_per_hour: int, kill_chance: float = 0.0) -> None:
+def spend(
+    pipe: Connection, address: str, seed: str, tokens_per_hour: int, kill_chance: float = 0.0
+) -> None:
     """Call until the budget is spent; the tokens of each call are told while it is made."""
     model = Spender(pipe, seed, kill_chance)
     pipe.send(READY)
     with smara.open(
-        address, durability="normal", chat_model=model, model_tokens_per_hour=tokens_per_hour, check_index=False
+        address,
+        durability="normal",
+        chat_model=model,
+        model_tokens_per_hour=tokens_per_hour,
+        check_index=False,
     ) as memory:
         try:
             while True:

@@ -1,4 +1,6 @@
-"""Processes that observe, buffer, activate and reflect, now and ahead, until they are killed or told to stop."""
+"""Processes that observe, buffer, activate and reflect, now and ahead, until they are killed or
+told to stop.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,25 @@ from smara.testing import FakeClock
 from tests.contract.observing import SMALL, Condenser, Watcher, watch
 from tests.faults.workers import READY
 
-SETTINGS: dict[str, Any] = {**SMALL, "token_model": "estimate", "durability": "normal", "compact_every_messages": 0}
-ACTS = ("observe", "buffer", "activate", "reflect", "buffer", "observe", "reflect_ahead", "activate_reflection")
+SETTINGS: dict[str, Any] = {
+    **SMALL,
+    "token_model": "estimate",
+    "durability": "normal",
+    "compact_every_messages": 0,
+}
+ACTS = (
+    "observe",
+    "buffer",
+    "activate",
+    "reflect",
+    "buffer",
+    "observe",
+    "reflect_ahead",
+    "activate_reflection",
+)
 _GIVEN: dict[str, dict[str, bool]] = {
-    "activate": {"is_forced": True}, "reflect": {"is_forced": True}, "activate_reflection": {"is_early": True},
+    "activate": {"is_forced": True}, "reflect": {"is_forced": True},
+    "activate_reflection": {"is_early": True},
     "reflect_ahead": {"is_forced": True, "is_buffered": True},
 }  # fmt: skip
 FENCE = "fence"
@@ -46,7 +63,9 @@ def do(room: Any, act: str) -> Any:
 
 
 def go_on_forever(pipe: Connection, where: str, seed: str, lease_seconds: float) -> None:
-    """Add messages and do everything that can be done with them, in a random order, until killed."""
+    """Add messages and do everything that can be done with them, in a random order, until
+    killed.
+    """
     set_lease_seconds(lease_seconds)
     rng = random.Random(seed)
     with smara.open(where, **SETTINGS) as memory:
@@ -54,14 +73,27 @@ def go_on_forever(pipe: Connection, where: str, seed: str, lease_seconds: float)
         pipe.send(READY)
         for number in itertools.count():
             if rng.random() < 0.6:
-                memory.messages.add(thread_id="t", role="user", content=f"{seed} {number}: " + "words and words " * 9)
+                memory.messages.add(
+                    thread_id="t",
+                    role="user",
+                    content=f"{seed} {number}: " + "words and words " * 9,
+                )
             act = rng.choice(ACTS)
             do(room, act)
             pipe.send(act)
 
 
-def think(pipe: Connection, where: str, act: str, lease_seconds: float, seconds: float, off: tuple[str, ...]) -> None:
-    """Observe or reflect once; say when the thinking begins, think for so long, and say what came of it."""
+def think(
+    pipe: Connection,
+    where: str,
+    act: str,
+    lease_seconds: float,
+    seconds: float,
+    off: tuple[str, ...],
+) -> None:
+    """Observe or reflect once; say when the thinking begins, think for so long, and say what came
+    of it.
+    """
     set_lease_seconds(lease_seconds)
     without(off)
 
@@ -85,7 +117,8 @@ def think(pipe: Connection, where: str, act: str, lease_seconds: float, seconds:
 
 
 def think_on(pipe: Connection, where: str, now_ms: int, lease_seconds: float, steps: int) -> None:
-    """Observe once, and think for many steps of most of a lease; each is told, and taken when the lease was renewed.
+    """Observe once, and think for many steps of most of a lease; each is told, and taken when the
+    lease was renewed.
 
     The clock of this process moves only by its steps, so that standing still costs it nothing.
     """

@@ -11,7 +11,8 @@ from smara.memory import Memory
 from smara.messages.compaction import FOLD
 
 INDEX_ROWS = {
-    "sqlite": "SELECT count(*) FROM message_index_docsize WHERE id BETWEEN m.no << 16 AND (m.no << 16) + 65535",
+    "sqlite": "SELECT count(*) FROM message_index_docsize WHERE id BETWEEN m.no << 16 AND (m.no "
+    "<< 16) + 65535",
     "postgres": "SELECT count(*) FROM message_index i WHERE i.no = m.no",
 }
 
@@ -42,9 +43,11 @@ def lost(memory: Memory, acknowledged: Mapping[str, str]) -> list[str]:
 
 def _sequences(session: Session) -> list[str]:
     rows = session.all(
-        "SELECT t.id, t.last_seq, t.tokens, count(m.no), count(DISTINCT m.seq), coalesce(min(m.seq), 1),"
+        "SELECT t.id, t.last_seq, t.tokens, count(m.no), count(DISTINCT m.seq), "
+        "coalesce(min(m.seq), 1),"
         " coalesce(max(m.seq), 0), coalesce(sum(m.token_count), 0)"
-        " FROM threads t LEFT JOIN messages m ON m.thread_no = t.no GROUP BY t.no, t.id, t.last_seq, t.tokens"
+        " FROM threads t LEFT JOIN messages m ON m.thread_no = t.no GROUP BY t.no, t.id, "
+        "t.last_seq, t.tokens"
     )
     return [
         f"thread {row[0]}: says {row[1]} messages and {row[2]} tokens; has {row[3:]}"
@@ -67,31 +70,44 @@ def _index(session: Session, kind: str) -> list[str]:
         counted[1] += sum(terms.length for terms in chunks)
     for no, rows, terms in session.all("SELECT no, index_rows, index_terms FROM threads"):
         if [rows, terms] != expected.get(no, [0, 0]):
-            found.append(f"thread {no}: says {rows} rows and {terms} terms of index; has {expected.get(no)}")
+            found.append(
+                f"thread {no}: says {rows} rows and {terms} terms of index; has {expected.get(no)}"
+            )
     if kind == "sqlite":
-        state = session.one("SELECT rows, (SELECT count(*) FROM message_index_docsize) FROM index_state")
+        state = session.one(
+            "SELECT rows, (SELECT count(*) FROM message_index_docsize) FROM index_state"
+        )
         if state is None or state[0] != state[1]:
-            found.append(f"index_state says {state and state[0]} rows, there are {state and state[1]}")
+            found.append(
+                f"index_state says {state and state[0]} rows, there are {state and state[1]}"
+            )
     return found
 
 
 def _compactions(session: Session) -> list[str]:
-    """A compaction is whole or not there: its record, its messages, for level 2 its three children side by side."""
+    """A compaction is whole or not there: its record, its messages, for level 2 its three children
+    side by side.
+    """
     rows = session.all(
         "SELECT c.no, c.thread_no, c.level, c.start_seq, c.end_seq, c.message_count,"
-        " (SELECT count(*) FROM messages m WHERE m.thread_no = c.thread_no AND m.seq BETWEEN c.start_seq AND c.end_seq)"
-        " FROM compactions c WHERE c.undone_at IS NULL AND c.parent_no IS NULL ORDER BY c.thread_no, c.start_seq"
+        " (SELECT count(*) FROM messages m WHERE m.thread_no = c.thread_no AND m.seq BETWEEN "
+        "c.start_seq AND c.end_seq)"
+        " FROM compactions c WHERE c.undone_at IS NULL AND c.parent_no IS NULL ORDER BY "
+        "c.thread_no, c.start_seq"
     )
     found = []
     reached: dict[int, int] = {}
     for no, thread_no, level, start_seq, end_seq, message_count, messages in rows:
         if not message_count == messages == end_seq - start_seq + 1:
-            found.append(f"compaction {no} stands for {message_count} messages; there are {messages}")
+            found.append(
+                f"compaction {no} stands for {message_count} messages; there are {messages}"
+            )
         if start_seq <= reached.get(thread_no, 0):
             found.append(f"compaction {no} overlaps the one before it")
         reached[thread_no] = end_seq
         children = session.all(
-            "SELECT start_seq, end_seq FROM compactions WHERE parent_no = ? ORDER BY start_seq", (no,)
+            "SELECT start_seq, end_seq FROM compactions WHERE parent_no = ? ORDER BY start_seq",
+            (no,),
         )
         covered = [seq for first, last in children for seq in range(first, last + 1)]
         if len(children) != (FOLD if level == 2 else 0) or (
@@ -100,7 +116,8 @@ def _compactions(session: Session) -> list[str]:
             found.append(f"compaction {no} of level {level} has the children {children}")
     orphans = session.one(
         "SELECT count(*) FROM compactions c WHERE c.parent_no IS NOT NULL AND NOT EXISTS"
-        " (SELECT 1 FROM compactions p WHERE p.no = c.parent_no AND p.level = 2 AND p.undone_at IS NULL)"
+        " (SELECT 1 FROM compactions p WHERE p.no = c.parent_no AND p.level = 2 AND p.undone_at "
+        "IS NULL)"
     )
     if orphans and orphans[0]:
         found.append(f"{orphans[0]} compactions are folded into one that is not in force")

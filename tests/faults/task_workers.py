@@ -66,7 +66,9 @@ def claim_by_force(pipe: Connection, where: str, name: str) -> None:
 
 
 def work_off(pipe: Connection, where: str, name: str, expected: int) -> None:
-    """Claim and close until everything is closed, whoever closed it; a claim finds nothing in its way."""
+    """Claim and close until everything is closed, whoever closed it; a claim finds nothing in its
+    way.
+    """
     with at_once(pipe, where) as memory:
         done = []
         while memory.tasks.totals().closed < expected:
@@ -82,7 +84,9 @@ def work_off(pipe: Connection, where: str, name: str, expected: int) -> None:
 
 
 def depend_when_told(pipe: Connection, where: str) -> None:
-    """For each pair that comes in: make the one depend on the other; tell whether it was refused as a circle."""
+    """For each pair that comes in: make the one depend on the other; tell whether it was refused as
+    a circle.
+    """
     with at_once(pipe, where) as memory:
         while (wanted := pipe.recv()) is not None:
             task_id, other_id, kind = wanted
@@ -90,23 +94,35 @@ def depend_when_told(pipe: Connection, where: str) -> None:
                 memory.tasks.depend(task_id, other_id, type=kind)
                 pipe.send("added")
             except DependencyCycleError as error:
-                pipe.send("refused" if error.path[0] == error.path[-1] else f"a path that is no circle: {error.path}")
+                pipe.send(
+                    "refused"
+                    if error.path[0] == error.path[-1]
+                    else f"a path that is no circle: {error.path}"
+                )
     pipe.close()
 
 
 def update_some(pipe: Connection, where: str, name: str, task_ids: list[str], count: int) -> None:
-    """Change the same tasks as others do, each time something that only this process writes, and the title."""
+    """Change the same tasks as others do, each time something that only this process writes, and
+    the title.
+    """
     with at_once(pipe, where) as memory:
         for number in range(count):
             task_id = task_ids[number % len(task_ids)]
             memory.tasks.update(
-                task_id, title=f"{name} {number}", metadata={f"{name}-{number}": number}, actor=name, session_id=name
+                task_id,
+                title=f"{name} {number}",
+                metadata={f"{name}-{number}": number},
+                actor=name,
+                session_id=name,
             )
         pipe.send(("done", count))
 
 
 def live_wildly(pipe: Connection, where: str, name: str, seed: str, count: int) -> None:
-    """Anything that can be done to a task, in a random order; a refusal is an answer, anything else an error."""
+    """Anything that can be done to a task, in a random order; a refusal is an answer, anything else
+    an error.
+    """
     rng = random.Random(f"{seed}:{name}")
     with at_once(pipe, where) as memory:
         tasks = memory.tasks
@@ -117,16 +133,25 @@ def live_wildly(pipe: Connection, where: str, name: str, seed: str, count: int) 
             one, other = rng.sample(ids, 2)
             return rng.choice(
                 [
-                    lambda: tasks.claim(one, **me), lambda: tasks.claim_next(**me), lambda: tasks.release(one, **me),
+                    lambda: tasks.claim(one, **me),
+                    lambda: tasks.claim_next(**me),
+                    lambda: tasks.release(one, **me),
                     lambda: tasks.hand_over(one, to_session=f"w{rng.randrange(3)}", **me),
-                    lambda: tasks.close(one, f"{SUMMARY} {name}", **me), lambda: tasks.reopen(one, **me),
+                    lambda: tasks.close(one, f"{SUMMARY} {name}", **me),
+                    lambda: tasks.reopen(one, **me),
                     lambda: tasks.update(one, priority=rng.randrange(5), **me),
                     lambda: tasks.update(one, title=f"{name} {rng.random()}", **me),
-                    lambda: tasks.depend(one, other, type=rng.choice(["blocks", "parent-child", "related"]), **me),
-                    lambda: tasks.undepend(one, other, **me), lambda: tasks.undo(one, **me), lambda: tasks.ready(),
-                    lambda: tasks.end_session(name), lambda: tasks.tree(), lambda: tasks.critical_path(one),
+                    lambda: tasks.depend(
+                        one, other, type=rng.choice(["blocks", "parent-child", "related"]), **me
+                    ),
+                    lambda: tasks.undepend(one, other, **me),
+                    lambda: tasks.undo(one, **me),
+                    lambda: tasks.ready(),
+                    lambda: tasks.end_session(name),
+                    lambda: tasks.tree(),
+                    lambda: tasks.critical_path(one),
                 ]
-            )  # fmt: skip
+            )
 
         refusals = 0
         for _ in range(count):
@@ -137,8 +162,12 @@ def live_wildly(pipe: Connection, where: str, name: str, seed: str, count: int) 
         pipe.send(("done", refusals))
 
 
-def live(pipe: Connection, where: str, first: int, durability: str, kill_at: int | None = None) -> None:
-    """Add, claim, update, depend and close tasks one after the other until killed; each step told when it is done."""
+def live(
+    pipe: Connection, where: str, first: int, durability: str, kill_at: int | None = None
+) -> None:
+    """Add, claim, update, depend and close tasks one after the other until killed; each step told
+    when it is done.
+    """
     pipe.send(READY)
     me: dict[str, Any] = {"actor": "worker", "session_id": f"session-{first}"}
     with smara.open(where, durability=durability, vfs=watched(kill_at)) as memory:
@@ -146,7 +175,9 @@ def live(pipe: Connection, where: str, first: int, durability: str, kill_at: int
         before: str | None = None
         for number in itertools.count(first):
             name = f"zebrafinch number{number}"
-            task = tasks.add(name, description=f"open src/cage{number}.py", labels=[f"l{number % 3}"], **me)
+            task = tasks.add(
+                name, description=f"open src/cage{number}.py", labels=[f"l{number % 3}"], **me
+            )
             pipe.send((task.id, "created", name))
             if before is not None:
                 tasks.depend(task.id, before, **me)

@@ -22,7 +22,9 @@ def by_api(source: str, target: str) -> None:
     with copy.backup("main", connection, "main") as backup:
         while not backup.done:
             # A write in between starts the copy over; the last attempt takes all pages at once.
-            backup.step(-1 if backup.page_count and backup.remaining < backup.page_count // 2 else 8)
+            backup.step(
+                -1 if backup.page_count and backup.remaining < backup.page_count // 2 else 8
+            )
     copy.close()
     connection.close()
 
@@ -51,7 +53,9 @@ def test_backup_under_load_is_a_consistent_beginning(
             assert recount.problems(memory) == []
             assert memory.warnings == []
             stored = set(recount.contents(memory))
-            assert set(acknowledged) | set(before) <= stored, "what was acknowledged before the backup began"
+            assert set(acknowledged) | set(before) <= stored, (
+                "what was acknowledged before the backup began"
+            )
             for thread in memory.threads.list():
                 assert [m.seq for m in memory.messages.list(thread_id=thread.id)] == list(
                     range(1, thread.message_count + 1)

@@ -1,4 +1,6 @@
-"""Processes that learn are killed at any statement, or do it all at once: nothing is lost, nothing is doubled."""
+"""Processes that learn are killed at any statement, or do it all at once: nothing is lost, nothing
+is doubled.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,13 @@ def everything(memory: Any) -> tuple[Any, ...]:
     """What a lost or doubled event, session or memory would change."""
     behavior = memory.behavior
     return (
-        sorted((each.session_id, each.events, each.state, each.steps) for each in behavior.sessions()),
-        [(each.file_a, each.file_b, each.raw_count, each.session_count, each.directional) for each in behavior.edges()],
+        sorted(
+            (each.session_id, each.events, each.state, each.steps) for each in behavior.sessions()
+        ),
+        [
+            (each.file_a, each.file_b, each.raw_count, each.session_count, each.directional)
+            for each in behavior.edges()
+        ],
         [(each.command, each.occurrences, each.sessions, each.fix) for each in behavior.failures()],
         sorted(each.content for each in memory.memories.list()),
         sorted((each.kind, each.sessions) for each in behavior.noticed("s2")),
@@ -39,7 +46,9 @@ def expected(folder: Path) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("what", ["tell", "finalize"])
 def test_a_process_killed_at_any_statement_leaves_all_or_nothing(where, tmp_path, what):
-    """1. Two sessions are learned from. 2. A process is killed in the third. 3. Another does it, and all is right."""
+    """1. Two sessions are learned from. 2. A process is killed in the third. 3. Another does it,
+    and all is right.
+    """
     wanted = expected(tmp_path)
     with smara.open(where, **OPEN) as memory:
         for number in range(2):
@@ -56,7 +65,9 @@ def test_a_process_killed_at_any_statement_leaves_all_or_nothing(where, tmp_path
             states = {each.session_id: each.state for each in memory.behavior.sessions()}
             is_decided = states.get("s2", "open") == "final"
             # What is looked up in the code comes after the deciding, and may be cut off.
-            assert is_decided == any("src/a/x.py" in each.content for each in memory.memories.list())
+            assert is_decided == any(
+                "src/a/x.py" in each.content for each in memory.memories.list()
+            )
             if is_decided:
                 break
     with smara.open(where, **OPEN) as memory:
@@ -70,7 +81,9 @@ def test_processes_that_tell_and_decide_at_once_do_it_once(where, tmp_path):
     with smara.open(where, **OPEN):
         pass
     barrier, answers = FORKED.Barrier(count), FORKED.Queue()
-    workers = [FORKED.Process(target=tell_and_decide, args=(where, barrier, answers)) for _ in range(count)]
+    workers = [
+        FORKED.Process(target=tell_and_decide, args=(where, barrier, answers)) for _ in range(count)
+    ]
     for worker in workers:
         worker.start()
     found = [answers.get(timeout=600) for _ in workers]

@@ -1,4 +1,6 @@
-"""``kill -9`` while the code is indexed: the next run mends what was left, and no worker stays behind."""
+"""``kill -9`` while the code is indexed: the next run mends what was left, and no worker stays
+behind.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ def children_of(pid: int | None, how_many: int) -> list[int]:
     found: list[int] = []
 
     def look() -> bool:
-        found[:] = [int(each) for each in os.listdir("/proc") if each.isdigit() and parent_of(each) == pid]
+        found[:] = [
+            int(each) for each in os.listdir("/proc") if each.isdigit() and parent_of(each) == pid
+        ]
         return len(found) >= how_many
 
     if not os.path.isdir("/proc"):

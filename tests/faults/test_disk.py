@@ -1,4 +1,6 @@
-"""A disk that fails: every error is a typed one, nothing is half stored, and service goes on when the disk is well."""
+"""A disk that fails: every error is a typed one, nothing is half stored, and service goes on when
+the disk is well.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def faulty(tmp_path: Path) -> Iterator[tuple[smara.Memory, Faults]]:
         yield memory, faults
 
 
-def outcome(operation: Operation, memory: smara.Memory, name: str) -> tuple[list[str], SmaraError | None]:
+def outcome(
+    operation: Operation, memory: smara.Memory, name: str
+) -> tuple[list[str], SmaraError | None]:
     """What was acknowledged, or the error; any error but Smara's own fails the test."""
     try:
         return operation(memory, name), None
@@ -74,9 +78,13 @@ def outcome(operation: Operation, memory: smara.Memory, name: str) -> tuple[list
 @pytest.mark.parametrize("error", [apsw.FullError, apsw.IOError], ids=["full", "broken"])
 @pytest.mark.parametrize("operation", [append, add_many, compact, rebuild])
 def test_disk_that_fails_at_the_nth_operation_loses_nothing(
-    faulty: tuple[smara.Memory, Faults], operation: Operation, error: type[apsw.Error], is_persistent: bool
+    faulty: tuple[smara.Memory, Faults],
+    operation: Operation,
+    error: type[apsw.Error],
+    is_persistent: bool,
 ) -> None:
-    """For every n: fail there, expect a typed error or success, clear, expect normal service at once.
+    """For every n: fail there, expect a typed error or success, clear, expect normal service at
+    once.
 
     The small tier tries every n up to 4 and then every ninth, the large one every n.
     """
@@ -92,7 +100,10 @@ def test_disk_that_fails_at_the_nth_operation_loses_nothing(
         ids, raised = outcome(operation, memory, f"{operation.__name__}{n}")
         injected += faults.injected
         assert raised is None or isinstance(raised, DatabaseError), (n, raised)
-        assert raised is None or error is not apsw.FullError or isinstance(raised, DiskFullError), (n, raised)
+        assert raised is None or error is not apsw.FullError or isinstance(raised, DiskFullError), (
+            n,
+            raised,
+        )
         acknowledged |= dict.fromkeys(ids)
         found = memory.search("zebrafinch", limit=3)
         assert (len(found), found.warnings) == (3, ()), f"searching while the disk fails, n={n}"
@@ -101,7 +112,9 @@ def test_disk_that_fails_at_the_nth_operation_loses_nothing(
         acknowledged[f"after{operation.__name__}{n}"] = None
         stored = recount.contents(memory)
         half = {each for each in stored if each not in acknowledged}
-        assert half == set() or (raised is not None and operation in (append, add_many)), f"n={n}: {half}"
+        assert half == set() or (raised is not None and operation in (append, add_many)), (
+            f"n={n}: {half}"
+        )
         assert half in (set(), _would_write(operation, n)), f"half stored at n={n}"
         assert all(stored.get(each) == text_of(each) for each in acknowledged), f"lost at n={n}"
         acknowledged |= dict.fromkeys(half)
@@ -144,7 +157,8 @@ def emptied(tmp_path: Path) -> str:
 def test_power_loss_keeps_what_full_promised_and_never_corrupts(
     tmp_path: Path, emptied: str, rng: random.Random, durability: str
 ) -> None:
-    """The machine stops between two calls: unsynced writes are there in part, in any order, one of them torn.
+    """The machine stops between two calls: unsynced writes are there in part, in any order, one of
+    them torn.
 
     ``full`` keeps every acknowledged message; ``normal`` keeps a beginning of them, whole.
     """
@@ -157,14 +171,22 @@ def test_power_loss_keeps_what_full_promised_and_never_corrupts(
         with smara.open(folder / "live.db") as memory:
             assert recount.problems(memory) == [], f"trial {trial}, seed {SEED}"
             stored = [message.client_id for message in memory.messages.list(thread_id="t")]
-            assert stored == acknowledged[: len(stored)], f"not a beginning; trial {trial}, seed {SEED}"
-            assert durability == "normal" or stored == acknowledged, f"lost; trial {trial}, seed {SEED}"
+            assert stored == acknowledged[: len(stored)], (
+                f"not a beginning; trial {trial}, seed {SEED}"
+            )
+            assert durability == "normal" or stored == acknowledged, (
+                f"lost; trial {trial}, seed {SEED}"
+            )
         shutil.rmtree(folder)
         live.unlink()
 
 
-def _write_until_the_power_fails(live: Path, folder: Path, rng: random.Random, durability: str) -> list[str]:
-    """Write, checkpoint and compact for a while; the ids that were acknowledged before the power went out."""
+def _write_until_the_power_fails(
+    live: Path, folder: Path, rng: random.Random, durability: str
+) -> list[str]:
+    """Write, checkpoint and compact for a while; the ids that were acknowledged before the power
+    went out.
+    """
     acknowledged: list[str] = []
     disk = vfs.PowerLoss("power")
     with smara.open(live, vfs="power", durability=durability, compact_every_messages=0) as memory:
@@ -186,7 +208,9 @@ def _write_until_the_power_fails(live: Path, folder: Path, rng: random.Random, d
 def test_power_loss_detector_sees_a_database_that_does_not_sync(
     tmp_path: Path, emptied: str, rng: random.Random
 ) -> None:
-    """The mutant: with syncing off, acknowledged messages are lost, and the test above would see it."""
+    """The mutant: with syncing off, acknowledged messages are lost, and the test above would see
+    it.
+    """
     losses = 0
     for trial in range(8):
         (folder := tmp_path / f"{trial}").mkdir()
@@ -213,8 +237,13 @@ def run(code: str, *arguments: str, **options: object) -> str:
     """The output of a Python program that imports smara."""
     program = "import os, sys, resource, signal, smara\nfrom smara import errors\n" + code
     done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=600, check=False, **options
-    )  # fmt: skip
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        **options,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -235,7 +264,7 @@ hits = memory.search("zebrafinch", limit=5)
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 memory.messages.add(thread_id="t", role="user", content="zebrafinch after the disk has room again")
 print(code, stored + 1, memory.threads.get("t").message_count, len(hits), memory.index.problems(deep=True))
-"""
+"""  # noqa: E501
 
 
 def test_full_disk_refuses_writes_keeps_reading_and_goes_on_when_there_is_room(store: str) -> None:
@@ -275,11 +304,14 @@ class NoWriting:
 
     def run(self, code: str) -> str:
         return run(
-            "sys.modules  # everything is imported while still root; /root may be closed to others\n"
-            "import smara.memory, smara.doctor, smara.database.sqlite, smara.search.search, smara.core.tokens\n"
+            "sys.modules  # everything is imported while still root; /root may be closed to "
+            "others\n"
+            "import smara.memory, smara.doctor, smara.database.sqlite, smara.search.search, "
+            "smara.core.tokens\n"
             "from smara.testing import open_temporary\n"
             "with open_temporary() as warm:\n"
-            "    warm.messages.add(thread_id='w', role='user', content='warm it up'); warm.search('warm')\n"
+            "    warm.messages.add(thread_id='w', role='user', content='warm it up'); "
+            "warm.search('warm')\n"
             "os.environ['XDG_CONFIG_HOME'] = os.path.dirname(sys.argv[1])\n" + LEAVE_ROOT + code,
             self.path,
         )
@@ -325,7 +357,7 @@ EXAMINE = """
 from smara.config import Settings
 from smara.doctor import examine
 print([finding.check for finding in examine(Settings(db=sys.argv[1])) if finding.level == "problem"])
-"""
+"""  # noqa: E501
 
 
 def test_read_only_file_can_be_searched_and_not_written(no_writing: NoWriting) -> None:
@@ -356,7 +388,9 @@ def test_folder_and_foreign_file_are_refused_with_what_to_do(tmp_path: Path) -> 
         smara.open(text)
     assert text.read_text().startswith("This is a text")
     foreign = apsw.Connection(str(tmp_path / "foreign.db"))
-    foreign.execute("PRAGMA application_id = 77; CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)")
+    foreign.execute(
+        "PRAGMA application_id = 77; CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)"
+    )
     foreign.close()
     with pytest.raises(CannotOpenError, match="another program"):
         smara.open(tmp_path / "foreign.db")

@@ -1,4 +1,6 @@
-"""Vectors under fire: many processes, writers and erasers among them, and ``kill -9`` at any write."""
+"""Vectors under fire: many processes, writers and erasers among them, and ``kill -9`` at any
+write.
+"""
 
 from __future__ import annotations
 
@@ -59,12 +61,17 @@ def completed(where: str) -> None:
 
 
 @pytest.mark.parametrize("is_walked", [False, True])
-def test_many_processes_embed_each_text_exactly_once(where: str, start: Start, is_walked: bool) -> None:
+def test_many_processes_embed_each_text_exactly_once(
+    where: str, start: Start, is_walked: bool
+) -> None:
     texts = fill(where, count(120, 3_000))
     if is_walked:
         with smara.open(where) as memory, memory.database.write() as session:
             session.run("DELETE FROM embedding_queue")
-    runners = [start(embedding_workers.embed_until_none_wait, where, f"w{each}", len(texts)) for each in range(4)]
+    runners = [
+        start(embedding_workers.embed_until_none_wait, where, f"w{each}", len(texts))
+        for each in range(4)
+    ]
     assert [each.pipe.recv() for each in runners] == [READY] * 4
     for each in runners:
         each.pipe.send("go")
@@ -74,11 +81,14 @@ def test_many_processes_embed_each_text_exactly_once(where: str, start: Start, i
     completed(where)
 
 
-def test_writers_and_erasers_go_on_while_vectors_are_made_and_nothing_is_left_over(where: str, start: Start) -> None:
+def test_writers_and_erasers_go_on_while_vectors_are_made_and_nothing_is_left_over(
+    where: str, start: Start
+) -> None:
     embedding = [start(embedding_workers.embed_until_told, where, f"e{each}") for each in range(2)]
     writing = [
-        start(embedding_workers.write_some, where, f"w{each}", count(25, 400)) for each in range(count(2, 4))
-    ]  # fmt: skip
+        start(embedding_workers.write_some, where, f"w{each}", count(25, 400))
+        for each in range(count(2, 4))
+    ]
     for each in (*embedding, *writing):
         assert each.pipe.recv() == READY
         each.pipe.send("go")
@@ -104,7 +114,9 @@ def test_killed_embedding_keeps_what_it_acknowledged_and_the_rest_is_made_by_the
             assert memory.embeddings.problems() == [], f"trial {trial}, seed {SEED}"
             assert recount.problems(memory) == [], f"trial {trial}, seed {SEED}"
             stand = memory.embeddings.status().spaces
-            assert sum(stand[0].vectors.values() if stand else ()) >= acknowledged, f"trial {trial}, seed {SEED}"
+            assert sum(stand[0].vectors.values() if stand else ()) >= acknowledged, (
+                f"trial {trial}, seed {SEED}"
+            )
         completed(path)
         with smara.open(path) as memory:
             assert memory.threads.totals()["messages"] == len(texts), f"trial {trial}, seed {SEED}"
@@ -122,14 +134,18 @@ def test_a_switch_of_models_that_is_killed_again_and_again_comes_to_an_end(
     assassin.measure(shutil.copy(path, tmp_path / "measured.db"))
     for _ in takewhile(lambda _: assassin.kills < count(3, 40), itertools.count()):
         assassin.trial(path)
-        with smara.open(path, clock=later(), embedding_model=HashEmbedder()) as memory, memory.database.write() as held:
+        with (
+            smara.open(path, clock=later(), embedding_model=HashEmbedder()) as memory,
+            memory.database.write() as held,
+        ):
             held.run("UPDATE leases SET expires_at = 0")
     with smara.open(path, clock=later(), embedding_model=HashEmbedder()) as memory:
         assert memory.embeddings.embed_pending().is_done
         assert memory.embeddings.problems() == []
         assert {each.space.model_id: each.total for each in memory.embeddings.status().spaces} == {
-            "hash-64": count(80, 400), "old": count(80, 400),
-        }  # fmt: skip
+            "hash-64": count(80, 400),
+            "old": count(80, 400),
+        }
 
 
 def test_a_copy_of_a_store_and_a_restored_one_go_on_where_they_were(tmp_path: Path) -> None:

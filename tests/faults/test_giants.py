@@ -1,4 +1,6 @@
-"""Giants and oddities: stored whole and found, or refused with a clear error; bounded, never silently dropped."""
+"""Giants and oddities: stored whole and found, or refused with a clear error; bounded, never
+silently dropped.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ DEPTH = 100_000
 def measured(program: str, *arguments: object) -> dict[str, Any]:
     """Run a program in a process of its own; what it prints as JSON, its memory use among it."""
     done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True, timeout=3600, check=False
+        [sys.executable, "-c", program, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=3600,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     answer: dict[str, Any] = json.loads(done.stdout)
@@ -72,11 +78,15 @@ with smara.open(path) as memory:
         "is_same": hashlib.sha256(found.raw_content.encode()).hexdigest() == digest,
         "snippet": snippet, "baseline": baseline, "stored": stored, "searched": peak(), "tokens": found.token_count,
     }))
-"""
+"""  # noqa: E501
 
 
-@pytest.mark.parametrize(("kind", "needle"), [("words", "needle_at_the_end"), ("one word", ""), ("cjk", "龘靐齉")])
-def test_giant_message_is_stored_whole_and_found_in_bounded_memory(store: str, kind: str, needle: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "needle"), [("words", "needle_at_the_end"), ("one word", ""), ("cjk", "龘靐齉")]
+)
+def test_giant_message_is_stored_whole_and_found_in_bounded_memory(
+    store: str, kind: str, needle: str
+) -> None:
     told = measured(GIANT_PROGRAM, store, kind, GIANT)
     per_byte = (told["stored"] - told["baseline"]) / GIANT
     sys.stdout.write(f"{kind}: {per_byte:.1f} bytes of memory per byte to store, {told}\n")
@@ -84,7 +94,9 @@ def test_giant_message_is_stored_whole_and_found_in_bounded_memory(store: str, k
     assert needle in told["snippet"]
     assert told["tokens"] > 0
     assert told["stored"] <= told["baseline"] + 12 * GIANT + CACHE, told
-    if not IS_LARGE:  # the large tier recounts elsewhere; analyzing 64 MiB again here would double its time
+    if (
+        not IS_LARGE
+    ):  # the large tier recounts elsewhere; analyzing 64 MiB again here would double its time
         with smara.open(store) as memory:
             assert recount.problems(memory) == []
 
@@ -113,8 +125,10 @@ def test_line_beyond_the_limit_is_counted_with_its_number(store: str, tmp_path: 
 
 
 STRANGE = [
-    "\x00", "a\x00b", "\ud800", "end \udfff", "\ud83d\ude00", "\ufdd0", "\ufdd0" + "0000", "\ufdd0d800", "\ufffe\uffff",
-    "\u202eright to left", "é" * 5000, "\r\n\t\x0b\x1b[0m", "", " ", "\x00" * 5000, "\ud800\udc00", "\U0010ffff", "🏳️‍🌈",
+    "\x00", "a\x00b", "\ud800", "end \udfff", "\ud83d\ude00", "\ufdd0", "\ufdd0" + "0000",
+    "\ufdd0d800", "\ufffe\uffff",
+    "\u202eright to left", "é" * 5000, "\r\n\t\x0b\x1b[0m", "", " ", "\x00" * 5000, "\ud800\udc00",
+    "\U0010ffff", "🏳️‍🌈",
 ]  # fmt: skip
 
 
@@ -129,12 +143,18 @@ def test_strange_characters_come_back_as_they_were(where: str) -> None:
         for number, text in enumerate(STRANGE):
             # Two halves of a pair side by side are one character in JSON, which metadata is.
             metadata = json.loads(json.dumps({"kept": text, text or "k": 1}))
-            added = memory.messages.add(thread_id="t", role="tool", content=f"{text} marker{number}", metadata=metadata)
+            added = memory.messages.add(
+                thread_id="t", role="tool", content=f"{text} marker{number}", metadata=metadata
+            )
             found = memory.messages.get(added.id)
             assert found.raw_content == added.raw_content == f"{text} marker{number}"
             assert found.metadata == added.metadata == metadata
             assert [hit.id for hit in memory.search(f"marker{number}", limit=1)] == [added.id]
-            part = {"type": "tool_call", "name": "edit", "arguments": {"text": text, "list": [text, {text: text}]}}
+            part = {
+                "type": "tool_call",
+                "name": "edit",
+                "arguments": {"text": text, "list": [text, {text: text}]},
+            }
             called = memory.messages.add(
                 thread_id="calls", role="assistant", content=[part, {"type": "text", "text": text}]
             )
@@ -150,7 +170,10 @@ def test_strange_characters_in_summaries_and_titles_come_back_as_they_were(store
     with smara.open(store, compact_every_messages=0) as memory:
         memory.threads.add("t", title="a\x00b \ud800")
         memory.messages.add_many(
-            thread_id="t", messages=[{"role": "user", "content": f"call run\x00_{n}() \ud800 now"} for n in range(20)]
+            thread_id="t",
+            messages=[
+                {"role": "user", "content": f"call run\x00_{n}() \ud800 now"} for n in range(20)
+            ],
         )
         made = memory.compactions.compact("t").compactions
         shown = memory.messages.list(thread_id="t")[0].compaction
@@ -175,7 +198,9 @@ def deep_dict(depth: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("deep", [deep_list, deep_dict])
 @pytest.mark.parametrize("depth", [150, 900, 2_000, DEPTH])
-def test_deep_json_is_stored_whole_or_refused_with_a_reason(store: str, deep: Any, depth: int) -> None:
+def test_deep_json_is_stored_whole_or_refused_with_a_reason(
+    store: str, deep: Any, depth: int
+) -> None:
     """Never a ``RecursionError``, whatever the depth, and what was stored can be read again."""
     with smara.open(store) as memory:
         attempts: list[dict[str, Any]] = [
@@ -209,17 +234,22 @@ def test_deep_lines_are_counted_and_the_others_imported(store: str, tmp_path: Pa
     lines = [
         '{"thread": "t", "role": "user", "content": "before the bomb"}',
         f'{{"thread": "t", "role": "user", "content": "x", "metadata": {bomb}}}',
-        f'{{"thread": "t", "role": "assistant", "content": [{{"type": "tool_call", "arguments": {objects}}}]}}',
-        objects, bomb, open_ended,
+        f'{{"thread": "t", "role": "assistant", "content": [{{"type": "tool_call", "arguments": '
+        f"{objects}}}]}}",
+        objects,
+        bomb,
+        open_ended,
         '{"thread": "t", "role": "user", "content": "lone \\ud800 and NUL \\u0000 inside"}',
         '{"thread": "t", "role": "user", "content": "after the bomb"}',
-    ]  # fmt: skip
+    ]
     file = tmp_path / "deep.jsonl"
     file.write_text("\n".join(lines) + "\n")
     with smara.open(store) as memory:
         report = Importer(memory).import_file(file)
         assert report.lines == len(lines)
-        assert report.stored + report.repeated + sum(report.counted.values()) + len(report.refused) == len(lines)
+        assert report.stored + report.repeated + sum(report.counted.values()) + len(
+            report.refused
+        ) == len(lines)
         assert report.stored == 3
         assert len(memory.search("bomb")) == 2
         assert recount.problems(memory) == []
@@ -243,7 +273,7 @@ with smara.open(path, compact_every_messages=int(sys.argv[3]), durability="norma
     late = now()
     print(json.dumps({"early": early, "late": late, "totals": memory.threads.totals(),
                       "hits": [hit.content for hit in memory.search(f"m{total - 1}", limit=1)]}))
-"""
+"""  # noqa: E501
 
 
 def test_very_many_tiny_messages_are_all_there_in_bounded_memory(store: str) -> None:
@@ -254,8 +284,12 @@ def test_very_many_tiny_messages_are_all_there_in_bounded_memory(store: str) -> 
     assert told["late"] - told["early"] < 200 * MIB, told
     with smara.open(store) as memory, memory.database.read() as session:
         assert memory.warnings == []
-        counted = session.one("SELECT count(*), count(DISTINCT client_id), sum(token_count), max(seq) FROM messages")
-        sums = session.one("SELECT sum(last_seq), sum(index_rows), sum(tokens), max(last_seq) FROM threads")
+        counted = session.one(
+            "SELECT count(*), count(DISTINCT client_id), sum(token_count), max(seq) FROM messages"
+        )
+        sums = session.one(
+            "SELECT sum(last_seq), sum(index_rows), sum(tokens), max(last_seq) FROM threads"
+        )
         assert counted is not None
         assert sums == (counted[0], counted[0], counted[2], counted[3])
         assert counted[:2] == (TINY, TINY)

@@ -54,13 +54,20 @@ def prompts(db: str) -> list[str]:
     """What was said in the session, after everything that waits was taken in."""
     with smara.open(db, token_model="estimate") as memory:
         drain(memory, f"{db}-spool")
-        return sorted(each.raw_content for each in memory.messages.list(thread_id="s1") if each.role == "user")
+        return sorted(
+            each.raw_content for each in memory.messages.list(thread_id="s1") if each.role == "user"
+        )
 
 
 def silent() -> None:
-    """Every hook that may speak says nothing; all at once, since those that wait for a store do so in vain."""
+    """Every hook that may speak says nothing; all at once, since those that wait for a store do so
+    in vain.
+    """
     with ThreadPoolExecutor(len(ASKING)) as pool:
-        asked = [pool.submit(hook, each, prompt=f"kept {each}", tool_use_id=each, prompt_id=each) for each in ASKING]
+        asked = [
+            pool.submit(hook, each, prompt=f"kept {each}", tool_use_id=each, prompt_id=each)
+            for each in ASKING
+        ]
         assert {each.result() for each in asked} == {(0, b"", b"")}
 
 
@@ -133,11 +140,20 @@ def test_sixteen_hooks_at_once_lose_nothing_and_no_drain_takes_anything_twice(db
     smara.open(db).close()
     with ThreadPoolExecutor(16) as pool:
         for number in range(rounds):
-            told = [pool.submit(hook, "UserPromptSubmit", prompt=f"{number}-{each}", prompt_id=f"{number}-{each}")
-                    for each in range(12)]  # fmt: skip
+            told = [
+                pool.submit(
+                    hook,
+                    "UserPromptSubmit",
+                    prompt=f"{number}-{each}",
+                    prompt_id=f"{number}-{each}",
+                )
+                for each in range(12)
+            ]
             drains = [pool.submit(hook, "drain") for _ in range(4)]
             assert {each.result() for each in told + drains} == {(0, b"", b"")}
-    assert prompts(db) == sorted(f"{number}-{each}" for number in range(rounds) for each in range(12))
+    assert prompts(db) == sorted(
+        f"{number}-{each}" for number in range(rounds) for each in range(12)
+    )
 
 
 def test_a_hook_that_is_killed_leaves_a_whole_event_or_none(db):
@@ -145,7 +161,9 @@ def test_a_hook_that_is_killed_leaves_a_whole_event_or_none(db):
     acknowledged = []
     for number in range(count(12, 150)):
         process = start("UserPromptSubmit")
-        payload = json.dumps({"session_id": "s1", "prompt": f"p{number}", "prompt_id": str(number)}).encode()
+        payload = json.dumps(
+            {"session_id": "s1", "prompt": f"p{number}", "prompt_id": str(number)}
+        ).encode()
         assert process.stdin
         size = dice.choice([0, 10, len(payload)])
         process.stdin.write(payload[:size])
@@ -160,7 +178,9 @@ def test_a_hook_that_is_killed_leaves_a_whole_event_or_none(db):
         if process.returncode == 0 and size == len(payload):
             acknowledged.append(f"p{number}")
     kept = prompts(db)
-    assert [each for each in acknowledged if each not in kept and f'"{each}"' not in unread(db)] == []
+    assert [
+        each for each in acknowledged if each not in kept and f'"{each}"' not in unread(db)
+    ] == []
 
 
 def unread(db: str) -> str:
@@ -194,8 +214,17 @@ class KilledError(BaseException):
 @pytest.mark.parametrize("place", ["before the keys", "after the keys"])
 def test_a_drain_that_is_killed_is_gone_on_with_and_nothing_is_doubled(place, db, monkeypatch):
     folder = f"{db}-spool"
-    failed = {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_use_id": "t1", "error": "Exit code 2"}
-    spooled(folder, claude("UserPromptSubmit", prompt="once", prompt_id="1"), claude("PostToolUseFailure", **failed))
+    failed = {
+        "tool_name": "Bash",
+        "tool_input": {"command": "make"},
+        "tool_use_id": "t1",
+        "error": "Exit code 2",
+    }
+    spooled(
+        folder,
+        claude("UserPromptSubmit", prompt="once", prompt_id="1"),
+        claude("PostToolUseFailure", **failed),
+    )
     end = Intake.end
 
     def killed(self, *values):
@@ -223,17 +252,33 @@ def knowing(db: str) -> str:
     """A store that knows why ``npm test`` failed, and hooks that were told ahead what to say."""
     with smara.open(db, token_model="estimate") as memory:
         memory.memories.add(
-            "Totals in cart.js are integer cents: never divide before rounding", type="gotcha", files=["cart.js"],
+            "Totals in cart.js are integer cents: never divide before rounding",
+            type="gotcha",
+            files=["cart.js"],
             source="user_taught",
             by="person",
-        )  # fmt: skip
+        )
         for session in ("one", "two"):
             common = {"session_id": session, "tool_name": "Bash"}
             spooled(
                 f"{db}-spool",
-                claude("PostToolUseFailure", **common, tool_input=NPM, error=ERROR, tool_use_id="1"),
-                claude("PostToolUse", **common, tool_input={"command": "npm ci"}, tool_response="ok", tool_use_id="2"),
-                claude("PostToolUse", **common, tool_input=NPM, tool_response="5 passing", tool_use_id="3"),
+                claude(
+                    "PostToolUseFailure", **common, tool_input=NPM, error=ERROR, tool_use_id="1"
+                ),
+                claude(
+                    "PostToolUse",
+                    **common,
+                    tool_input={"command": "npm ci"},
+                    tool_response="ok",
+                    tool_use_id="2",
+                ),
+                claude(
+                    "PostToolUse",
+                    **common,
+                    tool_input=NPM,
+                    tool_response="5 passing",
+                    tool_use_id="3",
+                ),
                 claude("SessionEnd", session_id=session, reason="other"),
                 cwd=os.getcwd(),
             )
@@ -244,7 +289,8 @@ def knowing(db: str) -> str:
 NPM = {"command": "npm test"}
 SPEAKING = (
     ("SessionStart", {"source": "startup"}), ("PreToolUse", {"tool_input": NPM}),
-    ("PostToolUse", {"tool_name": "Read", "tool_input": {"file_path": "cart.js"}, "tool_response": "x"}),
+    ("PostToolUse", {"tool_name": "Read", "tool_input": {"file_path": "cart.js"},
+    "tool_response": "x"}),
 )  # fmt: skip
 
 
@@ -325,14 +371,20 @@ def test_sixteen_that_speak_at_once_say_whole_answers_and_each_has_its_receipt(k
             for each in range(12):
                 event, fields = SPEAKING[each % 3]
                 session = f"s{number}-{each}"
-                asked.append((session, event, pool.submit(hook, event, session_id=session, **fields)))
+                asked.append(
+                    (session, event, pool.submit(hook, event, session_id=session, **fields))
+                )
             drains = [pool.submit(hook, "drain") for _ in range(4)]
             assert {each.result() for each in drains} == {(0, b"", b"")}
             for session, event, answer in asked:
                 code, out, err = answer.result()
                 assert (code, err) == (0, b"")
                 if told(out):
-                    point = {"SessionStart": "start", "PreToolUse": "before_tool", "PostToolUse": "after_tool"}[event]
+                    point = {
+                        "SessionStart": "start",
+                        "PreToolUse": "before_tool",
+                        "PostToolUse": "after_tool",
+                    }[event]
                     spoken.append((session, point))
     assert len(spoken) >= 6 * rounds
     assert receipts(knowing) == sorted(spoken)
@@ -367,7 +419,11 @@ def test_a_brief_that_is_damaged_is_no_trouble(knowing):
             content = bytearray(whole[path])
             for _ in range(dice.randrange(1, 4)):
                 content[dice.randrange(len(content))] = dice.randrange(256)
-            path.write_bytes(bytes(content[: dice.randrange(len(content))]) if dice.random() < 0.3 else bytes(content))
+            path.write_bytes(
+                bytes(content[: dice.randrange(len(content))])
+                if dice.random() < 0.3
+                else bytes(content)
+            )
         event, fields = SPEAKING[number % 3]
         code, out, err = hook(event, session_id=f"d{number}", **fields)
         assert (code, err) == (0, b"")
@@ -381,7 +437,11 @@ def test_a_host_without_a_background_drains_at_the_next_start_and_leaves_nobody(
         "copilot": ("sessionStart", "userPromptSubmitted", "agentStop", "sessionEnd"),
         "cursor": ("sessionStart", "beforeSubmitPrompt", "stop", "sessionEnd"),
     }[agent]
-    told = [(prompt, {"prompt": "kept"}), (turn_end, {"prompt_response": "Done."}), (end, {"reason": "exit"})]
+    told = [
+        (prompt, {"prompt": "kept"}),
+        (turn_end, {"prompt_response": "Done."}),
+        (end, {"reason": "exit"}),
+    ]
     for event, fields in told:
         hook_of(agent, event, "g1", **fields)
     kept = spool.names(f"{knowing}-spool")
@@ -393,7 +453,12 @@ def test_a_host_without_a_background_drains_at_the_next_start_and_leaves_nobody(
 
 
 def hook_of(agent: str, event: str, session: str, **fields: Any) -> None:
-    common = {"session_id": session, "sessionId": session, "conversation_id": session, "cwd": os.getcwd()}
+    common = {
+        "session_id": session,
+        "sessionId": session,
+        "conversation_id": session,
+        "cwd": os.getcwd(),
+    }
     command = [sys.executable, "-c", MAIN, "hook", agent, event]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = subprocess.Popen(command, **pipes, start_new_session=True)  # type: ignore[call-overload]
@@ -403,11 +468,15 @@ def hook_of(agent: str, event: str, session: str, **fields: Any) -> None:
 
 
 def test_no_process_stays_behind(db):
-    """Every hook runs in a session of its own; when it has left, nobody is in that session any more."""
+    """Every hook runs in a session of its own; when it has left, nobody is in that session any
+    more.
+    """
     smara.open(db).close()
     for event in (*ASKING, "Stop", "SessionEnd", "drain"):
         process = start(event, start_new_session=True)
-        process.communicate(b'{"session_id": "s1", "source": "startup", "prompt": "x"}', timeout=600)
+        process.communicate(
+            b'{"session_id": "s1", "source": "startup", "prompt": "x"}', timeout=600
+        )
         assert members_of(process.pid) == []
 
 

@@ -1,4 +1,6 @@
-"""Trees made to hurt: nothing outside the root is read, nothing hangs, and everything that is left out is counted."""
+"""Trees made to hurt: nothing outside the root is read, nothing hangs, and everything that is left
+out is counted.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def outside(tmp_path) -> Path:
 
 @pytest.fixture
 def memory(tmp_path):
-    with smara.open(tmp_path / "smara.db", durability="normal", token_model="estimate", embedder="off") as memory:
+    with smara.open(
+        tmp_path / "smara.db", durability="normal", token_model="estimate", embedder="off"
+    ) as memory:
         yield memory
 
 
@@ -69,7 +73,9 @@ def test_a_reader_that_follows_links_would_be_caught(memory, outside, tmp_path, 
     monkeypatch.setattr(files, "_looked_at", looked_at)
     monkeypatch.setattr(reading, "_HAS_STEPS", False)
     monkeypatch.setattr(reading, "_FLAGS", os.O_RDONLY)
-    monkeypatch.setattr(reading.TreeReader, "_inside", lambda self, path, is_wanted: os.path.join(self.root, path))
+    monkeypatch.setattr(
+        reading.TreeReader, "_inside", lambda self, path, is_wanted: os.path.join(self.root, path)
+    )
     root = tmp_path / "tree"
     root.mkdir()
     os.symlink(outside / "secret.py", root / "a.py")

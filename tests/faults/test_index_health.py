@@ -1,9 +1,10 @@
 """A damaged index is seen, named and made again from the messages; a lock is no damage.
 
-What the quick look at every open sees: missing tables, lost records of the index about itself, a number of
-rows other than was put in, a last row other than the newest message. What it cannot see without
-reading everything: rows in the middle that are gone or wrong, bytes that flipped in pages it does
-not touch. Those are seen by the deep check (`smara doctor`), and a search that meets them says so.
+What the quick look at every open sees: missing tables, lost records of the index about itself, a
+number of rows other than was put in, a last row other than the newest message. What it cannot see
+without reading everything: rows in the middle that are gone or wrong, bytes that flipped in pages
+it does not touch. Those are seen by the deep check (`smara doctor`), and a search that meets them
+says so.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ def damage(path: str, *statements: str) -> None:
 
 
 def assert_whole(memory: smara.Memory) -> None:
-    assert recount.contents(memory) == {f"h{number}": text_of(f"h{number}") for number in range(MESSAGES)}
+    assert recount.contents(memory) == {
+        f"h{number}": text_of(f"h{number}") for number in range(MESSAGES)
+    }
     assert recount.problems(memory) == []
     assert "handle_h7(" in memory.search("handle_h7", limit=1)[0].content
 
@@ -60,8 +63,12 @@ SEEN_AT_OPEN = {
     "its averages": ["DELETE FROM message_index_data WHERE id = 1"],
     "its structure": ["DELETE FROM message_index_data WHERE id = 10"],
     "its segments": ["DELETE FROM message_index_data WHERE id > 10"],
-    "the newest content": ["DELETE FROM message_index_content WHERE id = (SELECT max(id) FROM message_index_content)"],
-    "the newest size": ["DELETE FROM message_index_docsize WHERE id = (SELECT max(id) FROM message_index_docsize)"],
+    "the newest content": [
+        "DELETE FROM message_index_content WHERE id = (SELECT max(id) FROM message_index_content)"
+    ],
+    "the newest size": [
+        "DELETE FROM message_index_docsize WHERE id = (SELECT max(id) FROM message_index_docsize)"
+    ],
     "every content": ["DELETE FROM message_index_content"],
     "every size": ["DELETE FROM message_index_docsize"],
     "its state": ["DELETE FROM index_state"],
@@ -90,7 +97,9 @@ def test_damage_seen_at_open_is_repaired_from_the_messages(filled: str, lost: st
 SEEN_BY_DOCTOR = {
     "a content in the middle": ["DELETE FROM message_index_content WHERE id >> 16 = 50"],
     "a size in the middle": ["DELETE FROM message_index_docsize WHERE id >> 16 = 50"],
-    "a changed content": ["UPDATE message_index_content SET c0 = 'other words' WHERE id >> 16 = 50"],
+    "a changed content": [
+        "UPDATE message_index_content SET c0 = 'other words' WHERE id >> 16 = 50"
+    ],
     "a row through fts5, with the state": [
         "DELETE FROM message_index WHERE rowid >> 16 = 50",
         "UPDATE index_state SET rows = rows - 1 WHERE name = 'message_index'",
@@ -99,14 +108,20 @@ SEEN_BY_DOCTOR = {
 
 
 @pytest.mark.parametrize("lost", SEEN_BY_DOCTOR)
-def test_damage_that_only_reading_everything_shows_is_named_and_repaired_by_the_doctor(filled: str, lost: str) -> None:
+def test_damage_that_only_reading_everything_shows_is_named_and_repaired_by_the_doctor(
+    filled: str, lost: str
+) -> None:
     """The quick look at open is a few page reads and does not see these; the doctor does."""
     damage(filled, *SEEN_BY_DOCTOR[lost])
     with smara.open(filled) as memory:
         assert memory.warnings == []
     settings = Settings(db=filled)
-    assert "search index" in [finding.check for finding in examine(settings) if finding.level == "problem"]
-    assert [finding.check for finding in examine(settings, fix=True) if finding.is_fixed] == ["search index"]
+    assert "search index" in [
+        finding.check for finding in examine(settings) if finding.level == "problem"
+    ]
+    assert [finding.check for finding in examine(settings, fix=True) if finding.is_fixed] == [
+        "search index"
+    ]
     assert [finding for finding in examine(settings) if finding.level != "ok"] == []
     with smara.open(filled) as memory:
         assert memory.index.problems(deep=True) == []
@@ -123,13 +138,19 @@ VOCABULARY = {
 
 
 @pytest.mark.parametrize("lost", VOCABULARY)
-def test_damaged_vocabulary_never_stops_a_search_and_is_repaired_by_the_doctor(filled: str, lost: str) -> None:
+def test_damaged_vocabulary_never_stops_a_search_and_is_repaired_by_the_doctor(
+    filled: str, lost: str
+) -> None:
     damage(filled, *VOCABULARY[lost])
     with smara.open(filled) as memory:
         memory.search("andle_h7")
-        memory.messages.add(thread_id="t", role="user", content="a new_word_for_it", client_id="later")
+        memory.messages.add(
+            thread_id="t", role="user", content="a new_word_for_it", client_id="later"
+        )
         assert "handle_h7(" in memory.search("handle_h7", limit=1)[0].content
-    assert [finding for finding in examine(Settings(db=filled), fix=True) if finding.level == "problem"] == []
+    assert [
+        finding for finding in examine(Settings(db=filled), fix=True) if finding.level == "problem"
+    ] == []
     with smara.open(filled) as memory:
         assert "handle_h7(" in memory.search("andle_h7", limit=1)[0].content
         assert memory.complete("handle_h7") != []
@@ -139,7 +160,9 @@ def index_pages(path: str) -> list[tuple[int, int]]:
     """(offset, size) of the pages of the file that belong to the index."""
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        rows = connection.execute("SELECT pgoffset, pgsize FROM dbstat WHERE name GLOB 'message_index_*'").fetchall()
+        rows = connection.execute(
+            "SELECT pgoffset, pgsize FROM dbstat WHERE name GLOB 'message_index_*'"
+        ).fetchall()
     except apsw.SQLError:
         rows = _pages_by_root(connection)
     finally:
@@ -150,7 +173,9 @@ def index_pages(path: str) -> list[tuple[int, int]]:
 def _pages_by_root(connection: apsw.Connection) -> list[tuple[int, int]]:
     """Without the dbstat table: the root pages alone."""
     size = connection.pragma("page_size")
-    roots = connection.execute("SELECT rootpage FROM sqlite_master WHERE name GLOB 'message_index_*' AND rootpage > 0")
+    roots = connection.execute(
+        "SELECT rootpage FROM sqlite_master WHERE name GLOB 'message_index_*' AND rootpage > 0"
+    )
     return [((root - 1) * size, size) for (root,) in roots]
 
 
@@ -161,17 +186,24 @@ def test_flipped_bytes_in_the_blocks_of_the_index_are_seen_by_the_doctor_and_rep
     for trial in range(count(6, 200)):
         path = shutil.copy(filled, tmp_path / "flipped.db")
         connection = apsw.Connection(str(path))
-        segments = connection.execute("SELECT id, block FROM message_index_data WHERE id > 10").fetchall()
+        segments = connection.execute(
+            "SELECT id, block FROM message_index_data WHERE id > 10"
+        ).fetchall()
         number, block = rng.choice(segments)
         flipped = bytearray(block)
         flipped[rng.randrange(len(flipped))] ^= 1 << rng.randrange(8)
-        connection.execute("UPDATE message_index_data SET block = ? WHERE id = ?", (bytes(flipped), number))
+        connection.execute(
+            "UPDATE message_index_data SET block = ? WHERE id = ?", (bytes(flipped), number)
+        )
         connection.close()
         if not _survives(str(path), f"trial {trial}, seed {SEED}"):
-            # Some bits tell nothing (FTS5's own check does not see them either); then nothing may be missing.
+            # Some bits tell nothing (FTS5's own check does not see them either); then nothing may
+            # be missing.
             with smara.open(path) as memory:
                 for name in (f"handle_h{number}" for number in range(MESSAGES)):
-                    assert f"{name}(" in memory.search(name, limit=1)[0].content, f"trial {trial}, seed {SEED}"
+                    assert f"{name}(" in memory.search(name, limit=1)[0].content, (
+                        f"trial {trial}, seed {SEED}"
+                    )
 
 
 def flipped(original: bytes, pages: list[tuple[int, int]], path: Path, rng: random.Random) -> Path:
@@ -185,8 +217,12 @@ def flipped(original: bytes, pages: list[tuple[int, int]], path: Path, rng: rand
     return path
 
 
-def test_flipped_bytes_in_the_pages_of_the_index_are_repaired(filled: str, tmp_path: Path, rng: random.Random) -> None:
-    """A typed error or an answer; the doctor sees what is broken; a rebuild brings everything back."""
+def test_flipped_bytes_in_the_pages_of_the_index_are_repaired(
+    filled: str, tmp_path: Path, rng: random.Random
+) -> None:
+    """A typed error or an answer; the doctor sees what is broken; a rebuild brings everything
+    back.
+    """
     original = Path(filled).read_bytes()
     pages = index_pages(filled)
     for trial in range(count(6, 300)):
@@ -197,7 +233,9 @@ def test_flipped_bytes_in_the_pages_of_the_index_are_repaired(filled: str, tmp_p
 def test_flipped_bytes_in_the_pages_of_the_index_never_touch_a_message(
     filled: str, tmp_path: Path, rng: random.Random
 ) -> None:
-    """Whatever happens to the index and whatever is tried to mend it, the messages are in the file as they were."""
+    """Whatever happens to the index and whatever is tried to mend it, the messages are in the file
+    as they were.
+    """
     original = Path(filled).read_bytes()
     pages = index_pages(filled)
     for trial in range(count(6, 300)):
@@ -207,7 +245,9 @@ def test_flipped_bytes_in_the_pages_of_the_index_never_touch_a_message(
         connection = apsw.Connection(str(path))
         stored = dict(connection.execute("SELECT client_id, raw_content FROM messages").fetchall())
         connection.close()
-        assert stored == {f"h{number}": text_of(f"h{number}") for number in range(MESSAGES)}, f"{trial}, seed {SEED}"
+        assert stored == {f"h{number}": text_of(f"h{number}") for number in range(MESSAGES)}, (
+            f"{trial}, seed {SEED}"
+        )
 
 
 def _survives(path: str, case: str) -> bool:
@@ -231,11 +271,15 @@ def _survives(path: str, case: str) -> bool:
     return was_seen or was_named
 
 
-def test_search_that_meets_a_damaged_index_answers_from_the_newest_messages_and_says_so(filled: str) -> None:
+def test_search_that_meets_a_damaged_index_answers_from_the_newest_messages_and_says_so(
+    filled: str,
+) -> None:
     """Damaged while it is open: the check at open has passed already."""
     with smara.open(filled) as memory:
         assert memory.search("handle_h7").warnings == ()
-        damage(filled, "UPDATE message_index_data SET block = zeroblob(length(block)) WHERE id > 10")
+        damage(
+            filled, "UPDATE message_index_data SET block = zeroblob(length(block)) WHERE id > 10"
+        )
         with smara.open(filled) as other:
             answer = other.search("handle_h7")
             assert "handle_h7(" in answer[0].content
@@ -258,7 +302,9 @@ def test_first_openers_at_once_make_one_store(store: str, start: Start) -> None:
 
 
 def test_locked_store_is_no_damaged_store(filled: str, start: Start) -> None:
-    """While another process writes: opening and searching work, a write says busy, nothing is rebuilt."""
+    """While another process writes: opening and searching work, a write says busy, nothing is
+    rebuilt.
+    """
     holder = start(workers.hold_the_lock, filled)
     assert holder.pipe.recv() == "ready"
     with smara.open(filled, busy_timeout_seconds=0.01) as memory:
@@ -275,7 +321,9 @@ def test_locked_store_is_no_damaged_store(filled: str, start: Start) -> None:
         assert_whole(memory)
 
 
-def test_damaged_index_of_a_locked_store_is_reported_and_left_alone(filled: str, start: Start) -> None:
+def test_damaged_index_of_a_locked_store_is_reported_and_left_alone(
+    filled: str, start: Start
+) -> None:
     """The rebuild cannot be done now; it is not half done, and the next open does it."""
     damage(filled, "DELETE FROM message_index_docsize")
     connection = apsw.Connection(filled)
@@ -305,7 +353,9 @@ def test_damaged_messages_are_an_error_and_never_a_rebuild(filled: str) -> None:
     assert any(finding.level == "problem" for finding in findings)
 
 
-def test_a_message_appended_while_the_index_is_looked_at_is_no_damage(store: str, start: Start) -> None:
+def test_a_message_appended_while_the_index_is_looked_at_is_no_damage(
+    store: str, start: Start
+) -> None:
     with smara.open(store) as memory:
         writer = start(workers.append_until_told, store)
         assert writer.pipe.recv() == "ready"

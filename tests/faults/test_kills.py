@@ -58,7 +58,9 @@ class Assassin:
         way = self._rng.choice(("moment", "ack", "write"))
         told: list[Any] = []
         if way == "write":
-            worker = self._start(self._function, path, *arguments, self._rng.randint(1, self._writes))
+            worker = self._start(
+                self._function, path, *arguments, self._rng.randint(1, self._writes)
+            )
             told = worker.rest()
         elif way == "moment":
             worker = self._start(self._function, path, *arguments)
@@ -107,10 +109,14 @@ def test_killed_append_loses_no_acknowledged_message(
             assert recount.problems(memory) == [], f"trial {trial}, seed {SEED}"
             assert memory.warnings == [], f"trial {trial}, seed {SEED}"
             for each in rng.sample(sorted(acknowledged), min(2, len(acknowledged))):
-                assert f"handle_{each}" in memory.search(f"handle_{each}", limit=1)[0].content, f"seed {SEED}"
+                assert f"handle_{each}" in memory.search(f"handle_{each}", limit=1)[0].content, (
+                    f"seed {SEED}"
+                )
 
 
-@pytest.mark.parametrize(("write", "small", "large"), [(workers.write_jsonl, 4, 70), (workers.write_transcript, 2, 50)])
+@pytest.mark.parametrize(
+    ("write", "small", "large"), [(workers.write_jsonl, 4, 70), (workers.write_transcript, 2, 50)]
+)
 def test_killed_import_is_finished_by_running_it_again(
     tmp_path: Path,
     start: Start,
@@ -130,19 +136,27 @@ def test_killed_import_is_finished_by_running_it_again(
         path = str(tmp_path / f"{trial}.db")
         finished = assassin.trial(path, list(expected))
         with smara.open(path) as memory:
-            acknowledged = {each: text for file in finished for each, text in expected[file].items()}
+            acknowledged = {
+                each: text for file in finished for each, text in expected[file].items()
+            }
             assert recount.lost(memory, acknowledged) == [], f"trial {trial}, seed {SEED}"
             assert recount.problems(memory) == [], f"trial {trial}, seed {SEED}"
             for file in expected:
                 report = Importer(memory).import_file(file)
-                assert report.stored + report.repeated == len(expected[file]), f"trial {trial}, seed {SEED}"
+                assert report.stored + report.repeated == len(expected[file]), (
+                    f"trial {trial}, seed {SEED}"
+                )
             assert recount.contents(memory) == everything, f"trial {trial}, seed {SEED}"
-            assert memory.threads.totals()["messages"] == len(everything), f"trial {trial}, seed {SEED}"
+            assert memory.threads.totals()["messages"] == len(everything), (
+                f"trial {trial}, seed {SEED}"
+            )
             assert recount.problems(memory) == [], f"trial {trial}, seed {SEED}"
         Path(path).unlink()
 
 
-def test_killed_compaction_is_whole_or_absent(tmp_path: Path, start: Start, rng: random.Random) -> None:
+def test_killed_compaction_is_whole_or_absent(
+    tmp_path: Path, start: Start, rng: random.Random
+) -> None:
     template = str(tmp_path / "template.db")
     with smara.open(template, compact_every_messages=0) as memory:
         ids = {thread: [f"{thread}c{number}" for number in range(210)] for thread in ("t0", "t1")}
@@ -161,8 +175,13 @@ def test_killed_compaction_is_whole_or_absent(tmp_path: Path, start: Start, rng:
             found = {each.id: each for thread in ids for each in memory.compactions.list(thread)}
             for what, named in acknowledged:
                 assert set(named) <= set(found), f"trial {trial}, seed {SEED}"
-                assert what == "made" or all(found[each].undone_at for each in named), f"trial {trial}, seed {SEED}"
-            assert f"handle_{ids['t0'][5]}" in memory.search(f"handle_{ids['t0'][5]}", limit=1)[0].content
+                assert what == "made" or all(found[each].undone_at for each in named), (
+                    f"trial {trial}, seed {SEED}"
+                )
+            assert (
+                f"handle_{ids['t0'][5]}"
+                in memory.search(f"handle_{ids['t0'][5]}", limit=1)[0].content
+            )
         Path(path).unlink()
 
 
@@ -171,19 +190,26 @@ def copied(template: str, path: Path) -> str:
 
 
 def old_store(path: str, version: int) -> int:
-    """A store of an older schema; from version 1 on it holds messages, not indexed before version 2."""
+    """A store of an older schema; from version 1 on it holds messages, not indexed before version
+    2.
+    """
     database = SqliteDatabase(path)
     migrate(database, SystemClock(), target=version)
     if version:
         with database.write() as session:
-            session.run("INSERT INTO projects (id, name, created_at) VALUES ('default', 'default', 1)")
             session.run(
-                "INSERT INTO threads (project_no, id, resource_id, kind, metadata, created_at, updated_at, last_seq,"
+                "INSERT INTO projects (id, name, created_at) VALUES ('default', 'default', 1)"
+            )
+            session.run(
+                "INSERT INTO threads (project_no, id, resource_id, kind, metadata, created_at, "
+                "updated_at, last_seq,"
                 " tokens) VALUES (1, 't', 'default', 'conversation', '{}', 1, 1, 80, 80)"
             )
             session.run_many(
-                "INSERT INTO messages (project_no, thread_no, seq, id, role, raw_content, token_count, token_method,"
-                " term_count, client_id, created_at) VALUES (1, 1, ?, ?, 'user', ?, 1, 'test', 1, ?, 1)",
+                "INSERT INTO messages (project_no, thread_no, seq, id, role, raw_content, "
+                "token_count, token_method,"
+                " term_count, client_id, created_at) VALUES (1, 1, ?, ?, 'user', ?, 1, 'test', 1, "
+                "?, 1)",
                 [(seq, f"id{seq}", text_of(f"m{seq}"), f"m{seq}") for seq in range(1, 81)],
             )
     database.close()
@@ -194,14 +220,23 @@ def tables_of(path: str) -> tuple[int, int, frozenset[str]]:
     """The schema's number, the number of migrations written down, and the tables there are."""
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
-        tables = frozenset(row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'"))
-        written = connection.execute("SELECT count(*) FROM migrations").get if "migrations" in tables else 0
+        tables = frozenset(
+            row[0]
+            for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        )
+        written = (
+            connection.execute("SELECT count(*) FROM migrations").get
+            if "migrations" in tables
+            else 0
+        )
         return connection.pragma("user_version"), written, tables
     finally:
         connection.close()
 
 
-def test_killed_migration_is_whole_or_absent(tmp_path: Path, start: Start, rng: random.Random) -> None:
+def test_killed_migration_is_whole_or_absent(
+    tmp_path: Path, start: Start, rng: random.Random
+) -> None:
     templates = {version: str(tmp_path / f"version{version}.db") for version in range(HEAD)}
     messages = {version: old_store(path, version) for version, path in templates.items()}
     before = {version: tables_of(path) for version, path in templates.items()}
@@ -218,15 +253,23 @@ def test_killed_migration_is_whole_or_absent(tmp_path: Path, start: Start, rng: 
         assert tables_of(path) in allowed, f"trial {trial}, version {version}, seed {SEED}"
         with smara.open(path) as memory:
             expected = {f"m{seq}": text_of(f"m{seq}") for seq in range(1, messages[version] + 1)}
-            assert recount.contents(memory) == expected, f"trial {trial}, version {version}, seed {SEED}"
-            assert memory.index.problems(deep=True) == [], f"trial {trial}, version {version}, seed {SEED}"
+            assert recount.contents(memory) == expected, (
+                f"trial {trial}, version {version}, seed {SEED}"
+            )
+            assert memory.index.problems(deep=True) == [], (
+                f"trial {trial}, version {version}, seed {SEED}"
+            )
             assert memory.integrity() == [], f"trial {trial}, version {version}, seed {SEED}"
             assert not expected or "handle_m7(" in memory.search("handle_m7", limit=1)[0].content
         Path(path).unlink()
 
 
-def test_migration_killed_before_each_of_its_writes_is_whole_or_absent(tmp_path: Path, start: Start) -> None:
-    """Not at random: before the 1st, the 2nd, … write of the whole migration (every ninth of them when small)."""
+def test_migration_killed_before_each_of_its_writes_is_whole_or_absent(
+    tmp_path: Path, start: Start
+) -> None:
+    """Not at random: before the 1st, the 2nd, … write of the whole migration (every ninth of them
+    when small).
+    """
     template = str(tmp_path / "template.db")
     old_store(template, 1)
     before = tables_of(template)
@@ -237,7 +280,9 @@ def test_migration_killed_before_each_of_its_writes_is_whole_or_absent(tmp_path:
     for at in range(1, writes + 1, count(9, 1)):
         path = copied(template, tmp_path / f"{at}.db")
         told = start(workers.migrate, path, at).rest()
-        assert tables_of(path) in ([after] if len(told) > 1 else [before, after]), f"killed at write {at}"
+        assert tables_of(path) in ([after] if len(told) > 1 else [before, after]), (
+            f"killed at write {at}"
+        )
         with smara.open(path) as memory:
             assert memory.threads.totals()["messages"] == 80
             assert memory.index.problems(deep=True) == [], f"killed at write {at}"

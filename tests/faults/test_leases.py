@@ -1,4 +1,5 @@
-"""A lease paused past its expiry cannot write: real processes under SIGSTOP, and every state of a small model.
+"""A lease paused past its expiry cannot write: real processes under SIGSTOP, and every state of a
+small model.
 
 Each detector is proved by a mutant, the fence taken away: then it must find a double write.
 """
@@ -50,7 +51,8 @@ def takes_over(memory: smara.Memory) -> Lease:
 
 
 def paused_holder(where: str, start: Start, is_fenced: bool) -> tuple[str, list[str]]:
-    """Pause a holder past its expiry, let another take over and write, wake the first; what came of its write.
+    """Pause a holder past its expiry, let another take over and write, wake the first; what came of
+    its write.
 
     1. The holder takes a lease of 50 ms and is stopped. 2. Another process is granted it after it
     expired, and writes. 3. The holder goes on and tries to write what it has.
@@ -74,7 +76,10 @@ def paused_holder(where: str, start: Start, is_fenced: bool) -> tuple[str, list[
 
 def test_holder_stopped_past_its_expiry_cannot_write(tmp_path: Path, start: Start) -> None:
     for trial in range(count(3, 60)):
-        assert paused_holder(str(tmp_path / f"{trial}.db"), start, is_fenced=True) == ("refused", ["second"])
+        assert paused_holder(str(tmp_path / f"{trial}.db"), start, is_fenced=True) == (
+            "refused",
+            ["second"],
+        )
 
 
 def test_pause_detector_sees_a_double_write_when_the_fence_is_off(store: str, start: Start) -> None:
@@ -85,12 +90,16 @@ def test_pause_detector_sees_a_double_write_when_the_fence_is_off(store: str, st
 
 
 @pytest.mark.postgres
-def test_holder_stopped_past_its_expiry_cannot_write_on_postgres(postgres_url: str, start: Start) -> None:
+def test_holder_stopped_past_its_expiry_cannot_write_on_postgres(
+    postgres_url: str, start: Start
+) -> None:
     assert paused_holder(postgres_url, start, is_fenced=True) == ("refused", ["second"])
 
 
 @pytest.mark.postgres
-def test_pause_detector_sees_a_double_write_when_the_fence_is_off_on_postgres(postgres_url: str, start: Start) -> None:
+def test_pause_detector_sees_a_double_write_when_the_fence_is_off_on_postgres(
+    postgres_url: str, start: Start
+) -> None:
     assert len(paused_holder(postgres_url, start, is_fenced=False)[1]) == 2
 
 
@@ -129,7 +138,9 @@ class Holding(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """A worker that has looked at its clock, found its lease good, and is about to write (or is paused there)."""
+    """A worker that has looked at its clock, found its lease good, and is about to write (or is
+    paused there).
+    """
 
     fence: int
 
@@ -138,7 +149,9 @@ WorkerState = Waiting | Holding | Ready | None  # None: crashed
 
 
 class State(NamedTuple):
-    """Everything: the tick, the lease's row (fence, holder, expiry), the workers, the fences of the writes so far."""
+    """Everything: the tick, the lease's row (fence, holder, expiry), the workers, the fences of the
+    writes so far.
+    """
 
     tick: int
     fence: int
@@ -149,9 +162,11 @@ class State(NamedTuple):
 
 
 def steps(state: State, is_fenced: bool) -> Iterator[tuple[str, State]]:
-    """Every next state: time passes, a worker asks, renews, looks at its clock, writes, gives back, crashes.
+    """Every next state: time passes, a worker asks, renews, looks at its clock, writes, gives back,
+    crashes.
 
-    A pause is a worker that takes no step while others do; in a search over all orders, any can be paused anywhere.
+    A pause is a worker that takes no step while others do; in a search over all orders, any can be
+    paused anywhere.
     """
     if state.tick < MOST_TICKS:
         yield "tick", state._replace(tick=state.tick + 1)
@@ -159,7 +174,11 @@ def steps(state: State, is_fenced: bool) -> Iterator[tuple[str, State]]:
         if worker is None:
             continue
         yield f"{number} crashes", _with(state, number, None)
-        is_held = state.holder == number and not isinstance(worker, Waiting) and state.fence == worker.fence
+        is_held = (
+            state.holder == number
+            and not isinstance(worker, Waiting)
+            and state.fence == worker.fence
+        )
         is_valid = is_held and state.tick < state.expires_at
         if isinstance(worker, Waiting):
             if state.holder is None or state.expires_at <= state.tick:
@@ -169,14 +188,20 @@ def steps(state: State, is_fenced: bool) -> Iterator[tuple[str, State]]:
         elif isinstance(worker, Holding):
             if is_valid:
                 until = state.tick + LEASE_TICKS
-                yield f"{number} renews", _with(state._replace(expires_at=until), number, Holding(worker.fence, until))
+                yield (
+                    f"{number} renews",
+                    _with(state._replace(expires_at=until), number, Holding(worker.fence, until)),
+                )
             if state.tick < worker.believes_until:
                 yield f"{number} looks at its clock", _with(state, number, Ready(worker.fence))
             else:
                 yield f"{number} gives up", _with(state, number, Waiting())
         elif is_valid or not is_fenced:
             released = state._replace(holder=None, expires_at=0) if is_held else state
-            yield f"{number} writes", _with(released._replace(writes=(*state.writes, worker.fence)), number, Waiting())
+            yield (
+                f"{number} writes",
+                _with(released._replace(writes=(*state.writes, worker.fence)), number, Waiting()),
+            )
         else:
             yield f"{number} is refused", _with(state, number, Waiting())
 
@@ -186,7 +211,9 @@ def _with(state: State, number: int, worker: WorkerState) -> State:
 
 
 def is_violated(state: State) -> bool:
-    """A write came after that of a later grant: the late worker wrote over the new holder's work."""
+    """A write came after that of a later grant: the late worker wrote over the new holder's
+    work.
+    """
     return any(later < earlier for earlier, later in pairwise(state.writes))
 
 
@@ -223,7 +250,9 @@ def test_no_order_of_steps_lets_a_late_worker_write() -> None:
 
 
 def test_model_finds_the_late_write_when_the_fence_is_off() -> None:
-    """The mutant; the shortest way is the story of every such bug: grant, look, pause, expiry, second grant."""
+    """The mutant; the shortest way is the story of every such bug: grant, look, pause, expiry,
+    second grant.
+    """
     _, way = explore(is_fenced=False)
     assert way is not None
     assert [step.split(" ", 1)[1] if step != "tick" else step for step in way].count("writes") == 2
@@ -237,8 +266,12 @@ class NoFence(Leases):
 
 
 @pytest.mark.parametrize("kind", [Leases, NoFence])
-def test_real_leases_follow_the_model_through_random_steps(rng: random.Random, store: str, kind: type[Leases]) -> None:
-    """The same rule on the real table with a clock that is told; the mutant must be seen to break it."""
+def test_real_leases_follow_the_model_through_random_steps(
+    rng: random.Random, store: str, kind: type[Leases]
+) -> None:
+    """The same rule on the real table with a clock that is told; the mutant must be seen to break
+    it.
+    """
     clock = FakeClock()
     violations = 0
     with smara.open(store, clock=clock) as memory:
@@ -248,7 +281,9 @@ def test_real_leases_follow_the_model_through_random_steps(rng: random.Random, s
     assert (violations > 0) == (kind is NoFence), f"{violations} violations, seed {SEED}"
 
 
-def _random_story(memory: smara.Memory, leases: Leases, clock: FakeClock, rng: random.Random) -> bool:
+def _random_story(
+    memory: smara.Memory, leases: Leases, clock: FakeClock, rng: random.Random
+) -> bool:
     """Three workers take random steps; whether a late one wrote."""
     held: dict[int, Lease] = {}
     name = f"story-{rng.random()}"

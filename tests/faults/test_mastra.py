@@ -1,4 +1,6 @@
-"""Stores of Mastra that are damaged anywhere: a clear error or what can be read, and never anything else."""
+"""Stores of Mastra that are damaged anywhere: a clear error or what can be read, and never anything
+else.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _TABLES = ("mastra_threads", "mastra_messages", "mastra_resources", "mastra_obse
 
 @pytest.fixture
 def memory(tmp_path: Path) -> smara.Memory:
-    with smara.open(tmp_path / "smara.db", embedder="off", durability="normal", token_model="estimate") as opened:
+    with smara.open(
+        tmp_path / "smara.db", embedder="off", durability="normal", token_model="estimate"
+    ) as opened:
         yield opened
 
 
@@ -29,11 +33,16 @@ def _is_accounted_for(memory: smara.Memory, path: Path) -> bool:
     except SmaraError as error:
         return bool(str(error))
     left = sum(report.left_out.values())
-    assert report.messages == report.stored + report.repeated + len(report.refused) + left or report.refused
+    assert (
+        report.messages == report.stored + report.repeated + len(report.refused) + left
+        or report.refused
+    )
     return True
 
 
-def test_a_file_that_is_damaged_or_cut_off_anywhere_gives_an_error_or_what_can_be_read(memory, tmp_path):
+def test_a_file_that_is_damaged_or_cut_off_anywhere_gives_an_error_or_what_can_be_read(
+    memory, tmp_path
+):
     numbers = random.Random(SEED)
     whole = mastra_stores.new_file(tmp_path / "whole.db").read_bytes()
     broken = tmp_path / "broken.db"
@@ -51,12 +60,23 @@ def test_a_file_that_is_damaged_or_cut_off_anywhere_gives_an_error_or_what_can_b
         assert _is_accounted_for(memory, broken)
 
 
-def test_tables_and_columns_that_are_missing_or_hold_anything_are_told_and_left_out(memory, tmp_path):
+def test_tables_and_columns_that_are_missing_or_hold_anything_are_told_and_left_out(
+    memory, tmp_path
+):
     numbers = random.Random(f"{SEED} columns")
     odd = [
-        None, "", "{", "[]", '{"parts": 7}', '{"format": 2, "parts": [1, null, {"type": 3}]}', 12, 1e300, b"\xff\x00",
-        "\ufffd", "x" * 70_000,
-    ]  # fmt: skip
+        None,
+        "",
+        "{",
+        "[]",
+        '{"parts": 7}',
+        '{"format": 2, "parts": [1, null, {"type": 3}]}',
+        12,
+        1e300,
+        b"\xff\x00",
+        "\ufffd",
+        "x" * 70_000,
+    ]
     for number in range(ROUNDS):
         path = mastra_stores.new_file(tmp_path / f"odd-{number}.db")
         table = numbers.choice(_TABLES)

@@ -1,6 +1,7 @@
 """What models do wrong, in each vendor's wire format, and many who spend one budget.
 
-The waits between attempts pass on a fake clock; the deadline of a server that hangs is two real seconds.
+The waits between attempts pass on a fake clock; the deadline of a server that hangs is two real
+seconds.
 """
 
 from __future__ import annotations
@@ -28,8 +29,20 @@ RESERVED, NOTHING, TOLD = "what was reserved", "nothing", "what the server told"
 FAULTS = {
     "hang": (server_side.hang(), ModelUnavailableError, "timeout", 1, RESERVED),
     "drip": (server_side.drip(), ModelUnavailableError, "timeout", 1, RESERVED),
-    "rate limit": (server_side.status(429, retry_after=3), ModelUnavailableError, "rate_limit", 3, NOTHING),
-    "rate limit for long": (server_side.status(429, retry_after=900), ModelUnavailableError, "rate_limit", 1, NOTHING),
+    "rate limit": (
+        server_side.status(429, retry_after=3),
+        ModelUnavailableError,
+        "rate_limit",
+        3,
+        NOTHING,
+    ),
+    "rate limit for long": (
+        server_side.status(429, retry_after=900),
+        ModelUnavailableError,
+        "rate_limit",
+        1,
+        NOTHING,
+    ),
     "quota": (server_side.quota(), ModelRefusedError, "quota", 1, NOTHING),
     "payment": (server_side.status(402), ModelRefusedError, "quota", 1, NOTHING),
     "key": (server_side.status(401), ModelRefusedError, "key", 1, NOTHING),
@@ -43,10 +56,34 @@ FAULTS = {
     "truncated": (server_side.truncated(), BadReplyError, "truncated", 1, TOLD),
     "refusal": (server_side.refusal(), ModelRefusedError, "content", 1, TOLD),
     "no JSON": (server_side.garbage(), BadReplyError, "unreadable", 1, RESERVED),
-    "nothing at all": (server_side.garbage(b""), BadReplyError, ("unreadable", "empty"), 1, (RESERVED, TOLD)),
-    "other JSON": (server_side.garbage(b'{"a": 1}'), BadReplyError, ("unreadable", "empty"), 1, (RESERVED, TOLD)),
-    "a list": (server_side.garbage(b"[]"), BadReplyError, ("unreadable", "empty"), 1, (RESERVED, TOLD)),
-    "HTML": (server_side.garbage(b"<html>Bad gateway</html>"), BadReplyError, "unreadable", 1, RESERVED),
+    "nothing at all": (
+        server_side.garbage(b""),
+        BadReplyError,
+        ("unreadable", "empty"),
+        1,
+        (RESERVED, TOLD),
+    ),
+    "other JSON": (
+        server_side.garbage(b'{"a": 1}'),
+        BadReplyError,
+        ("unreadable", "empty"),
+        1,
+        (RESERVED, TOLD),
+    ),
+    "a list": (
+        server_side.garbage(b"[]"),
+        BadReplyError,
+        ("unreadable", "empty"),
+        1,
+        (RESERVED, TOLD),
+    ),
+    "HTML": (
+        server_side.garbage(b"<html>Bad gateway</html>"),
+        BadReplyError,
+        "unreadable",
+        1,
+        RESERVED,
+    ),
     "loop": (server_side.loop(), BadReplyError, "too_long", 1, TOLD),
 }
 
@@ -82,7 +119,9 @@ def test_a_fault_has_its_error_its_attempts_and_its_price(thinking, clock, fault
     with scripted_server(step) as server:
         memory = thinking(server, wire, clock=SystemClock() if is_endless else clock)
         with pytest.raises(error) as caught:
-            memory.models.complete(ChatRequest(PROMPT, deadline_seconds=seconds, max_output_tokens=500))
+            memory.models.complete(
+                ChatRequest(PROMPT, deadline_seconds=seconds, max_output_tokens=500)
+            )
         assert server.wait_until_left(), "a connection stayed open"
     assert caught.value.reason in reasons
     assert len(server.requests) == attempts
@@ -118,7 +157,9 @@ def test_three_hundred_thousand_tokens_close_the_budget(thinking, wire):
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize(
-    "step", [server_side.echo(), server_side.ok("L'utilisateur a demandé le mode sombre.")], ids=["echo", "French"]
+    "step",
+    [server_side.echo(), server_side.ok("L'utilisateur a demandé le mode sombre.")],
+    ids=["echo", "French"],
 )
 def test_what_only_a_reader_can_judge_comes_back_as_it_is(thinking, wire, step):
     """A prompt said back and a wrong language are replies; who asked looks at them."""
@@ -133,17 +174,27 @@ def test_a_fault_that_passes_is_survived(thinking, wire):
     with scripted_server(steps) as server:
         memory = thinking(server, wire)
         assert memory.models.complete(ChatRequest(PROMPT)).text == "Noted."
-    assert [call.outcome for call in memory.models.calls()] == ["done", "model_unavailable", "model_unavailable"]
+    assert [call.outcome for call in memory.models.calls()] == [
+        "done",
+        "model_unavailable",
+        "model_unavailable",
+    ]
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_any_order_of_faults_stays_within_the_budget(thinking, clock, rng, wire):
-    """Until the budget is spent, whatever the server does; the server itself counts what it would charge for."""
+    """Until the budget is spent, whatever the server does; the server itself counts what it would
+    charge for.
+    """
     kinds = [
-        step for step, *_ in FAULTS.values() if step.trouble not in ("hang", "drip") and step.output_tokens is None
+        step
+        for step, *_ in FAULTS.values()
+        if step.trouble not in ("hang", "drip") and step.output_tokens is None
     ]
     limit, charged = count(4_000, 60_000), 0
-    with scripted_server([rng.choice([*kinds, server_side.ok()]) for _ in range(count(20, 600))]) as server:
+    with scripted_server(
+        [rng.choice([*kinds, server_side.ok()]) for _ in range(count(20, 600))]
+    ) as server:
         memory = thinking(server, wire, model_tokens_per_hour=limit)
         for _ in range(count(20, 600)):
             try:
@@ -191,14 +242,19 @@ def run_together(work, how_many):
 
 @pytest.mark.parametrize("kill_chance", [0.0, 0.1], ids=["living", "killed"])
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def test_any_number_of_processes_together_stay_within_the_budget(request, start, store, rng, kind, kill_chance):
+def test_any_number_of_processes_together_stay_within_the_budget(
+    request, start, store, rng, kind, kill_chance
+):
     """Some are killed in the middle of a call; what they used was charged for, and counts."""
     address = store if kind == "sqlite" else request.getfixturevalue("postgres_url")
     limit, largest = count(10_000, 200_000), 400
     workers = [
-        start(model_workers.spend, address, f"{rng.random()}", limit, kill_chance) for _ in range(count(4, 12))
-    ]  # fmt: skip
-    charged = [tokens for worker in workers for tokens in worker.rest() if tokens != model_workers.READY]
+        start(model_workers.spend, address, f"{rng.random()}", limit, kill_chance)
+        for _ in range(count(4, 12))
+    ]
+    charged = [
+        tokens for worker in workers for tokens in worker.rest() if tokens != model_workers.READY
+    ]
     assert sum(charged) <= limit
     if not kill_chance:  # and nobody was turned away while there was room for another call
         assert sum(charged) > limit - largest
@@ -234,5 +290,7 @@ def test_a_budget_that_checks_before_it_writes_is_caught():
     with open_temporary(chat_model=model, model_tokens_per_hour=limit) as memory:
         memory.models.budget.__class__ = ChecksBeforeItWrites
         ChecksBeforeItWrites.barrier = threading.Barrier(how_many)
-        run_together(lambda: memory.models.complete(ChatRequest("hello", max_output_tokens=300)), how_many)
+        run_together(
+            lambda: memory.models.complete(ChatRequest("hello", max_output_tokens=300)), how_many
+        )
         assert memory.models.spent().tokens > limit

@@ -1,7 +1,8 @@
-"""Whoever dies or stands still while observing: every message is observed exactly once, and nobody waits for ever.
+"""Whoever dies or stands still while observing: every message is observed exactly once, and nobody
+waits for ever.
 
-Real processes under SIGKILL and SIGSTOP on both databases. The detectors are proved by mutants: workers
-that do not look before they write, on a store that does not refuse what is there twice.
+Real processes under SIGKILL and SIGSTOP on both databases. The detectors are proved by mutants:
+workers that do not look before they write, on a store that does not refuse what is there twice.
 """
 
 from __future__ import annotations
@@ -61,17 +62,27 @@ def wrong(memory: Any) -> list[str]:
 
 
 def wrong_reflections(memory: Any, stored: list[Any], generation: int) -> list[str]:
-    """Each generation is there once; one that waits is the next, whole, and stands for what is still shown."""
+    """Each generation is there once; one that waits is the next, whole, and stands for what is
+    still shown.
+    """
     found = []
-    made = Counter(row.generation for row in stored if row.kind == "reflection" and row.state != "buffered")
+    made = Counter(
+        row.generation for row in stored if row.kind == "reflection" and row.state != "buffered"
+    )
     if made != Counter(range(1, generation + 1)):
         found.append(f"reflections {made} of {generation} generations")
-    ahead = [row.generation for row in stored if row.kind == "reflection" and row.state == "buffered"]
+    ahead = [
+        row.generation for row in stored if row.kind == "reflection" and row.state == "buffered"
+    ]
     with memory.database.read() as session:
         kept = session.all("SELECT generation, sources FROM buffered_reflections")
-        active = {row[0] for row in session.all("SELECT no FROM observations WHERE state = 'active'")}
+        active = {
+            row[0] for row in session.all("SELECT no FROM observations WHERE state = 'active'")
+        }
     if ahead != [row[0] for row in kept] or ahead not in ([], [generation + 1]):
-        found.append(f"waiting {ahead}, kept {[row[0] for row in kept]}, behind generation {generation}")
+        found.append(
+            f"waiting {ahead}, kept {[row[0] for row in kept]}, behind generation {generation}"
+        )
     if not all(active.issuperset(json.loads(row[1])) for row in kept):
         found.append("what waits stands for something that is shown no more")
     return found
@@ -90,9 +101,13 @@ def finish(memory: Any) -> None:
 
 
 def settle(memory: Any) -> None:
-    """What waits comes into force; a dead worker's lease holds it up for no longer than it lasts."""
+    """What waits comes into force; a dead worker's lease holds it up for no longer than it
+    lasts.
+    """
     deadline = time.monotonic() + LEASE_SECONDS + 600
-    while (outcome := memory.observations.activate_reflection("t", is_early=True)).code == "in_progress":
+    while (
+        outcome := memory.observations.activate_reflection("t", is_early=True)
+    ).code == "in_progress":
         assert time.monotonic() < deadline, f"stuck: {leases(memory)}"
         os.sched_yield()
     assert outcome.success, outcome
@@ -102,14 +117,17 @@ def settle(memory: Any) -> None:
 def test_every_message_is_observed_exactly_once_whenever_a_worker_is_killed(
     where: str, start: Start, rng: random.Random
 ) -> None:
-    """Each trial kills two workers at random moments over observe, buffer, activate and reflect, now and ahead."""
+    """Each trial kills two workers at random moments over observe, buffer, activate and reflect,
+    now and ahead.
+    """
     acts: Counter[str] = Counter()
     with opened(where) as memory:
         watch(memory, Watcher(), Condenser(), owner="the survivor")
         fill(memory, 3)
         for trial in range(count(5, 100)):
             pair = [
-                start(workers.go_on_forever, where, f"{SEED}-{trial}-{number}", LEASE_SECONDS) for number in range(2)
+                start(workers.go_on_forever, where, f"{SEED}-{trial}-{number}", LEASE_SECONDS)
+                for number in range(2)
             ]
             for worker in pair:
                 worker.first(1 + rng.randrange(6))
@@ -123,7 +141,9 @@ def test_every_message_is_observed_exactly_once_whenever_a_worker_is_killed(
         finish(memory)
         assert wrong(memory) == [], f"seed {SEED}"
         assert not [
-            name for name, owner in leases(memory) if name.startswith("observations") and owner != "the survivor"
+            name
+            for name, owner in leases(memory)
+            if name.startswith("observations") and owner != "the survivor"
         ]
         settle(memory)
         assert wrong(memory) == [], f"seed {SEED}"
@@ -132,10 +152,11 @@ def test_every_message_is_observed_exactly_once_whenever_a_worker_is_killed(
 def paused(
     where: str, start: Start, act: str, off: tuple[str, ...] = (), moment: float | None = None
 ) -> tuple[Any, list[str]]:
-    """A worker stands still past its lease while another does its work; what came of it, and what is wrong now.
+    """A worker stands still past its lease while another does its work; what came of it, and what
+    is wrong now.
 
-    1. The worker thinks and is stopped. 2. The survivor waits for the lease to expire and observes or
-    reflects. 3. The worker goes on and tries to write what it has.
+    1. The worker thinks and is stopped. 2. The survivor waits for the lease to expire and observes
+      or reflects. 3. The worker goes on and tries to write what it has.
     """
     with opened(where, busy_timeout_seconds=2.0) as memory:
         room = watch(memory, Watcher(), Condenser(), owner="the survivor")
@@ -157,7 +178,8 @@ def paused(
             else:
                 finish(memory)
         except BusyError:
-            pass  # it was stopped in the middle of writing: nobody can write, and nothing can go wrong
+            # it was stopped in the middle of writing: nobody can write, and nothing can go wrong
+            pass
         with suppress(ProcessLookupError):
             go_on(worker)
         if moment is None:
@@ -171,7 +193,9 @@ def paused(
 
 
 @pytest.mark.parametrize("act", ["observe", "buffer", *REFLECTS])
-def test_worker_stopped_past_its_lease_while_thinking_writes_nothing(where: str, start: Start, act: str) -> None:
+def test_worker_stopped_past_its_lease_while_thinking_writes_nothing(
+    where: str, start: Start, act: str
+) -> None:
     for _ in range(count(1, 12)):
         assert paused(where, start, act) == ((False, "lease_lost"), [])
 
@@ -187,7 +211,9 @@ def test_every_message_is_observed_exactly_once_whenever_a_worker_is_stopped(
 
 @pytest.mark.parametrize("act", ["observe", "buffer", *REFLECTS])
 def test_cursor_holds_even_without_the_fence(where: str, start: Start, act: str) -> None:
-    """The second line: rows are written only where the reader found the cursor, or the rows, still as they were."""
+    """The second line: rows are written only where the reader found the cursor, or the rows, still
+    as they were.
+    """
     outcome, broken = paused(where, start, act, (workers.FENCE,))
     assert (outcome, broken) == ((False, "lease_lost"), [])
 
@@ -210,8 +236,9 @@ def drop_key(memory: Any) -> None:
         if memory.database.facts()["engine"] == "postgres":
             [name] = session.one(
                 "SELECT conname FROM pg_constraint WHERE conrelid = 'observation_batches'::regclass"
-                " AND pg_get_constraintdef(oid) = ?", (key,),
-            )  # fmt: skip
+                " AND pg_get_constraintdef(oid) = ?",
+                (key,),
+            )
             session.run(f"ALTER TABLE observation_batches DROP CONSTRAINT {name}")
             return
         [made] = session.one("SELECT sql FROM sqlite_master WHERE name = 'observation_batches'")

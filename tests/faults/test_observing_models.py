@@ -1,7 +1,9 @@
-"""Observing with a model over the wire: whatever it does, nothing moves that should not, and the agent goes on.
+"""Observing with a model over the wire: whatever it does, nothing moves that should not, and the
+agent goes on.
 
-A scripted server on loopback speaks the formats of Anthropic and OpenAI. Each of its faults is met at each
-place where a model is called: a turn that observes, the background that buffers, and the reflection.
+A scripted server on loopback speaks the formats of Anthropic and OpenAI. Each of its faults is met
+at each place where a model is called: a turn that observes, the background that buffers, and the
+reflection.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from tests.faults.sizes import count
 pytestmark = pytest.mark.usefixtures("vendor_keys")
 
 SETTINGS = {
-    "observe_after_tokens": 1_000, "reflect_after_tokens": 200, "durability": "normal", "observe_timezone": "UTC",
+    "observe_after_tokens": 1_000, "reflect_after_tokens": 200, "durability": "normal",
+    "observe_timezone": "UTC",
     "compact_every_messages": 0, "model_deadline_seconds": 3.0, "block_deadline_seconds": 5.0,
 }  # fmt: skip
 GOOD = """<observations>
@@ -76,8 +79,14 @@ def thinking(clock: FakeClock) -> Iterator[Opened]:
             memory.messages.add_many(
                 thread_id="t",
                 messages=[
-                    {"role": "user", "content": "Please add dark mode to src/theme.ts and a test for it."},
-                    {"role": "assistant", "content": "I added toggleTheme() to src/theme.ts; 12 tests pass."},
+                    {
+                        "role": "user",
+                        "content": "Please add dark mode to src/theme.ts and a test for it.",
+                    },
+                    {
+                        "role": "assistant",
+                        "content": "I added toggleTheme() to src/theme.ts; 12 tests pass.",
+                    },
                 ],
             )
         return memory
@@ -90,15 +99,19 @@ def thinking(clock: FakeClock) -> Iterator[Opened]:
 def state(memory: Any) -> tuple[Any, ...]:
     """All that a failure must leave as it is."""
     return (
-        memory.observations.observed_seq("t"), tuple(memory.observations.pending("t")),
-        [(row.id, row.state) for row in memory.observations.list(limit=1_000)], memory.observations.record("t"),
-    )  # fmt: skip
+        memory.observations.observed_seq("t"),
+        tuple(memory.observations.pending("t")),
+        [(row.id, row.state) for row in memory.observations.list(limit=1_000)],
+        memory.observations.record("t"),
+    )
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("way", ["observe", "buffer"])
-def test_cursor_stays_where_it_is_when_the_model_fails(thinking: Opened, way: str, fault: str, wire: str) -> None:
+def test_cursor_stays_where_it_is_when_the_model_fails(
+    thinking: Opened, way: str, fault: str, wire: str
+) -> None:
     # A server that hangs is waited for in real time; there is nothing more to come.
     deadline = {"model_deadline_seconds": 1.0} if fault == "hang" else {}
     with server_side.scripted_server([FAULTS[fault]]) as server:
@@ -113,13 +126,17 @@ def test_cursor_stays_where_it_is_when_the_model_fails(thinking: Opened, way: st
         (failure,) = memory.observations.failures()
         assert (failure.thread_id, failure.attempts, failure.is_dead) == ("t", 1, False)
         assert (failure.operation == "outage") is (fault in OUTAGES)
-        assert [message.content for message in memory.context.process_input("t").messages[-2:]], "the agent goes on"
+        assert [message.content for message in memory.context.process_input("t").messages[-2:]], (
+            "the agent goes on"
+        )
         assert all(each.left >= 0 for each in memory.models.remaining())
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("fault", ["hang", "500", "refusal", "empty", "loop"])
-def test_model_that_fails_at_reflecting_is_done_without(thinking: Opened, fault: str, wire: str) -> None:
+def test_model_that_fails_at_reflecting_is_done_without(
+    thinking: Opened, fault: str, wire: str
+) -> None:
     """The observations stay, or are condensed by rules; nothing is lost to a bad reply."""
     with server_side.scripted_server([server_side.ok(GOOD), FAULTS[fault]]) as server:
         memory = thinking(server, wire)
@@ -142,7 +159,8 @@ def test_good_reply_becomes_observations_with_their_source(thinking: Opened, wir
         assert "dark mode in src/theme.ts" in memory.context.process_input("t").system
 
 
-# A turn is delayed by at most the deadline: the model takes its time for real, the turn by the fake clock.
+# A turn is delayed by at most the deadline: the model takes its time for real, the turn by the fake
+# clock.
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -167,7 +185,9 @@ def test_turn_past_the_limit_waits_until_the_deadline_for_a_model_that_hangs(
     with server_side.scripted_server([trouble]) as server:
         memory = thinking(server, wire, **BLOCKED)
         found: list[Any] = []
-        turn = threading.Thread(target=lambda: found.append(memory.context.process_input("t", GO_ON)), daemon=True)
+        turn = threading.Thread(
+            target=lambda: found.append(memory.context.process_input("t", GO_ON)), daemon=True
+        )
         turn.start()
         assert clock.awaited()
         assert server.asked.wait(600)
@@ -190,7 +210,9 @@ def test_turn_past_the_limit_waits_until_the_deadline_for_a_model_that_hangs(
 def test_turn_never_waits_for_what_is_done_in_the_background(
     thinking: Opened, operation: str, fault: str, wire: str
 ) -> None:
-    """Neither on the way in nor on the way out; with a model that hangs, the turn is over while it still does."""
+    """Neither on the way in nor on the way out; with a model that hangs, the turn is over while it
+    still does.
+    """
     steps = [FAULTS[fault]] if operation == "buffer" else [server_side.ok(GOOD), FAULTS[fault]]
     with server_side.scripted_server(steps) as server:
         memory = thinking(server, wire, reflect_after_tokens=10, model_deadline_seconds=30.0)
@@ -216,7 +238,9 @@ def told(context: Any) -> int:
 def test_outage_is_waited_out_and_the_model_observes_after_all(
     thinking: Opened, clock: FakeClock, fault: str, wire: str
 ) -> None:
-    with server_side.scripted_server([*[FAULTS[fault]] * count(15, 60), server_side.ok(GOOD)]) as server:
+    with server_side.scripted_server(
+        [*[FAULTS[fault]] * count(15, 60), server_side.ok(GOOD)]
+    ) as server:
         memory = thinking(server, wire)
         for _ in range(200):
             if memory.observations.observe("t").success:
@@ -229,7 +253,9 @@ def test_outage_is_waited_out_and_the_model_observes_after_all(
         assert memory.observations.failures() == []
 
 
-def test_model_that_never_works_is_replaced_by_rules_and_seen(thinking: Opened, clock: FakeClock) -> None:
+def test_model_that_never_works_is_replaced_by_rules_and_seen(
+    thinking: Opened, clock: FakeClock
+) -> None:
     with server_side.scripted_server([server_side.ok("Sure, I can help you with that.")]) as server:
         memory = thinking(server, "openai")
         for _ in range(6):
@@ -251,18 +277,32 @@ def test_spent_budget_keeps_the_messages_and_asks_nobody(thinking: Opened) -> No
 
 
 def test_extractors_fail_one_by_one(clock: FakeClock) -> None:
-    """Values of the user's own: what fits its schema is kept, what does not is left out, and so is nothing else."""
+    """Values of the user's own: what fits its schema is kept, what does not is left out, and so is
+    nothing else.
+    """
     files, mood = '{"paths": ["src/theme.ts"]}', '{"level": "high"}'
-    reply = f"{GOOD}\n<observed-files>{files}</observed-files>\n<observed-mood>{mood}</observed-mood>"
+    reply = (
+        f"{GOOD}\n<observed-files>{files}</observed-files>\n<observed-mood>{mood}</observed-mood>"
+    )
     extractors = [
-        Extractor("files", "Every file that was changed.", {"type": "object", "required": ["paths"]}),
-        Extractor("mood", "How it goes, from 1 to 5.", {"properties": {"level": {"type": "integer"}}}),
+        Extractor(
+            "files", "Every file that was changed.", {"type": "object", "required": ["paths"]}
+        ),
+        Extractor(
+            "mood", "How it goes, from 1 to 5.", {"properties": {"level": {"type": "integer"}}}
+        ),
     ]
     with (
         server_side.scripted_server([server_side.ok(reply)]) as server,
-        open_temporary(clock=clock, model=server.model("openai"), extractors=extractors, **SETTINGS) as memory,
+        open_temporary(
+            clock=clock, model=server.model("openai"), extractors=extractors, **SETTINGS
+        ) as memory,
     ):
-        memory.messages.add(thread_id="t", role="user", content="Please add dark mode: toggleTheme() in src/theme.ts.")
+        memory.messages.add(
+            thread_id="t",
+            role="user",
+            content="Please add dark mode: toggleTheme() in src/theme.ts.",
+        )
         assert memory.observations.observe("t").success
         assert memory.observations.extracted("t") == [{"files": {"paths": ["src/theme.ts"]}}]
         assert memory.observations.active("t")

@@ -1,4 +1,6 @@
-"""Many processes and threads at once: no lock error comes through, no number is given twice, none is left out."""
+"""Many processes and threads at once: no lock error comes through, no number is given twice, none
+is left out.
+"""
 
 from __future__ import annotations
 
@@ -55,19 +57,27 @@ def test_many_processes_append_to_the_same_threads_of_a_new_store(store: str, st
     """Nobody has made the file: all of them open it for the first time at once."""
     writers = [start(workers.add_some, store, f"w{number}", 10) for number in range(count(4, 8))]
     assert [writer.rest() for writer in writers] == [[READY, ("done", 10)]] * len(writers)
-    assert_exact(store, {f"w{number}n{place}" for number in range(len(writers)) for place in range(10)})
+    assert_exact(
+        store, {f"w{number}n{place}" for number in range(len(writers)) for place in range(10)}
+    )
 
 
 @pytest.mark.postgres
-def test_many_processes_append_to_the_same_threads_on_postgres(postgres_url: str, start: Start) -> None:
+def test_many_processes_append_to_the_same_threads_on_postgres(
+    postgres_url: str, start: Start
+) -> None:
     smara.open(postgres_url).close()
     expected = write_at_once(start, postgres_url, count(3, 8), count(30, 500))
     assert_exact(postgres_url, expected)
 
 
 @pytest.mark.postgres
-def test_second_of_two_that_migrate_postgres_at_once_finds_everything_done(postgres_url: str) -> None:
-    """1. One holds the lock. 2. The other saw an empty schema and waits. 3. The first is done; so is the second."""
+def test_second_of_two_that_migrate_postgres_at_once_finds_everything_done(
+    postgres_url: str,
+) -> None:
+    """1. One holds the lock. 2. The other saw an empty schema and waits. 3. The first is done; so
+    is the second.
+    """
     first, second = PostgresDatabase(postgres_url), PostgresDatabase(postgres_url)
     outcome: list[object] = []
 
@@ -81,7 +91,10 @@ def test_second_of_two_that_migrate_postgres_at_once_finds_everything_done(postg
     with first.write() as session:
         session.run("SELECT pg_advisory_xact_lock(1397571922)")
         waiting.start()
-        while session.one("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") is None:
+        while (
+            session.one("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+            is None
+        ):
             os.sched_yield()
         for step in migrations("postgres"):
             _take(first, session, step, 1)
@@ -106,7 +119,10 @@ def add_from_threads(memory: smara.Memory, threads: int, each: int) -> tuple[set
             for number in range(each):
                 client_id = f"{name}n{number}"
                 memory.messages.add(
-                    thread_id=f"t{number % THREADS}", role="user", content=text_of(client_id), client_id=client_id
+                    thread_id=f"t{number % THREADS}",
+                    role="user",
+                    content=text_of(client_id),
+                    client_id=client_id,
                 )
                 memory.search(f"handle_{client_id}", limit=1)
         except Exception as error:
@@ -164,7 +180,9 @@ class Relay:
 
 def add(memory: smara.Memory, *ids: str) -> None:
     for client_id in ids:
-        memory.messages.add(thread_id="t", role="user", content=text_of(client_id), client_id=client_id)
+        memory.messages.add(
+            thread_id="t", role="user", content=text_of(client_id), client_id=client_id
+        )
 
 
 def use_across_a_fork(pipe: Connection, where: str, parent_closes_first: bool) -> None:
@@ -208,7 +226,9 @@ def test_memory_opened_before_a_fork_serves_both_sides(store: str, start: Start)
     assert_served_both_sides(start, store, parent_closes_first=False)
 
 
-def test_memory_closed_by_the_parent_of_a_fork_still_serves_the_child(store: str, start: Start) -> None:
+def test_memory_closed_by_the_parent_of_a_fork_still_serves_the_child(
+    store: str, start: Start
+) -> None:
     assert_served_both_sides(start, store, parent_closes_first=True)
 
 
@@ -220,8 +240,12 @@ def test_memory_on_postgres_opened_before_a_fork_serves_both_sides(
     assert_served_both_sides(start, postgres_url, parent_closes_first)
 
 
-def test_opening_a_store_twice_in_one_process_keeps_the_locks_of_the_first(store: str, start: Start) -> None:
-    """Another process that believes it is the last would take the write-ahead log away from under us."""
+def test_opening_a_store_twice_in_one_process_keeps_the_locks_of_the_first(
+    store: str, start: Start
+) -> None:
+    """Another process that believes it is the last would take the write-ahead log away from under
+    us.
+    """
     with smara.open(store) as first:
         add(first, "one")
         with smara.open(store) as second:

@@ -1,4 +1,6 @@
-"""A process is killed at any statement while something is told: its receipt is whole or absent, and there is one."""
+"""A process is killed at any statement while something is told: its receipt is whole or absent, and
+there is one.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +45,21 @@ def are_whole(found: list[Receipt]) -> bool:
 
 
 def notice(memory: Memory, folder: str) -> None:
-    facts = {"session_id": "s1", "source": "startup", "cwd": "", "agent": "claude", "told": asdict(told(memory))}
+    facts = {
+        "session_id": "s1",
+        "source": "startup",
+        "cwd": "",
+        "agent": "claude",
+        "told": asdict(told(memory)),
+    }
     put(folder, *NOTICE, json.dumps(facts).encode(), "default", "", is_clean=True)
 
 
 @pytest.mark.parametrize("what", ["tell", "deliver", "drain"])
 def test_a_receipt_is_whole_or_absent_and_nothing_is_told_or_receipted_twice(what, where, tmp_path):
-    """1. Processes die at one statement after another. 2. Another does it, twice. 3. There is one receipt."""
+    """1. Processes die at one statement after another. 2. Another does it, twice. 3. There is one
+    receipt.
+    """
     folder = str(tmp_path / "spool")
     with opened(where, 0) as memory:
         teach(memory)
@@ -62,7 +72,9 @@ def test_a_receipt_is_whole_or_absent_and_nothing_is_told_or_receipted_twice(wha
         was_kept = bool(memory.moments.receipts())
         first, second = work(memory, what, folder), work(memory, what, folder)
         if what == "tell":
-            assert (first is None) is was_kept  # whoever died after the receipt was kept is not spoken for again
+            assert (
+                first is None
+            ) is was_kept  # whoever died after the receipt was kept is not spoken for again
             assert second is None
         assert what != "drain" or not names(folder)
         (found,) = memory.moments.receipts()
@@ -71,7 +83,9 @@ def test_a_receipt_is_whole_or_absent_and_nothing_is_told_or_receipted_twice(wha
 
 
 def test_what_came_of_it_is_kept_whole_and_counted_once(where, tmp_path):
-    """Use stands in the receipt and in its items, or in neither; the memory that helped has been used once at most."""
+    """Use stands in the receipt and in its items, or in neither; the memory that helped has been
+    used once at most.
+    """
     with opened(where, 0) as memory:
         teach(memory)
         memory.moments.deliver(told(memory), session_id="s1", source="startup", at_ms=AT_MS)

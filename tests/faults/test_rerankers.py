@@ -1,4 +1,6 @@
-"""Whatever a server sends, a reranker gives one number from 0 to 1 for each text, or says that it cannot."""
+"""Whatever a server sends, a reranker gives one number from 0 to 1 for each text, or says that it
+cannot.
+"""
 
 from __future__ import annotations
 
@@ -44,12 +46,16 @@ def cohere_reply(draw):
     """A reply that is mostly right, and wrong in a few random places."""
     results = [{"index": place, "relevance_score": draw.random()} for place in range(len(TEXTS))]
     draw.shuffle(results)
-    return spoiled({"id": "x", "results": results, "meta": {"billed_units": {"search_units": 1}}}, draw)
+    return spoiled(
+        {"id": "x", "results": results, "meta": {"billed_units": {"search_units": 1}}}, draw
+    )
 
 
 def ollama_reply(draw):
     top = [{"token": word, "logprob": -draw.random() * 9} for word in ("yes", "no", "Yes", "maybe")]
-    return spoiled({"response": "yes", "done": True, "logprobs": [{**top[0], "top_logprobs": top}]}, draw)
+    return spoiled(
+        {"response": "yes", "done": True, "logprobs": [{**top[0], "top_logprobs": top}]}, draw
+    )
 
 
 def spoiled(value, draw, chance=0.06):
@@ -57,7 +63,11 @@ def spoiled(value, draw, chance=0.06):
     if draw.random() < chance:
         return draw.choice(ODD)
     if isinstance(value, dict):
-        return {name: spoiled(each, draw, chance) for name, each in value.items() if draw.random() > chance / 2}
+        return {
+            name: spoiled(each, draw, chance)
+            for name, each in value.items()
+            if draw.random() > chance / 2
+        }
     if isinstance(value, list):
         kept = [spoiled(each, draw, chance) for each in value if draw.random() > chance / 2]
         return kept + kept[:1] if draw.random() < chance / 2 else kept
@@ -81,7 +91,11 @@ def outcomes(reply, rerank):
 def named(scores):
     if len(scores) != len(TEXTS):
         return "wrong number"
-    return "good" if all(isinstance(score, float) and 0 <= score <= 1 for score in scores) else "no score"
+    return (
+        "good"
+        if all(isinstance(score, float) and 0 <= score <= 1 for score in scores)
+        else "no score"
+    )
 
 
 def cohere(url):

@@ -17,7 +17,9 @@ def filled(store: str) -> str:
     """A store with tasks, closed."""
     with smara.open(store) as memory:
         for number in range(TASKS):
-            memory.tasks.add(f"Mend gate {number}", description=f"see handle_{number}()", labels=["fence"])
+            memory.tasks.add(
+                f"Mend gate {number}", description=f"see handle_{number}()", labels=["fence"]
+            )
     return store
 
 
@@ -32,8 +34,10 @@ def assert_whole(memory: smara.Memory) -> None:
     "lost",
     [
         "DELETE FROM record_index_data", "DELETE FROM record_index_data WHERE id = 1",
-        "DELETE FROM record_index_data WHERE id = 10", "DROP TABLE record_index_data", "DROP TABLE record_index_idx",
-        "DELETE FROM record_index WHERE rowid > 400000", "UPDATE index_state SET rows = 5 WHERE name = 'record_index'",
+        "DELETE FROM record_index_data WHERE id = 10", "DROP TABLE record_index_data",
+        "DROP TABLE record_index_idx",
+        "DELETE FROM record_index WHERE rowid > 400000",
+        "UPDATE index_state SET rows = 5 WHERE name = 'record_index'",
     ],
 )  # fmt: skip
 def test_damage_seen_at_open_is_repaired_from_the_tasks(filled, lost):
@@ -49,7 +53,8 @@ def test_damage_seen_at_open_is_repaired_from_the_tasks(filled, lost):
 def test_the_doctor_finds_a_task_that_the_index_holds_wrongly(filled):
     damage(
         filled,
-        "UPDATE record_index_content SET c1 = 'other words' WHERE id = (SELECT min(id) FROM record_index_content)",
+        "UPDATE record_index_content SET c1 = 'other words' WHERE id = (SELECT min(id) FROM "
+        "record_index_content)",
     )
     with smara.open(filled) as memory:
         assert memory.index.problems(deep=True) != []

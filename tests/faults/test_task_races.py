@@ -1,4 +1,6 @@
-"""Many processes at the same tasks, some of them killed: one holder each, no circle, no change lost, counts exact."""
+"""Many processes at the same tasks, some of them killed: one holder each, no circle, no change
+lost, counts exact.
+"""
 
 from __future__ import annotations
 
@@ -41,19 +43,31 @@ def fill(where: str, tasks: Iterable[NewTask]) -> list[str]:
 
 def many(how_many: int) -> list[NewTask]:
     return [
-        NewTask(f"task {number}", short_id=f"x-{number:05}", priority=number % 5, created_at=1_000 + number)
+        NewTask(
+            f"task {number}",
+            short_id=f"x-{number:05}",
+            priority=number % 5,
+            created_at=1_000 + number,
+        )
         for number in range(how_many)
     ]
 
 
-def race(start: Start, function: Callable[..., None], where: str, processes: int, *arguments: Any) -> dict[str, Any]:
+def race(
+    start: Start, function: Callable[..., None], where: str, processes: int, *arguments: Any
+) -> dict[str, Any]:
     """Let many begin at the same moment; what each told at its end, by its name."""
-    runners = {f"w{number}": start(function, where, f"w{number}", *arguments) for number in range(processes)}
+    runners = {
+        f"w{number}": start(function, where, f"w{number}", *arguments)
+        for number in range(processes)
+    }
     assert [each.pipe.recv() for each in runners.values()] == [READY] * processes
     for each in runners.values():
         each.pipe.send("go")
     told = {name: each.rest() for name, each in runners.items()}
-    assert [(name, said) for name, said in told.items() if len(said) != 1 or said[0][0] != "done"] == []
+    assert [
+        (name, said) for name, said in told.items() if len(said) != 1 or said[0][0] != "done"
+    ] == []
     return {name: said[0][1] for name, said in told.items()}
 
 
@@ -73,7 +87,9 @@ def waiting(tasks: Iterable[Task]) -> dict[str, set[str]]:
 
 
 def circle(waits: dict[str, set[str]]) -> bool:
-    """Whether anything waits for itself: what waits for nothing is taken away until only circles are left."""
+    """Whether anything waits for itself: what waits for nothing is taken away until only circles
+    are left.
+    """
     left = {task: set(needed) for task, needed in waits.items()}
     while free := [task for task, needed in left.items() if not needed & left.keys()]:
         for task in free:
@@ -91,13 +107,18 @@ def recounted(tasks: list[Task]) -> TaskTotals:
 
 
 def broken_history(task: Task, history: list[TaskEvent]) -> list[str]:
-    """What in a history does not follow from what stands before it, or does not lead to the task as it is."""
+    """What in a history does not follow from what stands before it, or does not lead to the task as
+    it is.
+    """
     found = []
     state: dict[str, Any] = {}
     for event in reversed(history):
         for name in ("title", "priority", "status", "session_id"):
             if name in event.before and name in state and state[name] != event.before[name]:
-                found.append(f"{event.kind}: {name} was {state[name]!r}, the event says {event.before[name]!r}")
+                found.append(
+                    f"{event.kind}: {name} was {state[name]!r}, the event says "
+                    f"{event.before[name]!r}"
+                )
             if name in event.after:
                 state[name] = event.after[name]
     return found + [
@@ -135,17 +156,24 @@ def assert_each_is_held_once(where: str, ids: list[str], taken: dict[str, list[s
         assert {task.id: task.holder for task in memory.tasks.export()} == holders
         assert memory.tasks.totals() == TaskTotals(in_progress=len(ids))
         for task_id in ids:
-            assert [event.kind for event in memory.tasks.history(task_id)] == ["claimed", "imported"]
+            assert [event.kind for event in memory.tasks.history(task_id)] == [
+                "claimed",
+                "imported",
+            ]
         assert wrong(memory) == []
 
 
-def test_many_processes_that_take_what_is_next_take_every_task_exactly_once(where: str, start: Start) -> None:
+def test_many_processes_that_take_what_is_next_take_every_task_exactly_once(
+    where: str, start: Start
+) -> None:
     ids = fill(where, many(count(60, 1_000)))
     taken = race(start, task_workers.claim_next_until_none, where, count(4, 16))
     assert_each_is_held_once(where, ids, taken)
 
 
-def test_many_processes_that_look_first_and_then_claim_take_every_task_exactly_once(where: str, start: Start) -> None:
+def test_many_processes_that_look_first_and_then_claim_take_every_task_exactly_once(
+    where: str, start: Start
+) -> None:
     ids = fill(where, many(count(60, 1_000)))
     taken = race(start, task_workers.claim_what_is_ready, where, count(4, 16))
     assert_each_is_held_once(where, ids, taken)
@@ -159,28 +187,43 @@ def test_race_sees_a_task_that_two_have_taken(where: str, start: Start) -> None:
         assert_each_is_held_once(where, ids, taken)
 
 
-def test_many_processes_work_off_a_plan_and_nothing_is_begun_before_its_time(where: str, start: Start) -> None:
-    """Ten chains below one epic: every claim finds nothing in its way, and everything is closed once."""
+def test_many_processes_work_off_a_plan_and_nothing_is_begun_before_its_time(
+    where: str, start: Start
+) -> None:
+    """Ten chains below one epic: every claim finds nothing in its way, and everything is closed
+    once.
+    """
     length = count(4, 30)
     chains = [
         NewTask(
-            f"{chain}.{step}", short_id=f"x-{chain}s{step}", created_at=1_000 + step,
-            depends_on=[("x-epic", "parent-child"), *([(f"x-{chain}s{step - 1}", "blocks")] if step else [])],
+            f"{chain}.{step}",
+            short_id=f"x-{chain}s{step}",
+            created_at=1_000 + step,
+            depends_on=[
+                ("x-epic", "parent-child"),
+                *([(f"x-{chain}s{step - 1}", "blocks")] if step else []),
+            ],
         )
         for chain in range(10)
         for step in range(length)
-    ]  # fmt: skip
+    ]
     ids = fill(where, [NewTask("epic", short_id="x-epic", type="epic", created_at=1), *chains])
     done = race(start, task_workers.work_off, where, count(3, 12), len(ids))
     assert sorted(task_id for own in done.values() for task_id in own) == sorted(ids)
     with smara.open(where) as memory:
         assert memory.tasks.totals() == TaskTotals(closed=len(ids))
         summaries = {task.id: task.summary for task in memory.tasks.export()}
-        assert summaries == {task_id: f"{task_workers.SUMMARY} {name}" for name, own in done.items() for task_id in own}
+        assert summaries == {
+            task_id: f"{task_workers.SUMMARY} {name}"
+            for name, own in done.items()
+            for task_id in own
+        }
         assert wrong(memory) == []
 
 
-def test_work_of_a_killed_process_is_taken_over_and_everything_is_done_once(where: str, start: Start) -> None:
+def test_work_of_a_killed_process_is_taken_over_and_everything_is_done_once(
+    where: str, start: Start
+) -> None:
     """1. One claims five and is killed. 2. Its session is ended. 3. The others do everything."""
     ids = fill(where, many(count(20, 200)))
     victim = start(task_workers.claim_and_hang, where, "victim", 5)
@@ -208,8 +251,12 @@ def ask_at_once(workers: list[Worker], wanted: list[tuple[str, str, str]]) -> li
     return [worker.pipe.recv() for worker in workers]
 
 
-def test_dependencies_added_at_once_never_make_a_circle(where: str, start: Start, rng: random.Random) -> None:
-    """Two or three processes, each told to add one edge of a circle at once: exactly one of them is refused."""
+def test_dependencies_added_at_once_never_make_a_circle(
+    where: str, start: Start, rng: random.Random
+) -> None:
+    """Two or three processes, each told to add one edge of a circle at once: exactly one of them is
+    refused.
+    """
     rounds = count(15, 400)
     ids = fill(where, many(3 * rounds))
     workers = [start(task_workers.depend_when_told, where) for _ in range(3)]
@@ -223,9 +270,13 @@ def test_dependencies_added_at_once_never_make_a_circle(where: str, start: Start
         for place, task_id in enumerate(members):
             needed = members[(place + 1) % len(members)]
             # "task_id waits for needed", said in one of the two ways
-            wanted.append(rng.choice([(task_id, needed, "blocks"), (needed, task_id, "parent-child")]))
+            wanted.append(
+                rng.choice([(task_id, needed, "blocks"), (needed, task_id, "parent-child")])
+            )
         answers = ask_at_once(workers[: len(members)], wanted)
-        assert sorted(answers) == ["added"] * (len(members) - 1) + ["refused"], f"round {number}, seed {SEED}: {wanted}"
+        assert sorted(answers) == ["added"] * (len(members) - 1) + ["refused"], (
+            f"round {number}, seed {SEED}: {wanted}"
+        )
     for each in workers:
         each.pipe.send(None)
         assert each.rest() == []
@@ -236,15 +287,24 @@ def test_dependencies_added_at_once_never_make_a_circle(where: str, start: Start
 # Changes at once.
 
 
-def test_changes_of_many_processes_to_the_same_tasks_are_all_there(where: str, start: Start) -> None:
+def test_changes_of_many_processes_to_the_same_tasks_are_all_there(
+    where: str, start: Start
+) -> None:
     ids = fill(where, many(3))
     processes, each = count(4, 16), count(15, 150)
     race(start, task_workers.update_some, where, processes, ids, each)
     with smara.open(where) as memory:
-        events = [event for task_id in ids for event in memory.tasks.history(task_id, limit=100_000)]
-        assert Counter(event.kind for event in events) == {"imported": 3, "updated": processes * each}
+        events = [
+            event for task_id in ids for event in memory.tasks.history(task_id, limit=100_000)
+        ]
+        assert Counter(event.kind for event in events) == {
+            "imported": 3,
+            "updated": processes * each,
+        }
         merged = {key for task in memory.tasks.export() for key in task.metadata}
-        assert merged == {f"w{name}-{number}" for name in range(processes) for number in range(each)}
+        assert merged == {
+            f"w{name}-{number}" for name in range(processes) for number in range(each)
+        }
         assert wrong(memory) == []
 
 
@@ -254,7 +314,9 @@ def test_anything_done_by_many_processes_leaves_tasks_that_add_up(where: str, st
     with smara.open(where) as memory:
         assert wrong(memory) == [], f"seed {SEED}"
         assert {task.id for task in memory.tasks.ready(limit=100)} == {
-            task.id for task in memory.tasks.list(status="open") if not memory.tasks.show(task.id).is_blocked
+            task.id
+            for task in memory.tasks.list(status="open")
+            if not memory.tasks.show(task.id).is_blocked
         }
 
 
@@ -272,7 +334,9 @@ def missing(memory: smara.Memory, told: dict[str, list[str]]) -> list[str]:
 
 
 class Book:
-    """What is known of a store: the steps of each task that were acknowledged, or seen after a death."""
+    """What is known of a store: the steps of each task that were acknowledged, or seen after a
+    death.
+    """
 
     def __init__(self) -> None:
         self.told: dict[str, list[str]] = {}
@@ -285,13 +349,17 @@ class Book:
             self.names[task_id] = name
 
     def compare(self, memory: smara.Memory, session_id: str, trial: str) -> None:
-        """Nothing acknowledged is missing, at most one step more was taken, and everything adds up."""
+        """Nothing acknowledged is missing, at most one step more was taken, and everything adds
+        up.
+        """
         assert missing(memory, self.told) == [], trial
         assert wrong(memory) == [], trial
         unheard = {task.id for task in memory.tasks.export()} - self.told.keys()
         assert len(unheard) <= 1, trial
         for task_id in list(self.names)[-2:]:
-            assert task_id in [hit.task.id for hit in memory.search_tasks(self.names[task_id]).hits], trial
+            assert task_id in [
+                hit.task.id for hit in memory.search_tasks(self.names[task_id]).hits
+            ], trial
         # What the dead one held is given back; all that is there now must be there ever after.
         memory.tasks.end_session(session_id)
         self.told = {task.id: history_of(memory, task.id) for task in memory.tasks.export()}
@@ -334,7 +402,9 @@ def test_killed_worker_on_postgres_loses_no_acknowledged_change_of_a_task(
 
 
 def test_the_checks_see_what_they_are_for(store: str) -> None:
-    """The mutants: a count that is off, a circle, a change without an event, an acknowledged step that is not there."""
+    """The mutants: a count that is off, a circle, a change without an event, an acknowledged step
+    that is not there.
+    """
     with smara.open(store) as memory:
         door, hinge = memory.tasks.add("door"), memory.tasks.add("hinge")
         assert wrong(memory) == []
@@ -344,6 +414,8 @@ def test_the_checks_see_what_they_are_for(store: str) -> None:
         assert circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) is False
         assert recounted([door, hinge]) == TaskTotals(open=2, ready=2)
         with memory.database.write() as session:
-            session.run("UPDATE tasks SET title = 'changed behind its back' WHERE id = ?", (door.id,))
+            session.run(
+                "UPDATE tasks SET title = 'changed behind its back' WHERE id = ?", (door.id,)
+            )
         assert broken_history(memory.tasks.get(door.id), history) != []
         assert wrong(memory) != []

@@ -1,4 +1,6 @@
-"""No tool call can break anything: whatever a model writes, there is an answer, and a refusal says what is allowed."""
+"""No tool call can break anything: whatever a model writes, there is an answer, and a refusal says
+what is allowed.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +17,40 @@ from smara.tools.catalogue import EVERY_TOOL
 from tests.faults.sizes import SEED, count
 
 STRANGE: list[Any] = [
-    None, True, False, 0, -1, 1, 3.0, 1.5, 10**30, -(10**30), float("nan"), float("inf"), "", " ", "\n", "0", "-1",
-    "3.0", "high", "true", "null", "[]", "{}", '["a", "b"]', "[" * 3_000, [], [[]], {}, {"a": 1}, [1, 2], ["a"],
-    ["a", None], "x" * 70_000, "\x00", "\ud800", "\udfff\ud800", "\u202e", "重跑", "é" * 600, "a\u0301" * 300,
-    "'; DROP TABLE tasks; --", "t-", "next", "../../etc/passwd", "<script>", "{{id}}", "%s%n", "\\", '"', "t-????",
+    None, True, False, 0, -1, 1, 3.0, 1.5, 10**30, -(10**30), float("nan"), float("inf"), "", " ",
+    "\n", "0", "-1",
+    "3.0", "high", "true", "null", "[]", "{}", '["a", "b"]', "[" * 3_000, [], [[]], {}, {"a": 1},
+    [1, 2], ["a"],
+    ["a", None], "x" * 70_000, "\x00", "\ud800", "\udfff\ud800", "\u202e", "重跑", "é" * 600,
+        "a\u0301" * 300,
+    "'; DROP TABLE tasks; --", "t-", "next", "../../etc/passwd", "<script>", "{{id}}", "%s%n", "\\",
+    '"', "t-????",
     [["x"] * 50] * 3, {"$ref": "#"}, b"bytes", (1, 2), object,
 ]  # fmt: skip
 NAMES = [
-    "", " ", "Action", "__class__", "limit ", "task_id", "taskId", "id", "ID", "depends_on", "session_id", "x" * 5_000,
+    "", " ", "Action", "__class__", "limit ", "task_id", "taskId", "id", "ID", "depends_on",
+    "session_id", "x" * 5_000,
     "\ud800", "status", "$defs", "type", "page", "query", "content", "重", "self", "memory",
 ]  # fmt: skip
 
 
-def valid_calls(rng: random.Random, known: list[str], messages: list[str]) -> tuple[str, dict[str, Any]]:
+def valid_calls(
+    rng: random.Random, known: list[str], messages: list[str]
+) -> tuple[str, dict[str, Any]]:
     """A call that is right, with ids that exist: where mutations start from."""
     tool = rng.choice(list(EVERY_TOOL.values()))
     action = rng.choice(list(tool.actions.values()))
     call: dict[str, Any] = dict(action.example)
-    for name in (*action.required, *rng.sample(action.optional, rng.randint(0, len(action.optional)))):
+    for name in (
+        *action.required,
+        *rng.sample(action.optional, rng.randint(0, len(action.optional))),
+    ):
         call[name] = _fitting(
-            rng, tool.arguments[name], name, known, messages if tool.name == "memory-search" else known
+            rng,
+            tool.arguments[name],
+            name,
+            known,
+            messages if tool.name == "memory-search" else known,
         )
     if "messageId" in call:
         call["messageId"] = rng.choice(messages)
@@ -43,15 +59,25 @@ def valid_calls(rng: random.Random, known: list[str], messages: list[str]) -> tu
     return tool.name, call
 
 
-def _noted(rng: random.Random, action: str, call: dict[str, Any], messages: list[str]) -> dict[str, Any]:
+def _noted(
+    rng: random.Random, action: str, call: dict[str, Any], messages: list[str]
+) -> dict[str, Any]:
     """What fits the arguments of an agent's note: statements, places, and memories that exist."""
     if action == "used":
         return {"id": rng.choice(MEMORIES)}
     if action == "context":
         return {}
     number = rng.randrange(10**6)
-    places = ["src/a.py:3", "src/a.py@3f2a9c1:10-20", "words that were said", f"message:{rng.choice(messages)}"]
-    fitting = {"content": f"Component {number} belongs to the team that owns the parser number {number % 97}"}
+    places = [
+        "src/a.py:3",
+        "src/a.py@3f2a9c1:10-20",
+        "words that were said",
+        f"message:{rng.choice(messages)}",
+    ]
+    fitting = {
+        "content": f"Component {number} belongs to the team that owns the parser number "
+        f"{number % 97}"
+    }
     fitting["evidence"] = rng.sample(places, rng.randint(1, 3))
     return fitting | ({"supersedes": rng.choice(MEMORIES)} if "supersedes" in call else {})
 
@@ -60,7 +86,9 @@ MEMORIES = ["m-one", "m-two", "m-three"]
 """Taught, recorded and put aside; :func:`prepared` makes them by these names."""
 
 
-def _fitting(rng: random.Random, schema: dict[str, Any], name: str, tasks: list[str], ids: list[str]) -> Any:
+def _fitting(
+    rng: random.Random, schema: dict[str, Any], name: str, tasks: list[str], ids: list[str]
+) -> Any:
     if "enum" in schema:
         return rng.choice(schema["enum"])
     if schema["type"] == "integer":
@@ -103,14 +131,23 @@ def _add(rng: random.Random, call: dict[str, Any]) -> Any:
 
 def _swap_action(rng: random.Random, call: dict[str, Any]) -> Any:
     actions = [name for tool in EVERY_TOOL.values() for name in tool.actions]
-    return {**call, "action": rng.choice([*actions, "", "READY", "cl0se", "claim ", "update-context"])}
+    return {
+        **call,
+        "action": rng.choice([*actions, "", "READY", "cl0se", "claim ", "update-context"]),
+    }
 
 
 def _misspell(rng: random.Random, call: dict[str, Any]) -> Any:
     name = rng.choice(list(call) or ["action"])
     at = rng.randrange(len(name) or 1)
     spelled = rng.choice(
-        (name.upper(), name[:at] + name[at + 1 :], name + "s", f"_{name}", name[:at] + "é" + name[at:])
+        (
+            name.upper(),
+            name[:at] + name[at + 1 :],
+            name + "s",
+            f"_{name}",
+            name[:at] + "é" + name[at:],
+        )
     )
     return {spelled if key == name else key: value for key, value in call.items()}
 
@@ -124,7 +161,16 @@ def _nest(rng: random.Random, call: dict[str, Any]) -> Any:
 
 def _not_an_object(rng: random.Random, call: dict[str, Any]) -> Any:
     return rng.choice(
-        (None, [], [call], "text", 3, json.dumps(call, default=str), json.dumps(call, default=str)[:-1], b"\xff")
+        (
+            None,
+            [],
+            [call],
+            "text",
+            3,
+            json.dumps(call, default=str),
+            json.dumps(call, default=str)[:-1],
+            b"\xff",
+        )
     )
 
 
@@ -138,7 +184,9 @@ MUTATIONS: list[Callable[[random.Random, dict[str, Any]], Any]] = [
 ]  # fmt: skip
 
 
-def complaint(box: Toolbox, tool: str, arguments: Any, context: ToolContext | None = None) -> str | None:
+def complaint(
+    box: Toolbox, tool: str, arguments: Any, context: ToolContext | None = None
+) -> str | None:
     """What is wrong with the answer to a call; ``None`` when nothing is."""
     try:
         outcome = box.call(tool, arguments, context)
@@ -150,7 +198,9 @@ def complaint(box: Toolbox, tool: str, arguments: Any, context: ToolContext | No
         outcome.text.encode()
     except (TypeError, ValueError) as error:
         return f"cannot be written: {error}"
-    if not isinstance(answer.get("action"), str) or answer.get("success") is not (not outcome.is_error):
+    if not isinstance(answer.get("action"), str) or answer.get("success") is not (
+        not outcome.is_error
+    ):
         return f"is malformed: {str(answer)[:200]}"
     if not outcome.text.strip() or len(outcome.text) > 60_000:
         return f"has a text of {len(outcome.text)} characters"
@@ -174,14 +224,21 @@ def prepared(memory: smara.Memory) -> tuple[list[str], list[str]]:
         memory.tasks.depend(tasks[waiter], tasks[awaited])
     memory.tasks.close(tasks[7], "done")
     said = memory.messages.add_many(
-        thread_id="talk", messages=[{"role": "user", "content": f"word {number} " * 500} for number in range(5)]
+        thread_id="talk",
+        messages=[{"role": "user", "content": f"word {number} " * 500} for number in range(5)],
     )
     taught = memory.memories.remember("Use uv, never pip").memory
     noted = memory.memories.add(
-        "Redis must run before the auth tests", type="gotcha", evidence=["tests/auth.py:3"], session_id="before"
+        "Redis must run before the auth tests",
+        type="gotcha",
+        evidence=["tests/auth.py:3"],
+        session_id="before",
     ).memory
     gone = memory.memories.add(
-        "The parser reads tabs in all of its files", type="pattern", evidence=["src/parser.py:3"], session_id="before"
+        "The parser reads tabs in all of its files",
+        type="pattern",
+        evidence=["src/parser.py:3"],
+        session_id="before",
     ).memory
     assert taught is not None
     assert noted is not None
@@ -191,15 +248,23 @@ def prepared(memory: smara.Memory) -> tuple[list[str], list[str]]:
     return tasks, [message.id for message in said]
 
 
-def complaints(memory: smara.Memory, rng: random.Random, calls: int) -> Iterator[tuple[str, str, str]]:
-    box = Toolbox(memory, ToolContext(session_id="agent", thread_id="talk", actor="agent"), "coding")
+def complaints(
+    memory: smara.Memory, rng: random.Random, calls: int
+) -> Iterator[tuple[str, str, str]]:
+    box = Toolbox(
+        memory, ToolContext(session_id="agent", thread_id="talk", actor="agent"), "coding"
+    )
     tasks, messages = prepared(memory)
     for _ in range(calls):
         tool, call = valid_calls(rng, tasks, messages)
         wrong = call if rng.random() < 0.1 else mutated(rng, call)
         name = tool if rng.random() < 0.98 else rng.choice(NAMES)
         # A session records only so much: notes come from many, so that most of them are kept.
-        by = ToolContext(session_id=f"agent-{rng.randrange(400)}") if tool == "memory-record" else None
+        by = (
+            ToolContext(session_id=f"agent-{rng.randrange(400)}")
+            if tool == "memory-record"
+            else None
+        )
         found = complaint(box, name, wrong, by)
         if found:
             yield name, ascii(wrong)[:300], found
@@ -241,7 +306,9 @@ def test_unmutated_calls_mostly_succeed(store: str, rng: random.Random) -> None:
         assert len(wrong) < 100, wrong
 
 
-def test_fuzz_sees_a_refusal_that_says_nothing(store: str, rng: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fuzz_sees_a_refusal_that_says_nothing(
+    store: str, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The mutant: a check that says no more than no."""
     from smara.errors import InvalidInputError
     from smara.tools import toolbox, validate

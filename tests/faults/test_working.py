@@ -1,4 +1,6 @@
-"""Many processes at one page: changes of different sections all survive; of whole pages, exactly one wins a round."""
+"""Many processes at one page: changes of different sections all survive; of whole pages, exactly
+one wins a round.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from tests.faults.workers import READY
 
 
 def update_own_section(pipe: Connection, where: str, name: str, times: int) -> None:
-    """Change one section again and again, beginning when told; any error is told instead of raised."""
+    """Change one section again and again, beginning when told; any error is told instead of
+    raised.
+    """
     try:
         with smara.open(where) as memory:
             pipe.send(READY)
@@ -43,12 +47,16 @@ def put_when_told(pipe: Connection, where: str, name: str) -> None:
 
 
 def read_then_put(pipe: Connection, where: str, name: str) -> None:
-    """The mutant: reads the page, changes its section by hand, and puts it without saying what it had read."""
+    """The mutant: reads the page, changes its section by hand, and puts it without saying what it
+    had read.
+    """
     with smara.open(where) as memory:
         page = memory.working.get()
         pipe.send(READY)
         pipe.recv()
-        memory.working.put(replace_section(page.content, f"Section {name}", f"{name} 0"), actor=name)
+        memory.working.put(
+            replace_section(page.content, f"Section {name}", f"{name} 0"), actor=name
+        )
         pipe.send("done")
 
 
@@ -60,7 +68,9 @@ def lost(where: str, names: list[str], times: int) -> list[str]:
     return [name for name in names if bodies.get(f"Section {name}") != f"{name} {times - 1}"]
 
 
-def all_at_once(start: Start, where: str, function: object, names: list[str], *more: object) -> None:
+def all_at_once(
+    start: Start, where: str, function: object, names: list[str], *more: object
+) -> None:
     workers = [start(function, where, name, *more) for name in names]
     assert [worker.first(1) for worker in workers] == [[READY]] * len(names)
     for worker in workers:
@@ -93,7 +103,9 @@ def assert_one_wins_each_round(start: Start, where: str, processes: int, rounds:
     for worker in workers:
         worker.pipe.send(None)
     with smara.open(where) as memory:
-        assert [each.version for each in memory.working.history(limit=10_000)] == list(range(rounds, 0, -1))
+        assert [each.version for each in memory.working.history(limit=10_000)] == list(
+            range(rounds, 0, -1)
+        )
 
 
 def test_changes_of_different_sections_at_once_all_survive(store: str, start: Start) -> None:
@@ -101,7 +113,9 @@ def test_changes_of_different_sections_at_once_all_survive(store: str, start: St
 
 
 @pytest.mark.postgres
-def test_changes_of_different_sections_at_once_all_survive_on_postgres(postgres_url: str, start: Start) -> None:
+def test_changes_of_different_sections_at_once_all_survive_on_postgres(
+    postgres_url: str, start: Start
+) -> None:
     assert_all_sections_survive(start, postgres_url, count(3, 8), count(8, 100))
 
 
@@ -110,7 +124,9 @@ def test_of_many_that_put_the_version_they_read_exactly_one_wins(store: str, sta
 
 
 @pytest.mark.postgres
-def test_of_many_that_put_the_version_they_read_exactly_one_wins_on_postgres(postgres_url: str, start: Start) -> None:
+def test_of_many_that_put_the_version_they_read_exactly_one_wins_on_postgres(
+    postgres_url: str, start: Start
+) -> None:
     assert_one_wins_each_round(start, postgres_url, count(3, 8), count(6, 100))
 
 

@@ -1,4 +1,6 @@
-"""Virtual file systems that fail, kill or forget, to be opened with ``smara.open(path, vfs=name)``."""
+"""Virtual file systems that fail, kill or forget, to be opened with ``smara.open(path,
+vfs=name)``.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,11 @@ class Faults:
 
     def before(self, operation: str, name: str) -> None:
         self.calls += 1
-        if self._at is None or self.calls < self._at or (self.calls > self._at and not self._is_persistent):
+        if (
+            self._at is None
+            or self.calls < self._at
+            or (self.calls > self._at and not self._is_persistent)
+        ):
             return
         self.injected += 1
         raise self._error(f"injected into {operation} of {os.path.basename(name)}")
@@ -106,7 +112,8 @@ class Killing(Watched):
 
 
 class PowerLoss(apsw.VFS):
-    """A disk with a cache that forgets: what was not synced may be there after a crash, in part, or not.
+    """A disk with a cache that forgets: what was not synced may be there after a crash, in part, or
+    not.
 
     The files behave normally while they are used. Beside each the durable picture of it is
     kept, brought up to date at every sync; :meth:`crash` writes what a machine would find.
@@ -142,9 +149,13 @@ class Disk:
         self.pending = []
 
     def after_crash(self, rng: random.Random) -> bytes:
-        """The durable bytes with a random part of what was pending, in any order, one sector torn."""
+        """The durable bytes with a random part of what was pending, in any order, one sector
+        torn.
+        """
         image = bytearray(self.durable)
-        kept = [change for change in self.pending if rng.random() < rng.choice((0.1, 0.5, 0.9, 1.0))]
+        kept = [
+            change for change in self.pending if rng.random() < rng.choice((0.1, 0.5, 0.9, 1.0))
+        ]
         if rng.random() < 0.5:
             rng.shuffle(kept)
         torn = rng.randrange(len(kept)) if kept and rng.random() < 0.5 else -1

@@ -1,4 +1,6 @@
-"""What runs in processes of its own. Each reports through its pipe only after a call has returned."""
+"""What runs in processes of its own. Each reports through its pipe only after a call has
+returned.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,16 @@ MARK = "zebrafinch"
 def text_of(client_id: str) -> str:
     """The text of a message, known from its id alone."""
     step = sum(ord(letter) * place for place, letter in enumerate(client_id, 1)) % 9973
-    return f"{MARK} says {client_id}: open src/store/{client_id}.py and call handle_{client_id}() in step {step}"
+    return (
+        f"{MARK} says {client_id}: open src/store/{client_id}.py and call handle_{client_id}() "
+        f"in step {step}"
+    )
 
 
 def watched(at: int | None) -> str | None:
-    """The name of a file system that kills this process at its ``at``-th write; ``None`` without one."""
+    """The name of a file system that kills this process at its ``at``-th write; ``None`` without
+    one.
+    """
     if at is None:
         return None
     killing.append(vfs.Killing("killing", at))
@@ -39,7 +46,9 @@ def watched(at: int | None) -> str | None:
 killing: list[vfs.Killing] = []
 
 
-def append(pipe: Connection, path: str, first: int, durability: str, kill_at: int | None = None) -> None:
+def append(
+    pipe: Connection, path: str, first: int, durability: str, kill_at: int | None = None
+) -> None:
     """Append one by one, and every fifth time many at once, until killed."""
     pipe.send(READY)
     with smara.open(path, durability=durability, vfs=watched(kill_at)) as memory:
@@ -47,10 +56,15 @@ def append(pipe: Connection, path: str, first: int, durability: str, kill_at: in
             thread_id = f"t{number % THREADS}"
             if number % 5:
                 ids = [f"a{number}"]
-                memory.messages.add(thread_id=thread_id, role="user", content=text_of(ids[0]), client_id=ids[0])
+                memory.messages.add(
+                    thread_id=thread_id, role="user", content=text_of(ids[0]), client_id=ids[0]
+                )
             else:
                 ids = [f"a{number}x{place}" for place in range(12)]
-                batch = [{"role": "assistant", "content": text_of(each), "client_id": each} for each in ids]
+                batch = [
+                    {"role": "assistant", "content": text_of(each), "client_id": each}
+                    for each in ids
+                ]
                 memory.messages.add_many(thread_id=thread_id, messages=batch)
             pipe.send(ids)
 
@@ -65,7 +79,9 @@ def import_files(pipe: Connection, path: str, files: list[str], kill_at: int | N
 
 
 def compact(pipe: Connection, path: str, kill_at: int | None = None) -> None:
-    """Compact, by command and by rule, and undo every fourth compaction, until there is nothing left."""
+    """Compact, by command and by rule, and undo every fourth compaction, until there is nothing
+    left.
+    """
     pipe.send(READY)
     with smara.open(path, compact_every_messages=0, vfs=watched(kill_at)) as memory:
         for thread in memory.threads.list():
@@ -88,7 +104,14 @@ def write_jsonl(file: Path, count: int) -> dict[str, str]:
     """A file in our plain format; what it must lead to."""
     ids = [f"{file.stem}j{number}" for number in range(count)]
     lines = [
-        json.dumps({"thread": f"{file.stem}-{number % 2}", "role": "user", "content": text_of(each), "id": each})
+        json.dumps(
+            {
+                "thread": f"{file.stem}-{number % 2}",
+                "role": "user",
+                "content": text_of(each),
+                "id": each,
+            }
+        )
         for number, each in enumerate(ids)
     ]
     file.write_text("\n".join(sorted(lines)) + "\n")
@@ -104,10 +127,20 @@ def write_transcript(file: Path, count: int) -> dict[str, str]:
             words: Any = text_of(each)
             message = {"role": role, "content": words}
             if role == "assistant":
-                message |= {"id": f"msg_{each}", "model": "m", "content": [{"type": "text", "text": words}]}
-            record = {"type": role, "uuid": each, "parentUuid": ids[number - 1] if number else None,
-                      "sessionId": f"session-{file.stem}", "timestamp": "2026-02-11T20:16:53.366Z",
-                      "isSidechain": False, "message": message}  # fmt: skip
+                message |= {
+                    "id": f"msg_{each}",
+                    "model": "m",
+                    "content": [{"type": "text", "text": words}],
+                }
+            record = {
+                "type": role,
+                "uuid": each,
+                "parentUuid": ids[number - 1] if number else None,
+                "sessionId": f"session-{file.stem}",
+                "timestamp": "2026-02-11T20:16:53.366Z",
+                "isSidechain": False,
+                "message": message,
+            }
             out.write(json.dumps(record) + "\n")
     return {each: text_of(each) for each in ids}
 
@@ -120,7 +153,10 @@ def add_some(pipe: Connection, where: str, name: str, count: int, durability: st
             for number in range(count):
                 client_id = f"{name}n{number}"
                 memory.messages.add(
-                    thread_id=f"t{number % THREADS}", role="user", content=text_of(client_id), client_id=client_id
+                    thread_id=f"t{number % THREADS}",
+                    role="user",
+                    content=text_of(client_id),
+                    client_id=client_id,
                 )
         pipe.send(("done", count))
     except Exception as error:
@@ -178,14 +214,18 @@ def hold(pipe: Connection, where: str, is_fenced: bool) -> None:
 def hold_long(pipe: Connection, where: str) -> None:
     """Ask for the lease for an hour; say whether it was granted, and live on."""
     with smara.open(where) as memory:
-        pipe.send(memory.leases.acquire("work", f"holder-{os.getpid()}", lease_seconds=3600) is not None)
+        pipe.send(
+            memory.leases.acquire("work", f"holder-{os.getpid()}", lease_seconds=3600) is not None
+        )
         pipe.recv()
 
 
 LEASE_SECONDS = 0.05
 
 
-def write_under(memory: smara.Memory, lease: Lease, who: str, is_fenced: bool, believed_until: int = 0) -> None:
+def write_under(
+    memory: smara.Memory, lease: Lease, who: str, is_fenced: bool, believed_until: int = 0
+) -> None:
     """Do the leased work: one row in a table of results, written once a grant.
 
     Without the fence it does what a careful client does that has none: it looked at its
@@ -233,5 +273,7 @@ def hold_the_lock(pipe: Connection, where: str) -> None:
 
 with open_temporary() as _memory:
     # Forked processes find everything imported and loaded: the encodings, the scanner, the stemmer.
-    _memory.messages.add(thread_id="warm", role="user", content="Everything is loaded by_now, in src/warm.py")
+    _memory.messages.add(
+        thread_id="warm", role="user", content="Everything is loaded by_now, in src/warm.py"
+    )
     _memory.search("what is loaded by_now?")

@@ -17,7 +17,10 @@ LARGE = os.environ.get("SMARA_FAULTS") == "large"
 def test_processes_that_migrate_at_once_take_turns(address, open_database):
     count = 4 if LARGE else 3
     barrier, answers = FORKED.Barrier(count), FORKED.Queue()
-    workers = [FORKED.Process(target=migrate_at_once, args=(address, barrier, answers)) for _ in range(count)]
+    workers = [
+        FORKED.Process(target=migrate_at_once, args=(address, barrier, answers))
+        for _ in range(count)
+    ]
     for worker in workers:
         worker.start()
     found = sorted((answers.get(timeout=600) for _ in workers), key=str)
@@ -29,7 +32,9 @@ def test_processes_that_migrate_at_once_take_turns(address, open_database):
 
 
 def test_a_migration_killed_at_any_statement_leaves_nothing_half_done(address, open_database):
-    """1. A process is killed before its n-th statement. 2. Nothing of it is seen. 3. The next one migrates whole."""
+    """1. A process is killed before its n-th statement. 2. Nothing of it is seen. 3. The next one
+    migrates whole.
+    """
     for number in range(64) if LARGE else (1, 4, 9):
         worker = FORKED.Process(target=die_at_statement, args=(address, number))
         worker.start()

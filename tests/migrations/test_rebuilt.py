@@ -1,4 +1,6 @@
-"""A rebuilt index has the tables that the migrations make: their definitions stand in two places."""
+"""A rebuilt index has the tables that the migrations make: their definitions stand in two
+places.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from tests.migrations.dump import schema_of
 def objects(memory: smara.Memory) -> list[tuple[str, ...]]:
     """The schema without what carries no meaning: white space, and quotes around plain names."""
     found = schema_of(memory.database).get("objects", schema_of(memory.database))
-    return [tuple(re.sub(r"\s+", "", str(field)).replace('"', "") for field in row) for row in found]
+    return [
+        tuple(re.sub(r"\s+", "", str(field)).replace('"', "") for field in row) for row in found
+    ]
 
 
 def test_a_rebuilt_store_has_the_schema_of_a_fresh_one(address):

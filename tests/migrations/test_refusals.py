@@ -18,7 +18,9 @@ def raise_version(database):
     """What a newer Smara would have left behind."""
     with database.write() as session:
         session.run("CREATE TABLE dreams (no INTEGER PRIMARY KEY)")
-        session.run("INSERT INTO migrations (number, name, applied_at) VALUES (?, 'dreams', 1)", (HEAD + 1,))
+        session.run(
+            "INSERT INTO migrations (number, name, applied_at) VALUES (?, 'dreams', 1)", (HEAD + 1,)
+        )
         if database.kind == "sqlite":
             session.run(f"PRAGMA user_version = {HEAD + 1}")
 
@@ -30,7 +32,11 @@ def test_an_older_program_refuses_a_newer_database_and_says_what_to_do(address, 
     before = schema_of(database)
     with pytest.raises(SchemaTooNewError, match="pip install --upgrade") as caught:
         smara.open(address)
-    assert (caught.value.found, caught.value.known, caught.value.code) == (HEAD + 1, HEAD, "schema_too_new")
+    assert (caught.value.found, caught.value.known, caught.value.code) == (
+        HEAD + 1,
+        HEAD,
+        "schema_too_new",
+    )
     assert schema_of(database) == before
 
 
@@ -45,7 +51,9 @@ def test_a_newer_file_is_not_touched_by_a_byte(tmp_path, open_database):
     assert hashlib.sha256(path.read_bytes()).hexdigest() == before
 
 
-@pytest.mark.parametrize("mark", ["PRAGMA application_id = 12345", "PRAGMA user_version = 3", "SELECT 1"])
+@pytest.mark.parametrize(
+    "mark", ["PRAGMA application_id = 12345", "PRAGMA user_version = 3", "SELECT 1"]
+)
 def test_a_database_of_another_program_is_refused_and_left_as_it_is(tmp_path, mark):
     path = tmp_path / "browser.db"
     with sqlite3.connect(path) as connection:

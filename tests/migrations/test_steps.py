@@ -23,7 +23,10 @@ def version_of(database):
 
 
 def test_both_databases_have_steps_of_the_same_numbers_and_names():
-    steps = {kind: [(step.number, step.name) for step in migrations(kind)] for kind in ("sqlite", "postgres")}
+    steps = {
+        kind: [(step.number, step.name) for step in migrations(kind)]
+        for kind in ("sqlite", "postgres")
+    }
     assert steps["sqlite"] == steps["postgres"]
 
 
@@ -52,7 +55,9 @@ def test_every_step_taken_is_written_down_with_its_time(address, open_database):
 
 
 @pytest.mark.parametrize("start", range(1, HEAD))
-def test_fresh_equals_migrated_from_every_version_with_data_inside(address, open_database, tmp_path, start):
+def test_fresh_equals_migrated_from_every_version_with_data_inside(
+    address, open_database, tmp_path, start
+):
     database = open_database(address)
     migrate(database, CLOCK, target=start)
     put_a_thread_inside(database)
@@ -87,9 +92,20 @@ def test_a_session_that_was_under_way_is_watched_on(address, open_database):
     migrate(database, CLOCK, target=19)
     put_a_thread_inside(database)
     facts = {"events": 41, "failures": 3, "started": 1_767_600_000_000}
-    pad = zlib.compress(json.dumps({"v": 1, "facts": facts, "ledgers": {"worked": {"make": {"n": 2}}}}).encode())
+    pad = zlib.compress(
+        json.dumps({"v": 1, "facts": facts, "ledgers": {"worked": {"make": {"n": 2}}}}).encode()
+    )
     with database.write() as session:
-        insert(database, session, "behavior_sessions", no=1, project_no=1, session_id="s", state="open", version=1)
+        insert(
+            database,
+            session,
+            "behavior_sessions",
+            no=1,
+            project_no=1,
+            session_id="s",
+            state="open",
+            version=1,
+        )
         insert(database, session, "behavior_pads", session_no=1, part="", project_no=1, pad=pad)
     database.close()
     with smara.open(address, embedder="off") as memory:
@@ -105,7 +121,15 @@ def put_a_thread_inside(database):
     with database.write() as session:
         insert(database, session, "projects", no=1, id="default", name="default")
         insert(
-            database, session, "threads", no=1, project_no=1, id="t", resource_id="default", metadata="{}", last_seq=1
+            database,
+            session,
+            "threads",
+            no=1,
+            project_no=1,
+            id="t",
+            resource_id="default",
+            metadata="{}",
+            last_seq=1,
         )
         insert(
             database,
@@ -126,7 +150,10 @@ def put_a_thread_inside(database):
 
 def thread_inside(database):
     with database.read() as session:
-        return session.all("SELECT t.id, m.role, m.raw_content FROM messages m JOIN threads t ON t.no = m.thread_no")
+        return session.all(
+            "SELECT t.id, m.role, m.raw_content FROM messages m JOIN threads t ON t.no = "
+            "m.thread_no"
+        )
 
 
 def fresh_schema_of(kind, open_database, tmp_path):

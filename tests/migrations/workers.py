@@ -1,4 +1,6 @@
-"""What the processes of the migration tests do; a module of its own, so that they can be spawned."""
+"""What the processes of the migration tests do; a module of its own, so that they can be
+spawned.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def migrate_at_once(address: str, barrier: Any, answers: Any) -> None:
 
 
 def die_at_statement(address: str, number: int) -> None:
-    """Migrate, and be killed before the statement of this number; exit code 0 when there were fewer."""
+    """Migrate, and be killed before the statement of this number; exit code 0 when there were
+    fewer.
+    """
     database = open_database(Settings(db=address, durability="normal"))
     write, left = database.write, [number]
 

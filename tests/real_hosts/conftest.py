@@ -1,6 +1,8 @@
-"""The agents themselves, against a scripted model: only where ``SMARA_REAL_HOSTS`` names the folder of their programs.
+"""The agents themselves, against a scripted model: only where ``SMARA_REAL_HOSTS`` names the folder
+of their programs.
 
-    npm install --prefix /tmp/hosts @anthropic-ai/claude-code @openai/codex @google/gemini-cli @github/copilot \
+    npm install --prefix /tmp/hosts @anthropic-ai/claude-code @openai/codex @google/gemini-cli
+      @github/copilot \
         opencode-ai @earendil-works/pi-coding-agent
     SMARA_REAL_HOSTS=/tmp/hosts/node_modules/.bin .venv/bin/python -m pytest tests/real_hosts
 

@@ -1,4 +1,6 @@
-"""A place to run agents in: an empty home, a small repository, a store, and all that hooks were given and said."""
+"""A place to run agents in: an empty home, a small repository, a store, and all that hooks were
+given and said.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ for ending, content in (("in", given), ("out", done.stdout), ("err", done.stderr
 sys.stdout.buffer.write(done.stdout)
 sys.stderr.buffer.write(done.stderr)
 sys.exit(done.returncode)
-"""
+"""  # noqa: E501
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +65,16 @@ class Lab:
             each.mkdir(parents=True)
         beside = os.path.join(os.path.dirname(sys.executable), "smara")
         program = self._bin / "smara"
-        program.write_text(_RECORDER.format(python=sys.executable, smara=beside, folder=str(self._heard)))
+        program.write_text(
+            _RECORDER.format(python=sys.executable, smara=beside, folder=str(self._heard))
+        )
         program.chmod(0o755)
         self._make_repository()
 
     def _make_repository(self) -> None:
-        (self.repository / "src" / "cart.py").write_text("def total(prices):\n    return sum(prices)\n")
+        (self.repository / "src" / "cart.py").write_text(
+            "def total(prices):\n    return sum(prices)\n"
+        )
         script = self.repository / "run.sh"
         script.write_text(_RUN)
         script.chmod(0o755)
@@ -81,9 +87,14 @@ class Lab:
         node = shutil.which("node")
         places = [str(self._bin), PROGRAMS, os.path.dirname(node) if node else "", os.defpath]
         return {
-            "PATH": os.pathsep.join(filter(None, places)), "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "dumb",
-            "SMARA_HOME": str(self.home / "smara"), "IS_SANDBOX": "1", **more,
-        }  # fmt: skip
+            "PATH": os.pathsep.join(filter(None, places)),
+            "HOME": str(self.home),
+            "LANG": "C.UTF-8",
+            "TERM": "dumb",
+            "SMARA_HOME": str(self.home / "smara"),
+            "IS_SANDBOX": "1",
+            **more,
+        }
 
     def run(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a program in the repository; it must succeed."""
@@ -93,9 +104,15 @@ class Lab:
 
     def _call(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            words, cwd=self.repository, env=self.environment(**more), capture_output=True, text=True, check=False,
-            timeout=DEADLINE_SECONDS, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            words,
+            cwd=self.repository,
+            env=self.environment(**more),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=DEADLINE_SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
 
     def smara(self, *words: str) -> Any:
         """What a command of ours answers."""
@@ -110,11 +127,16 @@ class Lab:
         pytest.fail("The spool is drained by somebody who does not end.")
 
     def heard(self) -> list[Heard]:
-        """What hooks were given so far, without the drains, which a host that leaves may cut off."""
+        """What hooks were given so far, without the drains, which a host that leaves may cut
+        off.
+        """
         found = []
         for path in sorted(self._heard.glob("*.rc")):
             event = path.stem.partition("-")[2]
-            parts = {ending: path.with_suffix(f".{ending}").read_text() for ending in ("in", "out", "err", "rc")}
+            parts = {
+                ending: path.with_suffix(f".{ending}").read_text()
+                for ending in ("in", "out", "err", "rc")
+            }
             if event != "drain":
                 payload = json.loads(parts["in"])
                 found.append(Heard(event, payload, parts["out"], parts["err"], int(parts["rc"])))

@@ -1,7 +1,8 @@
-"""A model that says what a script tells it to, over the streams of three vendors, and keeps what it was asked.
+"""A model that says what a script tells it to, over the streams of three vendors, and keeps what it
+was asked.
 
-Each step of a script is a list of texts and calls; a request that offers tools takes the next step, one that offers
-none (a title, a summary) gets a plain sentence. The last step is said for ever.
+Each step of a script is a list of texts and calls; a request that offers tools takes the next step,
+one that offers none (a title, a summary) gets a plain sentence. The last step is said for ever.
 """
 
 from __future__ import annotations
@@ -141,13 +142,22 @@ def _messages(step: Step, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Anthropic's Messages."""
     usage = {"input_tokens": 1_000, "output_tokens": 20}
     message = {
-        "id": _id("msg"), "type": "message", "role": "assistant", "model": request.get("model"), "content": [],
-        "stop_reason": None, "stop_sequence": None, "usage": usage,
-    }  # fmt: skip
+        "id": _id("msg"),
+        "type": "message",
+        "role": "assistant",
+        "model": request.get("model"),
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": usage,
+    }
     yield {"type": "message_start", "message": message}
     for index, part in enumerate(step):
         if "text" in part:
-            block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": part["text"]}
+            block, delta = (
+                {"type": "text", "text": ""},
+                {"type": "text_delta", "text": part["text"]},
+            )
         else:
             block = {"type": "tool_use", "id": _id("toolu"), "name": part["tool"], "input": {}}
             delta = {"type": "input_json_delta", "partial_json": json.dumps(part["input"])}
@@ -155,7 +165,11 @@ def _messages(step: Step, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
     reason = "tool_use" if any("tool" in part for part in step) else "end_turn"
-    yield {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}, "usage": usage}
+    yield {
+        "type": "message_delta",
+        "delta": {"stop_reason": reason, "stop_sequence": None},
+        "usage": usage,
+    }
     yield {"type": "message_stop"}
 
 
@@ -168,35 +182,71 @@ def _responses(step: Step) -> Iterator[dict[str, Any]]:
         yield {"type": "response.output_item.added", "output_index": index, "item": item}
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
     usage = {"input_tokens": 1_000, "output_tokens": 20, "total_tokens": 1_020}
-    yield {"type": "response.completed",
-           "response": {**response, "status": "completed", "output": items, "usage": usage}}  # fmt: skip
+    yield {
+        "type": "response.completed",
+        "response": {**response, "status": "completed", "output": items, "usage": usage},
+    }
 
 
 def _item(part: Part) -> dict[str, Any]:
     if "text" in part:
         content = [{"type": "output_text", "text": part["text"], "annotations": []}]
-        return {"type": "message", "role": "assistant", "id": _id("msg"), "content": content, "status": "completed"}
+        return {
+            "type": "message",
+            "role": "assistant",
+            "id": _id("msg"),
+            "content": content,
+            "status": "completed",
+        }
     given = part["input"]
     if isinstance(given.get("patch"), str):  # a tool that takes a text and no arguments
-        return {"type": "custom_tool_call", "id": _id("ctc"), "call_id": _id("call"), "name": part["tool"],
-                "input": given["patch"], "status": "completed"}  # fmt: skip
-    return {"type": "function_call", "id": _id("fc"), "call_id": _id("call"), "name": part["tool"],
-            "arguments": json.dumps(given), "status": "completed",
-            **({"namespace": part["namespace"]} if "namespace" in part else {})}  # fmt: skip
+        return {
+            "type": "custom_tool_call",
+            "id": _id("ctc"),
+            "call_id": _id("call"),
+            "name": part["tool"],
+            "input": given["patch"],
+            "status": "completed",
+        }
+    return {
+        "type": "function_call",
+        "id": _id("fc"),
+        "call_id": _id("call"),
+        "name": part["tool"],
+        "arguments": json.dumps(given),
+        "status": "completed",
+        **({"namespace": part["namespace"]} if "namespace" in part else {}),
+    }
 
 
 def _completions(step: Step) -> Iterator[dict[str, Any]]:
     """OpenAI's chat completions, which all other vendors' programs speak, too."""
-    common = {"id": _id("chatcmpl"), "object": "chat.completion.chunk", "created": 1_700_000_000, "model": "scripted"}
+    common = {
+        "id": _id("chatcmpl"),
+        "object": "chat.completion.chunk",
+        "created": 1_700_000_000,
+        "model": "scripted",
+    }
     words = "".join(part["text"] for part in step if "text" in part)
     calls = [
-        {"index": index, "id": _id("call"), "type": "function",
-         "function": {"name": part["tool"], "arguments": json.dumps(part["input"])}}
+        {
+            "index": index,
+            "id": _id("call"),
+            "type": "function",
+            "function": {"name": part["tool"], "arguments": json.dumps(part["input"])},
+        }
         for index, part in enumerate(part for part in step if "tool" in part)
-    ]  # fmt: skip
-    delta = {"role": "assistant", "content": words or None, **({"tool_calls": calls} if calls else {})}
+    ]
+    delta = {
+        "role": "assistant",
+        "content": words or None,
+        **({"tool_calls": calls} if calls else {}),
+    }
     yield {**common, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-    yield {**common, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls" if calls else "stop"}]}
+    yield {
+        **common,
+        "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls" if calls else "stop"}],
+    }
     usage = {"prompt_tokens": 1_000, "completion_tokens": 20, "total_tokens": 1_020}
     yield {**common, "choices": [], "usage": usage}
 
@@ -204,7 +254,9 @@ def _completions(step: Step) -> Iterator[dict[str, Any]]:
 def _contents(step: Step) -> Iterator[dict[str, Any]]:
     """Google's contents, all of them in one piece."""
     parts = [
-        {"text": part["text"]} if "text" in part else {"functionCall": {"name": part["tool"], "args": part["input"]}}
+        {"text": part["text"]}
+        if "text" in part
+        else {"functionCall": {"name": part["tool"], "args": part["input"]}}
         for part in step
     ]
     usage = {"promptTokenCount": 1_000, "candidatesTokenCount": 20, "totalTokenCount": 1_020}

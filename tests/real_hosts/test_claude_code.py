@@ -18,10 +18,18 @@ GATE = "`./run.sh` failed here before"
 
 def claude(lab: Lab, script: Script, prompt: str, *options: str) -> None:
     lab.run(
-        "claude", "-p", prompt, "--dangerously-skip-permissions", *options,
-        ANTHROPIC_BASE_URL=script.url, ANTHROPIC_API_KEY="sk-ant-loopback", CLAUDE_CODE_MAX_RETRIES="1",
-        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1", DISABLE_AUTOUPDATER="1", DISABLE_TELEMETRY="1",
-    )  # fmt: skip
+        "claude",
+        "-p",
+        prompt,
+        "--dangerously-skip-permissions",
+        *options,
+        ANTHROPIC_BASE_URL=script.url,
+        ANTHROPIC_API_KEY="sk-ant-loopback",
+        CLAUDE_CODE_MAX_RETRIES="1",
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
+        DISABLE_AUTOUPDATER="1",
+        DISABLE_TELEMETRY="1",
+    )
 
 
 def work(lab: Lab) -> None:
@@ -49,9 +57,13 @@ def learn(lab: Lab) -> None:
     named = {name: last[name] for name in ("session_id", "transcript_path", "cwd")}
     ended = {**named, "hook_event_name": "SessionEnd", "reason": "other"}
     subprocess.run(
-        ["smara", "hook", "claude", "SessionEnd"], input=json.dumps(ended), text=True, check=True,
-        cwd=lab.repository, env=lab.environment(),
-    )  # fmt: skip
+        ["smara", "hook", "claude", "SessionEnd"],
+        input=json.dumps(ended),
+        text=True,
+        check=True,
+        cwd=lab.repository,
+        env=lab.environment(),
+    )
     lab.drain()
 
 
@@ -69,7 +81,14 @@ def test_a_session_is_told_what_is_known_and_the_next_one_is_warned(lab):
     lab.smara("remember", CENTS, "--file", "src/cart.py")
     work(lab)
     told = [each.event for each in lab.heard()]
-    assert {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop"} <= set(told)
+    assert {
+        "SessionStart",
+        "UserPromptSubmit",
+        "PreToolUse",
+        "PostToolUse",
+        "PostToolUseFailure",
+        "Stop",
+    } <= set(told)
     learn(lab)
     with scripted([call("Bash", command="./run.sh", description="run")], [text("Done.")]) as script:
         claude(lab, script, "Once more")
@@ -107,14 +126,26 @@ def test_a_helper_hears_what_is_known_about_the_file_it_opens(lab):
     lab.smara("remember", CENTS, "--type", "gotcha", "--file", "src/cart.py")
     cart = str(lab.repository / "src" / "cart.py")
     steps = [
-        [call("Agent", description="look", prompt="Look at the cart", subagent_type="general-purpose")],
+        [
+            call(
+                "Agent",
+                description="look",
+                prompt="Look at the cart",
+                subagent_type="general-purpose",
+            )
+        ],
         [call("Read", file_path=cart)],
         [text("It sums.")],
         [text("Done.")],
     ]
     with scripted(*steps) as script:
         claude(lab, script, "Let somebody look")
-        assert script.heard(CENTS) == [True, False, True, True]  # the second and the third are the helper's
+        assert script.heard(CENTS) == [
+            True,
+            False,
+            True,
+            True,
+        ]  # the second and the third are the helper's
     check_quiet(lab)
 
 

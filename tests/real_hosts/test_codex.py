@@ -69,9 +69,17 @@ def test_a_failure_is_learned_though_no_hook_is_told_of_it_and_the_next_session_
     work(ready)
     events = {each.event for each in ready.heard()}
     assert events == {
-        "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd",
-    }  # fmt: skip
-    assert "exit" not in json.dumps([each.payload.get("tool_response") for each in ready.heard()][:5]).lower()
+        "SessionStart",
+        "UserPromptSubmit",
+        "PreToolUse",
+        "PostToolUse",
+        "Stop",
+        "SessionEnd",
+    }
+    assert (
+        "exit"
+        not in json.dumps([each.payload.get("tool_response") for each in ready.heard()][:5]).lower()
+    )
     learned = [each["content"] for each in ready.smara("memories", "list")["memories"]]
     assert any("what worked: `./run.sh --fast`" in each for each in learned)
     with scripted([call("exec_command", cmd="./run.sh")], [text("Done.")]) as script:
@@ -85,16 +93,30 @@ def test_a_failure_is_learned_though_no_hook_is_told_of_it_and_the_next_session_
 
 
 def test_a_file_that_is_shown_by_a_command_brings_up_what_is_known_of_it(ready):
-    ready.smara("remember", "cart.py is read by the till at night.", "--type", "gotcha", "--file", "src/cart.py")
+    ready.smara(
+        "remember",
+        "cart.py is read by the till at night.",
+        "--type",
+        "gotcha",
+        "--file",
+        "src/cart.py",
+    )
     steps = [
-        [call("spawn_agent", message="Look at the cart", agent_type="worker") | {"namespace": "multi_agent_v1"}],
+        [
+            call("spawn_agent", message="Look at the cart", agent_type="worker")
+            | {"namespace": "multi_agent_v1"}
+        ],
         [call("exec_command", cmd="sed -n '1,20p' src/cart.py")],
         [call("exec_command", cmd="sed -n '1,20p' src/cart.py")],
         [text("Done.")],
     ]
     with scripted(*steps) as script:
         codex(ready, script, "-c", "features.multi_agent=true", "Let somebody look")
-    said = [each for each in ready.heard() if each.event == "PostToolUse" and "read by the till" in each.said]
+    said = [
+        each
+        for each in ready.heard()
+        if each.event == "PostToolUse" and "read by the till" in each.said
+    ]
     assert len(said) == 1
     assert said[0].payload["agent_id"]  # who was not told at the start
 

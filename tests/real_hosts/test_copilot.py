@@ -6,7 +6,16 @@ import json
 
 from tests.real_hosts.lab import Lab, need
 from tests.real_hosts.model_server import Script, scripted, text
-from tests.real_hosts.work import CENTS, PATIENT, Tools, check_quiet, check_second, first_session, roles, second_session
+from tests.real_hosts.work import (
+    CENTS,
+    PATIENT,
+    Tools,
+    check_quiet,
+    check_second,
+    first_session,
+    roles,
+    second_session,
+)
 
 need("copilot")
 TOOLS = Tools("bash", "view", "edit", "path", "old_str", "new_str")
@@ -14,10 +23,19 @@ TOOLS = Tools("bash", "view", "edit", "path", "old_str", "new_str")
 
 def copilot(lab: Lab, script: Script, prompt: str) -> None:
     lab.run(
-        "copilot", "--allow-all-tools", "--allow-all-paths", "-p", prompt, COPILOT_OFFLINE="true",
-        COPILOT_PROVIDER_BASE_URL=f"{script.url}/v1", COPILOT_PROVIDER_API_KEY="loopback", COPILOT_MODEL="gpt-4.1",
-        COPILOT_AUTO_UPDATE="false", COPILOT_ALLOW_ALL="true", **PATIENT,
-    )  # fmt: skip
+        "copilot",
+        "--allow-all-tools",
+        "--allow-all-paths",
+        "-p",
+        prompt,
+        COPILOT_OFFLINE="true",
+        COPILOT_PROVIDER_BASE_URL=f"{script.url}/v1",
+        COPILOT_PROVIDER_API_KEY="loopback",
+        COPILOT_MODEL="gpt-4.1",
+        COPILOT_AUTO_UPDATE="false",
+        COPILOT_ALLOW_ALL="true",
+        **PATIENT,
+    )
 
 
 def test_a_session_is_told_what_is_known_and_is_taken_in_at_the_next_start(lab):
@@ -25,9 +43,19 @@ def test_a_session_is_told_what_is_known_and_is_taken_in_at_the_next_start(lab):
     lab.smara("remember", CENTS, "--file", "src/cart.py")
     script = first_session(lab, copilot, TOOLS)
     assert all(script.heard(CENTS))
-    assert "smara-memory-search" in [each["function"]["name"] for each in script.requests[-1]["tools"]]
-    events = [each.event for each in sorted(lab.heard(), key=lambda each: each.payload["timestamp"])]
-    assert events == ["sessionStart", "userPromptSubmitted", *["postToolUse"] * 4, "agentStop", "sessionEnd"]
+    assert "smara-memory-search" in [
+        each["function"]["name"] for each in script.requests[-1]["tools"]
+    ]
+    events = [
+        each.event for each in sorted(lab.heard(), key=lambda each: each.payload["timestamp"])
+    ]
+    assert events == [
+        "sessionStart",
+        "userPromptSubmitted",
+        *["postToolUse"] * 4,
+        "agentStop",
+        "sessionEnd",
+    ]
     session = lab.heard()[0].payload["sessionId"]
     second = second_session(lab, copilot, TOOLS)
     assert roles(lab, session) == ["user", "assistant", *["assistant", "tool"] * 4, "assistant"]

@@ -6,11 +6,26 @@ import json
 
 from tests.real_hosts.lab import Lab, need
 from tests.real_hosts.model_server import Script
-from tests.real_hosts.work import CENTS, PATIENT, Tools, check_quiet, check_second, first_session, roles, second_session
+from tests.real_hosts.work import (
+    CENTS,
+    PATIENT,
+    Tools,
+    check_quiet,
+    check_second,
+    first_session,
+    roles,
+    second_session,
+)
 
 need("gemini")
 TOOLS = Tools(
-    "run_shell_command", "read_file", "replace", "file_path", "old_string", "new_string", (("instruction", "mend"),)
+    "run_shell_command",
+    "read_file",
+    "replace",
+    "file_path",
+    "old_string",
+    "new_string",
+    (("instruction", "mend"),),
 )
 
 
@@ -19,9 +34,17 @@ def gemini(lab: Lab, script: Script, prompt: str) -> None:
     settings.parent.mkdir(exist_ok=True)
     settings.write_text(json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}}))
     lab.run(
-        "gemini", "-m", "gemini-2.5-flash", "--yolo", "-p", prompt, GEMINI_API_KEY="loopback",
-        GOOGLE_GEMINI_BASE_URL=script.url, GEMINI_CLI_TRUST_WORKSPACE="true", **PATIENT,
-    )  # fmt: skip
+        "gemini",
+        "-m",
+        "gemini-2.5-flash",
+        "--yolo",
+        "-p",
+        prompt,
+        GEMINI_API_KEY="loopback",
+        GOOGLE_GEMINI_BASE_URL=script.url,
+        GEMINI_CLI_TRUST_WORKSPACE="true",
+        **PATIENT,
+    )
 
 
 def test_a_session_is_told_what_is_known_and_is_taken_in_at_the_next_start(lab):

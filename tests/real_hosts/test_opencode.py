@@ -6,7 +6,15 @@ import json
 
 from tests.real_hosts.lab import Lab, need
 from tests.real_hosts.model_server import Script
-from tests.real_hosts.work import CENTS, Tools, check_quiet, check_second, first_session, roles, second_session
+from tests.real_hosts.work import (
+    CENTS,
+    Tools,
+    check_quiet,
+    check_second,
+    first_session,
+    roles,
+    second_session,
+)
 
 need("opencode")
 TOOLS = Tools("bash", "read", "edit", "filePath", "oldString", "newString")
@@ -15,13 +23,19 @@ TOOLS = Tools("bash", "read", "edit", "filePath", "oldString", "newString")
 def opencode(lab: Lab, script: Script, prompt: str) -> None:
     model = {"name": "scripted", "tool_call": True, "limit": {"context": 100_000, "output": 4_000}}
     provider = {
-        "npm": "@ai-sdk/openai-compatible", "name": "Loopback", "models": {"scripted": model},
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "Loopback",
+        "models": {"scripted": model},
         "options": {"baseURL": f"{script.url}/v1", "apiKey": "loopback"},
-    }  # fmt: skip
+    }
     settings = {
-        "autoupdate": False, "share": "disabled", "model": "loopback/scripted", "small_model": "loopback/scripted",
-        "enabled_providers": ["loopback"], "provider": {"loopback": provider},
-    }  # fmt: skip
+        "autoupdate": False,
+        "share": "disabled",
+        "model": "loopback/scripted",
+        "small_model": "loopback/scripted",
+        "enabled_providers": ["loopback"],
+        "provider": {"loopback": provider},
+    }
     path = lab.home / ".config" / "opencode" / "opencode.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(settings))

@@ -24,9 +24,12 @@ TOOLS = PiTools("bash", "read", "edit", "path", "", "")
 
 def pi(lab: Lab, script: Script, prompt: str) -> None:
     provider = {
-        "baseUrl": f"{script.url}/v1", "api": "openai-completions", "apiKey": "loopback",
-        "compat": {"supportsDeveloperRole": False, "supportsReasoningEffort": False}, "models": [{"id": "scripted"}],
-    }  # fmt: skip
+        "baseUrl": f"{script.url}/v1",
+        "api": "openai-completions",
+        "apiKey": "loopback",
+        "compat": {"supportsDeveloperRole": False, "supportsReasoningEffort": False},
+        "models": [{"id": "scripted"}],
+    }
     path = lab.home / ".pi" / "agent" / "models.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"providers": {"loopback": provider}}))

@@ -1,4 +1,6 @@
-"""The same work in every agent: a session that fails, finds the way and edits; and one that hears at every moment."""
+"""The same work in every agent: a session that fails, finds the way and edits; and one that hears
+at every moment.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,12 @@ class Tools:
         return [call(self.read, **{self.path: str(lab.repository / name)})]
 
     def change(self, lab: Lab, name: str, old: str, new: str) -> Step:
-        given = {self.path: str(lab.repository / name), self.old: old, self.new: new, **dict(self.more)}
+        given = {
+            self.path: str(lab.repository / name),
+            self.old: old,
+            self.new: new,
+            **dict(self.more),
+        }
         return [call(self.edit, **given)]
 
 
@@ -54,11 +61,15 @@ def first_session(lab: Lab, agent: Agent, tools: Tools) -> Script:
 
 
 def second_session(lab: Lab, agent: Agent, tools: Tools) -> Script:
-    """It is told of its task with its first prompt, and of what was learned meanwhile when it comes up."""
+    """It is told of its task with its first prompt, and of what was learned meanwhile when it comes
+    up.
+    """
     task = lab.smara("tasks", "add", TASK)
     lab.smara("tasks", "claim", str(task.get("id") or task["task"]["id"]))
     with scripted(
-        tools.run(f"smara remember --type gotcha --file run.sh '{SHELL}'"), tools.look(lab, "run.sh"), [text("Done.")]
+        tools.run(f"smara remember --type gotcha --file run.sh '{SHELL}'"),
+        tools.look(lab, "run.sh"),
+        [text("Done.")],
     ) as script:
         agent(lab, script, TASK)
     return script

@@ -1,13 +1,16 @@
 """A developer types one command, works on as ever, and the next session knows.
 
-1. Two sessions of Claude Code lie in its folder. `smara init` sets it up, `smara import` brings the sessions in, and
+1. Two sessions of Claude Code lie in its folder. `smara init` sets it up, `smara import` brings the
+  sessions in, and
    what they show waits for review.
 2. A session starts: the agent is told what is known, with its source.
 3. It is about to run a command that failed before: it is told so, once.
-4. The developer adds a trap of a file; after the turn the agent hears it before it changes that file.
+4. The developer adds a trap of a file; after the turn the agent hears it before it changes that
+  file.
 5. A command fails twice, another helps.
 6. The context is compacted, and what is known is said again.
-7. The session ends; the right new memory waits for review with its evidence, everything that was said has a receipt,
+7. The session ends; the right new memory waits for review with its evidence, everything that was
+  said has a receipt,
    and what was heeded is seen to be used.
 8. Another agent, in the same repository, knows it too.
 9. Everything is taken out again, byte for byte, and no process is left.
@@ -37,9 +40,12 @@ MINE = '{\n  // mine\n  "model": "opus",\n}\n'
 def hook(agent: str, event: str, **fields: Any) -> str:
     """Run a hook as the host does; what the model is told by it."""
     done = subprocess.run(
-        [sys.executable, "-c", MAIN, "hook", agent, event], input=json.dumps(fields).encode(), capture_output=True,
-        timeout=600, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", MAIN, "hook", agent, event],
+        input=json.dumps(fields).encode(),
+        capture_output=True,
+        timeout=600,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     if not done.stdout:
         return ""
@@ -61,7 +67,9 @@ class Session:
 
     def tool(self, event: str, tool: str, given: dict[str, Any], **fields: Any) -> str:
         self.calls += 1
-        return self.tell(event, tool_name=tool, tool_input=given, tool_use_id=f"t{self.calls}", **fields)
+        return self.tell(
+            event, tool_name=tool, tool_input=given, tool_use_id=f"t{self.calls}", **fields
+        )
 
     def end_turn(self, words: str) -> None:
         self.tell("Stop", last_assistant_message=words, stop_hook_active=False)
@@ -123,25 +131,58 @@ class Day:
         assert "failed here before" in warned
         assert "npm ci" in warned
         assert self.live.tool("PreToolUse", "Bash", {"command": "npm test"}) == ""
-        self.live.tool("PostToolUse", "Bash", {"command": "npm ci"}, tool_response={"stdout": "added 214 packages"})
+        self.live.tool(
+            "PostToolUse",
+            "Bash",
+            {"command": "npm ci"},
+            tool_response={"stdout": "added 214 packages"},
+        )
 
     def trap_of_a_file_is_told_before_it_is_changed(self) -> None:
-        remembered = call("remember", "--type", "gotcha", "--file", "src/cart.js",
-                          "Totals in src/cart.js are integer cents: never divide before rounding")  # fmt: skip
+        remembered = call(
+            "remember",
+            "--type",
+            "gotcha",
+            "--file",
+            "src/cart.js",
+            "Totals in src/cart.js are integer cents: never divide before rounding",
+        )
         assert remembered.code == 0
         self.live.end_turn("Ready.")
-        edit = {"file_path": str(self.shop / "src" / "cart.js"), "old_string": "0", "new_string": "1"}
+        edit = {
+            "file_path": str(self.shop / "src" / "cart.js"),
+            "old_string": "0",
+            "new_string": "1",
+        }
         assert "never divide before rounding" in self.live.tool("PreToolUse", "Edit", edit)
-        assert self.live.tool("PostToolUse", "Edit", edit, tool_response={"filePath": edit["file_path"]}) == ""
+        assert (
+            self.live.tool(
+                "PostToolUse", "Edit", edit, tool_response={"filePath": edit["file_path"]}
+            )
+            == ""
+        )
 
     def command_fails_twice_and_another_helps(self) -> None:
         tool = self.live.tool
-        seed, error = {"command": "make seed"}, "Exit code 2\npsycopg.OperationalError: connection refused on port 5432"
+        seed, error = (
+            {"command": "make seed"},
+            "Exit code 2\npsycopg.OperationalError: connection refused on port 5432",
+        )
         for _ in range(2):
             tool("PostToolUseFailure", "Bash", seed, error=error)
-        tool("PostToolUse", "Bash", {"command": "docker compose up -d db"}, tool_response={"stdout": "Started"})
+        tool(
+            "PostToolUse",
+            "Bash",
+            {"command": "docker compose up -d db"},
+            tool_response={"stdout": "Started"},
+        )
         tool("PostToolUse", "Bash", seed, tool_response={"stdout": "seeded 40 rows"})
-        tool("PostToolUse", "Bash", {"command": "npm test"}, tool_response={"stdout": "Tests  31 passed (31)"})
+        tool(
+            "PostToolUse",
+            "Bash",
+            {"command": "npm test"},
+            tool_response={"stdout": "Tests  31 passed (31)"},
+        )
 
     def compaction_is_survived(self) -> None:
         self.live.end_turn("The database had to run first.")
@@ -155,18 +196,29 @@ class Day:
         (learned,) = [content for content in waiting() if "make seed" in content]
         assert "connection refused" in learned
         assert "docker compose up -d db" in learned
-        new = next(each for each in call("memories", "review", "--json").data["memories"] if each["content"] == learned)
+        new = next(
+            each
+            for each in call("memories", "review", "--json").data["memories"]
+            if each["content"] == learned
+        )
         assert "connection refused on port 5432" in call("memories", "why", new["id"]).out
 
     def everything_said_has_a_receipt(self) -> None:
         receipts = call("receipts", "--session", "live", "--json").data["receipts"]
-        assert sorted(each["point"] for each in receipts) == ["before_tool", "before_tool", "start", "start"]
+        assert sorted(each["point"] for each in receipts) == [
+            "before_tool",
+            "before_tool",
+            "start",
+            "start",
+        ]
         assert all(each["deliveredAt"] for each in receipts)
         assert [each for each in receipts if each["usedAt"] and "npm ci" in each["text"]]
 
     def another_agent_knows_it_too(self) -> None:
         codex = Session("codex", "other")
-        assert "docker compose up -d db" in codex.tell("SessionStart", source="startup", model="gpt-5")
+        assert "docker compose up -d db" in codex.tell(
+            "SessionStart", source="startup", model="gpt-5"
+        )
         shell = {"command": ["bash", "-lc", "make seed"]}
         assert "docker compose up -d db" in codex.tool("PreToolUse", "shell", shell, turn_id="1")
         codex.tell("SessionEnd", reason="other")
@@ -194,7 +246,9 @@ def test_the_next_session_knows_what_the_last_ones_learned(shop):
 
 
 def processes_in(folder: Path) -> list[str]:
-    """The processes that still work in a folder, this one aside; they can be seen on Linux alone."""
+    """The processes that still work in a folder, this one aside; they can be seen on Linux
+    alone.
+    """
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
@@ -207,7 +261,9 @@ def processes_in(folder: Path) -> list[str]:
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="needs SMARA_EVAL_DATA")
 def test_sessions_that_really_took_place_make_the_first_day_warm(shop, tmp_path):
-    """What real sessions show is said when the next one starts, with its source, within the hosts' limits."""
+    """What real sessions show is said when the next one starts, with its source, within the hosts'
+    limits.
+    """
     real = tmp_path / "real"
     real.mkdir()
     for path in sorted(REAL.glob("*.jsonl.gz")):
@@ -222,5 +278,7 @@ def test_sessions_that_really_took_place_make_the_first_day_warm(shop, tmp_path)
     assert len(pack) <= 9_500
     hook("claude", "drain")
     assert live.tell("SessionStart", source="resume") == ""  # it has it before its eyes
-    (receipt,) = [each for each in call("receipts", "--json").data["receipts"] if each["source"] == "startup"]
+    (receipt,) = [
+        each for each in call("receipts", "--json").data["receipts"] if each["source"] == "startup"
+    ]
     assert receipt["text"] == pack

@@ -46,7 +46,9 @@ def test_schema_of_the_first_session_is_found_word_for_word_in_the_second(tmp_pa
         for day in range(21):
             clock.advance(WEEK / 7)
             for number in range(6):
-                memory.messages.add(thread_id=f"day-{day}", role="user", content=f"Fix ticket {day * 6 + number}")
+                memory.messages.add(
+                    thread_id=f"day-{day}", role="user", content=f"Fix ticket {day * 6 + number}"
+                )
                 memory.messages.add(
                     thread_id=f"day-{day}",
                     role="assistant",
@@ -63,12 +65,19 @@ def test_schema_of_the_first_session_is_found_word_for_word_in_the_second(tmp_pa
     # 4
     data = spawn("search", "Login schema", "--limit", "1", "--json").data
     (hit,) = data["results"]
-    assert (hit["content"], hit["threadId"], hit["source"], hit["rank"]) == (SCHEMA, "login", "compacted", 1)
+    assert (hit["content"], hit["threadId"], hit["source"], hit["rank"]) == (
+        SCHEMA,
+        "login",
+        "compacted",
+        1,
+    )
     assert data["totalHits"] > 1
 
     # 5
     for query in ("LoginSchema", "ginSchem", "src/schemas/auth.ts", "show me the login schema"):
-        assert shell("search", query, "--limit", "1", "--json").data["results"][0]["content"] == SCHEMA, query
+        assert (
+            shell("search", query, "--limit", "1", "--json").data["results"][0]["content"] == SCHEMA
+        ), query
 
     # 6
     around = shell("messages", "show", hit["id"], "--around", "1", "--json").data

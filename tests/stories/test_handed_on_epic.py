@@ -1,4 +1,6 @@
-"""An epic planned by one agent, begun, cut off, and finished by another: nothing is done twice or forgotten."""
+"""An epic planned by one agent, begun, cut off, and finished by another: nothing is done twice or
+forgotten.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,18 @@ def printed(nodes, depth=0):
     """A tree as text: a mark for what is done, in work or waiting, and the title."""
     lines = []
     for node in nodes:
-        mark = {"closed": "x", "in_progress": ">"}.get(node.task.status, "!" if node.is_blocked else " ")
+        mark = {"closed": "x", "in_progress": ">"}.get(
+            node.task.status, "!" if node.is_blocked else " "
+        )
         lines.append(f"{'  ' * depth}[{mark}] {node.relation} {node.task.title}")
         lines += printed(node.nodes, depth + 1)
     return lines
 
 
 class Epic:
-    """The store, the two agents that share it, and the epic with its three steps; each part of the story a method."""
+    """The store, the two agents that share it, and the epic with its three steps; each part of the
+    story a method.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path, self.clock = path, FakeClock()
@@ -49,7 +55,10 @@ class Epic:
         self.epic = self.add("Log in with a password", type="epic", priority=1)
         self.schema = self.add("Write the schema", parent=self.epic.id, labels=["auth"])
         self.tokens = self.add(
-            "Store refresh_tokens", parent=self.epic.id, depends_on=[self.schema.id], labels=["auth"]
+            "Store refresh_tokens",
+            parent=self.epic.id,
+            depends_on=[self.schema.id],
+            labels=["auth"],
         )
         self.form = self.add("Show the form", parent=self.epic.id, depends_on=[self.tokens.id])
         assert titles(self.first.tasks.ready()) == ["Write the schema"]
@@ -60,13 +69,16 @@ class Epic:
         self.first.links.claim(self.schema.short_id, thread_id="plan")
         said = self.say(self.first, "LoginSchema goes to src/schemas/auth.ts")
         assert said.task_id == self.schema.id
-        self.first.tasks.close(self.schema.id, "LoginSchema in src/schemas/auth.ts, email and password")
+        self.first.tasks.close(
+            self.schema.id, "LoginSchema in src/schemas/auth.ts, email and password"
+        )
         assert self.say(self.first, "What is next?").task_id is None
 
     def second_step_is_cut_off(self):
         assert self.first.links.claim(self.tokens.id, thread_id="plan").holder == "morning"
         self.hint = self.say(
-            self.first, "The table refresh_tokens lacks an index on expires_at; add it before the query"
+            self.first,
+            "The table refresh_tokens lacks an index on expires_at; add it before the query",
         )
         assert self.first.links.active("plan").id == self.tokens.id
 
@@ -74,7 +86,10 @@ class Epic:
         self.clock.advance(HOUR)
         with pytest.raises(TaskClaimedError) as held:
             self.second.links.claim(self.tokens.id, thread_id="resume")
-        assert (held.value.holder, held.value.brief) == ("morning", "Already claimed by session morning")
+        assert (held.value.holder, held.value.brief) == (
+            "morning",
+            "Already claimed by session morning",
+        )
         for waiting in (self.form, self.epic):
             with pytest.raises(TaskBlockedError):
                 self.second.tasks.claim(waiting.id)
@@ -84,7 +99,9 @@ class Epic:
         self.clock.advance(4 * HOUR)
         assert titles(self.second.tasks.ready()) == ["Store refresh_tokens"]
         assert self.second.links.claim(self.tokens.id, thread_id="resume").holder == "evening"
-        assert [linked.message.id for linked in self.second.links.messages(self.tokens.id)] == [self.hint.id]
+        assert [linked.message.id for linked in self.second.links.messages(self.tokens.id)] == [
+            self.hint.id
+        ]
         found = self.second.search("what about expires_at?", task_id=self.tokens.id)
         assert "index on expires_at" in found[0].content
 
@@ -118,9 +135,17 @@ class Epic:
         ]
 
     def history_is_told(self, memory):
-        told = [(event.kind, event.session_id) for event in reversed(memory.tasks.history(self.tokens.id))]
+        told = [
+            (event.kind, event.session_id)
+            for event in reversed(memory.tasks.history(self.tokens.id))
+        ]
         assert [kind for kind, _ in told] == ["created", "claimed", "expired", "claimed", "closed"]
-        assert [session for kind, session in told if kind != "expired"] == ["morning", "morning", "evening", "evening"]
+        assert [session for kind, session in told if kind != "expired"] == [
+            "morning",
+            "morning",
+            "evening",
+            "evening",
+        ]
 
     def words_are_found(self, memory):
         spoken = [linked.message.raw_content for linked in memory.links.messages(self.tokens.id)]
@@ -137,9 +162,12 @@ def test_an_epic_is_handed_on_from_an_agent_that_was_cut_off_to_one_that_finishe
     1. Morning: an agent plans an epic with three steps, each needing the one before.
     2. It claims the first step in its conversation, works, and closes it with a summary.
     3. It claims the second, says what it found, and is cut off in the middle.
-    4. Another agent starts: the step is still held, and it is told by whom; the epic and the last step have to wait.
-    5. Hours later the silent session has lost its claim. The second agent resumes with what the first had said.
-    6. The first one comes back too late: it is told who has the step, and what it says belongs to no task.
+    4. Another agent starts: the step is still held, and it is told by whom; the epic and the last
+      step have to wait.
+    5. Hours later the silent session has lost its claim. The second agent resumes with what the
+      first had said.
+    6. The first one comes back too late: it is told who has the step, and what it says belongs to
+      no task.
     7. The second agent finishes everything. The epic was ready only when its steps were done.
     8. Evening: tree, history and search tell the whole story, also from a store opened anew.
     """

@@ -1,8 +1,10 @@
 """A developer goes on working in Claude Code, and the next session knows why a command failed.
 
-1. The agent is set up in a repository. 2. In a session a command fails, another is run, and the first one works.
-3. The session ends; the hooks only told, and left. 4. The same happens in a second session. 5. What waits is
-taken in by the host's background call. 6. What was said is found, and what was learned is in review, with its evidence.
+1. The agent is set up in a repository. 2. In a session a command fails, another is run, and the
+  first one works.
+3. The session ends; the hooks only told, and left. 4. The same happens in a second session. 5. What
+  waits is taken in by the host's background call. 6. What was said is found, and what was learned
+  is in review, with its evidence.
 """
 
 from __future__ import annotations
@@ -22,9 +24,12 @@ MAIN = "from smara.surfaces.cli import main; main()"
 
 def hook(event: str, **fields: Any) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", MAIN, "hook", "claude", event], input=json.dumps(fields).encode(),
-        capture_output=True, timeout=600, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", MAIN, "hook", "claude", event],
+        input=json.dumps(fields).encode(),
+        capture_output=True,
+        timeout=600,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, b"")
 
 
@@ -33,17 +38,34 @@ def session(name: str, cwd: str) -> None:
     bash = {**told, "tool_name": "Bash"}
     hook("SessionStart", **told, source="startup")
     hook("UserPromptSubmit", **told, prompt=f"Fix the build of the {name} branch", prompt_id=name)
-    hook("PostToolUseFailure", **bash, tool_use_id=f"{name}-1", tool_input={"command": "npm test"},
-         error="Exit code 1\nError: Cannot find module 'left-pad'")  # fmt: skip
-    hook("PostToolUse", **bash, tool_use_id=f"{name}-2", tool_input={"command": "npm ci"},
-         tool_response={"stdout": "added 10 packages"})  # fmt: skip
-    hook("PostToolUse", **bash, tool_use_id=f"{name}-3", tool_input={"command": "npm test"},
-         tool_response={"stdout": "5 passing"})  # fmt: skip
+    hook(
+        "PostToolUseFailure",
+        **bash,
+        tool_use_id=f"{name}-1",
+        tool_input={"command": "npm test"},
+        error="Exit code 1\nError: Cannot find module 'left-pad'",
+    )
+    hook(
+        "PostToolUse",
+        **bash,
+        tool_use_id=f"{name}-2",
+        tool_input={"command": "npm ci"},
+        tool_response={"stdout": "added 10 packages"},
+    )
+    hook(
+        "PostToolUse",
+        **bash,
+        tool_use_id=f"{name}-3",
+        tool_input={"command": "npm test"},
+        tool_response={"stdout": "5 passing"},
+    )
     hook("Stop", **told, last_assistant_message="The packages had to be installed first.")
     hook("SessionEnd", **told, reason="prompt_input_exit")
 
 
-def test_a_failure_that_was_overcome_in_claude_code_is_known_afterwards(tmp_path: Path, monkeypatch):
+def test_a_failure_that_was_overcome_in_claude_code_is_known_afterwards(
+    tmp_path: Path, monkeypatch
+):
     repository = tmp_path / "shop"
     subprocess.run(["git", "init", "-q", str(repository)], check=True)
     monkeypatch.chdir(repository)
@@ -61,7 +83,11 @@ def test_a_failure_that_was_overcome_in_claude_code_is_known_afterwards(tmp_path
 
     assert "build of the second branch" in call("search", "which build did we fix").out
     with smara.open() as memory:
-        (learned,) = [each for each in memory.memories.list(state="all", limit=50) if "npm test" in each.content]
+        (learned,) = [
+            each
+            for each in memory.memories.list(state="all", limit=50)
+            if "npm test" in each.content
+        ]
     assert "left-pad" in learned.content
     assert "npm ci" in learned.content
     assert "left-pad" in call("memories", "why", learned.id).out

@@ -13,22 +13,43 @@ SESSION = "5e551011-0000-4000-8000-00000000000a"
 
 def turn(number: int) -> list[dict[str, object]]:
     """A question and its answer, as a transcript has them."""
-    shared = {"sessionId": SESSION, "parentUuid": None, "isSidechain": False, "cwd": "/app", "version": "2.1.39"}
+    shared = {
+        "sessionId": SESSION,
+        "parentUuid": None,
+        "isSidechain": False,
+        "cwd": "/app",
+        "version": "2.1.39",
+    }
     question = f"Why does parse_invoice_{number} fail for an empty file?"
     answer = f"It reads row_{number}[0] in src/invoices/reader_{number}.py; I added a guard."
     return [
-        {**shared, "type": "user", "uuid": f"u-{number}", "timestamp": f"2026-02-11T10:{number:02}:00Z",
-         "message": {"role": "user", "content": question}},
-        {**shared, "type": "assistant", "uuid": f"a-{number}", "timestamp": f"2026-02-11T10:{number:02}:30Z",
-         "message": {"role": "assistant", "id": f"m-{number}", "content": [{"type": "text", "text": answer}]}},
-    ]  # fmt: skip
+        {
+            **shared,
+            "type": "user",
+            "uuid": f"u-{number}",
+            "timestamp": f"2026-02-11T10:{number:02}:00Z",
+            "message": {"role": "user", "content": question},
+        },
+        {
+            **shared,
+            "type": "assistant",
+            "uuid": f"a-{number}",
+            "timestamp": f"2026-02-11T10:{number:02}:30Z",
+            "message": {
+                "role": "assistant",
+                "id": f"m-{number}",
+                "content": [{"type": "text", "text": answer}],
+            },
+        },
+    ]
 
 
 def test_imported_session_is_found_before_and_after_it_is_compacted(tmp_path, monkeypatch):
     """
     1. A session of forty messages is imported; every line is a message.
     2. A name of its middle is found.
-    3. The session is compacted but for the newest ten; a window shows the summaries once each, then those ten.
+    3. The session is compacted but for the newest ten; a window shows the summaries once each, then
+      those ten.
     4. The same search gives the same message.
     5. The session went on; importing again stores the new turn alone.
     6. The compaction is undone: everything is shown whole.
@@ -52,7 +73,9 @@ def test_imported_session_is_found_before_and_after_it_is_compacted(tmp_path, mo
 
     # 2
     before = found()
-    assert [content for _, content in before] == ["It reads row_7[0] in src/invoices/reader_7.py; I added a guard."]
+    assert [content for _, content in before] == [
+        "It reads row_7[0] in src/invoices/reader_7.py; I added a guard."
+    ]
 
     # 3
     done = shell("compact", "--thread", SESSION, "--keep", "10", "--json").data

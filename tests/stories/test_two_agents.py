@@ -21,7 +21,7 @@ for line in sys.stdin:
             print(message.seq, flush=True)
         else:
             print(" | ".join(hit.content for hit in memory.search(words, limit=1)), flush=True)
-"""
+"""  # noqa: E501
 
 
 class Agent:
@@ -29,9 +29,12 @@ class Agent:
 
     def __init__(self, name: str, path: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", AGENT, name, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-c", AGENT, name, path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
             env=environment(),
-        )  # fmt: skip
+        )
 
     def tell(self, line: str) -> None:
         assert self._process.stdin is not None
@@ -70,7 +73,10 @@ def test_two_agents_share_what_they_learn_and_one_is_killed(tmp_path):
 
     # 2
     assert first.ask("add Retries live in src/net/backoff.py, see retry_policy") == "2"
-    assert second.ask("search where is the retry policy?") == "Retries live in src/net/backoff.py, see retry_policy"
+    assert (
+        second.ask("search where is the retry policy?")
+        == "Retries live in src/net/backoff.py, see retry_policy"
+    )
 
     # 3
     for number in range(20):

@@ -17,15 +17,20 @@ from tests.stores import put_file
 if sys.platform == "win32":
     collect_ignore_glob = ["test_*.py"]  # they look at pseudo-terminals, signals and file modes
 
-SCHEMA = "export const LoginSchema = z.object({\n  email: z.string().email(),\n  password: z.string().min(12),\n})"
+SCHEMA = (
+    "export const LoginSchema = z.object({\n  email: z.string().email(),\n  password: "
+    "z.string().min(12),\n})"
+)
 
 TASKS = [
     NewTask("Webhooks", short_id="t-hooks", type="epic", priority=3),
-    NewTask("Sign outgoing webhooks", short_id="t-sign", description="With HMAC", priority=1, type="feature",
+    NewTask("Sign outgoing webhooks", short_id="t-sign", description="With HMAC", priority=1,
+    type="feature",
             labels=["security"], depends_on=[("t-hooks", "parent-child")]),
     NewTask("Document the headers", short_id="t-docs", type="chore",
             depends_on=[("t-sign", "blocks"), ("t-hooks", "parent-child")]),
-    NewTask("Choose a queue", short_id="t-old", status="closed", close_reason="completed", summary="PostgreSQL it is"),
+    NewTask("Choose a queue", short_id="t-old", status="closed", close_reason="completed",
+    summary="PostgreSQL it is"),
 ]  # fmt: skip
 
 
@@ -65,10 +70,21 @@ def _filled() -> bytes:
 def _fill(path: Path) -> None:
     clock = FakeClock()
     with smara.open(path, clock=clock, new_id=CountingIds()) as memory:
-        for role, text in (("user", "Implement the login with Zod"), ("assistant", SCHEMA), ("tool", "42 passing")):
-            memory.messages.add(thread_id="login", role=role, content=text, client_id=f"turn-{role}")
+        for role, text in (
+            ("user", "Implement the login with Zod"),
+            ("assistant", SCHEMA),
+            ("tool", "42 passing"),
+        ):
+            memory.messages.add(
+                thread_id="login", role=role, content=text, client_id=f"turn-{role}"
+            )
             clock.advance(60)
         memory.threads.update("login", title="Login with Zod")
-        memory.messages.add(thread_id="deploy", role="user", content="Deploy to staging with retry_policy", task_id="7")
+        memory.messages.add(
+            thread_id="deploy",
+            role="user",
+            content="Deploy to staging with retry_policy",
+            task_id="7",
+        )
         memory.tasks.put_many(TASKS)
         memory.working.put("# Notes\n- Queue: PostgreSQL\n", actor="ann")

@@ -1,4 +1,6 @@
-"""Ways to talk to ``smara mcp``: the official client, in this process or not, and bare lines of the protocol."""
+"""Ways to talk to ``smara mcp``: the official client, in this process or not, and bare lines of the
+protocol.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,19 @@ from smara.tools import ToolContext
 from tests.surfaces.shell import DEADLINE_SECONDS, command, environment
 
 T = TypeVar("T")
-INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+INITIALIZE = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
 NEW = "2026-07-28"
 
 
 def over_stdio(
-    ask: Callable[[Client], Awaitable[T]], *arguments: str, mode: str = "auto", env: Mapping[str, str] | None = None
+    ask: Callable[[Client], Awaitable[T]],
+    *arguments: str,
+    mode: str = "auto",
+    env: Mapping[str, str] | None = None,
 ) -> T:
     """What ``ask`` finds out from a server on standard input and output, by the official client."""
     words = command("mcp", *arguments)
@@ -61,9 +70,12 @@ class Lines:
 
     def __init__(self, *arguments: str, env: Mapping[str, str] | None = None) -> None:
         self.process = subprocess.Popen(
-            command("mcp", *arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            command("mcp", *arguments),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env=environment(**(env or {})),
-        )  # fmt: skip
+        )
         # A server that does not answer must fail the test, not hang it.
         self._watch = threading.Timer(DEADLINE_SECONDS, self.process.kill)
         self._watch.start()
@@ -94,12 +106,16 @@ class Lines:
 
     def begin(self, version: str = "2025-06-18") -> dict[str, Any]:
         """The handshake of the older protocols."""
-        result: dict[str, Any] = self.ask("initialize", {**INITIALIZE, "protocolVersion": version})["result"]
+        result: dict[str, Any] = self.ask("initialize", {**INITIALIZE, "protocolVersion": version})[
+            "result"
+        ]
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return result
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        result: dict[str, Any] = self.ask("tools/call", {"name": tool, "arguments": arguments})["result"]
+        result: dict[str, Any] = self.ask("tools/call", {"name": tool, "arguments": arguments})[
+            "result"
+        ]
         return result
 
     def end(self) -> tuple[int, bytes, bytes]:
@@ -132,11 +148,15 @@ class Lines:
 def http_server(
     *arguments: str, env: Mapping[str, str] | None = None
 ) -> Iterator[tuple[str, str, subprocess.Popen[str]]]:
-    """A server on a free loopback port: its address, its token (empty when given), and the process."""
+    """A server on a free loopback port: its address, its token (empty when given), and the
+    process.
+    """
     process = subprocess.Popen(
-        command("mcp", "--http", "127.0.0.1:0", *arguments), stderr=subprocess.PIPE, text=True,
+        command("mcp", "--http", "127.0.0.1:0", *arguments),
+        stderr=subprocess.PIPE,
+        text=True,
         env=environment(**(env or {})),
-    )  # fmt: skip
+    )
     watch = threading.Timer(DEADLINE_SECONDS, process.kill)
     watch.start()
     try:

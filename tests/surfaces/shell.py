@@ -72,8 +72,14 @@ def _written(stream: io.TextIOWrapper) -> str:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a process of its own; warnings are errors there too, and no size of a terminal is told."""
-    inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
+    """The environment of a process of its own; warnings are errors there too, and no size of a
+    terminal is told.
+    """
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("COLUMNS", "LINES", "NO_COLOR")
+    }
     return {**inherited, "PYTHONWARNINGS": "error", **more}
 
 
@@ -85,14 +91,20 @@ def command(*arguments: str) -> list[str]:
 def spawn(*arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Said:
     """Call the command line in a process of its own, with pipes."""
     done = subprocess.run(
-        command(*arguments), input=stdin, capture_output=True, env=environment(**(env or {})), timeout=DEADLINE_SECONDS
+        command(*arguments),
+        input=stdin,
+        capture_output=True,
+        env=environment(**(env or {})),
+        timeout=DEADLINE_SECONDS,
     )
     return Said(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def left_early(*arguments: str) -> tuple[int, bytes]:
     """How a call leaves, and what it complains of, whose reader leaves after a few bytes."""
-    process = subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    process = subprocess.Popen(
+        command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    )
     assert process.stdout is not None
     assert process.stderr is not None
     with process.stdout:
@@ -105,18 +117,20 @@ def left_early(*arguments: str) -> tuple[int, bytes]:
 def on_terminal(
     *arguments: str, columns: int = 80, streams: str = "both", env: Mapping[str, str] | None = None
 ) -> Said:
-    """Call it on a pseudo-terminal; ``streams`` says which of stdout and stderr ("out", "err", "both") go there.
+    """Call it on a pseudo-terminal; ``streams`` says which of stdout and stderr ("out", "err",
+    "both") go there.
 
     What the terminal saw is ``out``, escapes included; what went elsewhere is ``err``.
     """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     process = subprocess.Popen(
-        command(*arguments), stdin=subprocess.DEVNULL,
+        command(*arguments),
+        stdin=subprocess.DEVNULL,
         stdout=theirs if streams != "err" else subprocess.PIPE,
         stderr=theirs if streams != "out" else subprocess.PIPE,
         env=environment(TERM="xterm-256color", **(env or {})),
-    )  # fmt: skip
+    )
     os.close(theirs)
     seen = _read_all(ours)
     elsewhere = b"".join(piece or b"" for piece in process.communicate(timeout=DEADLINE_SECONDS))

@@ -1,4 +1,6 @@
-"""Learning on the command line: what was watched, what it showed, and why it was or was not learned."""
+"""Learning on the command line: what was watched, what it showed, and why it was or was not
+learned.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,20 @@ def test_status_tells_how_the_watching_stands(watched):
 def test_sessions_are_listed_with_type_outcome_and_reason(watched):
     newest, middle, _ = smara("behavior", "sessions", "--json").data
     assert (newest["state"], newest["type"]) == ("ended", None)
-    assert (middle["sessionId"], middle["type"], middle["outcome"], middle["promoted"]) == ("s1", "build", "passed", 1)
+    assert (middle["sessionId"], middle["type"], middle["outcome"], middle["promoted"]) == (
+        "s1",
+        "build",
+        "passed",
+        1,
+    )
     assert "green after the last change" in smara("behavior", "sessions", "--limit", "2").out
 
 
 def test_signals_say_what_was_learned_and_with_all_why_the_rest_was_not(watched):
     told = smara("behavior", "signals", "s1").out
     assert (
-        "promoted   error_retry        0.85  npm test: bash: npm: command not found [tool]: seen in 2 sessions" in told
+        "promoted   error_retry        0.85  npm test: bash: npm: command not found [tool]: seen "
+        "in 2 sessions" in told
     )
     assert "--all shows them" in told
     everything = smara("behavior", "signals", "s0", "--all").out
@@ -65,7 +73,10 @@ def test_a_session_that_still_runs_shows_what_is_plain_already(db):
     told = smara("behavior", "signals", "now").out
     assert "not decided on yet" in told
     assert "already    repeated_grep      0.80  load_config" in told
-    assert smara("behavior", "signals", "now", "--json").data["triggers"][0]["kind"] == "self_correction"
+    assert (
+        smara("behavior", "signals", "now", "--json").data["triggers"][0]["kind"]
+        == "self_correction"
+    )
 
 
 def test_habits_tell_what_was_counted_over_all_sessions(watched):
@@ -77,7 +88,11 @@ def test_habits_tell_what_was_counted_over_all_sessions(watched):
         memory.behavior.observe_batch(script.events)
         memory.behavior.finalize("pair")
     (pair,) = smara("behavior", "habits", "--file", "src/b/y.py", "--json").data["pairs"]
-    assert (pair["fileA"], pair["directional"], pair["taskTypes"]) == ("src/a/x.py", 1, {"build": 1})
+    assert (pair["fileA"], pair["directional"], pair["taskTypes"]) == (
+        "src/a/x.py",
+        1,
+        {"build": 1},
+    )
     assert "5 s" in smara("behavior", "habits", "--file", "src/b/y.py").out
 
 

@@ -16,8 +16,14 @@ from tests.surfaces.shell import on_terminal, plain, smara
 
 @pytest.fixture
 def called(db: str) -> str:
-    """A store in which a model was called an hour and a half ago, and just now with and without success."""
-    replies = [ChatReply("one", Usage(9_000, 500)), ChatReply("two", Usage(1_000, 100)), ChatReply("", Usage(50, 0))]
+    """A store in which a model was called an hour and a half ago, and just now with and without
+    success.
+    """
+    replies = [
+        ChatReply("one", Usage(9_000, 500)),
+        ChatReply("two", Usage(1_000, 100)),
+        ChatReply("", Usage(50, 0)),
+    ]
     clock = FakeClock(SystemClock().now_ms() - 5_400_000)
     model = ScriptedModel(replies, name="ollama:qwen3")
     with library.open(db, clock=clock, chat_model=model) as memory:
@@ -37,7 +43,8 @@ def test_status_tells_the_models_and_what_they_used(called, monkeypatch):
     monkeypatch.setenv("SMARA_MODEL", "<100: ollama:qwen3; else: anthropic:claude-haiku-4-5")
     line = next(line for line in smara("status").out.splitlines() if line.startswith("models"))
     assert line == (
-        "models\tollama:qwen3, anthropic:claude-haiku-4-5; 1,150 of 1,000,000 tokens and $0.00 of $2.00 this hour,"
+        "models\tollama:qwen3, anthropic:claude-haiku-4-5; 1,150 of 1,000,000 tokens and $0.00 of "
+        "$2.00 this hour,"
         " 10,650 of 5,000,000 tokens and $0.00 of $5.00 this day"
     )
 
@@ -55,10 +62,16 @@ def test_show_tells_what_is_left(called):
 
 
 def test_show_tells_the_embedder_and_why_it_is_this_one(store, monkeypatch):
-    assert "embedder\twordllama-l2-256, 256 dimensions, on this machine: it is the" in smara("models", "show").out
+    assert (
+        "embedder\twordllama-l2-256, 256 dimensions, on this machine: it is the"
+        in smara("models", "show").out
+    )
     monkeypatch.setenv("SMARA_EMBEDDER", "ollama:qwen3-embedding:4b@http://box:11434")
     said = smara("models", "show").out
-    assert "embedder\tollama/qwen3-embedding:4b@1024, 1,024 dimensions, on a server: the setting" in said
+    assert (
+        "embedder\tollama/qwen3-embedding:4b@1024, 1,024 dimensions, on a server: the setting"
+        in said
+    )
     assert "20,000,000 embedding tokens" in said
     monkeypatch.setenv("SMARA_EMBEDDER", "off")
     assert "embedder\toff: the setting embedder is off" in smara("models", "show").out
@@ -85,9 +98,19 @@ def test_calls_are_listed_newest_first(called):
 def test_a_call_in_json_has_its_documented_keys(called):
     call = smara("models", "calls", "--json").data[0]
     assert set(call) == {
-        "id", "model", "purpose", "outcome", "reason", "inputTokens", "outputTokens", "cachedTokens", "costDollars",
-        "isMeasured", "startedAt", "endedAt",
-    }  # fmt: skip
+        "id",
+        "model",
+        "purpose",
+        "outcome",
+        "reason",
+        "inputTokens",
+        "outputTokens",
+        "cachedTokens",
+        "costDollars",
+        "isMeasured",
+        "startedAt",
+        "endedAt",
+    }
     assert (call["outcome"], call["reason"], call["costDollars"]) == ("bad_reply", "empty", 0.0)
 
 

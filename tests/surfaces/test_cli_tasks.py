@@ -10,8 +10,10 @@ import smara as library
 from tests.surfaces.shell import Said, smara, spawn
 
 TASK_KEYS = {
-    "id", "uuid", "title", "description", "status", "priority", "type", "assignee", "sessionId", "labels", "createdAt",
-    "createdBy", "updatedAt", "claimedAt", "closedAt", "closeReason", "summary", "dependencies", "compactionLevel",
+    "id", "uuid", "title", "description", "status", "priority", "type", "assignee", "sessionId",
+    "labels", "createdAt",
+    "createdBy", "updatedAt", "claimedAt", "closedAt", "closeReason", "summary", "dependencies",
+    "compactionLevel",
     "compactedAt", "metadata",
 }  # fmt: skip
 MENTION_KEYS = {"id", "uuid", "title", "status", "priority", "type", "assignee", "sessionId"}
@@ -39,19 +41,44 @@ def fails(code: int, *arguments: str) -> str:
 
 def test_added_task_is_named_in_one_line_and_keeps_all_that_was_said(store):
     said = tasks(
-        "add", "Retry failed deliveries", "-d", "-", "--type", "bug", "-p", "P0", "-l", "b", "-l", "a", "--assignee",
-        "anna", "--parent", "t-hooks", "--needs", "t-sign", "--needs", "docs", "--actor", "ben",
+        "add",
+        "Retry failed deliveries",
+        "-d",
+        "-",
+        "--type",
+        "bug",
+        "-p",
+        "P0",
+        "-l",
+        "b",
+        "-l",
+        "a",
+        "--assignee",
+        "anna",
+        "--parent",
+        "t-hooks",
+        "--needs",
+        "t-sign",
+        "--needs",
+        "docs",
+        "--actor",
+        "ben",
         stdin=b"with back-off\n",
-    )  # fmt: skip
+    )
     name, status, title = said.out.rstrip("\n").split("\t")
     assert (status, title) == ("open", "Retry failed deliveries")
     task = data("show", name)["task"]
     assert set(task) == TASK_KEYS
-    assert (task["id"], task["description"], task["type"], task["priority"]) == (name, "with back-off\n", "bug", 0)
+    assert (task["id"], task["description"], task["type"], task["priority"]) == (
+        name,
+        "with back-off\n",
+        "bug",
+        0,
+    )
     assert (task["labels"], task["assignee"], task["createdBy"]) == (["a", "b"], "anna", "ben")
-    assert {(each["taskId"], each["dependsOnId"], each["type"]) for each in task["dependencies"]} == {
-        (name, "t-sign", "blocks"), (name, "t-docs", "blocks"), (name, "t-hooks", "parent-child"),
-    }  # fmt: skip
+    assert {
+        (each["taskId"], each["dependsOnId"], each["type"]) for each in task["dependencies"]
+    } == {(name, "t-sign", "blocks"), (name, "t-docs", "blocks"), (name, "t-hooks", "parent-child")}
 
 
 @pytest.mark.parametrize("given", ["0", "p0", "P0", " P0 "])
@@ -62,14 +89,30 @@ def test_priority_is_written_either_way(store, given):
 def test_update_changes_what_is_named_and_nothing_else(store):
     before = data("show", "t-sign")["task"]
     after = data(
-        "update", "t-sign", "--title", "Sign", "--add-label", "x", "--remove-label", "security", "--meta", "points=3",
-        "--meta", "note=a=b", "--assignee", "anna",
-    )  # fmt: skip
+        "update",
+        "t-sign",
+        "--title",
+        "Sign",
+        "--add-label",
+        "x",
+        "--remove-label",
+        "security",
+        "--meta",
+        "points=3",
+        "--meta",
+        "note=a=b",
+        "--assignee",
+        "anna",
+    )
     assert (after["title"], after["labels"], after["assignee"]) == ("Sign", ["x"], "anna")
     assert after["metadata"] == {"points": 3, "note": "a=b"}
     assert {name for name in TASK_KEYS if before[name] != after[name]} == {
-        "title", "labels", "assignee", "metadata", "updatedAt",
-    }  # fmt: skip
+        "title",
+        "labels",
+        "assignee",
+        "metadata",
+        "updatedAt",
+    }
     cleared = data("update", "t-sign", "--meta", "points=", "--assignee", "")
     assert (cleared["metadata"], cleared["assignee"]) == ({"note": "a=b"}, None)
 
@@ -82,10 +125,19 @@ def test_close_needs_a_summary_and_says_so(store):
 
 
 def test_closed_task_says_how_it_ended(store):
-    task = data("close", "t-sign", "-s", "-", "--reason", "wontfix", stdin=b"Receivers do not check\n")
-    assert (task["status"], task["closeReason"], task["summary"]) == ("closed", "wontfix", "Receivers do not check")
+    task = data(
+        "close", "t-sign", "-s", "-", "--reason", "wontfix", stdin=b"Receivers do not check\n"
+    )
+    assert (task["status"], task["closeReason"], task["summary"]) == (
+        "closed",
+        "wontfix",
+        "Receivers do not check",
+    )
     assert "closed already" in fails(4, "close", "t-sign", "--summary", "other words")
-    assert tasks("close", "t-sign", "--summary", "Receivers do not check", "--reason", "wontfix").code == 0
+    assert (
+        tasks("close", "t-sign", "--summary", "Receivers do not check", "--reason", "wontfix").code
+        == 0
+    )
 
 
 def test_reopened_task_is_open_and_undo_closes_it_again(store):
@@ -117,7 +169,9 @@ def test_next_is_the_first_ready_task_until_there_is_none(store):
     assert "like that" in fails(3, "claim", "--next", "--type", "bug")
 
 
-@pytest.mark.parametrize("call", [["claim"], ["claim", "t-sign", "--next"], ["claim", "t-sign", "--label", "x"]])
+@pytest.mark.parametrize(
+    "call", [["claim"], ["claim", "t-sign", "--next"], ["claim", "t-sign", "--label", "x"]]
+)
 def test_claim_wants_an_id_or_next(store, call):
     assert "--next" in fails(2, *call)
 
@@ -133,10 +187,23 @@ def test_messages_of_a_thread_belong_to_the_task_that_was_claimed_in_it(store):
 
 
 def test_messages_are_added_to_a_task_and_searched_by_its_short_id(store):
-    smara("messages", "add", "--thread", "login", "--role", "user", "--content", "rotate keys", "--task", "t-sign")
+    smara(
+        "messages",
+        "add",
+        "--thread",
+        "login",
+        "--role",
+        "user",
+        "--content",
+        "rotate keys",
+        "--task",
+        "t-sign",
+    )
     assert len(data("show", "t-sign")["linkedMessageIds"]) == 1
     assert len(smara("search", "rotate", "--task", "sign", "--json").data["results"]) == 1
-    assert smara("search", "Deploy", "--task", "7", "--json").data["totalHits"] == 1, "a task that is known elsewhere"
+    assert smara("search", "Deploy", "--task", "7", "--json").data["totalHits"] == 1, (
+        "a task that is known elsewhere"
+    )
 
 
 def test_release_gives_back_and_hands_over(store):
@@ -170,16 +237,26 @@ def test_dependency_comes_and_goes(store):
         {"taskId": "t-docs", "dependsOnId": "t-hooks", "type": "parent-child"}
     ]
     assert data("claim", "t-docs")["status"] == "in_progress"
-    assert "t-old" in str(data("dep", "add", "t-docs", "t-old", "--type", "related")["dependencies"])
+    assert "t-old" in str(
+        data("dep", "add", "t-docs", "t-old", "--type", "related")["dependencies"]
+    )
 
 
 def test_tree_has_children_and_what_they_need(store):
     (root,) = data("tree")["nodes"]
     assert (root["id"], root["relation"], root["isBlocked"]) == ("t-hooks", "root", True)
     assert root["progress"] == {"closed": 0, "total": 2, "percent": 0}
-    assert [(each["id"], each["relation"]) for each in root["nodes"]] == [("t-sign", "child"), ("t-docs", "child")]
-    assert [(each["id"], each["relation"]) for each in root["nodes"][1]["nodes"]] == [("t-sign", "needs")]
-    assert [row[:3] for row in tasks("tree", "t-docs").rows] == [["0", "root", "t-docs"], ["1", "needs", "t-sign"]]
+    assert [(each["id"], each["relation"]) for each in root["nodes"]] == [
+        ("t-sign", "child"),
+        ("t-docs", "child"),
+    ]
+    assert [(each["id"], each["relation"]) for each in root["nodes"][1]["nodes"]] == [
+        ("t-sign", "needs")
+    ]
+    assert [row[:3] for row in tasks("tree", "t-docs").rows] == [
+        ["0", "root", "t-docs"],
+        ["1", "needs", "t-sign"],
+    ]
     assert {node["id"] for node in data("tree", "--all")["nodes"]} == {"t-hooks", "t-old"}
 
 
@@ -195,17 +272,39 @@ def test_critical_path_is_told_first_to_do_first(store):
 
 def test_list_is_what_is_left_to_do_and_all_of_it_when_asked(store):
     assert [row[0] for row in tasks("list").rows] == ["t-sign", "t-docs", "t-hooks"]
-    assert [row[0] for row in tasks("list", "--all").rows] == ["t-sign", "t-docs", "t-hooks", "t-old"]
+    assert [row[0] for row in tasks("list", "--all").rows] == [
+        "t-sign",
+        "t-docs",
+        "t-hooks",
+        "t-old",
+    ]
     assert tasks("list").out.splitlines()[0].split("\t") == [
-        "task", "status", "blocked", "priority", "type", "assignee", "labels", "title",
-    ]  # fmt: skip
-    assert tasks("list").rows[1] == ["t-docs", "open", "yes", "2", "chore", "", "", "Document the headers"]
+        "task",
+        "status",
+        "blocked",
+        "priority",
+        "type",
+        "assignee",
+        "labels",
+        "title",
+    ]
+    assert tasks("list").rows[1] == [
+        "t-docs",
+        "open",
+        "yes",
+        "2",
+        "chore",
+        "",
+        "",
+        "Document the headers",
+    ]
 
 
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        (["--status", "closed"], ["t-old"]), (["--type", "chore"], ["t-docs"]), (["--label", "security"], ["t-sign"]),
+        (["--status", "closed"], ["t-old"]), (["--type", "chore"], ["t-docs"]), (["--label",
+        "security"], ["t-sign"]),
         (["--priority", "P3"], ["t-hooks"]), (["--parent", "t-hooks"], ["t-sign", "t-docs"]),
         (["--assignee", "anna"], []), (["--offset", "2"], ["t-hooks"]),
     ],
@@ -220,9 +319,11 @@ def test_list_says_how_many_more_there_are(store):
     said = tasks("list", "--limit", "1")
     assert ("2 more" in said.err, len(said.rows)) == (True, 1)
     page = data("list", "--limit", "1")
-    assert (page["nextOffset"], page["tasks"][0]["isBlocked"], set(page["tasks"][0]) - TASK_KEYS) == (
-        1, False, {"isBlocked"},
-    )  # fmt: skip
+    assert (
+        page["nextOffset"],
+        page["tasks"][0]["isBlocked"],
+        set(page["tasks"][0]) - TASK_KEYS,
+    ) == (1, False, {"isBlocked"})
     assert "more" in tasks("list", "--parent", "t-hooks", "--limit", "1").err
 
 
@@ -237,14 +338,25 @@ def test_ready_counts_the_whole_project(store):
 def test_show_has_what_stands_around_a_task(store):
     shown = data("show", "t-docs")
     assert set(shown) == {
-        "task", "isBlocked", "blockingTasks", "dependents", "children", "parents", "related", "progress",
+        "task",
+        "isBlocked",
+        "blockingTasks",
+        "dependents",
+        "children",
+        "parents",
+        "related",
+        "progress",
         "linkedMessageIds",
-    }  # fmt: skip
+    }
     assert shown["isBlocked"] is True
     assert [task["id"] for task in shown["blockingTasks"]] == ["t-sign"]
     assert [task["id"] for task in shown["parents"]] == ["t-hooks"]
     lines = dict(line.split("\t") for line in tasks("show", "t-hooks").out.splitlines())
-    assert (lines["children"], lines["progress"], lines["blocked"]) == ("t-sign t-docs", "0/2", "yes")
+    assert (lines["children"], lines["progress"], lines["blocked"]) == (
+        "t-sign t-docs",
+        "0/2",
+        "yes",
+    )
 
 
 @pytest.mark.parametrize("name", ["t-sign", "T-SIGN", "sign", "t-si", "sig"])
@@ -276,10 +388,22 @@ def test_history_tells_every_change_newest_first(store):
     tasks("close", "t-sign", "--summary", "Done", "--actor", "claude", "--session", "s-1")
     rows = tasks("history", "t-sign").rows
     assert [row[1] for row in rows] == ["closed", "claimed", "dependency_added", "imported"]
-    assert rows[0][2:] == ["claude (s-1)", "status in_progress → closed; close reason completed; summary Done"]
+    assert rows[0][2:] == [
+        "claude (s-1)",
+        "status in_progress → closed; close reason completed; summary Done",
+    ]
     assert rows[2][3] == "+ parent-child t-hooks"
     events = data("history", "t-sign", "--limit", "2")
-    assert set(events[0]) == {"id", "kind", "actor", "sessionId", "at", "before", "after", "isUndone"}
+    assert set(events[0]) == {
+        "id",
+        "kind",
+        "actor",
+        "sessionId",
+        "at",
+        "before",
+        "after",
+        "isUndone",
+    }
     assert len(events) == 2
     tasks("undo", "t-sign")
     assert [row[1] for row in tasks("history", "t-sign").rows][:2] == ["undone", "closed (undone)"]
@@ -304,7 +428,8 @@ def test_compact_says_how_many(store):
     [
         (["add", " "], "title"), (["add", "x" * 501], "500"), (["add", "T", "-p", "5"], "P0 to P4"),
         (["add", "T", "--type", "story"], "'bug'"), (["update", "t-sign"], "--title"),
-        (["update", "t-sign", "--meta", "novalue"], "KEY=VALUE"), (["close", "t-sign", "--reason", "x"], "'duplicate'"),
+        (["update", "t-sign", "--meta", "novalue"], "KEY=VALUE"), (["close", "t-sign", "--reason",
+        "x"], "'duplicate'"),
         (["list", "--limit", "0"], "0 is not in the range"),
         (["dep", "add", "t-sign", "t-docs", "--type", "x"], "related"),
     ],
@@ -318,8 +443,10 @@ def test_bad_input_says_what_is_allowed_and_changes_nothing(store, call, word):
 @pytest.mark.parametrize(
     "call",
     [
-        ["claim", "nope"], ["release", "nope"], ["close", "nope", "-s", "x"], ["reopen", "nope"], ["undo", "nope"],
-        ["update", "nope", "--title", "x"], ["history", "nope"], ["tree", "nope"], ["tree", "nope", "--critical"],
+        ["claim", "nope"], ["release", "nope"], ["close", "nope", "-s", "x"], ["reopen", "nope"],
+            ["undo", "nope"],
+        ["update", "nope", "--title", "x"], ["history", "nope"], ["tree", "nope"], ["tree", "nope",
+            "--critical"],
         ["restore", "nope"], ["dep", "add", "t-sign", "nope"], ["dep", "remove", "nope", "t-sign"],
         ["link", "nope", "login:1"], ["link", "t-sign", "nope"], ["add", "T", "--needs", "nope"],
         ["add", "T", "--parent", "nope"], ["list", "--parent", "nope"], ["import", "nope.jsonl"],

@@ -1,4 +1,6 @@
-"""``smara tasks import`` and ``export``: what a person is told, and files that are whole or not there."""
+"""``smara tasks import`` and ``export``: what a person is told, and files that are whole or not
+there.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,11 @@ from tests.surfaces.shell import left_early, on_terminal, plain, smara, spawn
 
 NOON = "2025-11-26T23:36:24.908588941Z"
 ISSUES: list[dict[str, Any]] = [
-    {"id": "bd-1", "title": "Epic", "status": "open", "priority": 1, "issue_type": "epic", "created_at": NOON,
+    {"id": "bd-1", "title": "Epic", "status": "open", "priority": 1, "issue_type": "epic",
+        "created_at": NOON,
      "updated_at": NOON},
-    {"id": "bd-1.1", "title": "Part", "notes": "a zeppelin", "status": "hooked", "priority": 2, "issue_type": "task",
+    {"id": "bd-1.1", "title": "Part", "notes": "a zeppelin", "status": "hooked", "priority": 2,
+        "issue_type": "task",
      "owner": "o", "created_at": NOON, "updated_at": NOON},
     {"_type": "memory", "key": "k", "value": "remember the zeppelin"},
 ]  # fmt: skip
@@ -31,12 +35,36 @@ def file(tmp_path: Path) -> str:
 def test_report_accounts_for_every_line(db, file):
     (report,) = spawn("tasks", "import", file, "--json").data["files"]
     assert set(report) == {
-        "path", "lines", "issues", "added", "changed", "unchanged", "newerHere", "dependencies", "impliedParents",
-        "tombstones", "others", "folded", "keptInMetadata", "redacted", "unreadable", "repeated", "refused",
-    }  # fmt: skip
-    assert (report["lines"], report["issues"], report["added"], report["others"]) == (4, 2, 2, {"memory": 1})
+        "path",
+        "lines",
+        "issues",
+        "added",
+        "changed",
+        "unchanged",
+        "newerHere",
+        "dependencies",
+        "impliedParents",
+        "tombstones",
+        "others",
+        "folded",
+        "keptInMetadata",
+        "redacted",
+        "unreadable",
+        "repeated",
+        "refused",
+    }
+    assert (report["lines"], report["issues"], report["added"], report["others"]) == (
+        4,
+        2,
+        2,
+        {"memory": 1},
+    )
     assert report["keptInMetadata"] == {"status hooked → in_progress": 1, "field owner": 1}
-    assert (report["folded"], report["impliedParents"], report["dependencies"]) == ({"notes": 1}, 1, 1)
+    assert (report["folded"], report["impliedParents"], report["dependencies"]) == (
+        {"notes": 1},
+        1,
+        1,
+    )
     assert [each["line"] for each in report["unreadable"]] == [4]
 
 
@@ -47,11 +75,15 @@ def test_pipe_says_the_same_in_tables(db, file):
         f"{file}\t4\t2\t2\t0\t0\t0\t1",
     ]
     assert became.splitlines() == [
-        "count\tof\tbecame", "1\tstatus hooked\tin_progress", "1\tfield owner\tmetadata",
-        "1\tfield notes\ta section of the description", "1\trecord memory\ta message of the thread beads",
+        "count\tof\tbecame",
+        "1\tstatus hooked\tin_progress",
+        "1\tfield owner\tmetadata",
+        "1\tfield notes\ta section of the description",
+        "1\trecord memory\ta message of the thread beads",
         "1\tparent named by an id alone\ta dependency",
-        f"not read: {file}:4: invalid JSON (Expecting property name enclosed in double quotes, column 2)",
-    ]  # fmt: skip
+        f"not read: {file}:4: invalid JSON (Expecting property name enclosed in double quotes, "
+        "column 2)",
+    ]
 
 
 def test_person_is_told_in_words_within_eighty_columns(db, file):
@@ -83,8 +115,10 @@ def test_export_to_a_file_is_imported_elsewhere_without_change(db, file, tmp_pat
     assert smara("tasks", "import", str(target), *other, "--json").data["files"][0]["added"] == 2
     assert smara("tasks", "export", *other).out.encode() == text
     assert smara("tasks", "export", str(target), "--json").data == {
-        "format": "beads", "path": str(target), "issues": 2,
-    }  # fmt: skip
+        "format": "beads",
+        "path": str(target),
+        "issues": 2,
+    }
     assert target.read_bytes() == raw
 
 
@@ -128,6 +162,8 @@ def test_many_odd_lines_are_named_up_to_ten(db, file):
 
 def test_reader_that_leaves_early_is_no_failure(db, tmp_path):
     path = tmp_path / "many.jsonl"
-    path.write_text("".join(json.dumps({"id": f"x-{n}", "title": "word " * 60}) + "\n" for n in range(500)))
+    path.write_text(
+        "".join(json.dumps({"id": f"x-{n}", "title": "word " * 60}) + "\n" for n in range(500))
+    )
     smara("tasks", "import", str(path))
     assert left_early("tasks", "export") == (0, b"")

@@ -1,4 +1,6 @@
-"""Tasks on a terminal: marks, bars and trees, at most as wide as it is, and never obeying what a task says."""
+"""Tasks on a terminal: marks, bars and trees, at most as wide as it is, and never obeying what a
+task says.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ from smara.surfaces.cli.task_lines import cells, cut
 from tests.surfaces.shell import _read_all, command, environment, on_terminal, plain, smara
 from tests.surfaces.test_terminal import HOSTILE, OURS, controls
 
-LONG = "日本語のタイトルがとても長いときにも一行に収まることを確認する、本当にとても長いタイトルです" * 2
+LONG = (
+    "日本語のタイトルがとても長いときにも一行に収まることを確認する、本当にとても長いタイトルです"
+    * 2
+)
 
 
 def seen(*arguments: str, columns: int = 80, **env: str) -> list[str]:
@@ -48,7 +53,13 @@ def test_card_shows_what_stands_around_a_task(store):
     assert card[0] == "◐ t-sign  Sign outgoing webhooks"
     assert card[1] == "  P1 feature · in progress · @claude · session s-1 · #security"
     text = "\n".join(card)
-    for words in ("With HMAC", "Blocks\n    ⊘ t-docs", "Part of\n    ⊘ t-hooks", "user · login:1", "reference"):
+    for words in (
+        "With HMAC",
+        "Blocks\n    ⊘ t-docs",
+        "Part of\n    ⊘ t-hooks",
+        "user · login:1",
+        "reference",
+    ):
         assert words in text
 
 
@@ -72,17 +83,27 @@ def test_tree_is_drawn(store):
 
 
 def test_critical_path_is_numbered(store):
-    assert [line[:12] for line in seen("tree", "--critical")[:3]] == [" 1. ○ t-sign", " 2. ⊘ t-docs", " 3. ⊘ t-hook"]
+    assert [line[:12] for line in seen("tree", "--critical")[:3]] == [
+        " 1. ○ t-sign",
+        " 2. ⊘ t-docs",
+        " 3. ⊘ t-hook",
+    ]
 
 
 def test_changes_are_told_in_sentences(store):
-    assert seen("claim", "t-sign") == ["t-sign is yours: Sign outgoing webhooks. `smara tasks show t-sign` tells more."]
-    assert seen("close", "t-sign", "--summary", "HMAC") == ["Closed t-sign: Sign outgoing webhooks. Ready now: t-docs."]
+    assert seen("claim", "t-sign") == [
+        "t-sign is yours: Sign outgoing webhooks. `smara tasks show t-sign` tells more."
+    ]
+    assert seen("close", "t-sign", "--summary", "HMAC") == [
+        "Closed t-sign: Sign outgoing webhooks. Ready now: t-docs."
+    ]
     assert seen("undo", "t-sign") == [
         "Undone on t-sign (status closed → in_progress; close reason completed → none;",
         "summary HMAC → none).",
     ]
-    assert seen("dep", "add", "t-old", "t-sign") == ["t-old needs t-sign: it waits until that is closed."]
+    assert seen("dep", "add", "t-old", "t-sign") == [
+        "t-old needs t-sign: it waits until that is closed."
+    ]
 
 
 def test_empty_store_says_what_to_do(db):
@@ -108,7 +129,8 @@ def test_lines_fit_the_terminal_whatever_the_titles(db, columns):
         epic = memory.tasks.add(LONG, labels=["a-rather-long-label", "another-one"], type="epic")
         child = memory.tasks.add("x" * 400, assignee="somebody-with-a-name", parent=epic.short_id)
         memory.tasks.add(
-            "An ordinary title that is a little longer than the terminal is wide " * 2, depends_on=[child.id]
+            "An ordinary title that is a little longer than the terminal is wide " * 2,
+            depends_on=[child.id],
         )
     for call in (["list"], ["ready"], ["tree"], ["tree", "--critical"]):
         for line in seen(*call, columns=columns):
@@ -131,7 +153,9 @@ def test_ascii_terminal_shows_plain_marks(store):
 @pytest.fixture
 def hostile(db: str) -> str:
     with library.open(db) as memory:
-        epic = memory.tasks.add(HOSTILE, description=HOSTILE, assignee="zoë", labels=[HOSTILE], type="epic")
+        epic = memory.tasks.add(
+            HOSTILE, description=HOSTILE, assignee="zoë", labels=[HOSTILE], type="epic"
+        )
         memory.tasks.add(f"child {HOSTILE}", parent=epic.id)
         memory.messages.add(thread_id="bad", role="user", content=f"zanzibar {HOSTILE}")
         memory.links.add(epic.id, memory.messages.list(thread_id="bad")[0].id)
@@ -140,7 +164,8 @@ def hostile(db: str) -> str:
 
 
 CALLS = [
-    ["list", "--all"], ["show", "TASK"], ["tree"], ["history", "TASK"], ["search", "red", "--messages"],
+    ["list", "--all"], ["show", "TASK"], ["tree"], ["history", "TASK"], ["search", "red",
+        "--messages"],
     ["update", "TASK", "--priority", "0"], ["ready"], ["tree", "--critical"],
 ]  # fmt: skip
 

@@ -12,7 +12,8 @@ from tests.surfaces.shell import smara
 def long(db: str) -> str:
     with library.open(db, compact_every_messages=0) as memory:
         memory.messages.add_many(
-            thread_id="long", messages=[{"role": "user", "content": f"Rename handle_{n}()"} for n in range(40)]
+            thread_id="long",
+            messages=[{"role": "user", "content": f"Rename handle_{n}()"} for n in range(40)],
         )
     return db
 
@@ -32,7 +33,10 @@ def test_compacted_run_is_reported_and_every_word_stays_findable(long):
         (31, 35, 1),
     ]
     assert levels() == [1] * 35 + [0] * 5
-    assert smara("search", "handle_7", "--limit", "1", "--json").data["results"][0]["content"] == "Rename handle_7()"
+    assert (
+        smara("search", "handle_7", "--limit", "1", "--json").data["results"][0]["content"]
+        == "Rename handle_7()"
+    )
 
 
 def test_undo_shows_the_messages_whole_again(long):
@@ -60,8 +64,12 @@ def test_table_names_the_compaction_so_that_it_can_be_undone(long):
 
 
 def test_when_due_follows_the_rules(long):
-    assert smara("compact", "--thread", "long", "--when-due", "--json").data["messagesCompacted"] > 0
-    assert smara("compact", "--thread", "long", "--when-due", "--json").data["messagesCompacted"] == 0
+    assert (
+        smara("compact", "--thread", "long", "--when-due", "--json").data["messagesCompacted"] > 0
+    )
+    assert (
+        smara("compact", "--thread", "long", "--when-due", "--json").data["messagesCompacted"] == 0
+    )
 
 
 def test_nothing_left_to_compact_is_no_failure(long):

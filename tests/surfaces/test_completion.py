@@ -21,13 +21,17 @@ except SystemExit:
     pass
 names = [name for name in sys.modules if name.startswith(('smara.surfaces.cli.commands.', 'apsw', 'rich', 'splintr'))]
 print(sorted(names), file=sys.stderr)
-"""
+"""  # noqa: E501
 
 
 def completed(*words: str, current: str) -> list[str]:
     """What bash would be offered after these words."""
     line = " ".join(["smara", *words, current])
-    env = {"_SMARA_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) + 1)}
+    env = {
+        "_SMARA_COMPLETE": "bash_complete",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) + 1),
+    }
     said = spawn(env=env)
     assert said.err == ""
     return [entry.partition(",")[2] for entry in said.out.splitlines() if entry]
@@ -37,7 +41,10 @@ def completed(*words: str, current: str) -> list[str]:
 def test_script_is_printed_for_each_shell(shell):
     script = smara("completion", shell).out
     assert "_SMARA_COMPLETE" in script
-    assert smara("completion", shell, "--json").data == {"shell": shell, "script": script.removesuffix("\n")}
+    assert smara("completion", shell, "--json").data == {
+        "shell": shell,
+        "script": script.removesuffix("\n"),
+    }
 
 
 def test_script_is_valid_bash():
@@ -58,7 +65,10 @@ def test_memory_ids_and_types_are_completed(store):
     for words in (("memories", "show"), ("memories", "pin"), ("memories", "review", "accept")):
         assert completed(*words, current="") == [name]
     assert completed("memories", "show", current="M-") == [name]
-    assert completed("remember", "x", "--type", current="work_") == ["work_state", "work_unit_outcome"]
+    assert completed("remember", "x", "--type", current="work_") == [
+        "work_state",
+        "work_unit_outcome",
+    ]
 
 
 def test_task_ids_are_completed_unfinished_ones_first(store):
@@ -68,9 +78,22 @@ def test_task_ids_are_completed_unfinished_ones_first(store):
 
 
 def test_thread_ids_are_those_of_the_store_and_project_named_before(store, monkeypatch):
-    smara("--project", "work", "messages", "add", "--thread", "at-work", "--role", "user", "--content", "x")
+    smara(
+        "--project",
+        "work",
+        "messages",
+        "add",
+        "--thread",
+        "at-work",
+        "--role",
+        "user",
+        "--content",
+        "x",
+    )
     monkeypatch.delenv("SMARA_DB")
-    assert completed("--db", store, "--project", "work", "threads", "show", current="") == ["at-work"]
+    assert completed("--db", store, "--project", "work", "threads", "show", current="") == [
+        "at-work"
+    ]
 
 
 def test_completion_without_a_store_is_silent(tmp_path):
@@ -84,7 +107,10 @@ def test_commands_and_choices_are_completed():
 
 def test_help_loads_no_command_and_no_database():
     done = subprocess.run(
-        [sys.executable, "-c", LOADED.format(arguments=["--help"])], capture_output=True, text=True, env=environment()
+        [sys.executable, "-c", LOADED.format(arguments=["--help"])],
+        capture_output=True,
+        text=True,
+        env=environment(),
     )
     assert "Find anything that was said." in done.stdout
     assert done.stderr == "[]\n"
@@ -93,8 +119,10 @@ def test_help_loads_no_command_and_no_database():
 def test_search_loads_no_other_command_and_nothing_for_drawing(store):
     done = subprocess.run(
         [sys.executable, "-c", LOADED.format(arguments=["search", "login"])],
-        capture_output=True, text=True, env={**environment(), "SMARA_DB": os.environ["SMARA_DB"]},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env={**environment(), "SMARA_DB": os.environ["SMARA_DB"]},
+    )
     names = done.stderr.strip().splitlines()[-1]
     assert "smara.surfaces.cli.commands.search" in names
     assert names.count("smara.surfaces.cli.commands.") == 1

@@ -26,11 +26,21 @@ def test_status_says_what_is_missing_and_run_makes_it(said: str) -> None:
     assert (before["embedder"], before["model"], before["answering"]) == ("offline", OFFLINE, None)
     assert "smara embeddings run" in before["note"]
     made = smara("embeddings", "run", "--json").data
-    assert (made["embedded"], made["waiting"], made["stopped"], made["model"]) == (3, 0, "done", OFFLINE)
+    assert (made["embedded"], made["waiting"], made["stopped"], made["model"]) == (
+        3,
+        0,
+        "done",
+        OFFLINE,
+    )
     after = smara("embeddings", "status", "--json").data
     assert after["answering"] == OFFLINE
     [space] = after["spaces"]
-    assert (space["state"], space["vectors"]["message"], space["waiting"], space["failures"]) == ("ready", 3, 0, [])
+    assert (space["state"], space["vectors"]["message"], space["waiting"], space["failures"]) == (
+        "ready",
+        3,
+        0,
+        [],
+    )
 
 
 def test_people_get_a_sentence_and_a_table(said: str) -> None:
@@ -54,7 +64,10 @@ def test_a_switch_fills_the_new_space_and_keeps_the_old(said: str) -> None:
         memory.embeddings.embed_pending()
     made = smara("embeddings", "switch", "offline", "--json").data
     assert (made["model"], made["embedded"], made["stopped"]) == (OFFLINE, 3, "done")
-    assert {each["model"] for each in smara("embeddings", "status", "--json").data["spaces"]} == {OFFLINE, "hash-64"}
+    assert {each["model"] for each in smara("embeddings", "status", "--json").data["spaces"]} == {
+        OFFLINE,
+        "hash-64",
+    }
 
 
 def test_a_switch_can_be_left_to_others(said: str) -> None:
@@ -70,7 +83,10 @@ def test_what_cannot_be_switched_to_is_refused(said: str) -> None:
 
 def test_dropping_says_how_many_are_gone(said: str) -> None:
     smara("embeddings", "run")
-    assert smara("embeddings", "drop", OFFLINE).out == f"3 vectors of {OFFLINE} are gone. They can be made again.\n"
+    assert (
+        smara("embeddings", "drop", OFFLINE).out
+        == f"3 vectors of {OFFLINE} are gone. They can be made again.\n"
+    )
     assert smara("embeddings", "drop", OFFLINE).code == 3
 
 
@@ -85,7 +101,8 @@ def test_refused_records_are_listed_and_tried_again_when_asked_for(said: str) ->
         memory.embeddings.embed_pending()
         with memory.database.write() as session:
             session.run(
-                "INSERT INTO embedding_failures (project_no, space_no, kind, no, code, message, failed_at)"
+                "INSERT INTO embedding_failures (project_no, space_no, kind, no, code, message, "
+                "failed_at)"
                 " VALUES (1, 1, 1, 2, 'model_refused', 'I will not read that.', 5)"
             )
     assert "message 2 has no vector: I will not read that." in smara("embeddings", "status").out

@@ -47,7 +47,13 @@ CALLS = {
     "memories search": ["parser"],
     "memories show": ["MEMORY"],
     "memories why": ["MEMORY"],
-    "memories add": ["Deploys need two approvals here", "--type", "requirement", "-e", "docs/deploy.md:3"],
+    "memories add": [
+        "Deploys need two approvals here",
+        "--type",
+        "requirement",
+        "-e",
+        "docs/deploy.md:3",
+    ],
     "memories edit": ["MEMORY", "--add-tag", "parsing"],
     "memories review accept": ["MEMORY"],
     "memories review edit": ["MEMORY", "--text", "The parser takes tabs in all of its files"],
@@ -123,7 +129,9 @@ def file(tmp_path):
     path = tmp_path / "notes.jsonl"
     path.write_text('{"role": "user", "content": "hello"}\n')
     path.with_name("issues.jsonl").write_text('{"id": "bd-1", "title": "Retry"}\n')
-    path.with_name("shop.py").write_text("import till\n\n\ndef sell(thing):\n    return till.put(thing)\n")
+    path.with_name("shop.py").write_text(
+        "import till\n\n\ndef sell(thing):\n    return till.put(thing)\n"
+    )
     path.with_name("till.py").write_text("import shop\n\n\ndef put(thing):\n    return shop.sell\n")
     path.with_name("rules.md").write_text("- Never edit generated files\n")
     return str(path)
@@ -131,10 +139,17 @@ def file(tmp_path):
 
 def words_of(call: str, file: str) -> list[str]:
     files = {"FILE": file, "TREE": str(Path(file).parent)} | {
-        name: str(Path(file).with_name(path)) for name, path in (("TRACKER", "issues.jsonl"), ("RULES", "rules.md"))
+        name: str(Path(file).with_name(path))
+        for name, path in (("TRACKER", "issues.jsonl"), ("RULES", "rules.md"))
     }
     if "MEMORY" in CALLS[call]:
-        noted = ("The parser reads tabs in all of its files", "--type", "gotcha", "-e", "src/parse.py:3")
+        noted = (
+            "The parser reads tabs in all of its files",
+            "--type",
+            "gotcha",
+            "-e",
+            "src/parse.py:3",
+        )
         files["MEMORY"] = smara("memories", "add", *noted, "--json").data["memory"]["id"]
         if call.endswith(("undo", "restore")):
             smara("memories", "forget", files["MEMORY"])
@@ -151,13 +166,17 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> set[str]:
         return {" ".join(path)}
     context = click.Context(command)
     found = {name: command.get_command(context, name) for name in command.list_commands(context)}
-    return set().union(*(leaves(each, (*path, name)) for name, each in found.items() if each is not None))
+    return set().union(
+        *(leaves(each, (*path, name)) for name, each in found.items() if each is not None)
+    )
 
 
 def test_every_command_is_called_below():
     # What serves answers to requests until it is stopped has tests of its own.
     # What drops vectors needs some to drop, what shows a session one that was watched.
-    assert leaves(cli) - {"mcp", "embeddings drop", "behavior signals", "receipts show"} == set(CALLS)
+    assert leaves(cli) - {"mcp", "embeddings drop", "behavior signals", "receipts show"} == set(
+        CALLS
+    )
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -197,7 +216,9 @@ def test_real_process_answers_the_same(store):
 
 
 def test_envelope_is_ascii_whatever_was_said(db):
-    smara("messages", "add", "--thread", "t", "--role", "user", "--content", "重跑 \ud800 café \x00")
+    smara(
+        "messages", "add", "--thread", "t", "--role", "user", "--content", "重跑 \ud800 café \x00"
+    )
     said = smara("messages", "list", "--thread", "t", "--json")
     assert said.out.isascii()
     assert said.data[0]["content"] == "重跑 \ud800 café \x00"
@@ -213,7 +234,8 @@ def test_failure_in_json_says_its_code_message_and_whether_to_try_again(store):
     assert said.data is None
     assert said.envelope["error"] == {
         "code": "not_found",
-        "message": "There is no thread 'nope' in this project. `smara threads list` shows what there is.",
+        "message": "There is no thread 'nope' in this project. `smara threads list` shows what "
+        "there is.",
         "retryable": False,
     }
     assert said.err.startswith("smara: There is no thread 'nope'")
@@ -222,17 +244,47 @@ def test_failure_in_json_says_its_code_message_and_whether_to_try_again(store):
 def test_thread_in_json_has_its_documented_keys(store):
     thread = smara("threads", "show", "login", "--json").data
     assert set(thread) == {
-        "id", "resourceId", "kind", "parentId", "title", "metadata", "createdAt", "updatedAt", "messageCount",
-        "tokenCount", "compactions",
-    }  # fmt: skip
-    assert (thread["title"], thread["messageCount"], thread["createdAt"]) == ("Login with Zod", 3, 1_760_000_000_000)
+        "id",
+        "resourceId",
+        "kind",
+        "parentId",
+        "title",
+        "metadata",
+        "createdAt",
+        "updatedAt",
+        "messageCount",
+        "tokenCount",
+        "compactions",
+    }
+    assert (thread["title"], thread["messageCount"], thread["createdAt"]) == (
+        "Login with Zod",
+        3,
+        1_760_000_000_000,
+    )
 
 
 def test_message_in_json_has_its_documented_keys(store):
     message = smara("messages", "show", "login:1", "--json").data
     assert set(message) == {
-        "id", "threadId", "resourceId", "seq", "role", "content", "parts", "tokenCount", "tokenMethod", "createdAt",
-        "clientId", "taskId", "isSealed", "compactionLevel", "metadata",
-    }  # fmt: skip
+        "id",
+        "threadId",
+        "resourceId",
+        "seq",
+        "role",
+        "content",
+        "parts",
+        "tokenCount",
+        "tokenMethod",
+        "createdAt",
+        "clientId",
+        "taskId",
+        "isSealed",
+        "compactionLevel",
+        "metadata",
+    }
     assert message["parts"] == [{"type": "text", "text": "Implement the login with Zod"}]
-    assert (message["clientId"], message["taskId"], message["tokenMethod"]) == ("turn-user", None, "o200k_base")
+    assert (message["clientId"], message["taskId"], message["tokenMethod"]) == (
+        "turn-user",
+        None,
+        "o200k_base",
+    )

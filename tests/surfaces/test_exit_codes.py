@@ -1,4 +1,6 @@
-"""Every exit code of docs/reference/cli.md, produced for real; failures say what to do next, on stderr alone."""
+"""Every exit code of docs/reference/cli.md, produced for real; failures say what to do next, on
+stderr alone.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ ADD = ("messages", "add", "--thread", "login", "--role", "user", "--content", "h
 
 
 def fails(said: Said, code: int, *words: str) -> None:
-    """The call left with this code, wrote these words to standard error, and nothing else anywhere."""
+    """The call left with this code, wrote these words to standard error, and nothing else
+    anywhere.
+    """
     assert said.code == code, said
     assert said.out == ""
     assert said.err.startswith("smara: ")
@@ -44,7 +48,10 @@ def test_bug_is_1_and_asks_for_a_report_without_telling_a_secret(store, monkeypa
         (["search", "x", "--nope"], ["--nope", "smara search --help"]),
         (["search", "x", "--limit", "0"], ["0 is not in the range"]),
         (["search", "x", "--since", "yesterday-ish"], ["since", "2026-03-01"]),
-        (["messages", "add", "--thread", "t", "--role", "robot", "--content", "x"], ["robot", "'assistant'"]),
+        (
+            ["messages", "add", "--thread", "t", "--role", "robot", "--content", "x"],
+            ["robot", "'assistant'"],
+        ),
         (["compact"], ["--thread", "--undo"]),
         (["completion", "powershell"], ["powershell", "'fish'"]),
         (["status", "--db", ""], ["--db is empty"]),
@@ -57,10 +64,12 @@ def test_wrong_usage_or_input_is_2(store, call, words):
     fails(smara(*call), 2, *words)
 
 
-@pytest.mark.parametrize("call", [["threads", "show", "nope"], ["threads", "update", "nope", "--title", "x"],
+@pytest.mark.parametrize("call", [["threads", "show", "nope"], ["threads", "update", "nope",
+    "--title", "x"],
                                   ["messages", "show", "nope"], ["messages", "show", "login:99"],
                                   ["messages", "show", "nope:1"], ["compact", "--thread", "nope"],
-                                  ["compact", "--undo", "nope"], ["import", "nope.jsonl"]])  # fmt: skip
+                                  ["compact", "--undo", "nope"], ["import",
+                                      "nope.jsonl"]])  # fmt: skip
 def test_not_found_is_3(store, call):
     fails(smara(*call), 3, "nope" if "nope" in " ".join(call) else "99")
 

@@ -27,7 +27,10 @@ def auth(tmp_path, monkeypatch, db):
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
     monkeypatch.chdir(root)
     assert smara("graph", "index").code == 0
-    assert smara("remember", "Whoever enters by `Session.login` gets a token", "--type", "gotcha").code == 0
+    assert (
+        smara("remember", "Whoever enters by `Session.login` gets a token", "--type", "gotcha").code
+        == 0
+    )
     return file
 
 
@@ -36,13 +39,20 @@ def drift(auth):
 
 
 def test_remember_tells_which_code_it_speaks_of(auth):
-    seen = plain(on_terminal("remember", "The method `Session.login` keeps the last token", "--type", "gotcha").out)
+    seen = plain(
+        on_terminal(
+            "remember", "The method `Session.login` keeps the last token", "--type", "gotcha"
+        ).out
+    )
     assert "It speaks of src/auth.py:Session.login" in " ".join(seen.split())
 
 
 def test_list_show_and_why_tell_what_became_of_the_code(auth):
     [listed] = smara("memories", "list", "--json").data["memories"]
-    assert (listed["code"]["verdict"], listed["code"]["anchors"][0]["symbol"]) == ("fresh", "Session.login")
+    assert (listed["code"]["verdict"], listed["code"]["anchors"][0]["symbol"]) == (
+        "fresh",
+        "Session.login",
+    )
     drift(auth)
     [listed] = smara("memories", "list", "--json").data["memories"]
     assert (listed["code"]["verdict"], listed["code"]["told"]) == ("drifted", "hedge")
@@ -58,10 +68,16 @@ def test_observations_tell_what_became_of_the_code(auth):
     assert smara("observe", "t").code == 0
     assert smara("worker", "--once").code == 0
     [noted] = smara("observations", "list", "--json").data["observations"]
-    assert (noted["code"]["verdict"], noted["code"]["anchors"][0]["symbol"]) == ("fresh", "Session.login")
+    assert (noted["code"]["verdict"], noted["code"]["anchors"][0]["symbol"]) == (
+        "fresh",
+        "Session.login",
+    )
     drift(auth)
     assert smara("observations", "show", noted["id"], "--json").data["code"]["verdict"] == "drifted"
-    assert smara("observations", "why", noted["id"], "--json").data["observation"]["code"]["verdict"] == "drifted"
+    assert (
+        smara("observations", "why", noted["id"], "--json").data["observation"]["code"]["verdict"]
+        == "drifted"
+    )
     assert "but: the code has changed since" in plain(on_terminal("observations", "list").out)
     assert "has changed since" in plain(on_terminal("observations", "show", noted["id"]).out)
 
@@ -70,7 +86,9 @@ def test_search_tells_it_beside_the_hit(auth):
     drift(auth)
     [hit] = smara("search", "token", "--source", "memories", "--json").data["results"]
     assert hit["freshness"] == "drifted"
-    assert "but: the code has changed since" in plain(on_terminal("search", "token", "--source", "memories").out)
+    assert "but: the code has changed since" in plain(
+        on_terminal("search", "token", "--source", "memories").out
+    )
 
 
 def test_review_holds_what_drifted_until_a_person_verifies_it(auth):

@@ -27,27 +27,46 @@ def indexed(db: str, shop: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_impact_has_depths_paths_and_confidences(indexed):
     found = smara("graph", "impact", "Store.get", "--json").data
     first = found["reached"][0]
-    assert (first["name"], first["depth"], first["via"][0]["kind"]) == ("shop/prices.py:price", 1, "calls")
+    assert (first["name"], first["depth"], first["via"][0]["kind"]) == (
+        "shop/prices.py:price",
+        1,
+        "calls",
+    )
     assert {"to", "kind", "line", "confidence", "source"} == set(first["via"][0])
     assert found["total"] == sum(found["byDepth"].values())
-    assert smara("graph", "impact", "Store.get", "--depth", "1", "--json").data["total"] < found["total"]
+    assert (
+        smara("graph", "impact", "Store.get", "--depth", "1", "--json").data["total"]
+        < found["total"]
+    )
 
 
 def test_every_question_answers_in_json(indexed):
     asked = {
-        "deps": ["price"], "callers": ["price"], "tests": ["price"], "symbol": ["Store"], "map": [], "modules": [],
-        "hotspots": [], "cycles": [], "entries": [], "cochange": ["shop/store.py"],
-    }  # fmt: skip
-    answers = {name: smara("graph", name, *arguments, "--json") for name, arguments in asked.items()}
+        "deps": ["price"],
+        "callers": ["price"],
+        "tests": ["price"],
+        "symbol": ["Store"],
+        "map": [],
+        "modules": [],
+        "hotspots": [],
+        "cycles": [],
+        "entries": [],
+        "cochange": ["shop/store.py"],
+    }
+    answers = {
+        name: smara("graph", name, *arguments, "--json") for name, arguments in asked.items()
+    }
     assert {name for name, said in answers.items() if said.code != 0} == set()
     assert answers["symbol"].data["name"] == "shop/store.py:Store"
     assert answers["map"].data["tokens"] <= 1_024
     assert answers["cycles"].data["cycles"][0]["path"][0] == "shop/loop_a.py"
     assert answers["entries"].data["entryPoints"][0]["name"] == "shop/cli.py:main"
     assert answers["cochange"].data["files"][0] == {
-        "path": "shop/prices.py", "together": 3, "confidence": 1.0,
+        "path": "shop/prices.py",
+        "together": 3,
+        "confidence": 1.0,
         "lastAt": answers["cochange"].data["files"][0]["lastAt"],
-    }  # fmt: skip
+    }
 
 
 def test_a_pipe_gets_tab_separated_lines(indexed):
@@ -63,12 +82,18 @@ def test_a_terminal_gets_sentences_and_tables(indexed):
     assert "Nothing depends on it." in plain(on_terminal("graph", "impact", "unused").out)
 
 
-@pytest.mark.parametrize(("picture", "begins"), [("dot", "digraph impact {"), ("mermaid", "flowchart LR")])
+@pytest.mark.parametrize(
+    ("picture", "begins"), [("dot", "digraph impact {"), ("mermaid", "flowchart LR")]
+)
 def test_impact_can_be_drawn(indexed, picture, begins):
     said = smara("graph", "impact", "Store.get", "--picture", picture)
     assert said.out.startswith(begins)
     assert "shop/prices.py" in said.out.replace("#47;", "/")
-    assert smara("graph", "impact", "Store.get", "--picture", picture, "--json").data["text"].startswith(begins)
+    assert (
+        smara("graph", "impact", "Store.get", "--picture", picture, "--json")
+        .data["text"]
+        .startswith(begins)
+    )
 
 
 def test_an_unknown_target_is_refused_with_what_is_close(indexed):
@@ -89,13 +114,18 @@ def test_a_question_reads_what_was_saved_since_the_index(db, tmp_path, monkeypat
     root = write_shop(tmp_path.resolve() / "shop")
     monkeypatch.chdir(root)
     assert smara("graph", "index").code == 0
-    (root / "shop" / "late.py").write_text("from shop.prices import price\n\n\ndef late():\n    return price(1)\n")
+    (root / "shop" / "late.py").write_text(
+        "from shop.prices import price\n\n\ndef late():\n    return price(1)\n"
+    )
     assert ["late", "calls price"] in [row[-2:] for row in smara("graph", "callers", "price").rows]
     assert smara("graph", "locate", "late", "--json").data["files"][0]["path"] == "shop/late.py"
 
 
 def test_an_index_is_forgotten_by_its_folder_or_when_that_is_gone(indexed, shop, tmp_path):
     assert smara("graph", "forget", "--gone").out == "No folder of this project is gone.\n"
-    assert smara("graph", "forget", str(tmp_path)).out == f"{tmp_path} is not indexed in this project.\n"
+    assert (
+        smara("graph", "forget", str(tmp_path)).out
+        == f"{tmp_path} is not indexed in this project.\n"
+    )
     assert smara("graph", "forget", "--json").data == {"forgotten": [str(shop)]}
     assert smara("graph", "status", "--json").data["state"] == "none"

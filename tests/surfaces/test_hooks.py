@@ -1,4 +1,6 @@
-"""A hook as a host runs it: a process of its own that leaves with 0 and says nothing on standard error."""
+"""A hook as a host runs it: a process of its own that leaves with 0 and says nothing on standard
+error.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,17 @@ MAIN = "from smara.surfaces.cli import main; main()"
 GIT = str(shutil.which("git"))
 
 
-def hook(agent: str, event: str, payload: bytes, **environment: str) -> subprocess.CompletedProcess[bytes]:
+def hook(
+    agent: str, event: str, payload: bytes, **environment: str
+) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-c", MAIN, "hook", agent, event], input=payload, capture_output=True, check=False,
-        timeout=600, env={**os.environ, **environment},
-    )  # fmt: skip
+        [sys.executable, "-c", MAIN, "hook", agent, event],
+        input=payload,
+        capture_output=True,
+        check=False,
+        timeout=600,
+        env={**os.environ, **environment},
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,7 +58,9 @@ def test_every_host_can_call_it(path, db):
 
 
 def home_with(tmp_path, monkeypatch, host: str):
-    """The empty home of a user who has one agent and no program on the path, and is in a folder beside it."""
+    """The empty home of a user who has one agent and no program on the path, and is in a folder
+    beside it.
+    """
     home = tmp_path / "home"
     (home / host).mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
@@ -67,11 +77,17 @@ def told_by_doctor(check: str) -> list[dict]:
 def test_an_event_that_is_only_kept_loads_nothing_but_the_standard_library(db):
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", MAIN, "hook", "claude", "Stop"],
-        input=b'{"session_id": "s"}', capture_output=True, timeout=600, check=False,
-    )  # fmt: skip
+        input=b'{"session_id": "s"}',
+        capture_output=True,
+        timeout=600,
+        check=False,
+    )
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
     started = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", "pass"], capture_output=True, timeout=600, check=True
+        [sys.executable, "-X", "importtime", "-c", "pass"],
+        capture_output=True,
+        timeout=600,
+        check=True,
     )
     anyway = {line.rpartition("|")[2].strip() for line in started.stderr.decode().splitlines()}
     assert (loaded - anyway) & set(FORBIDDEN) == set()
@@ -84,7 +100,9 @@ def test_an_agent_that_smara_itself_started_is_not_remembered(db):
 
 
 @pytest.mark.parametrize("agent", ["claude", "nobody", "../../x"])
-@pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"null", b"\xff\x00", b'{"session_id": 5, "prompt": {}}'])
+@pytest.mark.parametrize(
+    "payload", [b"", b"{", b"[]", b"null", b"\xff\x00", b'{"session_id": 5, "prompt": {}}']
+)
 def test_garbage_is_no_trouble(agent, payload, db):
     for event in ("SessionStart", "PostToolUse", "Whatever", "../x"):
         done = hook(agent, event, payload)
@@ -92,7 +110,9 @@ def test_garbage_is_no_trouble(agent, payload, db):
 
 
 def test_hooks_are_drained_by_a_command_that_says_what_it_did(db):
-    hook("claude", "UserPromptSubmit", b'{"session_id": "s1", "prompt": "Remember the fall of Rome"}')
+    hook(
+        "claude", "UserPromptSubmit", b'{"session_id": "s1", "prompt": "Remember the fall of Rome"}'
+    )
     said = call("hook", "drain", "--json")
     assert (said.code, said.data["taken"], said.data["messages"]) == (0, 1, 1)
     assert "fall of Rome" in call("search", "Rome").out
@@ -112,8 +132,16 @@ def test_a_host_drains_without_a_word(db):
 
 
 def test_hooks_of_claude_that_copilot_runs_are_told_by_copilot_which_waits_for_no_drain(db):
-    payload = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": os.getcwd(), "prompt": "Go"}
-    assert hook("claude", "UserPromptSubmit", json.dumps(payload).encode(), COPILOT_CLI="1").returncode == 0
+    payload = {
+        "hook_event_name": "UserPromptSubmit",
+        "session_id": "s1",
+        "cwd": os.getcwd(),
+        "prompt": "Go",
+    }
+    assert (
+        hook("claude", "UserPromptSubmit", json.dumps(payload).encode(), COPILOT_CLI="1").returncode
+        == 0
+    )
     assert hook("claude", "drain", b"", COPILOT_CLI="1").returncode == 0
     (waiting,) = spool.names(f"{db}-spool")
     assert Path(f"{db}-spool", waiting).read_bytes().split(b"\t")[1] == b"copilot"
@@ -150,7 +178,9 @@ def test_setup_shows_a_diff_asks_and_is_undone(db, tmp_path, monkeypatch):
 def test_setup_prints_what_it_would_write_and_writes_nothing(db, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said = call("setup", "codex", "--print")
-    assert "smara hook codex SessionStart" in said.out.replace(os.path.dirname(sys.executable) + "/", "")
+    assert "smara hook codex SessionStart" in said.out.replace(
+        os.path.dirname(sys.executable) + "/", ""
+    )
     assert not (tmp_path / ".codex").exists()
 
 
@@ -179,16 +209,22 @@ def test_doctor_tells_whether_hooks_really_fire(db, tmp_path, monkeypatch):
     assert any("told twice" in each["text"] for each in told_by_doctor("claude hooks"))
 
 
-def test_the_plug_in_counts_as_set_up_and_beside_the_settings_as_once_too_often(db, tmp_path, monkeypatch):
+def test_the_plug_in_counts_as_set_up_and_beside_the_settings_as_once_too_often(
+    db, tmp_path, monkeypatch
+):
     home = home_with(tmp_path, monkeypatch, ".claude")
     (home / ".claude" / "settings.json").write_text('{"enabledPlugins": {"smara@smara": true}}')
     found = call("init", "--yes", "--json").data["hosts"]
     assert [(host["setUp"], host["hasPlugin"]) for host in found] == [([], True)]
     assert not (tmp_path / ".claude").exists()
 
-    assert texts("claude hooks") == ["Claude Code is set up, and no event of it has been taken in yet."]
+    assert texts("claude hooks") == [
+        "Claude Code is set up, and no event of it has been taken in yet."
+    ]
     call("setup", "claude", "--yes")
-    assert any("The plug-in and the settings both call us" in text for text in texts("claude hooks"))
+    assert any(
+        "The plug-in and the settings both call us" in text for text in texts("claude hooks")
+    )
 
 
 def test_doctor_tells_that_codex_was_not_told_to_trust_the_hooks(db, tmp_path, monkeypatch):
@@ -200,10 +236,17 @@ def test_doctor_tells_that_codex_was_not_told_to_trust_the_hooks(db, tmp_path, m
         return told_by_doctor("codex hooks")[0]["text"]
 
     hooks = tmp_path / ".codex" / "hooks.json"
-    for config in ("", "no TOML", 'hooks = "none"\n', '[hooks.state."/elsewhere/hooks.json:stop:0:0"]\n'):
+    for config in (
+        "",
+        "no TOML",
+        'hooks = "none"\n',
+        '[hooks.state."/elsewhere/hooks.json:stop:0:0"]\n',
+    ):
         (home / ".codex" / "config.toml").write_text(config)
         assert f"the hooks of {hooks} in silence" in finding()
-    (home / ".codex" / "config.toml").write_text(f'[hooks.state."{hooks}:stop:0:0"]\ntrusted_hash = "sha256:1"\n')
+    (home / ".codex" / "config.toml").write_text(
+        f'[hooks.state."{hooks}:stop:0:0"]\ntrusted_hash = "sha256:1"\n'
+    )
     assert "no event of it" in finding()
 
 
@@ -247,7 +290,9 @@ def test_init_brings_in_past_sessions_and_the_first_session_need_not_open_the_st
     assert "starts with" in texts("brief")[0]
 
 
-def test_what_a_person_teaches_is_said_by_the_next_session_without_the_store_being_opened(at_home, db):
+def test_what_a_person_teaches_is_said_by_the_next_session_without_the_store_being_opened(
+    at_home, db
+):
     call("init", "--yes")
     call("remember", "Invoices are numbered without gaps: never delete one")
     head = briefs.head_of(f"{db}-spool", str(at_home))
@@ -256,14 +301,19 @@ def test_what_a_person_teaches_is_said_by_the_next_session_without_the_store_bei
     assert b"never delete one" in said.stdout
 
 
-def test_a_task_that_a_command_changes_is_said_by_the_next_session_without_the_store_being_opened(at_home, db):
+def test_a_task_that_a_command_changes_is_said_by_the_next_session_without_the_store_being_opened(
+    at_home, db
+):
     call("init", "--yes")
     call("tasks", "add", "Number the invoices anew")
     added = call("tasks", "list", "--json").data["tasks"][0]["id"]
     call("tasks", "claim", added)
     head = briefs.head_of(f"{db}-spool", str(at_home))
     assert head["is_same"]
-    assert "Number the invoices anew" in briefs.words_of(f"{db}-spool", head, "claude")["start"]["text"]
+    assert (
+        "Number the invoices anew"
+        in briefs.words_of(f"{db}-spool", head, "claude")["start"]["text"]
+    )
 
 
 def test_the_preview_of_a_session_is_what_it_is_told_byte_for_byte(at_home):
@@ -283,7 +333,9 @@ def test_doctor_sees_a_program_that_has_moved_and_a_plug_in_beside_the_settings(
     assert any("which is not there" in text for text in texts("claude hooks"))
     settings.write_text(whole)
     assert not any("which is not there" in text for text in texts("claude hooks"))
-    (Path.home() / ".claude" / "settings.json").write_text('{"enabledPlugins": {"smara@here": true}}')
+    (Path.home() / ".claude" / "settings.json").write_text(
+        '{"enabledPlugins": {"smara@here": true}}'
+    )
     assert any("plug-in" in text for text in texts("claude hooks"))
 
 

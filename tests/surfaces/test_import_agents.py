@@ -77,8 +77,13 @@ def test_without_a_file_all_agents_are_asked(shop):
     table = said.out.split("\n\n")[0].splitlines()
     assert table[0] == "agent\tthreads\tlines\tstored\tknown\tnot messages\trefused"
     assert [line.split("\t")[:2] for line in table[1:]] == [
-        ["claude-code", "1"], ["codex", "2"], ["gemini", "4"], ["copilot", "2"], ["opencode", "2"], ["pi", "1"],
-    ]  # fmt: skip
+        ["claude-code", "1"],
+        ["codex", "2"],
+        ["gemini", "4"],
+        ["copilot", "2"],
+        ["opencode", "2"],
+        ["pi", "1"],
+    ]
 
 
 def test_a_dry_run_stores_nothing(shop):
@@ -113,18 +118,26 @@ def test_each_session_goes_into_the_project_of_its_folder(shop, tmp_path, monkey
 
 
 def test_learning_is_told_and_can_be_left_out(shop):
-    assert smara("import", "--from", "codex", "--no-learn", "--json").data["learned"]["sessions"] == 0
+    assert (
+        smara("import", "--from", "codex", "--no-learn", "--json").data["learned"]["sessions"] == 0
+    )
     assert smara("import", "--from", "codex", "--json").data["learned"]["sessions"] == 1
     assert [row[0] for row in smara("behavior", "sessions").rows] == [CODEX_ID]
 
 
 def test_a_file_that_cannot_be_read_does_not_stop_the_others(shop, tmp_path):
     folder = tmp_path / "home" / ".codex" / "sessions" / "2026" / "03" / "02"
-    meta = {"timestamp": "2026-03-02T09:00:00Z", "type": "session_meta", "payload": {"id": "x", "cwd": str(shop)}}
+    meta = {
+        "timestamp": "2026-03-02T09:00:00Z",
+        "type": "session_meta",
+        "payload": {"id": "x", "cwd": str(shop)},
+    }
     good = folder / "rollout-2026-03-02T10-00-00-00000000-0000-4000-8000-000000000000.jsonl"
     good.write_text(json.dumps(meta) + "\n" + "\0" * 40 + "\n{broken\n")
     data = smara("import", "--from", "codex", "--json").data
-    assert any(each["reason"] == "invalid JSON" for report in data["files"] for each in report["counted"])
+    assert any(
+        each["reason"] == "invalid JSON" for report in data["files"] for each in report["counted"]
+    )
     assert data["stored"] > 10
 
 
@@ -133,14 +146,21 @@ def cold(shop, tmp_path):
     """Two compressed transcripts that are cut off at their beginning."""
     folder = tmp_path / "home" / ".codex" / "sessions" / "2026" / "03" / "02"
     for number in (1, 2):
-        (folder / f"rollout-2026-03-02T1{number}-00-00-cold.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd" + b"\0" * 20)
+        (folder / f"rollout-2026-03-02T1{number}-00-00-cold.jsonl.zst").write_bytes(
+            b"\x28\xb5\x2f\xfd" + b"\0" * 20
+        )
 
 
 def test_files_whose_compression_nothing_undoes_are_told_of(cold, monkeypatch):
     monkeypatch.setattr(reading, "_find_module", lambda name: None)
     data = smara("import", "--from", "codex", "--json").data
-    assert [each["reason"][:39] for each in data["unread"]] == ["This file is compressed with zstd. Inst"] * 2
-    assert "cold.jsonl.zst and 1 more: This file is compressed" in smara("import", "--from", "codex").out
+    assert [each["reason"][:39] for each in data["unread"]] == [
+        "This file is compressed with zstd. Inst"
+    ] * 2
+    assert (
+        "cold.jsonl.zst and 1 more: This file is compressed"
+        in smara("import", "--from", "codex").out
+    )
 
 
 def test_compressed_files_that_are_damaged_are_told_of(cold):

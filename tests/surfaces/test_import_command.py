@@ -16,19 +16,32 @@ SESSION = "5e551011-0000-4000-8000-000000000001"
 
 def record(number: int, type: str, **fields: Any) -> dict[str, Any]:
     return {
-        "type": type, "uuid": f"uuid-{number}", "parentUuid": None, "sessionId": SESSION, "isSidechain": False,
-        "timestamp": f"2026-02-11T20:16:{number:02}.000Z", "cwd": "/home/me/app", "version": "2.1.39", **fields,
-    }  # fmt: skip
+        "type": type,
+        "uuid": f"uuid-{number}",
+        "parentUuid": None,
+        "sessionId": SESSION,
+        "isSidechain": False,
+        "timestamp": f"2026-02-11T20:16:{number:02}.000Z",
+        "cwd": "/home/me/app",
+        "version": "2.1.39",
+        **fields,
+    }
 
 
 def said(number: int, role: str, content: Any, **fields: Any) -> dict[str, Any]:
-    return record(number, role, message={"role": role, "content": content, "id": f"msg_{number}"}, **fields)
+    return record(
+        number, role, message={"role": role, "content": content, "id": f"msg_{number}"}, **fields
+    )
 
 
 TRANSCRIPT = [
     {"type": "summary", "summary": "Webhook retries", "leafUuid": "uuid-4"},
     said(1, "user", "Add a retry to the webhook sender"),
-    said(2, "assistant", [{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "npm test"}}]),
+    said(
+        2,
+        "assistant",
+        [{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "npm test"}}],
+    ),
     said(3, "user", [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "42 passing"}]),
     said(4, "assistant", [{"type": "text", "text": "Done: sendWebhook() retries three times."}]),
     said(5, "user", "Look for flaky tests", isSidechain=True, agentId="abc"),
@@ -48,7 +61,12 @@ def transcript(tmp_path: Path) -> str:
 def test_compressed_transcript_is_accounted_for_line_by_line(db, transcript):
     report = spawn("import", transcript, "--json").data["files"][0]
     counted = sum(each["lines"] for each in report["counted"])
-    assert (report["format"], report["lines"], report["stored"], report["refused"]) == ("claude-code", 8, 5, [])
+    assert (report["format"], report["lines"], report["stored"], report["refused"]) == (
+        "claude-code",
+        8,
+        5,
+        [],
+    )
     assert report["lines"] == report["stored"] + report["repeated"] + counted
     assert {each["kind"] for each in report["counted"]} >= {"file-history-snapshot", "summary"}
     assert any("incomplete last line" in each["reason"] for each in report["counted"])
@@ -80,7 +98,9 @@ def test_what_was_imported_is_found_where_it_belongs(db, transcript):
     assert (hit["threadId"], hit["resourceId"], hit["role"]) == (SESSION, "me", "assistant")
     thread = smara("threads", "show", f"{SESSION}/agent-abc", "--json").data
     assert (thread["kind"], thread["parentId"]) == ("subagent", SESSION)
-    assert [row[0] for row in smara("threads", "list", "--kind", "subagent").rows] == [f"{SESSION}/agent-abc"]
+    assert [row[0] for row in smara("threads", "list", "--kind", "subagent").rows] == [
+        f"{SESSION}/agent-abc"
+    ]
 
 
 def test_title_is_the_best_that_the_transcript_has(db, transcript):
@@ -93,7 +113,9 @@ def test_several_files_are_summed_up_on_a_terminal(db, tmp_path, transcript):
     plain_file.write_text('{"role": "user", "content": "hello"}\nnot json\n')
     seen = plain(on_terminal("import", str(plain_file), transcript, columns=120).out)
     assert "all 2 files" in seen
-    assert [line.split()[-5:] for line in seen.splitlines() if line.startswith("all 2")] == [["10", "6", "0", "4", "0"]]
+    assert [line.split()[-5:] for line in seen.splitlines() if line.startswith("all 2")] == [
+        ["10", "6", "0", "4", "0"]
+    ]
     assert "invalid JSON" in seen
 
 
@@ -106,7 +128,10 @@ def test_format_may_be_forced(db, transcript):
 def test_message_that_cannot_be_stored_is_named_with_its_line(db, tmp_path, monkeypatch):
     monkeypatch.setenv("SMARA_MAX_MESSAGE_BYTES", "1000")
     file = tmp_path / "notes.jsonl"
-    file.write_text('{"role": "user", "content": "hello"}\n' + json.dumps({"role": "user", "content": "x" * 2000}))
+    file.write_text(
+        '{"role": "user", "content": "hello"}\n'
+        + json.dumps({"role": "user", "content": "x" * 2000})
+    )
     report = smara("import", str(file), "--json").data["files"][0]
     assert (report["stored"], [each["line"] for each in report["refused"]]) == (1, [2])
     assert f"refused: {file}:2: " in smara("import", str(file)).out

@@ -22,7 +22,11 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "shop"
     root.mkdir()
     (root / "till.py").write_text("def put():\n    pass\n")
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", f"Open the file in binary mode\n\n{WHY}"]):
+    for words in (
+        ["init", "-q"],
+        ["add", "-A"],
+        ["commit", "-q", "-m", f"Open the file in binary mode\n\n{WHY}"],
+    ):
         known = ["-c", "user.email=ann@example.org", "-c", "user.name=Ann"]
         subprocess.run(["git", *known, *words], cwd=root, check=True, capture_output=True)
     monkeypatch.chdir(root)
@@ -33,14 +37,20 @@ def test_git_makes_memories_of_commits_that_say_why(db, repository):
     (told,) = spawn("import", "--from", "git", "--json").data["repositories"]
     assert (told["commits"], told["counts"], told["countedTogether"]) == (1, {"added": 1}, 1)
     (made,) = told["memories"]
-    assert (made["type"], made["kind"], made["content"]) == ("gotcha", "reason", f"Open the file in binary mode: {WHY}")
+    assert (made["type"], made["kind"], made["content"]) == (
+        "gotcha",
+        "reason",
+        f"Open the file in binary mode: {WHY}",
+    )
     assert smara("memories", "show", made["id"], "--json").data["commit"] == made["commit"]
     again = smara("import", "--from", "git", "--json").data["repositories"][0]
     assert again["counts"] == {"known": 1}
 
 
 def test_a_dry_run_of_git_stores_nothing(db, repository):
-    assert smara("import", "--from", "git", "--dry-run", "--json").data["repositories"][0]["counts"] == {"added": 1}
+    assert smara("import", "--from", "git", "--dry-run", "--json").data["repositories"][0][
+        "counts"
+    ] == {"added": 1}
     assert smara("memories", "list", "--json").data["memories"] == []
     assert smara("graph", "status", "--json").data["state"] == "none"
 
@@ -57,7 +67,10 @@ def test_the_code_is_indexed_or_not_as_asked(db, repository, monkeypatch):
     (told,) = smara("import", "--from", "git", "--code", "--json").data["repositories"]
     assert (told["countedTogether"], told["filesNotIndexed"]) == (1, None)
     # What has an index is kept up, however large it is.
-    assert smara("import", "--from", "git", "--json").data["repositories"][0]["filesNotIndexed"] is None
+    assert (
+        smara("import", "--from", "git", "--json").data["repositories"][0]["filesNotIndexed"]
+        is None
+    )
 
 
 def test_a_person_is_told_what_came_and_where_to_review_it(db, repository):
@@ -74,7 +87,13 @@ def test_a_folder_that_is_no_repository_is_refused(db, tmp_path):
 def test_a_store_of_mastra_comes_in_and_is_accounted_for(db, tmp_path):
     path = str(mastra_stores.new_file(tmp_path / "mastra.db"))
     (told,) = spawn("import", "--from", "mastra", path, "--json").data["stores"]
-    assert (told["threads"], told["messages"], told["stored"], told["pages"], told["observations"]) == (4, 8, 7, 2, 3)
+    assert (
+        told["threads"],
+        told["messages"],
+        told["stored"],
+        told["pages"],
+        told["observations"],
+    ) == (4, 8, 7, 2, 3)
     (again,) = smara("import", "--from", "mastra", path, "--json").data["stores"]
     assert (again["stored"], again["repeated"], again["grown"]) == (0, 7, 0)
     lines = smara("import", "--from", "mastra", path).out.splitlines()
@@ -89,7 +108,9 @@ def test_mastra_needs_the_name_of_a_store(db):
 
 def test_notes_of_agents_are_found_and_wait_for_review(db, repository, tmp_path, monkeypatch):
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
-    shutil.copytree(FIXTURES / "claude", tmp_path / "claude" / "projects" / slug(str(repository)) / "memory")
+    shutil.copytree(
+        FIXTURES / "claude", tmp_path / "claude" / "projects" / slug(str(repository)) / "memory"
+    )
     told = smara("import", "--from", "claude-memory", "--json").data
     assert told["counts"]["added"] == len(told["statements"]) >= 3
     assert smara("import", "--from", "agent-memories", "--json").data["isNothingNew"]

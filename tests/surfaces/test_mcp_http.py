@@ -38,11 +38,18 @@ def by_client(url: str, headers: dict[str, str], ask: Any, mode: str = "auto") -
 def post(url: str, body: bytes = b"", **headers: str) -> tuple[int, bytes]:
     """One request by hand."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=DEADLINE_SECONDS)
+    connection = http.client.HTTPConnection(
+        parts.hostname or "", parts.port, timeout=DEADLINE_SECONDS
+    )
     given = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     given |= {name.replace("_", "-"): value for name, value in headers.items()}
     try:
-        connection.request("POST", parts.path, body or json.dumps(request("initialize", INITIALIZE)).encode(), given)
+        connection.request(
+            "POST",
+            parts.path,
+            body or json.dumps(request("initialize", INITIALIZE)).encode(),
+            given,
+        )
         answer = connection.getresponse()
         return answer.status, answer.read()
     finally:
@@ -76,7 +83,9 @@ def test_who_calls_comes_with_each_request(db, mode):
     """Two agents share a server: each claim belongs to whoever sent the request."""
 
     async def claim(client):
-        return (await client.call_tool("task-mutate", {"action": "claim", "id": "next"})).structured_content
+        return (
+            await client.call_tool("task-mutate", {"action": "claim", "id": "next"})
+        ).structured_content
 
     async def create(client):
         for title in ("one", "two"):
@@ -102,7 +111,9 @@ def test_thread_of_a_request_is_where_messages_are_tied_to_the_task(db):
         await client.call_tool("task-mutate", {"action": "claim", "id": "next"})
 
     with http_server("--token", TOKEN) as (url, _, _):
-        by_client(url, {"Authorization": bearer(), "Smara-Session": "a", "Smara-Thread": "talk"}, claim)
+        by_client(
+            url, {"Authorization": bearer(), "Smara-Session": "a", "Smara-Thread": "talk"}, claim
+        )
     with smara.open(db) as memory:
         active = memory.links.active("talk")
         assert active is not None
@@ -235,7 +246,14 @@ def test_address_that_is_none_is_refused(text):
 
 @pytest.mark.parametrize(
     ("host", "is_ours"),
-    [("localhost", True), ("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("0.0.0.0", False), ("box", False)],
+    [
+        ("localhost", True),
+        ("127.0.0.1", True),
+        ("127.8.8.8", True),
+        ("::1", True),
+        ("0.0.0.0", False),
+        ("box", False),
+    ],
 )
 def test_loopback_is_known_by_its_names(host, is_ours):
     assert is_loopback(host) is is_ours

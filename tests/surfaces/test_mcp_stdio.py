@@ -1,4 +1,6 @@
-"""The bare lines of ``smara mcp`` on standard input and output: nothing else gets there, and it ends well."""
+"""The bare lines of ``smara mcp`` on standard input and output: nothing else gets there, and it
+ends well.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def test_older_protocols_are_spoken_with_their_handshake(db, version):
         assert result["protocolVersion"] == version
         assert result["serverInfo"]["name"] == "smara"
         assert "task-query" in result["instructions"]
-        assert server.call("task-query", action="ready")["content"][0]["text"] == "0 ready, 0 blocked."
+        assert (
+            server.call("task-query", action="ready")["content"][0]["text"] == "0 ready, 0 blocked."
+        )
 
 
 def test_newer_protocol_is_spoken_without_a_handshake(db):
@@ -59,11 +63,18 @@ def test_answers_under_way_are_given_before_leaving(db):
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         *(
-            {"jsonrpc": "2.0", "id": number, "method": "tools/call",
-             "params": {"name": "task-mutate", "arguments": {"action": "create", "title": f"task {number}"}}}
+            {
+                "jsonrpc": "2.0",
+                "id": number,
+                "method": "tools/call",
+                "params": {
+                    "name": "task-mutate",
+                    "arguments": {"action": "create", "title": f"task {number}"},
+                },
+            }
             for number in range(2, 12)
         ),
-    ]  # fmt: skip
+    ]
     said = spawn("mcp", stdin=b"".join(json.dumps(each).encode() + b"\n" for each in asked))
     assert (said.code, said.err) == (0, "")
     assert sorted(json.loads(line)["id"] for line in said.out.splitlines()) == list(range(1, 12))
@@ -80,13 +91,21 @@ def test_signal_ends_the_process_while_its_input_is_open(db, number):
 
 def test_reader_that_leaves_early_ends_the_process(db):
     process = subprocess.Popen(
-        command("mcp"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+        command("mcp"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
     )
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
-    process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}).encode())
+    process.stdin.write(
+        json.dumps(
+            {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}
+        ).encode()
+    )
     process.stdin.write(b"\n")
     process.stdin.flush()
     assert process.wait(600) == 0
@@ -99,8 +118,12 @@ def test_claims_of_a_made_up_session_end_with_the_process_and_those_of_a_named_o
     for arguments, status in (((), "open"), (("--session", "mine"), "in_progress")):
         with Lines(*arguments) as server:
             server.begin()
-            task = server.call("task-mutate", action="create", title="Form")["structuredContent"]["task"]["id"]
-            claimed = server.call("task-mutate", action="claim", id=task)["structuredContent"]["task"]
+            task = server.call("task-mutate", action="create", title="Form")["structuredContent"][
+                "task"
+            ]["id"]
+            claimed = server.call("task-mutate", action="claim", id=task)["structuredContent"][
+                "task"
+            ]
             assert claimed["sessionId"].startswith("mcp-" if not arguments else "mine")
             server.end()
         with library.open(db) as memory:
@@ -108,7 +131,9 @@ def test_claims_of_a_made_up_session_end_with_the_process_and_those_of_a_named_o
             assert memory.tasks.get(task).status == status
 
 
-HOSTILE = 'line\nbreak \r\n {"jsonrpc": "2.0", "id": 1} \u2028 \x00 \x1b[31m half \ud83d, 重跑 \u202e'
+HOSTILE = (
+    'line\nbreak \r\n {"jsonrpc": "2.0", "id": 1} \u2028 \x00 \x1b[31m half \ud83d, 重跑 \u202e'
+)
 
 
 def test_hostile_content_stays_inside_its_line(db):
@@ -117,7 +142,9 @@ def test_hostile_content_stays_inside_its_line(db):
     with Lines("--verbose") as server:
         server.begin()
         result = server.call("memory-search", query="walrus")
-        assert result["structuredContent"]["results"][0]["content"] == f"walrus {HOSTILE}".replace("\ud83d", "\ufffd")
+        assert result["structuredContent"]["results"][0]["content"] == f"walrus {HOSTILE}".replace(
+            "\ud83d", "\ufffd"
+        )
         made = server.call("task-mutate", action="create", title="x", description=HOSTILE)
         assert not made["isError"]
         code, out, _ = server.end()
@@ -147,10 +174,12 @@ def test_stray_print_misses_the_wire(db, tmp_path):
 
 
 def test_half_an_emoji_from_a_client_is_mended(db):
-    """Clients cut texts between the halves of a character; the SDK would drop the line and leave them waiting."""
+    """Clients cut texts between the halves of a character; the SDK would drop the line and leave
+    them waiting.
+    """
     with Lines() as server:
         server.begin()
-        line = '{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"task-mutate","arguments":'
+        line = '{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"task-mutate","arguments":'  # noqa: E501
         server.send(line.encode() + b'{"action":"create","title":"cut \\udc00 and \\ud800"}}}')
         answer = server.read()
         assert answer["id"] == "a"
@@ -160,7 +189,11 @@ def test_half_an_emoji_from_a_client_is_mended(db):
 UNREADABLE = [
     (b"{not json", -32700, None),
     (b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":' + b"[" * 5_000, -32700, 7),
-    (b'{"method":"tools/call","params":' + b"[" * 5_000 + b'],"jsonrpc":"2.0","id":"last"}', -32700, "last"),
+    (
+        b'{"method":"tools/call","params":' + b"[" * 5_000 + b'],"jsonrpc":"2.0","id":"last"}',
+        -32700,
+        "last",
+    ),
     (b'{"jsonrpc":"2.0","id":7,"method":5}', -32600, 7),
     (b"[]", -32600, None),
     (b'"text"', -32600, None),
@@ -183,7 +216,9 @@ def test_line_that_cannot_be_read_is_answered_and_the_next_one_too(db):
 def test_line_longer_than_allowed_is_refused_and_the_next_one_answered(db):
     with Lines() as server:
         server.begin()
-        server.send(b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":"' + b"x" * 9_000_000 + b'"}')
+        server.send(
+            b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":"' + b"x" * 9_000_000 + b'"}'
+        )
         answer = server.read()
         assert (answer["id"], answer["error"]["code"]) == (5, -32600)
         assert not server.call("task-query", action="ready")["isError"]
@@ -203,7 +238,9 @@ def test_store_and_project_come_from_arguments_or_the_environment(db, tmp_path):
 
 
 def test_broken_store_is_told_and_recovered_from(db):
-    """1. the store is no database; 2. it is replaced by a good one; 3. it is deleted under the server."""
+    """1. the store is no database; 2. it is replaced by a good one; 3. it is deleted under the
+    server.
+    """
     with open(db, "wb") as file:
         file.write(b"this is not a database, and was never one" * 100)
     with Lines() as server:
@@ -227,7 +264,9 @@ def test_broken_store_is_told_and_recovered_from(db):
 
 def test_missing_extra_says_what_to_install(db, tmp_path):
     (tmp_path / "mcp_types").mkdir()
-    (tmp_path / "mcp_types" / "__init__.py").write_text("raise ModuleNotFoundError('no', name='mcp')")
+    (tmp_path / "mcp_types" / "__init__.py").write_text(
+        "raise ModuleNotFoundError('no', name='mcp')"
+    )
     said = spawn("mcp", env={"PYTHONPATH": str(tmp_path)})
     assert said.code == 5
     assert 'pip install "smara[mcp]"' in said.err
@@ -243,6 +282,9 @@ def test_starting_the_server_does_not_open_the_store(db):
 
 
 def test_command_line_does_not_pay_for_the_protocol():
-    code = "import sys; from smara.surfaces.cli import app; print({'mcp', 'pydantic', 'anyio'} & set(sys.modules))"
+    code = (
+        "import sys; from smara.surfaces.cli import app; print({'mcp', 'pydantic', 'anyio'} & "
+        "set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -1,4 +1,6 @@
-"""The memory behind a server: lent to many calls, left when it is broken, closed by its last user."""
+"""The memory behind a server: lent to many calls, left when it is broken, closed by its last
+user.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def test_memory_is_opened_once_for_many_calls(db):
     assert is_closed(opening.opened[0])
 
 
-@pytest.mark.parametrize("error", [CorruptError("Damaged. Run `smara doctor`."), ValueError("surprise")])
+@pytest.mark.parametrize(
+    "error", [CorruptError("Damaged. Run `smara doctor`."), ValueError("surprise")]
+)
 def test_store_that_cannot_be_opened_is_told_and_tried_again(db, error):
     store = Store(Opening(db, error))
     assert store.call(*READY).structured["code"] in ("corrupt", "bug")
@@ -54,7 +58,9 @@ def test_store_that_cannot_be_opened_is_told_and_tried_again(db, error):
     store.close()
 
 
-@pytest.mark.parametrize(("error", "is_left"), [(CorruptError("Damaged."), True), (BusyError("Busy."), False)])
+@pytest.mark.parametrize(
+    ("error", "is_left"), [(CorruptError("Damaged."), True), (BusyError("Busy."), False)]
+)
 def test_memory_is_left_for_trouble_that_lies_with_the_store_alone(db, error, is_left):
     opening = Opening(db)
     store = Store(opening)

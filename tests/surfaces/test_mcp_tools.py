@@ -1,4 +1,6 @@
-"""``smara mcp``, driven by the official client, as a process of its own where it matters: tools, resources, prompts."""
+"""``smara mcp``, driven by the official client, as a process of its own where it matters: tools,
+resources, prompts.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,13 @@ SAID = ("Implement the login with Zod", "export const LoginSchema = z.object({})
 
 @pytest.fixture
 def conversation(db: str) -> str:
-    """A store with one thread, ``login``, whose messages are ``id-000001`` and so on, and no tasks."""
+    """A store with one thread, ``login``, whose messages are ``id-000001`` and so on, and no
+    tasks.
+    """
     with smara.open(db, clock=FakeClock(), new_id=CountingIds()) as memory:
-        memory.messages.add_many(thread_id="login", messages=[{"role": "user", "content": text} for text in SAID])
+        memory.messages.add_many(
+            thread_id="login", messages=[{"role": "user", "content": text} for text in SAID]
+        )
         memory.threads.update("login", title="Login with Zod")
     return db
 
@@ -43,7 +49,10 @@ def test_whole_list_with_instructions_stays_within_the_budget(db):
     async def ask(client):
         return await client.list_tools()
 
-    listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in in_process(ask, db).tools]
+    listed = [
+        tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for tool in in_process(ask, db).tools
+    ]
     count = counter_for("o200k_base").count
     assert count(json.dumps(listed)).tokens + count(instructions()).tokens < 2_500
 
@@ -56,7 +65,9 @@ def test_coding_profile_lists_two_more_tools_and_its_whole_list_stays_within_the
     assert [tool.name for tool in found.tools] == list(EVERY_TOOL)
     assert told == instructions("coding")
     assert [tool.annotations.read_only_hint for tool in found.tools[-2:]] == [False, True]
-    listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in found.tools]
+    listed = [
+        tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in found.tools
+    ]
     count = counter_for("o200k_base").count
     assert count(json.dumps(listed)).tokens < 2_500
     on_the_wire = json.dumps(listed, separators=(",", ":"))
@@ -73,7 +84,9 @@ def test_profile_may_come_from_the_settings(db):
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_agent_records_what_it_learned_and_a_person_reviews_it(db, mode):
-    """It notes, sees its note in its context, says that one helped; nothing of that confirms anything."""
+    """It notes, sees its note in its context, says that one helped; nothing of that confirms
+    anything.
+    """
 
     async def ask(client):
         async def call(**arguments):
@@ -83,21 +96,30 @@ def test_agent_records_what_it_learned_and_a_person_reviews_it(db, mode):
             return result.structured_content
 
         noted = await call(
-            action="record", type="gotcha", content="The auth tests hang unless Redis runs", evidence=["tests/a.py:3"]
+            action="record",
+            type="gotcha",
+            content="The auth tests hang unless Redis runs",
+            evidence=["tests/a.py:3"],
         )
         name = noted["memory"]["id"]
         await call(action="used", id=name, outcome="helped")
         context = await call(action="context")
         assert [each["id"] for each in context["memories"]] == [name]
         assert context["sessionId"] == "agent-1"
-        refused = await client.call_tool("memory-record", {"action": "record", "type": "gotcha", "content": "Done!"})
+        refused = await client.call_tool(
+            "memory-record", {"action": "record", "type": "gotcha", "content": "Done!"}
+        )
         assert refused.is_error
         return name
 
     name = over_stdio(ask, "--profile", "coding", "--session", "agent-1", mode=mode)
     with smara.open(db) as memory:
         (waiting,) = memory.memories.to_review()
-        assert (waiting.short_id, waiting.source, waiting.tier) == (name, "agent_explicit", "unconfirmed")
+        assert (waiting.short_id, waiting.source, waiting.tier) == (
+            name,
+            "agent_explicit",
+            "unconfirmed",
+        )
         assert waiting.verified_uses == 1
         assert memory.memories.accept(waiting.id).is_verified
 
@@ -105,8 +127,14 @@ def test_agent_records_what_it_learned_and_a_person_reviews_it(db, mode):
 @pytest.mark.postgres
 def test_agent_records_into_postgresql_too(postgres_url):
     async def ask(client):
-        note = {"type": "decision", "content": "Events are append-only here", "evidence": ["a/b.md"]}
-        return (await client.call_tool("memory-record", {"action": "record", **note})).structured_content
+        note = {
+            "type": "decision",
+            "content": "Events are append-only here",
+            "evidence": ["a/b.md"],
+        }
+        return (
+            await client.call_tool("memory-record", {"action": "record", **note})
+        ).structured_content
 
     answer = over_stdio(ask, "--profile", "coding", "--db", postgres_url)
     assert answer["outcome"] == "added", answer
@@ -144,7 +172,9 @@ def test_union_is_served_to_those_who_ask_for_it(db):
     async def ask(client):
         return await client.list_tools()
 
-    assert {tool.name: tool.input_schema for tool in over_stdio(ask, "--schemas", "union").tools} == schemas("union")
+    assert {
+        tool.name: tool.input_schema for tool in over_stdio(ask, "--schemas", "union").tools
+    } == schemas("union")
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -159,21 +189,31 @@ def test_every_action_works_through_the_client(conversation, mode):
             assert result.structured_content["success"] is True
             return result.structured_content
 
-        first = (await call("task-mutate", action="create", title="Fix login redirect"))["task"]["id"]
-        second = (await call("task-mutate", action="create", title="Write notes", dependsOn=first))["task"]["id"]
+        first = (await call("task-mutate", action="create", title="Fix login redirect"))["task"][
+            "id"
+        ]
+        second = (await call("task-mutate", action="create", title="Write notes", dependsOn=first))[
+            "task"
+        ]["id"]
         assert (await call("task-query", action="ready"))["blockedCount"] == 1
-        assert (await call("task-mutate", action="claim", id=first))["task"]["sessionId"] == "agent-1"
+        assert (await call("task-mutate", action="claim", id=first))["task"][
+            "sessionId"
+        ] == "agent-1"
         await call("task-mutate", action="update", id=first, priority=1)
         found = await call("memory-search", action="search", query="LoginSchema")
         message = found["results"][0]["id"]
         await call("memory-search", action="read", id=message)
         await call("task-mutate", action="link", taskId=first, messageId=message)
         await call("task-mutate", action="dep", taskId=second, dependsOn=first, add=False)
-        await call("task-mutate", action="update_context", content="- Tests: Vitest", section="Tech Stack")
+        await call(
+            "task-mutate", action="update_context", content="- Tests: Vitest", section="Tech Stack"
+        )
         await call("task-mutate", action="release", id=first)
         await call("task-mutate", action="close", id=first, summary="redirects to /home")
         await call("task-mutate", action="reopen", id=first)
-        assert (await call("task-query", action="show", id=first))["task"]["linkedMessageIds"] == [message]
+        assert (await call("task-query", action="show", id=first))["task"]["linkedMessageIds"] == [
+            message
+        ]
         assert (await call("task-query", action="search", query="redirect"))["totalHits"] == 1
         return await call("task-query", action="list")
 
@@ -201,12 +241,22 @@ def test_unknown_tool_is_an_error_of_the_protocol(db):
 
 def test_resources_are_pages_of_markdown(conversation):
     async def ask(client):
-        task = await client.call_tool("task-mutate", {"action": "create", "title": "Form", "description": "Zod"})
+        task = await client.call_tool(
+            "task-mutate", {"action": "create", "title": "Form", "description": "Zod"}
+        )
         name = task.structured_content["task"]["id"]
         listed = [str(each.uri) for each in (await client.list_resources()).resources]
-        templates = [each.uri_template for each in (await client.list_resource_templates()).resource_templates]
+        templates = [
+            each.uri_template
+            for each in (await client.list_resource_templates()).resource_templates
+        ]
         pages = {}
-        for uri in [*listed, f"smara://tasks/{name}", "smara://threads/login", "smara://messages/id-000002"]:
+        for uri in [
+            *listed,
+            f"smara://tasks/{name}",
+            "smara://threads/login",
+            "smara://messages/id-000002",
+        ]:
             (content,) = (await client.read_resource(uri)).contents
             assert content.mime_type == "text/markdown"
             pages[uri.rpartition("//")[2].replace(name, "ID")] = content.text
@@ -214,7 +264,9 @@ def test_resources_are_pages_of_markdown(conversation):
 
     listed, templates, pages = in_process(ask, conversation)
     assert listed == ["smara://tasks/ready", "smara://working"]
-    assert templates == [f"smara://{kind}/{{id}}{{?page}}" for kind in ("tasks", "threads", "messages")]
+    assert templates == [
+        f"smara://{kind}/{{id}}{{?page}}" for kind in ("tasks", "threads", "messages")
+    ]
     assert "P2 task open  Form" in pages["tasks/ready"]
     assert "## Description\n\nZod" in pages["tasks/ID"]
     assert pages["threads/login"].startswith("# Login with Zod")
@@ -225,7 +277,8 @@ def test_resources_are_pages_of_markdown(conversation):
 def test_long_thread_is_paged_and_odd_ids_are_addressed(db):
     with smara.open(db) as memory:
         memory.messages.add_many(
-            thread_id="a/b ?#é", messages=[{"role": "user", "content": f"word {number}"} for number in range(45)]
+            thread_id="a/b ?#é",
+            messages=[{"role": "user", "content": f"word {number}"} for number in range(45)],
         )
 
     async def ask(client):
@@ -265,7 +318,9 @@ def test_prompt_to_resume_work_gathers_what_is_known(conversation):
         for title in ("Fix login redirect", "Write notes"):
             await client.call_tool("task-mutate", {"action": "create", "title": title})
         await client.call_tool("task-mutate", {"action": "claim", "id": "next"})
-        await client.call_tool("task-mutate", {"action": "update_context", "content": "- Tests: Vitest"})
+        await client.call_tool(
+            "task-mutate", {"action": "update_context", "content": "- Tests: Vitest"}
+        )
         listed = (await client.list_prompts()).prompts
         found = await client.get_prompt("resume-work", {"thread": "login"})
         return [prompt.name for prompt in listed], found.messages[0].content.text
@@ -280,9 +335,13 @@ def test_prompt_to_resume_work_gathers_what_is_known(conversation):
 
 def test_prompt_to_hand_over_tells_the_task_its_history_and_what_was_said(conversation):
     async def ask(client):
-        made = await client.call_tool("task-mutate", {"action": "create", "title": "Form", "description": "with Zod"})
+        made = await client.call_tool(
+            "task-mutate", {"action": "create", "title": "Form", "description": "with Zod"}
+        )
         name = made.structured_content["task"]["id"]
-        await client.call_tool("task-mutate", {"action": "link", "taskId": name, "messageId": "id-000002"})
+        await client.call_tool(
+            "task-mutate", {"action": "link", "taskId": name, "messageId": "id-000002"}
+        )
         with pytest.raises(MCPError, match="needs the argument task"):
             await client.get_prompt("hand-over", {})
         with pytest.raises(MCPError, match="The prompts are resume-work, hand-over"):

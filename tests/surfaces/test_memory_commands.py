@@ -1,4 +1,6 @@
-"""``smara remember`` and ``smara memories``: teach, list, review, mend, forget; for people and for programs."""
+"""``smara remember`` and ``smara memories``: teach, list, review, mend, forget; for people and for
+programs.
+"""
 
 from __future__ import annotations
 
@@ -13,27 +15,57 @@ from tests.surfaces.shell import on_terminal, plain, smara
 
 @pytest.fixture
 def known(db: str) -> dict[str, str]:
-    """The ids of a taught memory, one that an agent noted, one from the web, and one that was imported."""
+    """The ids of a taught memory, one that an agent noted, one from the web, and one that was
+    imported.
+    """
     with package.open(db) as memory:
         added = {
-            "taught": memory.memories.remember("Use uv, never pip", files=["pyproject.toml"], actor="ada"),
+            "taught": memory.memories.remember(
+                "Use uv, never pip", files=["pyproject.toml"], actor="ada"
+            ),
             "noted": memory.memories.add(
-                "Redis must run before the auth tests, or they hang", type="gotcha", session_id="run-1",
-                evidence=["tests/auth/conftest.py@3f2a9c1d5e6f:12-20"], files=["tests/auth/conftest.py"],
+                "Redis must run before the auth tests, or they hang",
+                type="gotcha",
+                session_id="run-1",
+                evidence=["tests/auth/conftest.py@3f2a9c1d5e6f:12-20"],
+                files=["tests/auth/conftest.py"],
             ),
             "fetched": memory.memories.add(
-                "Certificates are checked by the proxy alone", type="decision", session_id="run-1", taint=["web"],
+                "Certificates are checked by the proxy alone",
+                type="decision",
+                session_id="run-1",
+                taint=["web"],
                 evidence=["docs/proxy.md:3"],
             ),
-        }  # fmt: skip
-        return {name: each.memory.short_id for name, each in added.items() if each.memory is not None}
+        }
+        return {
+            name: each.memory.short_id for name, each in added.items() if each.memory is not None
+        }
 
 
 def test_remember_takes_words_as_they_come_and_guesses_their_type(db):
-    said = smara("remember", "Use", "uv,", "never", "pip", "--file", "pyproject.toml", "--tag", "build", "--json")
+    said = smara(
+        "remember",
+        "Use",
+        "uv,",
+        "never",
+        "pip",
+        "--file",
+        "pyproject.toml",
+        "--tag",
+        "build",
+        "--json",
+    )
     data = said.data
-    assert (data["outcome"], data["memory"]["type"], data["memory"]["tier"]) == ("added", "preference", "confirmed")
-    assert (data["memory"]["content"], data["memory"]["source"]) == ("Use uv, never pip", "user_taught")
+    assert (data["outcome"], data["memory"]["type"], data["memory"]["tier"]) == (
+        "added",
+        "preference",
+        "confirmed",
+    )
+    assert (data["memory"]["content"], data["memory"]["source"]) == (
+        "Use uv, never pip",
+        "user_taught",
+    )
     assert (data["memory"]["files"], data["memory"]["tags"]) == (["pyproject.toml"], ["build"])
     assert data["guessedBecause"]
 
@@ -43,7 +75,9 @@ def test_remember_says_what_it_made_of_it(db):
     assert seen.startswith("Remembered m-")
     assert "requirement" in seen
     assert "is a guess" in seen
-    assert "is a guess" not in plain(on_terminal("remember", "Deploys need two approvals", "--type", "decision").out)
+    assert "is a guess" not in plain(
+        on_terminal("remember", "Deploys need two approvals", "--type", "decision").out
+    )
 
 
 def test_remember_reads_standard_input_and_refuses_nothing(db):
@@ -95,18 +129,53 @@ def test_list_in_json_has_every_field_and_the_next_page(known):
     assert data["nextOffset"] == 1
     (first,) = data["memories"]
     assert {
-        "id", "uuid", "type", "content", "confidence", "confidenceNow", "tier", "taint", "needsReview", "isPinned",
-        "isStale", "files", "modules", "tags", "scope", "visibility", "evidence", "relations", "data", "chunk",
-        "workUnit", "methodology", "commit", "sessionIds", "citation", "halfLifeDays", "supersededBy",
-    } <= set(first)  # fmt: skip
+        "id",
+        "uuid",
+        "type",
+        "content",
+        "confidence",
+        "confidenceNow",
+        "tier",
+        "taint",
+        "needsReview",
+        "isPinned",
+        "isStale",
+        "files",
+        "modules",
+        "tags",
+        "scope",
+        "visibility",
+        "evidence",
+        "relations",
+        "data",
+        "chunk",
+        "workUnit",
+        "methodology",
+        "commit",
+        "sessionIds",
+        "citation",
+        "halfLifeDays",
+        "supersededBy",
+    } <= set(first)
 
 
 @pytest.mark.parametrize("columns", [80, 60, 120])
 def test_no_line_on_a_terminal_is_wider_than_it(known, columns):
     smara("remember", "A rule with a very long path " + "src/deep/" * 3 + "file.py and 重跑 " * 8)
-    for words in (("list",), ("review",), ("show", known["noted"]), ("why", known["noted"]), ("audit",), ("trust",)):
+    for words in (
+        ("list",),
+        ("review",),
+        ("show", known["noted"]),
+        ("why", known["noted"]),
+        ("audit",),
+        ("trust",),
+    ):
         seen = plain(on_terminal("memories", *words, columns=columns).out)
-        too_wide = [line for line in seen.splitlines() if len(line) > columns and " " in line.strip()[:columns]]
+        too_wide = [
+            line
+            for line in seen.splitlines()
+            if len(line) > columns and " " in line.strip()[:columns]
+        ]
         assert too_wide == [], words
 
 
@@ -132,7 +201,10 @@ def test_card_shows_what_it_rests_on_and_what_it_is_worth(known):
 
 def test_why_tells_sources_trust_confidence_and_history(known):
     seen = smara("memories", "why", known["fetched"]).out
-    assert all(each in seen for each in ("Where it came from", "Trust: quarantined", "Confidence now", "What happened"))
+    assert all(
+        each in seen
+        for each in ("Where it came from", "Trust: quarantined", "Confidence now", "What happened")
+    )
     data = smara("memories", "why", known["fetched"], "--json").data
     assert data["trust"]["tier"] == "quarantined"
     assert data["injection"]["allowed"] is False
@@ -140,7 +212,12 @@ def test_why_tells_sources_trust_confidence_and_history(known):
 
 
 def test_unknown_memory_is_told_with_exit_code_3(db):
-    for words in (("show", "m-nope"), ("pin", "m-nope"), ("why", "m-nope"), ("review", "accept", "m-nope")):
+    for words in (
+        ("show", "m-nope"),
+        ("pin", "m-nope"),
+        ("why", "m-nope"),
+        ("review", "accept", "m-nope"),
+    ):
         said = smara("memories", *words)
         assert said.code == 3, said.err
         assert "m-nope" in said.err
@@ -148,12 +225,21 @@ def test_unknown_memory_is_told_with_exit_code_3(db):
 
 def test_pin_verify_forget_and_restore_take_several_ids(known):
     both = [known["taught"], known["noted"]]
-    assert [each["isPinned"] for each in smara("memories", "pin", *both, "--json").data["memories"]] == [True, True]
-    assert [each["isPinned"] for each in smara("memories", "unpin", *both, "--json").data["memories"]] == [False, False]
-    assert smara("memories", "verify", known["fetched"], "--json").data["memories"][0]["tier"] == "confirmed"
+    assert [
+        each["isPinned"] for each in smara("memories", "pin", *both, "--json").data["memories"]
+    ] == [True, True]
+    assert [
+        each["isPinned"] for each in smara("memories", "unpin", *both, "--json").data["memories"]
+    ] == [False, False]
+    assert (
+        smara("memories", "verify", known["fetched"], "--json").data["memories"][0]["tier"]
+        == "confirmed"
+    )
     gone = smara("memories", "forget", *both, "--json").data["memories"]
     assert [each["isActive"] for each in gone] == [False, False]
-    assert [each["isActive"] for each in smara("memories", "restore", *both, "--json").data["memories"]] == [True, True]
+    assert [
+        each["isActive"] for each in smara("memories", "restore", *both, "--json").data["memories"]
+    ] == [True, True]
 
 
 def test_one_wrong_id_among_several_changes_nothing(known):
@@ -163,19 +249,40 @@ def test_one_wrong_id_among_several_changes_nothing(known):
 
 def test_edit_changes_what_is_named(known):
     data = smara(
-        "memories", "edit", known["taught"], "--text", "Use uv 0.9, never pip", "--add-tag", "build", "--json"
-    ).data  # fmt: skip
+        "memories",
+        "edit",
+        known["taught"],
+        "--text",
+        "Use uv 0.9, never pip",
+        "--add-tag",
+        "build",
+        "--json",
+    ).data
     (edited,) = data["memories"]
-    assert (edited["content"], edited["tags"], edited["type"]) == ("Use uv 0.9, never pip", ["build"], "preference")
+    assert (edited["content"], edited["tags"], edited["type"]) == (
+        "Use uv 0.9, never pip",
+        ["build"],
+        "preference",
+    )
     said = smara("memories", "edit", known["taught"])
     assert (said.code, "--text" in said.err) == (2, True)
 
 
 def test_add_is_for_scripts_and_follows_the_rules_of_agents(db):
     said = smara(
-        "memories", "add", "The parser reads tabs in all of its files", "--type", "gotcha", "-e", "src/parse.py:3",
-        "--data", '{"cause": "legacy files"}', "--tag", "parser", "--json",
-    )  # fmt: skip
+        "memories",
+        "add",
+        "The parser reads tabs in all of its files",
+        "--type",
+        "gotcha",
+        "-e",
+        "src/parse.py:3",
+        "--data",
+        '{"cause": "legacy files"}',
+        "--tag",
+        "parser",
+        "--json",
+    )
     added = said.data["memory"]
     assert (added["source"], added["tier"], added["data"]) == (
         "agent_explicit",
@@ -184,7 +291,12 @@ def test_add_is_for_scripts_and_follows_the_rules_of_agents(db):
     )
     refused = smara("memories", "add", "Done!", "--type", "gotcha", "-e", "src/parse.py:3")
     assert (refused.code, "not remembered" in refused.err) == (2, True)
-    assert smara("memories", "add", "A thing about the parser here", "--type", "gotcha", "--data", "[]").code == 2
+    assert (
+        smara(
+            "memories", "add", "A thing about the parser here", "--type", "gotcha", "--data", "[]"
+        ).code
+        == 2
+    )
 
 
 def test_review_lists_what_waits_with_the_reasons(known):
@@ -212,15 +324,28 @@ def test_accept_needs_ids_or_all_but_not_both(known):
 
 def test_review_is_undone(known):
     smara("memories", "review", "reject", known["noted"], "--why", "not true")
-    assert smara("memories", "show", known["noted"], "--json").data["deprecatedBecause"] == "rejected"
+    assert (
+        smara("memories", "show", known["noted"], "--json").data["deprecatedBecause"] == "rejected"
+    )
     back = smara("memories", "review", "undo", known["noted"], "--json").data["memories"][0]
     assert (back["isActive"], back["needsReview"]) == (True, True)
 
 
 def test_review_accepts_in_better_words(known):
-    said = smara("memories", "review", "edit", known["noted"], "--text", "Start Redis before the auth tests", "--json")
+    said = smara(
+        "memories",
+        "review",
+        "edit",
+        known["noted"],
+        "--text",
+        "Start Redis before the auth tests",
+        "--json",
+    )
     (accepted,) = said.data["memories"]
-    assert (accepted["content"], accepted["tier"]) == ("Start Redis before the auth tests", "confirmed")
+    assert (accepted["content"], accepted["tier"]) == (
+        "Start Redis before the auth tests",
+        "confirmed",
+    )
 
 
 def test_audit_measures_the_store(known):
@@ -238,7 +363,10 @@ def test_trust_is_shown_and_chosen(db):
     assert smara("memories", "trust", "9").code == 2
 
 
-RULES = "- Never edit files in `generated/`\n- Money is stored in cents, as an integer\n- Prefer tabs over spaces\n"
+RULES = (
+    "- Never edit files in `generated/`\n- Money is stored in cents, as an integer\n- Prefer "
+    "tabs over spaces\n"
+)
 
 
 @pytest.fixture
@@ -276,7 +404,9 @@ def test_dry_run_shows_lines_and_types_and_stores_nothing(db, repository):
 
 def test_import_tells_what_changed(db, repository):
     smara("memories", "import")
-    (repository / "CLAUDE.md").write_text(RULES.replace("in cents", "in tenths of a cent").replace("- Prefer", "- P"))
+    (repository / "CLAUDE.md").write_text(
+        RULES.replace("in cents", "in tenths of a cent").replace("- Prefer", "- P")
+    )
     data = smara("memories", "import", "--json").data
     assert data["counts"]["changed"] >= 1
     seen = plain(on_terminal("memories", "import", "--all").out)
@@ -303,9 +433,13 @@ def test_import_vouched_for_by_a_person_is_trusted_at_once(db, repository):
 
 
 def test_every_answer_in_a_pipe_is_one_line_for_each(known):
-    (row,) = [line.split("\t") for line in smara("memories", "pin", known["taught"]).out.splitlines()]
+    (row,) = [
+        line.split("\t") for line in smara("memories", "pin", known["taught"]).out.splitlines()
+    ]
     assert row == [known["taught"], "pinned", "Use uv, never pip"]
-    facts = dict(line.split("\t", 1) for line in smara("memories", "show", known["taught"]).out.splitlines())
+    facts = dict(
+        line.split("\t", 1) for line in smara("memories", "show", known["taught"]).out.splitlines()
+    )
     assert (facts["type"], facts["trust"]) == ("preference", "confirmed")
 
 

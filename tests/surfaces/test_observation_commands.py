@@ -1,4 +1,6 @@
-"""Observational memory on the command line: observe, reflect, ask why, preview, and a worker that can be stopped."""
+"""Observational memory on the command line: observe, reflect, ask why, preview, and a worker that
+can be stopped.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,10 @@ def test_buffered_observations_are_not_shown_until_they_are_activated(store):
     said = smara("observe", "login", "--buffer")
     assert said.out.endswith("They are buffered: shown once they are activated.\n")
     assert {each["state"] for each in listed()} == {"buffered"}
-    assert "observations" not in smara("context", "preview", "login", "--json").data["receipt"]["sectionTokens"]
+    assert (
+        "observations"
+        not in smara("context", "preview", "login", "--json").data["receipt"]["sectionTokens"]
+    )
     smara("observe", "login")
     assert {each["state"] for each in listed()} == {"active"}
 
@@ -78,14 +83,20 @@ def test_observe_on_a_terminal_is_one_sentence(store):
 
 def test_reflect_without_need_says_how_to_insist(observed):
     said = smara("reflect", "login")
-    assert (said.code, said.out) == (0, "Nothing to condense yet. --force condenses what there is.\n")
+    assert (said.code, said.out) == (
+        0,
+        "Nothing to condense yet. --force condenses what there is.\n",
+    )
 
 
 def test_forced_reflection_is_a_generation_or_says_that_it_would_be_no_shorter(db):
     with library.open(db) as memory:
         memory.messages.add_many(
             thread_id="long",
-            messages=[{"role": "user", "content": f"Please rename handle_{n}() in src/api.py."} for n in range(60)],
+            messages=[
+                {"role": "user", "content": f"Please rename handle_{n}() in src/api.py."}
+                for n in range(60)
+            ],
         )
     smara("observe", "long")
     data = smara("reflect", "long", "--force", "--json").data
@@ -97,8 +108,12 @@ def test_forced_reflection_is_a_generation_or_says_that_it_would_be_no_shorter(d
 
 def test_reflection_made_ahead_waits_until_it_is_asked_for(db):
     with library.open(db) as memory:
-        said = [f"Please look at part {n} of the shop, and then tell me about it." for n in range(60)]
-        memory.messages.add_many(thread_id="long", messages=[{"role": "user", "content": each} for each in said])
+        said = [
+            f"Please look at part {n} of the shop, and then tell me about it." for n in range(60)
+        ]
+        memory.messages.add_many(
+            thread_id="long", messages=[{"role": "user", "content": each} for each in said]
+        )
     smara("observe", "long")
     made = smara("reflect", "long", "--force", "--buffer")
     assert made.out.endswith("They are buffered: shown once they are activated.\n")
@@ -126,7 +141,9 @@ def test_list_in_a_pipe_has_a_line_for_each_with_its_source(observed):
 def test_list_is_filtered_and_paged(observed):
     everything = [each["id"] for each in listed()]
     first = smara("observations", "list", "--limit", "1", "--json").data
-    second = smara("observations", "list", "--limit", "1", "--offset", str(first["nextOffset"]), "--json").data
+    second = smara(
+        "observations", "list", "--limit", "1", "--offset", str(first["nextOffset"]), "--json"
+    ).data
     assert [first["observations"][0]["id"], second["observations"][0]["id"]] == everything[:2]
     assert listed("--thread", "deploy") == []
     assert sum(len(listed("--priority", each)) for each in PRIORITIES) == len(everything)
@@ -151,12 +168,39 @@ def test_show_tells_all_that_is_known(observed):
     identifier = an_id()
     data = smara("observations", "show", identifier, "--json").data
     assert set(data) == {
-        "id", "kind", "state", "generation", "threadId", "mode", "priority", "category", "text", "details", "files",
-        "lines", "modeSpecific", "taint", "saidAt", "refersTo", "tokens", "firstSeq", "lastSeq", "method", "createdAt",
-        "reflectedInto", "code", "warnings",
-    }  # fmt: skip
-    lines = dict(line.split("\t")[:2] for line in smara("observations", "show", identifier).out.splitlines())
-    assert (lines["observation"], lines["category"], lines["thread"]) == (identifier, "request", "login")
+        "id",
+        "kind",
+        "state",
+        "generation",
+        "threadId",
+        "mode",
+        "priority",
+        "category",
+        "text",
+        "details",
+        "files",
+        "lines",
+        "modeSpecific",
+        "taint",
+        "saidAt",
+        "refersTo",
+        "tokens",
+        "firstSeq",
+        "lastSeq",
+        "method",
+        "createdAt",
+        "reflectedInto",
+        "code",
+        "warnings",
+    }
+    lines = dict(
+        line.split("\t")[:2] for line in smara("observations", "show", identifier).out.splitlines()
+    )
+    assert (lines["observation"], lines["category"], lines["thread"]) == (
+        identifier,
+        "request",
+        "login",
+    )
 
 
 def test_why_gives_the_words_behind_an_observation(observed):
@@ -171,7 +215,10 @@ def test_why_gives_the_words_behind_an_observation(observed):
 def test_why_is_paged(db):
     with library.open(db, reflect_after_tokens=1) as memory:
         memory.messages.add_many(
-            thread_id="t", messages=[{"role": "user", "content": f"Rename handle_{n}() in api.py."} for n in range(30)]
+            thread_id="t",
+            messages=[
+                {"role": "user", "content": f"Rename handle_{n}() in api.py."} for n in range(30)
+            ],
         )
         memory.observations.observe("t")
     widest = max(listed(), key=lambda each: each["lastSeq"] - each["firstSeq"])
@@ -186,7 +233,9 @@ def test_status_tells_what_is_pending_and_what_is_active(store):
     smara("observe", "login")
     after = smara("observations", "status", "login", "--json").data
     assert (after["pendingTokens"], after["observedTokens"]) == (0, before["pendingTokens"])
-    assert dict(line.split("\t") for line in smara("observations", "status", "login").out.splitlines())["generation"]
+    assert dict(
+        line.split("\t") for line in smara("observations", "status", "login").out.splitlines()
+    )["generation"]
     assert "pending tokens" in plain(on_terminal("observations", "status", "login").out)
 
 
@@ -196,7 +245,11 @@ def test_failure_is_told_with_when_it_is_tried_again(store):
         assert not memory.observations.observe("login").success
     data = smara("observations", "failures", "--json").data
     (failure,) = data["failures"]
-    assert (failure["threadId"], failure["attempts"], failure["code"]) == ("login", 1, "model_unavailable")
+    assert (failure["threadId"], failure["attempts"], failure["code"]) == (
+        "login",
+        1,
+        "model_unavailable",
+    )
     assert (failure["isDead"], failure["operation"], data["warned"]) == (False, "outage", [])
     (row,) = smara("observations", "failures").rows
     assert row[1:6] == ["outage", "login", "0", "1", "model_unavailable"]
@@ -216,7 +269,12 @@ def test_what_was_left_out_is_told_where_it_was_and_in_the_list_of_failures(stor
     assert smara("observations", "show", an_id(), "--json").data["warnings"] == [told]
     assert told in " ".join(plain(on_terminal("observations", "show", an_id()).out).split())
     (warned,) = smara("observations", "failures", "--json").data["warned"]
-    assert (warned["threadId"], warned["firstSeq"], warned["lastSeq"], warned["warnings"]) == ("login", 1, 3, [told])
+    assert (warned["threadId"], warned["firstSeq"], warned["lastSeq"], warned["warnings"]) == (
+        "login",
+        1,
+        3,
+        [told],
+    )
     (row,) = smara("observations", "failures").rows
     assert (row[1], row[2], row[-1]) == ("left out", "login", told)
     assert told in " ".join(plain(on_terminal("observations", "failures").out).split())
@@ -225,9 +283,16 @@ def test_what_was_left_out_is_told_where_it_was_and_in_the_list_of_failures(stor
 def test_totals_stand_in_the_status_of_the_project(observed):
     totals = smara("status", "--json").data["observations"]
     assert totals == {
-        "total": len(listed()), "active": len(listed()), "generations": 0, "threadsWaiting": 0, "givenUp": 0
-    }  # fmt: skip
-    assert f"observations\t{len(listed())} ({len(listed())} active), condensed 0 times\n" in smara("status").out
+        "total": len(listed()),
+        "active": len(listed()),
+        "generations": 0,
+        "threadsWaiting": 0,
+        "givenUp": 0,
+    }
+    assert (
+        f"observations\t{len(listed())} ({len(listed())} active), condensed 0 times\n"
+        in smara("status").out
+    )
 
 
 # what is refused
@@ -273,14 +338,19 @@ def test_what_cannot_be_is_wrong_usage(store, call):
 
 
 def test_unknown_provider_is_answered_with_those_there_are(store):
-    assert "Available: observational, window" in smara("context", "preview", "login", "--memory", "elephant").err
+    assert (
+        "Available: observational, window"
+        in smara("context", "preview", "login", "--memory", "elephant").err
+    )
 
 
 @pytest.mark.parametrize(
     ("setting", "value"), [("SMARA_OBSERVE_ENABLED", "false"), ("SMARA_OBSERVE_READ_ONLY", "true")]
 )
 @pytest.mark.parametrize("call", [["observe", "login"], ["reflect", "login"], ["worker", "--once"]])
-def test_where_nothing_may_be_observed_the_setting_is_named(store, monkeypatch, call, setting, value):
+def test_where_nothing_may_be_observed_the_setting_is_named(
+    store, monkeypatch, call, setting, value
+):
     monkeypatch.setenv(setting, value)
     said = smara(*call)
     assert said.code == 5
@@ -290,7 +360,9 @@ def test_where_nothing_may_be_observed_the_setting_is_named(store, monkeypatch, 
 def test_thread_that_is_being_observed_is_busy(store):
     with library.open(store) as memory:
         place = memory.observations.place("login")
-        lease = memory.leases.acquire(f"observations:{memory.scope.project_no}:{place.lookup_key}", "somebody", 60)
+        lease = memory.leases.acquire(
+            f"observations:{memory.scope.project_no}:{place.lookup_key}", "somebody", 60
+        )
         said = smara("observe", "login", "--json")
         assert lease is not None
     assert said.code == 7
@@ -299,9 +371,13 @@ def test_thread_that_is_being_observed_is_busy(store):
 
 def test_refusal_leaves_with_the_error_it_came_from():
     with pytest.raises(ModelUnavailableError, match="2 messages were observed before that"):
-        require_success(Outcome("observe", False, 2, 1, "It is overloaded.", "model_unavailable", True))
+        require_success(
+            Outcome("observe", False, 2, 1, "It is overloaded.", "model_unavailable", True)
+        )
     with pytest.raises(BusyError, match="call it again"):
-        require_success(Outcome("observe", False, error="Lost.", code="lease_lost", is_retryable=True))
+        require_success(
+            Outcome("observe", False, error="Lost.", code="lease_lost", is_retryable=True)
+        )
 
 
 # what the agent gets
@@ -317,12 +393,16 @@ def test_preview_shows_sections_with_their_cost_and_then_the_messages(observed):
     assert data["receipt"]["observationIds"]
     assert data["next"] == {"buffers": False, "activates": False, "blocks": False}
     rows = smara("context", "preview", "login").rows
-    assert [row[0] for row in rows] == ["section"] * len(names) + ["message"] * len(data["messages"])
+    assert [row[0] for row in rows] == ["section"] * len(names) + ["message"] * len(
+        data["messages"]
+    )
     assert rows[-1] == ["message", "user", "4", "4", "And the tests?"]
 
 
 def test_later_step_is_not_told_again_to_go_on(observed):
-    first, later = (smara("context", "preview", "login", "--step", step, "--json").data for step in "01")
+    first, later = (
+        smara("context", "preview", "login", "--step", step, "--json").data for step in "01"
+    )
     assert len(first["messages"]) == len(later["messages"]) + 1
 
 
@@ -345,7 +425,9 @@ def test_preview_by_provider_is_what_it_would_recall_in_the_thread(observed, mon
     window = smara("context", "preview", "login", "--memory", "window", "--json").data
     assert [message["role"] for message in window["messages"]][:2] == ["user", "assistant"]
     assert window["messages"][0]["content"] == "Implement the login with Zod"
-    monkeypatch.setenv("SMARA_OBSERVE_SCOPE", "resource")  # the pool of all wakings, which the provider shows
+    monkeypatch.setenv(
+        "SMARA_OBSERVE_SCOPE", "resource"
+    )  # the pool of all wakings, which the provider shows
     assert smara("observe", "login").code == 0
     told = smara("context", "preview", "login", "--memory", "observational", "--json").data
     assert told["messages"][0]["role"] == "system"
@@ -369,10 +451,21 @@ def test_resumed_provider_goes_on_where_it_was(db):
 # compacting
 
 
-def test_compact_observes_what_it_compacts_and_leaves_the_kept_messages_pending(observed, monkeypatch):
+def test_compact_observes_what_it_compacts_and_leaves_the_kept_messages_pending(
+    observed, monkeypatch
+):
     monkeypatch.setenv("SMARA_COMPACT_EVERY_MESSAGES", "0")
     for n in range(12):
-        smara("messages", "add", "--thread", "deploy", "--role", "user", "--content", f"Please deploy build {n}.")
+        smara(
+            "messages",
+            "add",
+            "--thread",
+            "deploy",
+            "--role",
+            "user",
+            "--content",
+            f"Please deploy build {n}.",
+        )
     data = smara("compact", "--thread", "deploy", "--keep", "3", "--json").data
     assert (data["messagesCompacted"], data["messagesWhole"]) == (10, 3)
     assert (data["observations"]["success"], data["observations"]["messages"]) == (True, 10)
@@ -394,21 +487,37 @@ def test_compact_where_nothing_may_be_observed_compacts_all_the_same(store, monk
 
 def test_one_round_observes_what_has_been_silent_for_long(store):
     data = smara("worker", "--once", "--json").data
-    assert {name: data[name] for name in ("rounds", "lookedAt", "observed", "reflected", "failed", "projects")} == {
-        "rounds": 1, "lookedAt": 2, "observed": 2, "reflected": 0, "failed": 0, "projects": 1
-    }  # fmt: skip
+    assert {
+        name: data[name]
+        for name in ("rounds", "lookedAt", "observed", "reflected", "failed", "projects")
+    } == {"rounds": 1, "lookedAt": 2, "observed": 2, "reflected": 0, "failed": 0, "projects": 1}
     assert smara("worker", "--once").out.startswith("0 threads due: 0 observed, 0 reflected")
 
 
-def test_worker_serves_every_project_of_the_store_and_with_a_name_that_one_alone(store, monkeypatch):
+def test_worker_serves_every_project_of_the_store_and_with_a_name_that_one_alone(
+    store, monkeypatch
+):
     for project in ("shop", "blog"):
-        smara("messages", "add", "--thread", "t", "--role", "user", "--content", "Fix src/a.py.", "--project", project)
+        smara(
+            "messages",
+            "add",
+            "--thread",
+            "t",
+            "--role",
+            "user",
+            "--content",
+            "Fix src/a.py.",
+            "--project",
+            project,
+        )
     monkeypatch.setenv("SMARA_OBSERVE_STALE_MINUTES", "0")
     assert smara("worker", "--once", "--project", "blog", "--json").data["observed"] == 1
     monkeypatch.setenv("SMARA_PROJECT", "blog")
     assert smara("worker", "--once", "--json").data["observed"] == 0
     data = smara("worker", "--once", "--all-projects", "--json").data
-    assert (data["lookedAt"], data["observed"], data["projects"]) == (3, 3, 2), "two threads of the store, one of shop"
+    assert (data["lookedAt"], data["observed"], data["projects"]) == (3, 3, 2), (
+        "two threads of the store, one of shop"
+    )
     assert smara("worker", "--all-projects", "--project", "shop").code == 2
 
 
@@ -418,13 +527,19 @@ def test_worker_of_one_project_and_one_of_all_may_run_beside_each_other(store):
         assert "all projects of this store" in smara("worker").err
         second = smara("worker", "--project", "shop")
         assert (second.code, "the project 'shop'" in second.err) == (7, True)
-        assert smara("worker", "--project", "blog", "--poll", "0.1", "--leave-after", "0.001").code == 0
+        assert (
+            smara("worker", "--project", "blog", "--poll", "0.1", "--leave-after", "0.001").code
+            == 0
+        )
 
 
 @contextmanager
 def held_worker(store: str, project: str | None) -> Iterator[None]:
     """The place of a worker, held by this process."""
-    with library.open(store, project=project) as memory, held(memory, "worker", threading.Event(), project):
+    with (
+        library.open(store, project=project) as memory,
+        held(memory, "worker", threading.Event(), project),
+    ):
         yield
 
 
@@ -433,14 +548,21 @@ def test_worker_leaves_by_itself_when_there_is_nothing_to_do(store):
     assert said.code == 0
     assert said.out.startswith("2 threads due: 2 observed, 0 reflected")
     assert said.out.splitlines()[-1].startswith("Left after ")
-    assert smara("worker", "--poll", "0.1", "--leave-after", "0.001", "--json").data["observed"] == 0
+    assert (
+        smara("worker", "--poll", "0.1", "--leave-after", "0.001", "--json").data["observed"] == 0
+    )
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_signal_stops_the_worker_and_its_place_is_free_again(store, how):
-    """1. A worker starts and observes. 2. A second one is told so. 3. The first is stopped, and leaves with 0."""
+    """1. A worker starts and observes. 2. A second one is told so. 3. The first is stopped, and
+    leaves with 0.
+    """
     process = subprocess.Popen(
-        command("worker", "--poll", "0.2"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+        command("worker", "--poll", "0.2"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
     )
     try:
         assert process.stdout is not None

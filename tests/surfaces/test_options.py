@@ -1,4 +1,6 @@
-"""Which store and which project: options before and after the command, the environment, and who wins."""
+"""Which store and which project: options before and after the command, the environment, and who
+wins.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ ADD = ("messages", "add", "--thread", "t", "--role", "user", "--content")
 
 
 def contents(*options: str) -> list[str]:
-    return [message["content"] for message in smara("messages", "list", "--thread", "t", "--json", *options).data]
+    return [
+        message["content"]
+        for message in smara("messages", "list", "--thread", "t", "--json", *options).data
+    ]
 
 
 @pytest.fixture
@@ -37,7 +42,11 @@ def test_db_after_the_command_wins_over_db_before_it(db, other):
 
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_project_is_a_wall(db, place):
-    call = ["--project", "work", *ADD, "at work"] if place == "before" else [*ADD, "at work", "--project", "work"]
+    call = (
+        ["--project", "work", *ADD, "at work"]
+        if place == "before"
+        else [*ADD, "at work", "--project", "work"]
+    )
     assert smara(*call).code == 0
     smara(*ADD, "at home")
     assert contents() == ["at home"]
@@ -59,14 +68,19 @@ def test_projects_are_listed_and_the_current_one_is_marked(db):
     smara("init", "--project", "work")
     said = smara("projects", "--project", "default")
     assert [row[:2] for row in said.rows] == [["", "work"], ["*", "default"]]
-    assert [each["isCurrent"] for each in smara("projects", "--json", "--project", "work").data] == [True, False]
+    assert [
+        each["isCurrent"] for each in smara("projects", "--json", "--project", "work").data
+    ] == [True, False]
 
 
 @pytest.mark.parametrize("form", ["{}", "sqlite:///{}"])
 def test_path_may_be_written_as_a_url(db, form):
     smara(*ADD, "here")
     assert contents("--db", form.format(db)) == ["here"]
-    assert "memories" in [each["check"] for each in smara("doctor", "--json", "--db", form.format(db)).data["findings"]]
+    assert "memories" in [
+        each["check"]
+        for each in smara("doctor", "--json", "--db", form.format(db)).data["findings"]
+    ]
 
 
 def test_tilde_is_the_home_folder(monkeypatch, tmp_path):

@@ -1,4 +1,6 @@
-"""What agents were told, on the command line: the list, one receipt in full, the experiment, the bytes of a start."""
+"""What agents were told, on the command line: the list, one receipt in full, the experiment, the
+bytes of a start.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def told(db: str, tmp_path, monkeypatch) -> str:
     (tmp_path / "app").mkdir()
     monkeypatch.chdir(tmp_path / "app")
     with library.open(db, embedder="off") as memory:
-        memory.memories.add(TRAP, type="gotcha", source="user_taught", by="person", files=["src/queue.py"])
+        memory.memories.add(
+            TRAP, type="gotcha", source="user_taught", by="person", files=["src/queue.py"]
+        )
         memory.moments.start("monday", agent="claude")
         said = memory.moments.after_tool("tuesday", "Read", {"file_path": "src/queue.py"})
         memory.moments.mark_delivered(said.receipt_id)
@@ -29,11 +33,18 @@ def test_receipts_are_listed_with_what_why_cost_and_use(told):
     data = smara("receipts", "--json").data
     assert [each["sessionId"] for each in data["receipts"]] == ["tuesday", "monday"]
     newest = data["receipts"][0]
-    assert (newest["point"], newest["usedHow"], newest["isSaid"]) == ("after_tool", "the agent said so", True)
+    assert (newest["point"], newest["usedHow"], newest["isSaid"]) == (
+        "after_tool",
+        "the agent said so",
+        True,
+    )
     assert newest["items"][0]["why"] == "it is about the file that was opened"
     assert (data["totals"]["receipts"], data["totals"]["used"], data["nextOffset"]) == (2, 1, None)
     assert smara("receipts", "list", "--limit", "1", "--json").data["nextOffset"] == 1
-    assert smara("receipts", "list", "--session", "monday", "--json").data["receipts"][0]["point"] == "start"
+    assert (
+        smara("receipts", "list", "--session", "monday", "--json").data["receipts"][0]["point"]
+        == "start"
+    )
 
 
 def test_bare_receipts_lists_them(told):
@@ -78,7 +89,10 @@ def test_the_preview_is_what_a_session_is_told_byte_for_byte(told):
         said = memory.moments.start("wednesday", agent="claude")
     assert said.text == shown["text"]
     assert shown["tokens"] <= shown["estimatedTokens"] <= 2_400
-    assert said.text.replace("\n", "\\n").replace('"', '\\"') in emit("claude", "SessionStart", said.text).decode()
+    assert (
+        said.text.replace("\n", "\\n").replace('"', '\\"')
+        in emit("claude", "SessionStart", said.text).decode()
+    )
     assert len(smara("receipts", "--json").data["receipts"]) == 3
 
 

@@ -8,7 +8,18 @@ import smara as library
 from tests.surfaces.conftest import SCHEMA
 from tests.surfaces.shell import on_terminal, plain, smara, spawn
 
-REQUIRED = ["id", "source", "content", "rank", "taskId", "createdAt", "threadId", "score", "why", "snippet"]
+REQUIRED = [
+    "id",
+    "source",
+    "content",
+    "rank",
+    "taskId",
+    "createdAt",
+    "threadId",
+    "score",
+    "why",
+    "snippet",
+]
 
 
 def ids(said):
@@ -20,7 +31,12 @@ def test_hit_has_the_keys_every_door_promises(store):
     assert list(data) == ["results", "totalHits"]
     hit = data["results"][0]
     assert list(hit)[: len(REQUIRED)] == REQUIRED
-    assert (hit["content"], hit["source"], hit["rank"], hit["threadId"]) == (SCHEMA, "raw", 1, "login")
+    assert (hit["content"], hit["source"], hit["rank"], hit["threadId"]) == (
+        SCHEMA,
+        "raw",
+        1,
+        "login",
+    )
     assert isinstance(hit["createdAt"], int)
     assert hit["why"]
     assert all(isinstance(reason, str) for reason in hit["why"])
@@ -31,7 +47,9 @@ def test_hit_has_the_keys_every_door_promises(store):
 def test_ranks_count_up_and_scores_go_down(store):
     results = smara("search", "login schema staging", "--json").data["results"]
     assert [hit["rank"] for hit in results] == list(range(1, len(results) + 1))
-    assert [hit["score"] for hit in results] == sorted((hit["score"] for hit in results), reverse=True)
+    assert [hit["score"] for hit in results] == sorted(
+        (hit["score"] for hit in results), reverse=True
+    )
 
 
 def test_hit_of_a_task_names_it(store):
@@ -40,7 +58,10 @@ def test_hit_of_a_task_names_it(store):
 
 def test_hit_shows_what_stands_around_it(store):
     hit = smara("search", "LoginSchema", "--json").data["results"][0]
-    assert [each["snippet"] for each in hit["before"] + hit["after"]] == ["Implement the login with Zod", "42 passing"]
+    assert [each["snippet"] for each in hit["before"] + hit["after"]] == [
+        "Implement the login with Zod",
+        "42 passing",
+    ]
 
 
 def test_compacted_message_is_found_and_says_so(store):
@@ -57,7 +78,9 @@ def test_no_hit_is_no_failure(store):
     assert "Try fewer or other words" in said.err
 
 
-@pytest.mark.parametrize("query", ["", "   ", '"', "\x00", "a" * 5000, "*", "NEAR(", "-- ; DROP", "\ud800"])
+@pytest.mark.parametrize(
+    "query", ["", "   ", '"', "\x00", "a" * 5000, "*", "NEAR(", "-- ; DROP", "\ud800"]
+)
 def test_no_query_is_a_failure(store, query):
     assert smara("search", "--json", "--", query).code == 0
 
@@ -94,8 +117,15 @@ def test_explained_answer_says_why_and_what_it_cost(store):
     assert "postings" in said.out
     trace = smara("search", "LoginSchema", "--explain", "--json").data["trace"]
     assert set(trace) == {
-        "terms", "postings", "candidates", "isComplete", "notes", "queryType", "usedMeaning", "stages",
-    }  # fmt: skip
+        "terms",
+        "postings",
+        "candidates",
+        "isComplete",
+        "notes",
+        "queryType",
+        "usedMeaning",
+        "stages",
+    }
 
 
 def test_full_answer_keeps_the_lines_of_the_message(store):
@@ -106,7 +136,10 @@ def test_conversations_are_found_as_a_table(store):
     said = smara("search", "LoginSchema", "--threads")
     assert said.out.startswith("rank\tscore\tthread\ttitle\twhy\n")
     assert said.rows[0][2:4] == ["login", "Login with Zod"]
-    assert smara("search", "LoginSchema", "--threads", "--json").data["results"][0]["threadId"] == "login"
+    assert (
+        smara("search", "LoginSchema", "--threads", "--json").data["results"][0]["threadId"]
+        == "login"
+    )
 
 
 def test_head_of_a_hit_leads_to_the_message(store):
@@ -118,7 +151,9 @@ def test_head_of_a_hit_leads_to_the_message(store):
 
 def test_terminal_shows_the_words_in_bold_and_folds_at_its_width(store):
     with library.open(store) as memory:
-        memory.messages.add(thread_id="long", role="user", content="we keep the zanzibar list here " * 20)
+        memory.messages.add(
+            thread_id="long", role="user", content="we keep the zanzibar list here " * 20
+        )
     seen = on_terminal("search", "zanzibar", columns=60).out
     assert "\x1b[33m\x1b[1mzanzibar\x1b[0m" in seen
     assert "\ufffd" not in seen, "our own escapes must not be taken for somebody else's"

@@ -47,19 +47,26 @@ def test_secret_on_standard_input_never_comes_back(db):
 
 
 @pytest.mark.parametrize(
-    "call", [["messages", "list", "--thread", "t", "--limit", "3000"], ["search", "word", "--full", "--limit", "1000"]]
+    "call",
+    [
+        ["messages", "list", "--thread", "t", "--limit", "3000"],
+        ["search", "word", "--full", "--limit", "1000"],
+    ],
 )
 def test_reader_that_leaves_early_is_no_failure(db, call):
     with library.open(db) as memory:
         memory.messages.add_many(
-            thread_id="t", messages=[{"role": "user", "content": f"word {n} " * 40} for n in range(1200)]
+            thread_id="t",
+            messages=[{"role": "user", "content": f"word {n} " * 40} for n in range(1200)],
         )
     assert left_early(*call) == (0, b"")
 
 
 @pytest.fixture
 def heeds_interrupts():
-    """Whoever runs these tests in the background of a shell ignores interrupts, and so would all that they start."""
+    """Whoever runs these tests in the background of a shell ignores interrupts, and so would all
+    that they start.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -75,7 +82,8 @@ def test_interrupted_call_leaves_with_130_and_keeps_what_was_stored(db, tmp_path
     with open(pipe, "wb", buffering=0) as sink:
         process.send_signal(signal.SIGINT)
         with suppress(BrokenPipeError):
-            # Just before it waits for the pipe, the call does not notice: it must not wait for ever.
+            # Just before it waits for the pipe, the call does not notice: it must not wait for
+            # ever.
             sink.write(b" " * 4_096)
         out, error = process.communicate(timeout=600)
     assert (process.returncode, out) == (130, b"")

@@ -11,7 +11,8 @@ import smara as library
 from tests.surfaces.shell import on_terminal, plain, smara, spawn
 
 HOSTILE = (
-    "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b2J back\x08space bell\x07 nul\x00 right\u202eto-left\u2066 lone \ud800 end"
+    "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b2J back\x08space bell\x07 nul\x00 "
+    "right\u202eto-left\u2066 lone \ud800 end"
 )
 OURS = re.compile(r"\x1b\[[0-9;?]*[mlhKA]")
 """Colors, and what a progress bar needs; nothing that was said may add to them."""
@@ -32,7 +33,8 @@ def controls(text: str) -> set[str]:
 
 CALLS = [
     ["threads", "list"], ["threads", "show", "bad"], ["messages", "list", "--thread", "bad"],
-    ["messages", "show", "bad:1"], ["search", "zanzibar"], ["search", "zanzibar", "--full", "--explain"],
+    ["messages", "show", "bad:1"], ["search", "zanzibar"], ["search", "zanzibar", "--full",
+        "--explain"],
     ["search", "zanzibar", "--threads"], ["compact", "--thread", "bad"],
     ["threads", "update", "bad", "--title", HOSTILE], ["complete", "za"],
 ]  # fmt: skip
@@ -45,7 +47,9 @@ def test_hostile_text_is_not_obeyed_in_a_pipe(hostile, call):
     assert controls(said.out + said.err) == set()
 
 
-@pytest.mark.parametrize("call", [CALLS[0], CALLS[2], CALLS[4]], ids=lambda call: " ".join(call[:2]))
+@pytest.mark.parametrize(
+    "call", [CALLS[0], CALLS[2], CALLS[4]], ids=lambda call: " ".join(call[:2])
+)
 def test_hostile_text_is_not_obeyed_on_a_terminal(hostile, call):
     seen = on_terminal(*call)
     assert seen.code == 0
@@ -54,7 +58,8 @@ def test_hostile_text_is_not_obeyed_on_a_terminal(hostile, call):
 
 
 @pytest.mark.parametrize(
-    "call", [["threads", "show", HOSTILE], ["messages", "show", HOSTILE], ["import", "nope\x1b[2J"], ["x\x1b[2J"],
+    "call", [["threads", "show", HOSTILE], ["messages", "show", HOSTILE], ["import", "nope\x1b[2J"],
+    ["x\x1b[2J"],
              ["search", "x", "--since", HOSTILE]]
 )  # fmt: skip
 def test_errors_repeat_hostile_text_without_obeying_it(db, call):
@@ -88,7 +93,9 @@ def test_table_fits_the_terminal_and_hides_nothing_of_an_id(db, columns):
     thread = "3f0c1a7e-1111-4222-8333-abcdefabcdef/agent-9b2c"
     with library.open(db) as memory:
         memory.messages.add(thread_id=thread, role="user", content="hello")
-        memory.threads.update(thread, title="A title that is rather long, so that it does not fit " * 2)
+        memory.threads.update(
+            thread, title="A title that is rather long, so that it does not fit " * 2
+        )
     lines = plain(on_terminal("threads", "list", columns=columns).out).splitlines()
     assert max(map(len, lines)) <= columns
     if columns >= 80:
@@ -98,11 +105,15 @@ def test_table_fits_the_terminal_and_hides_nothing_of_an_id(db, columns):
 
 def test_line_of_a_pipe_is_one_line_whatever_was_said(db):
     with library.open(db) as memory:
-        memory.messages.add(thread_id="t", role="user", content="one\ntwo\tthree\r\nfour\x0bfive\u2028six")
+        memory.messages.add(
+            thread_id="t", role="user", content="one\ntwo\tthree\r\nfour\x0bfive\u2028six"
+        )
         memory.threads.update("t", title="a\nb\tc")
     assert len(smara("messages", "list", "--thread", "t").rows) == 1
     assert smara("threads", "list").rows[0][-1] == "a b c"
-    assert ["title", "a b c"] in [line.split("\t") for line in smara("threads", "show", "t").out.splitlines()]
+    assert ["title", "a b c"] in [
+        line.split("\t") for line in smara("threads", "show", "t").out.splitlines()
+    ]
 
 
 def test_empty_store_says_what_to_do_on_a_terminal_and_nothing_in_a_pipe(db):
@@ -125,7 +136,9 @@ def test_progress_is_shown_only_where_stderr_is_a_terminal(db, tmp_path, streams
         assert "━" not in said.out
 
 
-@pytest.mark.parametrize("call", [["demo", "--fast"], ["threads", "list"], ["search", "zanzibar"], ["doctor"]])
+@pytest.mark.parametrize(
+    "call", [["demo", "--fast"], ["threads", "list"], ["search", "zanzibar"], ["doctor"]]
+)
 def test_ascii_terminal_is_no_failure(hostile, call):
     said = smara(*call, encoding="ascii")
     assert said.code == 0

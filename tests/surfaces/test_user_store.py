@@ -1,4 +1,6 @@
-"""The per-user store: a project for each git repository, in the user's data folder, nothing in the repository."""
+"""The per-user store: a project for each git repository, in the user's data folder, nothing in the
+repository.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,13 @@ ADD = ("messages", "add", "--thread", "t", "--role", "user", "--content")
 def git(folder: Path, *arguments: str) -> str:
     names = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL")
     done = subprocess.run(
-        ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True,
+        ["git", *arguments],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
         env={**os.environ, **dict.fromkeys(names, "me@example.org")},
-    )  # fmt: skip
+    )
     return done.stdout
 
 
@@ -74,7 +80,9 @@ def test_only_the_user_can_read_the_store(data, repository):
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
 
-def test_without_a_data_folder_of_its_own_the_home_folder_is_used(data, repository, tmp_path, monkeypatch):
+def test_without_a_data_folder_of_its_own_the_home_folder_is_used(
+    data, repository, tmp_path, monkeypatch
+):
     monkeypatch.delenv("XDG_DATA_HOME")
     smara("init")
     assert (tmp_path / "home" / ".local" / "share" / "smara" / "smara.db").exists()
@@ -127,11 +135,21 @@ def test_outside_a_repository_the_project_is_default(data, tmp_path, monkeypatch
 
 
 def test_auto_asks_for_the_repository_also_in_a_named_store(data, repository, tmp_path):
-    assert smara("status", "--db", str(tmp_path / "x.db"), "--project", "auto", "--json").data["project"][:4] == "app-"
+    assert (
+        smara("status", "--db", str(tmp_path / "x.db"), "--project", "auto", "--json").data[
+            "project"
+        ][:4]
+        == "app-"
+    )
 
 
-def test_project_by_name_reaches_another_repository_from_anywhere(data, repository, tmp_path, monkeypatch):
+def test_project_by_name_reaches_another_repository_from_anywhere(
+    data, repository, tmp_path, monkeypatch
+):
     name = project()
     smara(*ADD, "hello")
     monkeypatch.chdir(tmp_path)
-    assert smara("messages", "list", "--thread", "t", "--project", name, "--json").data[0]["content"] == "hello"
+    assert (
+        smara("messages", "list", "--thread", "t", "--project", name, "--json").data[0]["content"]
+        == "hello"
+    )

@@ -31,7 +31,9 @@ def editor(tmp_path, write):
     """The environment of an editor that runs Python on the file it is given as ``page``."""
 
     def that(code: str) -> dict[str, str]:
-        program = write("editor.py", f"import pathlib, sys\npage = pathlib.Path(sys.argv[1])\n{code}\n")
+        program = write(
+            "editor.py", f"import pathlib, sys\npage = pathlib.Path(sys.argv[1])\n{code}\n"
+        )
         return {
             "VISUAL": "",
             "EDITOR": f"{shlex.quote(sys.executable)} {shlex.quote(program)}",
@@ -66,9 +68,20 @@ def test_unwritten_page_is_the_template_at_version_0(db):
 def test_page_in_json_has_its_documented_keys(store):
     page = smara("working", "show", "--json").data
     assert set(page) == {
-        "id", "scope", "resourceId", "threadId", "format", "content", "value", "template", "schema", "version",
-        "createdAt", "updatedAt", "updatedBy",
-    }  # fmt: skip
+        "id",
+        "scope",
+        "resourceId",
+        "threadId",
+        "format",
+        "content",
+        "value",
+        "template",
+        "schema",
+        "version",
+        "createdAt",
+        "updatedAt",
+        "updatedBy",
+    }
     assert (page["scope"], page["resourceId"], page["threadId"], page["updatedBy"]) == (
         "resource",
         "default",
@@ -87,7 +100,10 @@ def test_page_on_a_terminal_says_whose_it_is_and_who_wrote_it(store):
 
 def test_rendered_page_is_what_a_model_is_shown(db):
     smara("working", "put", "-", stdin=b"</working-memory> words")
-    block = '<working-memory scope="resource" version="1">\n&lt;/working-memory> words\n</working-memory>'
+    block = (
+        '<working-memory scope="resource" version="1">\n&lt;/working-memory> '
+        "words\n</working-memory>"
+    )
     assert smara("working", "show", "--rendered").out == f"{block}\n"
     assert smara("working", "show", "--rendered", "--json").data["rendered"] == block
 
@@ -104,14 +120,20 @@ def test_old_version_is_shown(store):
 def test_each_thread_and_resource_has_its_own_page(store):
     smara("working", "put", "-", "--thread", "login", stdin=b"the thread's")
     smara("working", "put", "-", "--resource", "bob", stdin=b"Bob's")
-    assert (content(), content("--thread", "login"), content("--resource", "bob")) == (PAGE, "the thread's", "Bob's")
+    assert (content(), content("--thread", "login"), content("--resource", "bob")) == (
+        PAGE,
+        "the thread's",
+        "Bob's",
+    )
 
 
 # put
 
 
 def test_file_is_put_and_the_new_version_is_told(store, write):
-    said = smara("working", "put", write("page.md", "# New\n"), "--reason", "tidied", "--actor", "bob")
+    said = smara(
+        "working", "put", write("page.md", "# New\n"), "--reason", "tidied", "--actor", "bob"
+    )
     assert said.out == "The working memory of resource 'default' is at version 2: 6 characters.\n"
     assert content() == "# New\n"
     assert smara("working", "history", "--json").data[0]["reason"] == "tidied"
@@ -136,7 +158,9 @@ def test_template_begins_a_page_by_name_or_by_file(db, write):
 
 def test_schema_is_kept_and_enforced(db, write):
     schema = write("schema.json", json.dumps({"properties": {"n": {"type": "integer"}}}))
-    assert smara("working", "put", "-", "--schema", schema, "--json", stdin=b'{"n": 1}').data["value"] == {"n": 1}
+    assert smara("working", "put", "-", "--schema", schema, "--json", stdin=b'{"n": 1}').data[
+        "value"
+    ] == {"n": 1}
     said = smara("working", "put", "-", stdin=b'{"n": "x"}')
     assert (said.code, 'n must be integer, not "x"' in said.err) == (2, True)
     assert smara("working", "put", "-", "--format", "markdown", stdin=b"words").code == 0
@@ -166,7 +190,9 @@ def test_field_of_a_json_page_is_json_where_it_can_be(db):
     smara("working", "put", "-", "--format", "json", stdin=b"{}")
     for path, typed in (("a.n", "3"), ("a.word", "three"), ("a.list", "[1]"), ("a.gone", "null")):
         assert smara("working", "edit", "--section", path, "--content", typed).code == 0
-    assert smara("working", "show", "--json").data["value"] == {"a": {"n": 3, "word": "three", "list": [1]}}
+    assert smara("working", "show", "--json").data["value"] == {
+        "a": {"n": 3, "word": "three", "list": [1]}
+    }
 
 
 def test_section_and_content_go_together_and_an_editor_needs_a_terminal(store):
@@ -176,7 +202,11 @@ def test_section_and_content_go_together_and_an_editor_needs_a_terminal(store):
 
 def test_page_is_opened_in_the_editor_and_put_back(store, editor):
     seen = on_terminal(
-        "working", "edit", "--reason", "by hand", env=editor("page.write_text(page.read_text().upper())")
+        "working",
+        "edit",
+        "--reason",
+        "by hand",
+        env=editor("page.write_text(page.read_text().upper())"),
     )
     assert seen.code == 0
     assert content() == PAGE.upper()
@@ -189,7 +219,9 @@ def test_page_that_was_not_changed_in_the_editor_makes_no_version(db, editor):
 
 
 def test_what_was_typed_is_kept_when_somebody_else_was_faster(store, editor, tmp_path):
-    """1. The editor opens. 2. Another process writes the page. 3. The editor is left: a conflict, and a file."""
+    """1. The editor opens. 2. Another process writes the page. 3. The editor is left: a conflict,
+    and a file.
+    """
     code = f"""
 import smara
 with smara.open({store!r}) as memory:
@@ -213,7 +245,10 @@ def test_history_is_a_table_of_versions_newest_first(store):
     smara("working", "put", "-", "--actor", "bob", "--reason", "why", stdin=b"new")
     said = smara("working", "history")
     assert said.out.splitlines()[0] == "version\ttime\tactor\tcharacters\treason"
-    assert [[row[0], *row[2:]] for row in said.rows] == [["2", "bob", "3", "why"], ["1", "ann", "28", ""]]
+    assert [[row[0], *row[2:]] for row in said.rows] == [
+        ["2", "bob", "3", "why"],
+        ["1", "ann", "28", ""],
+    ]
     assert [row[0] for row in smara("working", "history", "--limit", "1").rows] == ["2"]
     assert [row[0] for row in smara("working", "history", "--before", "2").rows] == ["1"]
 

@@ -1,4 +1,6 @@
-"""The doctor finds each kind of real problem, says what to do, and mends what it promises to mend."""
+"""The doctor finds each kind of real problem, says what to do, and mends what it promises to
+mend.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from smara.database.migrate import HEAD
 from smara.doctor import Finding, examine
 from tests.other_user import open_folder, run_as_user
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="file modes and /proc are looked at")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="file modes and /proc are looked at"
+)
 
 LOADED = """
 import sys
@@ -50,7 +54,8 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     path = tmp_path / "smara.db"
     with smara.open(path) as memory:
         memory.messages.add_many(
-            thread_id="t", messages=[{"role": "user", "content": f"open src/file_{n}.py"} for n in range(20)]
+            thread_id="t",
+            messages=[{"role": "user", "content": f"open src/file_{n}.py"} for n in range(20)],
         )
     return str(path)
 
@@ -74,9 +79,17 @@ def test_healthy_store_has_nothing_to_complain_about(path):
     found = look(path)
     assert {finding.level for finding in found.values()} == {"ok"}
     assert list(found) == [
-        "sqlite", "permissions", "file system", "disk", "write-ahead log", "schema", "integrity", "search index",
-        "tasks", "memories",
-    ]  # fmt: skip
+        "sqlite",
+        "permissions",
+        "file system",
+        "disk",
+        "write-ahead log",
+        "schema",
+        "integrity",
+        "search index",
+        "tasks",
+        "memories",
+    ]
 
 
 def test_every_complaint_says_what_to_do(path, monkeypatch):
@@ -98,13 +111,19 @@ def test_missing_store_is_a_warning_and_is_not_made(tmp_path):
 def test_store_that_others_can_read_is_a_problem_and_is_mended(path, mode):
     os.chmod(path, mode)
     finding = look(path)["permissions"]
-    assert (finding.level, f"{mode:04o}" in finding.text, "chmod 600" in finding.advice) == ("problem", True, True)
+    assert (finding.level, f"{mode:04o}" in finding.text, "chmod 600" in finding.advice) == (
+        "problem",
+        True,
+        True,
+    )
     assert look(path, fix=True)["permissions"].is_fixed
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
     assert problems(path) == []
 
 
-@pytest.mark.parametrize(("mode", "words"), [(0o000, "cannot be read"), (0o444, "cannot be written")])
+@pytest.mark.parametrize(
+    ("mode", "words"), [(0o000, "cannot be read"), (0o444, "cannot be written")]
+)
 def test_store_that_the_user_may_not_open_is_a_problem(path, mode, words):
     with open_folder() as folder:
         copy = shutil.copy(path, folder)
@@ -189,11 +208,17 @@ def test_database_of_another_program_is_named_and_left_alone(tmp_path):
 
 @pytest.mark.parametrize(
     ("mount", "level"),
-    [("nfs4 server:/home rw", "warning"), ("fuse.sshfs me@host: rw", "warning"), ("ext4 /dev/sda1 rw", "ok")],
+    [
+        ("nfs4 server:/home rw", "warning"),
+        ("fuse.sshfs me@host: rw", "warning"),
+        ("ext4 /dev/sda1 rw", "ok"),
+    ],
 )
 def test_network_file_system_is_a_warning(path, monkeypatch, mount, level):
     """The kernel's table of mounts is the only thing that is made up."""
-    table = f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n36 22 0:33 / {os.path.dirname(path)} rw - {mount}\n"
+    table = (
+        f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n36 22 0:33 / {os.path.dirname(path)} rw - {mount}\n"
+    )
 
     def network(path: str) -> str | None:
         kind = filesystem.filesystem_type(os.path.realpath(path), table)
@@ -211,7 +236,11 @@ def test_network_file_system_is_a_warning(path, monkeypatch, mount, level):
 def test_sqlite_with_the_wal_reset_bug_is_a_warning(path, monkeypatch):
     monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.46.0")
     finding = look(path)["sqlite"]
-    assert (finding.level, "3.46.0" in finding.text, "apsw" in finding.advice) == ("warning", True, True)
+    assert (finding.level, "3.46.0" in finding.text, "apsw" in finding.advice) == (
+        "warning",
+        True,
+        True,
+    )
 
 
 def test_full_disk_is_a_problem(path, monkeypatch):
@@ -220,16 +249,22 @@ def test_full_disk_is_a_problem(path, monkeypatch):
 
 
 def test_log_that_a_reader_keeps_growing_is_told_with_the_readers_process(path, monkeypatch):
-    """The reader is a process of its own that began to read and never ended; the threshold is lowered."""
+    """The reader is a process of its own that began to read and never ended; the threshold is
+    lowered.
+    """
     monkeypatch.setattr(doctor, "LARGE_WAL_BYTES", 100_000)
     reader = subprocess.Popen(
-        [sys.executable, "-c", READER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", READER, path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert reader.stdout is not None
     with smara.open(path) as memory, reader.stdout:
         assert reader.stdout.readline() == "reading\n"
         memory.messages.add_many(
-            thread_id="t", messages=[{"role": "user", "content": f"word{n} " * 300} for n in range(100)]
+            thread_id="t",
+            messages=[{"role": "user", "content": f"word{n} " * 300} for n in range(100)],
         )
         finding = look(path)["write-ahead log"]
         assert (finding.level, "doctor --fix" in finding.advice) == ("warning", True)

@@ -32,7 +32,19 @@ _TYPES: dict[str, PartType] = {
 }
 
 # Where the words of a block of unknown type, or of an unknown record, may stand.
-_WORD_KEYS = ("text", "content", "prompt", "message", "summary", "output", "stdout", "stderr", "title", "url", "error")
+_WORD_KEYS = (
+    "text",
+    "content",
+    "prompt",
+    "message",
+    "summary",
+    "output",
+    "stdout",
+    "stderr",
+    "title",
+    "url",
+    "error",
+)
 
 
 def parts_of(content: Any) -> tuple[Part, ...]:
@@ -54,7 +66,9 @@ def _parts_of_block(block: Any) -> tuple[Part, ...]:
     if name == "tool_result" or name.endswith("_tool_result") or name == "function_call_output":
         return _tool_result(block)
     kind = _TYPES.get(name)
-    if name == "function_call":  # of OpenAI's interface, which gives the arguments as JSON in a text
+    if (
+        name == "function_call"
+    ):  # of OpenAI's interface, which gives the arguments as JSON in a text
         return (_tool_call({**block, "arguments": read_arguments(block.get("arguments"))}),)
     if kind == "tool_call":
         return (_tool_call(block),)
@@ -80,7 +94,9 @@ def _tool_call(block: Mapping[str, Any]) -> Part:
 
 def _tool_result(block: Mapping[str, Any]) -> tuple[Part, ...]:
     fields = _plain_fields(block)
-    content = next((block[key] for key in ("text", "content", "output") if block.get(key) is not None), None)
+    content = next(
+        (block[key] for key in ("text", "content", "output") if block.get(key) is not None), None
+    )
     inner = parts_of(content) if isinstance(content, (str, list)) else parts_of(words_of(content))
     words = "\n".join(part.text for part in inner if part.type not in ("image", "file"))
     placeholders = tuple(part for part in inner if part.type in ("image", "file"))
@@ -91,7 +107,11 @@ def _placeholder(kind: PartType, block: Mapping[str, Any]) -> Part:
     fields = _plain_fields(block)
     source = mapping_in(block.get("source"))
     image_url = block.get("image_url")
-    link = text_in(image_url) or _first_text(mapping_in(image_url), "url") or _first_text(source, "url", "file_id")
+    link = (
+        text_in(image_url)
+        or _first_text(mapping_in(image_url), "url")
+        or _first_text(source, "url", "file_id")
+    )
     inlined = text_in(source.get("data")) or _first_text(block, "data", "file_data", "base64")
     found = {
         "media_type": _first_text(source, "media_type") or _first_text(block, "mimeType"),
@@ -116,7 +136,9 @@ def _plain_fields(block: Mapping[str, Any]) -> dict[str, Any]:
     is_size = isinstance(size, int) and not isinstance(size, bool) and size >= 0
     return {
         "name": _optional(block.get("name")),
-        "call_id": next((block[key] for key in _CALL_ID_KEYS if isinstance(block.get(key), str)), None),
+        "call_id": next(
+            (block[key] for key in _CALL_ID_KEYS if isinstance(block.get(key), str)), None
+        ),
         "is_error": block.get("is_error", block.get("isError")) is True,
         "media_type": _optional(block.get("media_type", block.get("mediaType"))),
         "uri": _optional(block.get("uri")),
@@ -128,7 +150,9 @@ _CALL_ID_KEYS = ("call_id", "tool_use_id", "tool_call_id", "callId", "toolCallId
 
 
 def words_of(value: Any) -> str:
-    """The readable words in an object of unknown shape, joined by newlines; binary data is left out."""
+    """The readable words in an object of unknown shape, joined by newlines; binary data is left
+    out.
+    """
     if isinstance(value, str):
         return "" if value.startswith("data:") else value
     if isinstance(value, list):
@@ -147,13 +171,24 @@ def tool_calls_of(calls: Any) -> tuple[Part, ...]:
             continue
         arguments = read_arguments(function.get("arguments", function.get("input")))
         call_id = _first_text(call, "id", "call_id") or None
-        parts.append(Part("tool_call", name=_optional(function.get("name")), call_id=call_id, arguments=arguments))
+        parts.append(
+            Part(
+                "tool_call",
+                name=_optional(function.get("name")),
+                call_id=call_id,
+                arguments=arguments,
+            )
+        )
     return tuple(parts)
 
 
 def read_arguments(arguments: Any) -> Any:
     """The arguments of a call: the object in a JSON text, everything else as it is."""
-    if not isinstance(arguments, str) or not arguments.lstrip().startswith("{") or len(arguments) > 1_000_000:
+    if (
+        not isinstance(arguments, str)
+        or not arguments.lstrip().startswith("{")
+        or len(arguments) > 1_000_000
+    ):
         return arguments
     try:
         return load_json(arguments)[0]

@@ -1,4 +1,6 @@
-"""Bringing in what the agents of this machine have kept: found, divided by project, imported, learned from."""
+"""Bringing in what the agents of this machine have kept: found, divided by project, imported,
+learned from.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,11 @@ class BulkReport:
     learned: Learned = field(default_factory=Learned)
 
 
-def find(hosts: Sequence[HostFormat], here: Here, *, everywhere: bool = False) -> tuple[list[Found], int]:
-    """The transcripts of these agents that belong here, or all of them, the newest of all first; and how many were not.
+def find(
+    hosts: Sequence[HostFormat], here: Here, *, everywhere: bool = False
+) -> tuple[list[Found], int]:
+    """The transcripts of these agents that belong here, or all of them, the newest of all first;
+    and how many were not.
 
     Those that cannot be looked into are among them, so that they are told of.
     """
@@ -51,9 +56,14 @@ class BulkImport:
     """Imports many transcripts, each into one memory or into the project of its folder."""
 
     def __init__(
-        self, memory: Memory, resource_id: str | None = None, *, everywhere: bool = False, learn: bool = True,
+        self,
+        memory: Memory,
+        resource_id: str | None = None,
+        *,
+        everywhere: bool = False,
+        learn: bool = True,
         dry_run: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._memory = memory
         self._resource = resource_id
         self._everywhere = everywhere
@@ -63,14 +73,18 @@ class BulkImport:
         self._projects: dict[str, str] = {}
 
     def run(self, found: Iterable[Found], bar: Bar) -> BulkReport:
-        """Import everything, in the order given; a file that cannot be read does not stop the others."""
+        """Import everything, in the order given; a file that cannot be read does not stop the
+        others.
+        """
         done = BulkReport()
         everything = list(found)
         for number, each in enumerate(everything, 1):
             importer = self._importer(each.cwd)
             with bar(f"{number}/{len(everything)} {each.format}") as progress:
                 try:
-                    done.reports.append(importer.import_file(each.path, progress, each.format, only=each.only))
+                    done.reports.append(
+                        importer.import_file(each.path, progress, each.format, only=each.only)
+                    )
                 except DatabaseError:
                     raise  # our own store has trouble: nothing else would go better
                 except SmaraError as error:
@@ -104,7 +118,11 @@ class BulkImport:
             if project == _NOT_THERE:
                 importer = Importer(None, self._resource, dry_run=True)
             else:
-                memory = self._memory if project == self._memory.project else self._memory.in_project(project)
+                memory = (
+                    self._memory
+                    if project == self._memory.project
+                    else self._memory.in_project(project)
+                )
                 learner = Learner(memory) if self._learn else None
                 importer = Importer(memory, self._resource, learner=learner, dry_run=self._dry_run)
             self._importers[project] = (importer, learner)
@@ -112,7 +130,9 @@ class BulkImport:
 
     def _project(self, cwd: str) -> str:
         if cwd not in self._projects:
-            self._projects[cwd] = self._known_project(cwd) if self._dry_run else project_of(self._memory, "", cwd)
+            self._projects[cwd] = (
+                self._known_project(cwd) if self._dry_run else project_of(self._memory, "", cwd)
+            )
         return self._projects[cwd]
 
     def _known_project(self, cwd: str) -> str:

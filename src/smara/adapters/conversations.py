@@ -39,7 +39,10 @@ _ROLES_OF_ITEMS = {
 
 
 def read_conversations(
-    path: str | os.PathLike[str], progress: Progress | None = None, *, max_line_bytes: int = MAX_LINE_BYTES
+    path: str | os.PathLike[str],
+    progress: Progress | None = None,
+    *,
+    max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Record]:
     """The records of a file of conversations: for each message a record.
 
@@ -51,7 +54,11 @@ def read_conversations(
         return
     for line in read_lines(path, progress, max_line_bytes=max_line_bytes):
         entry = decode(line)
-        yield from reader.read(entry, f"{reader.stem}-{line.number}") if isinstance(entry, Entry) else (entry,)
+        yield from (
+            reader.read(entry, f"{reader.stem}-{line.number}")
+            if isinstance(entry, Entry)
+            else (entry,)
+        )
 
 
 class _Conversations:
@@ -60,7 +67,9 @@ class _Conversations:
         self._reader = PlainReader(stem)
         self._number = 0
 
-    def read_document(self, path: str | os.PathLike[str], progress: Progress | None) -> Iterator[Record]:
+    def read_document(
+        self, path: str | os.PathLike[str], progress: Progress | None
+    ) -> Iterator[Record]:
         document = elements(path, None, progress, broken_keys=_LISTS)
         if isinstance(document.around, dict) and not document.is_broken:
             entry = entry_of(1, document.around)
@@ -87,12 +96,18 @@ class _Conversations:
         if _holds_conversations(found):
             for number, each in enumerate(found, 1):
                 inner = entry_of(entry.line, each)
-                yield from self.read(inner, f"{thread}-{number}") if isinstance(inner, Entry) else (inner,)
+                yield from (
+                    self.read(inner, f"{thread}-{number}") if isinstance(inner, Entry) else (inner,)
+                )
             return
         named, about = _thread_in(entry.value) or thread, _about(entry.value)
         for each in found:
             inner = entry_of(entry.line, each, entry.repairs)
-            yield self._message(inner, bounded_id(named), about) if isinstance(inner, Entry) else inner
+            yield (
+                self._message(inner, bounded_id(named), about)
+                if isinstance(inner, Entry)
+                else inner
+            )
         if not found:
             yield Counted(entry.line, "conversation", "a conversation without messages")
 
@@ -101,9 +116,16 @@ class _Conversations:
         value = entry.value
         item = text_in(value.get("type"))
         if "role" not in value and item in _ROLES_OF_ITEMS:
-            value = {"role": _ROLES_OF_ITEMS[item], "content": _content_of_item(item, value), **_kept(value)}
+            value = {
+                "role": _ROLES_OF_ITEMS[item],
+                "content": _content_of_item(item, value),
+                **_kept(value),
+            }
         if value.get("role") == "user" and _is_answer(value.get("content", value.get("parts"))):
-            value = {**value, "role": "tool"}  # those interfaces send what a tool gave in the user's place
+            value = {
+                **value,
+                "role": "tool",
+            }  # those interfaces send what a tool gave in the user's place
         if thread is not None:
             value = {**about, **value, "thread": thread}
         return self._reader.read(Entry(self._number, entry.raw, value, entry.repairs))
@@ -114,26 +136,38 @@ def _thread_in(value: Mapping[str, Any]) -> str:
 
 
 def _about(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value[key] for key in ("title", "resource", "resource_id") if text_in(value.get(key))}
+    return {
+        key: value[key] for key in ("title", "resource", "resource_id") if text_in(value.get(key))
+    }
 
 
 def _is_answer(content: Any) -> bool:
     blocks = [mapping_in(block) for block in list_in(content)]
-    return bool(blocks) and all(block.get("type") == "tool_result" or "functionResponse" in block for block in blocks)
+    return bool(blocks) and all(
+        block.get("type") == "tool_result" or "functionResponse" in block for block in blocks
+    )
 
 
 def _content_of_item(item: str, value: Mapping[str, Any]) -> Any:
     """An item of OpenAI's interface as the content of a message."""
     if item == "reasoning":
         texts = (*list_in(value.get("summary")), *list_in(value.get("content")))
-        return [{"type": "reasoning", "text": text_in(mapping_in(each).get("text"))} for each in texts]
+        return [
+            {"type": "reasoning", "text": text_in(mapping_in(each).get("text"))} for each in texts
+        ]
     if item == "custom_tool_call":
         return [{**value, "type": "tool_call", "arguments": {"input": value.get("input")}}]
-    return [{**value, "type": "function_call_output"}] if item == "custom_tool_call_output" else [value]
+    return (
+        [{**value, "type": "function_call_output"}]
+        if item == "custom_tool_call_output"
+        else [value]
+    )
 
 
 def _kept(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: item[key] for key in ("id", "timestamp", "created_at") if item.get(key) is not None}
+    return {
+        key: item[key] for key in ("id", "timestamp", "created_at") if item.get(key) is not None
+    }
 
 
 def _list_in(value: Mapping[str, Any]) -> list[Any] | None:

@@ -51,7 +51,9 @@ def decode(line: Line) -> Entry | Counted:
     except ValueError as error:
         return _invalid(line, error)
     if not isinstance(value, dict):
-        return Counted(line.number, "broken", "not a JSON object", detail=f"it is {_json_name(value)}")
+        return Counted(
+            line.number, "broken", "not a JSON object", detail=f"it is {_json_name(value)}"
+        )
     return Entry(line.number, line.data, value, (*repairs, *more_repairs))
 
 
@@ -95,9 +97,13 @@ def _empty(line: Line) -> Counted:
 
 def _invalid(line: Line, error: ValueError) -> Counted:
     if not line.is_terminated:
-        return Counted(line.number, "broken", "incomplete last line (the file may still be written)")
+        return Counted(
+            line.number, "broken", "incomplete last line (the file may still be written)"
+        )
     if isinstance(error, json.JSONDecodeError):
-        return Counted(line.number, "broken", "invalid JSON", detail=f"{error.msg}, column {error.colno}")
+        return Counted(
+            line.number, "broken", "invalid JSON", detail=f"{error.msg}, column {error.colno}"
+        )
     return Counted(line.number, "broken", "a number with too many digits")
 
 
@@ -111,7 +117,9 @@ def _load(text: str) -> tuple[Any, bool]:
         return made
 
     # NaN and infinities become words: no database accepts them as numbers in JSON.
-    value = json.loads(text, object_pairs_hook=pairs, parse_constant=str, parse_float=_finite, strict=False)
+    value = json.loads(
+        text, object_pairs_hook=pairs, parse_constant=str, parse_float=_finite, strict=False
+    )
     return value, has_twins
 
 

@@ -31,12 +31,15 @@ class Document:
 
     entries: list[Entry | Counted]
     around: Any = None
-    """The document without the list; of a broken one what stands before it; ``None`` when it is the list itself."""
+    """The document without the list; of a broken one what stands before it; ``None`` when it is the
+    list itself.
+    """
     is_broken: bool = False
 
 
 def is_document(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is one JSON document, rather than one object a line: it opens what its first line does not close.
+    """Whether a file is one JSON document, rather than one object a line: it opens what its first
+    line does not close.
 
     Raises as :func:`smara.adapters.reading.read_lines` does.
     """
@@ -78,7 +81,9 @@ def elements(
     """
     data, problem = read_whole(path, progress, max_bytes=MAX_DOCUMENT_BYTES)
     if not data:
-        return Document([Counted(1, "unreadable" if problem else "blank", problem or "an empty file")])
+        return Document(
+            [Counted(1, "unreadable" if problem else "blank", problem or "an empty file")]
+        )
     text, repairs = _decoded(data)
     try:
         value, more = load_json(text)
@@ -88,10 +93,16 @@ def elements(
     found = value
     if isinstance(value, dict):
         found = value.get(key) if key is not None else None
-        around = {name: inner for name, inner in value.items() if name != key or not isinstance(found, list)}
+        around = {
+            name: inner
+            for name, inner in value.items()
+            if name != key or not isinstance(found, list)
+        }
     mended = (*repairs, *more)
     entries = (
-        [entry_of(number, each, mended) for number, each in enumerate(found, 1)] if isinstance(found, list) else []
+        [entry_of(number, each, mended) for number, each in enumerate(found, 1)]
+        if isinstance(found, list)
+        else []
     )
     return Document(entries, around if isinstance(value, dict) else None)
 
@@ -100,7 +111,9 @@ def entry_of(number: int, value: Any, repairs: tuple[str, ...] = ()) -> Entry | 
     """An element as if it stood on a line of its own."""
     if not isinstance(value, dict):
         return Counted(number, "broken", "not a JSON object")
-    raw = json.dumps(without_surrogates(value), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    raw = json.dumps(
+        without_surrogates(value), ensure_ascii=False, separators=(",", ":"), sort_keys=True
+    )
     return Entry(number, raw.encode("utf-8", "replace"), value, repairs)
 
 
@@ -123,7 +136,9 @@ def _salvaged(text: str, keys: tuple[str, ...], problem: str | None) -> Document
 
 
 def _before(opened: str) -> Any:
-    """What stands before a list of an object, as if the list were empty and the object ended there."""
+    """What stands before a list of an object, as if the list were empty and the object ended
+    there.
+    """
     try:
         value, _ = load_json(opened + "]}")
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
 """Where the agents of this machine keep their transcripts, and which folder each was held in.
 
-Only the head of each file is read, so that finding thousands takes a moment. What is found comes the
-newest first, the transcripts of sub-agents before that of the session they belong to: a session's
-file may repeat some messages of its sub-agents, and only their own files have them all.
+Only the head of each file is read, so that finding thousands takes a moment. What is found comes
+the newest first, the transcripts of sub-agents before that of the session they belong to: a
+session's file may repeat some messages of its sub-agents, and only their own files have them all.
 """
 
 from __future__ import annotations
@@ -60,15 +60,21 @@ class Here:
         self._known: dict[str, bool] = {}
 
     def has(self, folder: str) -> bool:
-        """Whether a folder belongs here: to the same repository, or, where there is none, below this folder."""
+        """Whether a folder belongs here: to the same repository, or, where there is none, below
+        this folder.
+        """
         if folder not in self._known:
             self._known[folder] = bool(folder) and self._looks_so(folder)
         return self._known[folder]
 
     def candidates(self) -> list[str]:
-        """The folders that an agent here may have been started in, as far as they are known without looking."""
+        """The folders that an agent here may have been started in, as far as they are known without
+        looking.
+        """
         inside = [self.folder, *(str(each) for each in Path(self.folder).parents)]
-        return list(dict.fromkeys([self.root, *(each for each in inside if each.startswith(self.root))]))
+        return list(
+            dict.fromkeys([self.root, *(each for each in inside if each.startswith(self.root))])
+        )
 
     def _looks_so(self, folder: str) -> bool:
         if self._common_dir is not None:
@@ -91,12 +97,19 @@ def newest_first(found: Iterable[Found]) -> list[Found]:
         latest[each.session_id] = max(latest.get(each.session_id, 0), each.at_ms)
     return sorted(
         everything,
-        key=lambda each: (-latest[each.session_id], each.session_id, not each.is_subagent, -each.at_ms, each.path),
+        key=lambda each: (
+            -latest[each.session_id],
+            each.session_id,
+            not each.is_subagent,
+            -each.at_ms,
+            each.path,
+        ),
     )
 
 
 def expand(paths: Iterable[str]) -> list[str]:
-    """The files themselves, of folders every agent's transcript in them, the newest first; sub-agents before sessions.
+    """The files themselves, of folders every agent's transcript in them, the newest first;
+    sub-agents before sessions.
 
     A folder may hold anything, so only what is surely a transcript is taken from it. Raises
     `InvalidInputError` for a folder without any.
@@ -108,9 +121,14 @@ def expand(paths: Iterable[str]) -> list[str]:
             continue
         inside = [each for each in _walk(Path(path)) if _is_transcript(each)]
         if not inside:
-            message = f"{path} is a folder without transcripts of agents. Name the files themselves: FOLDER/*.jsonl"
+            message = (
+                f"{path} is a folder without transcripts of agents. Name the files "
+                "themselves: FOLDER/*.jsonl"
+            )
             raise InvalidInputError(message, path=path)
-        files += [str(each) for each in sorted(inside, key=lambda each: (-_written_at(each), str(each)))]
+        files += [
+            str(each) for each in sorted(inside, key=lambda each: (-_written_at(each), str(each)))
+        ]
     return [os.fspath(each) for each in import_order(files)]
 
 
@@ -140,14 +158,18 @@ def _find_claude(here: Here) -> Iterator[Found]:
             is_agent = is_agent or (value.get("isSidechain") is True and "agentId" in value)
             if cwd and session:
                 break
-        yield Found(str(path), "claude-code", cwd, _written_at(path), session or path.stem, is_agent)
+        yield Found(
+            str(path), "claude-code", cwd, _written_at(path), session or path.stem, is_agent
+        )
 
 
 def _find_codex(here: Here) -> Iterator[Found]:
     home = Path(home_of("CODEX_HOME", ".codex"))
     for folder in ("sessions", "archived_sessions"):
         for path in _walk(home / folder):
-            if not path.name.startswith("rollout-") or not path.name.endswith((".jsonl", ".jsonl.zst", ".json")):
+            if not path.name.startswith("rollout-") or not path.name.endswith(
+                (".jsonl", ".jsonl.zst", ".json")
+            ):
                 continue
             meta: Mapping[str, Any] = {}
             cwd = ""
@@ -159,20 +181,35 @@ def _find_codex(here: Here) -> Iterator[Found]:
             source = mapping_in(meta.get("source")).get("subagent")
             session = text_in(meta.get("session_id")) or text_in(meta.get("id")) or path.name
             yield Found(
-                str(path), "codex", cwd, _written_at(path), session, bool(source), is_unreadable=not _is_readable(path)
-            )  # fmt: skip
+                str(path),
+                "codex",
+                cwd,
+                _written_at(path),
+                session,
+                bool(source),
+                is_unreadable=not _is_readable(path),
+            )
 
 
 def _find_gemini(here: Here) -> Iterator[Found]:
     temporary = Path(home_of("GEMINI_CONFIG_DIR", ".gemini")) / "tmp"
     candidates = here.candidates()
     for path in _walk(temporary):
-        is_chat = "chats" in path.parts[len(temporary.parts) :] and path.name.endswith((".json", ".jsonl"))
+        is_chat = "chats" in path.parts[len(temporary.parts) :] and path.name.endswith(
+            (".json", ".jsonl")
+        )
         if not is_chat and path.name != "logs.json":
             continue
         is_agent = is_chat and path.parent.name != "chats"
         session = path.parent.name if is_agent else str(path)
-        yield Found(str(path), "gemini", project_root_of(path, candidates), _written_at(path), session, is_agent)
+        yield Found(
+            str(path),
+            "gemini",
+            project_root_of(path, candidates),
+            _written_at(path),
+            session,
+            is_agent,
+        )
 
 
 def _find_copilot(here: Here) -> Iterator[Found]:
@@ -180,7 +217,13 @@ def _find_copilot(here: Here) -> Iterator[Found]:
         if path.name == "events.jsonl":
             data = mapping_in(next(_head(path, 1), {}).get("data"))
             cwd = text_in(mapping_in(data.get("context")).get("cwd"))
-            yield Found(str(path), "copilot", cwd, _written_at(path), text_in(data.get("sessionId")) or str(path))
+            yield Found(
+                str(path),
+                "copilot",
+                cwd,
+                _written_at(path),
+                text_in(data.get("sessionId")) or str(path),
+            )
 
 
 def _find_pi(here: Here) -> Iterator[Found]:
@@ -189,7 +232,11 @@ def _find_pi(here: Here) -> Iterator[Found]:
         if path.name.endswith(".jsonl"):
             head = next(_head(path, 1), {})
             yield Found(
-                str(path), "pi", text_in(head.get("cwd")), _written_at(path), text_in(head.get("id")) or path.stem
+                str(path),
+                "pi",
+                text_in(head.get("cwd")),
+                _written_at(path),
+                text_in(head.get("id")) or path.stem,
             )
 
 
@@ -214,7 +261,9 @@ def _find_opencode(here: Here) -> Iterator[Found]:
 def _opencode_session(path: str, info: Mapping[str, Any], only: str | None) -> Found:
     updated = milliseconds(mapping_in(info.get("time")).get("updated")) or _written_at(Path(path))
     parent, own = text_in(info.get("parentID")), text_in(info.get("id")) or path
-    return Found(path, "opencode", text_in(info.get("directory")), updated, parent or own, bool(parent), only)
+    return Found(
+        path, "opencode", text_in(info.get("directory")), updated, parent or own, bool(parent), only
+    )
 
 
 _FINDERS: dict[HostFormat, Callable[[Here], Iterator[Found]]] = {
@@ -228,7 +277,9 @@ _FINDERS: dict[HostFormat, Callable[[Here], Iterator[Found]]] = {
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Every file below a folder; what cannot be listed is passed over, and no link to a folder is followed."""
+    """Every file below a folder; what cannot be listed is passed over, and no link to a folder is
+    followed.
+    """
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(set(folders) - _NEVER)
         for name in sorted(names):
@@ -246,7 +297,9 @@ def _head(path: Path, lines: int = _LINES_LOOKED_AT) -> Iterator[dict[str, Any]]
 
 
 def _is_readable(path: Path) -> bool:
-    """Whether a compressed file can be unpacked: what does so is installed, and the file is whole at its beginning."""
+    """Whether a compressed file can be unpacked: what does so is installed, and the file is whole
+    at its beginning.
+    """
     if not path.name.endswith(".zst"):
         return True
     try:

@@ -1,4 +1,6 @@
-"""The frame that readers of transcripts share: lines in, records out, and what a reader remembers of calls."""
+"""The frame that readers of transcripts share: lines in, records out, and what a reader remembers
+of calls.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ class Reader(Protocol):
 
 
 def read_with(
-    reader: Reader, path: str | os.PathLike[str], progress: Progress | None, *, max_line_bytes: int = MAX_LINE_BYTES
+    reader: Reader,
+    path: str | os.PathLike[str],
+    progress: Progress | None,
+    *,
+    max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Record]:
     """The records of a file, streaming: for each line a message, or a reason why it is none."""
     for line in read_lines(path, progress, max_line_bytes=max_line_bytes):
@@ -40,7 +46,9 @@ def read_with(
 
 
 class Recent(dict[str, _Value]):
-    """What is known of the last calls by their id: a file may hold any number, and results come soon after."""
+    """What is known of the last calls by their id: a file may hold any number, and results come
+    soon after.
+    """
 
     def __setitem__(self, call_id: str, value: _Value) -> None:
         if call_id not in self and len(self) >= _MOST_CALLS:

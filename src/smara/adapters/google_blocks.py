@@ -1,4 +1,6 @@
-"""Content in the shape of Google's interface: parts without a type, known by the one field they have."""
+"""Content in the shape of Google's interface: parts without a type, known by the one field they
+have.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,21 @@ from typing import Any
 
 from smara.messages.models import Part
 
-_FIELDS = ("functionCall", "functionResponse", "inlineData", "fileData", "executableCode", "codeExecutionResult")
+_FIELDS = (
+    "functionCall",
+    "functionResponse",
+    "inlineData",
+    "fileData",
+    "executableCode",
+    "codeExecutionResult",
+)
 
 
 def is_google_block(block: Mapping[str, Any]) -> bool:
     """Whether a block is one of these parts."""
-    return "type" not in block and (block.get("thought") is True or any(name in block for name in _FIELDS))
+    return "type" not in block and (
+        block.get("thought") is True or any(name in block for name in _FIELDS)
+    )
 
 
 def google_parts(block: Mapping[str, Any]) -> tuple[Part, ...]:
@@ -21,7 +32,14 @@ def google_parts(block: Mapping[str, Any]) -> tuple[Part, ...]:
     if block.get("thought") is True:
         return (Part("reasoning", _text(block, "text")),)
     if isinstance(call := block.get("functionCall"), Mapping):
-        return (Part("tool_call", name=_named(call, "name"), call_id=_named(call, "id"), arguments=call.get("args")),)
+        return (
+            Part(
+                "tool_call",
+                name=_named(call, "name"),
+                call_id=_named(call, "id"),
+                arguments=call.get("args"),
+            ),
+        )
     if isinstance(answer := block.get("functionResponse"), Mapping):
         text, is_error = response_text(answer.get("response"))
         name, call_id = _named(answer, "name"), _named(answer, "id")
@@ -30,7 +48,11 @@ def google_parts(block: Mapping[str, Any]) -> tuple[Part, ...]:
         if isinstance(file := block.get(name), Mapping):
             return (_file(file),)
     code = block.get("executableCode") or block.get("codeExecutionResult")
-    return (Part("text", _text(code, "code") or _text(code, "output")),) if isinstance(code, Mapping) else ()
+    return (
+        (Part("text", _text(code, "code") or _text(code, "output")),)
+        if isinstance(code, Mapping)
+        else ()
+    )
 
 
 def response_text(response: Any) -> tuple[str, bool]:
@@ -38,10 +60,14 @@ def response_text(response: Any) -> tuple[str, bool]:
     if isinstance(response, str):
         return response, False
     if not isinstance(response, Mapping):
-        return ("" if response is None else json.dumps(response, ensure_ascii=False, default=str)), False
+        return (
+            "" if response is None else json.dumps(response, ensure_ascii=False, default=str)
+        ), False
     if response.get("error") not in (None, ""):
         error = response["error"]
-        return (error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=str)), True
+        return (
+            error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=str)
+        ), True
     for name in ("output", "result", "content"):
         if isinstance(response.get(name), str):
             return response[name], False

@@ -46,9 +46,13 @@ class Importer:
     """
 
     def __init__(
-        self, memory: Memory | None, resource_id: str | None = None, *, learner: Learner | None = None,
+        self,
+        memory: Memory | None,
+        resource_id: str | None = None,
+        *,
+        learner: Learner | None = None,
         dry_run: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._memory = memory
         self._resource_id = resource_id
         self._learner = None if dry_run else learner
@@ -61,16 +65,22 @@ class Importer:
         self._told: dict[str, NewThread] = {}
 
     def import_file(
-        self, path: str | os.PathLike[str], progress: Progress | None = None, format: Format | None = None,
-        *, only: str | None = None,
-    ) -> ImportReport:  # fmt: skip
+        self,
+        path: str | os.PathLike[str],
+        progress: Progress | None = None,
+        format: Format | None = None,
+        *,
+        only: str | None = None,
+    ) -> ImportReport:
         """Import one file, or ``only`` one session of a file that holds many; safe to repeat."""
         chosen = format or sniff(path)
         self._report = ImportReport(os.fspath(path), chosen)
         self._told = {}
         if self._learner is not None:
             self._learner.begin_file(_written_at(path))
-        for record in READERS[chosen](path, progress, **({"only": only} if only is not None else {})):
+        for record in READERS[chosen](
+            path, progress, **({"only": only} if only is not None else {})
+        ):
             self._report.lines += 1
             if self._learner is not None:
                 self._learner.take(record)
@@ -128,14 +138,19 @@ class Importer:
         if self._dry_run or self._memory is None:
             self._report.stored += len(fresh)
             return
-        # Without a title as yet: a file may tell a better one further on, and a thread keeps its first.
+        # Without a title as yet: a file may tell a better one further on, and a thread keeps its
+        # first.
         untitled = replace(thread, title=None)
-        appended = self._memory.messages.append_batch(untitled, fresh, may_differ=True, compact=False)
+        appended = self._memory.messages.append_batch(
+            untitled, fresh, may_differ=True, compact=False
+        )
         self._report.stored += appended.stored
         self._report.repeated += appended.repeated
 
     def _was_told_by_hooks(self, record: Imported) -> bool:
-        """Whether the agent's hooks have brought these words into the thread, under an id of their own."""
+        """Whether the agent's hooks have brought these words into the thread, under an id of their
+        own.
+        """
         thread_id, role = record.thread.id, record.message.role
         if thread_id not in self._hooked:
             self._hooked[thread_id] = self._words_of_hooks(thread_id)
@@ -154,13 +169,21 @@ class Importer:
             return Counter()
         stored = self._memory.messages.stream(thread_id=thread_id)
         return Counter(
-            (each.role, each.raw_content.strip()) for each in stored if each.metadata.get("source") == "hook"
+            (each.role, each.raw_content.strip())
+            for each in stored
+            if each.metadata.get("source") == "hook"
         )
 
     def _unknown(self, thread_id: str, messages: list[NewMessage]) -> list[NewMessage]:
-        """Those that are not stored: preparing a message costs more than all else, and most imports are repeated."""
+        """Those that are not stored: preparing a message costs more than all else, and most imports
+        are repeated.
+        """
         ids = [message.client_id or "" for message in messages]
-        known = set() if self._memory is None else self._memory.messages.known_client_ids(thread_id, ids)
+        known = (
+            set()
+            if self._memory is None
+            else self._memory.messages.known_client_ids(thread_id, ids)
+        )
         if self._dry_run or self._memory is None:
             told = self._known.setdefault(thread_id, set())
             known |= told & set(ids)
@@ -177,7 +200,11 @@ def _words(content: str | Sequence[Part]) -> str:
     """The words of a message that is nothing but words; of any other none."""
     if isinstance(content, str):
         return content.strip()
-    return "\n".join(part.text for part in content).strip() if all(part.type == "text" for part in content) else ""
+    return (
+        "\n".join(part.text for part in content).strip()
+        if all(part.type == "text" for part in content)
+        else ""
+    )
 
 
 def _written_at(path: str | os.PathLike[str]) -> int:

@@ -20,7 +20,15 @@ from smara.adapters.reading import MAX_LINE_BYTES, read_lines
 from smara.adapters.records import Counted, Identities, Progress, Record, bounded_id, build
 from smara.messages.models import ROLES, NewMessage, NewThread, Part, Role, ThreadKind
 
-_THREAD = ("thread", "thread_id", "threadId", "conversation_id", "conversationId", "session_id", "sessionId")
+_THREAD = (
+    "thread",
+    "thread_id",
+    "threadId",
+    "conversation_id",
+    "conversationId",
+    "session_id",
+    "sessionId",
+)
 _ROLE = ("role", "author", "sender")
 _CONTENT = ("content", "parts", "text")
 _ID = ("id", "client_id", "clientId", "message_id", "messageId", "uuid")
@@ -50,7 +58,10 @@ _SUFFIXES = (".gz", ".zst", ".jsonl", ".ndjson", ".json")
 
 
 def read_jsonl(
-    path: str | os.PathLike[str], progress: Progress | None = None, *, max_line_bytes: int = MAX_LINE_BYTES
+    path: str | os.PathLike[str],
+    progress: Progress | None = None,
+    *,
+    max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Record]:
     """The records of a file in our plain format, streaming: for each line a message, or a reason.
 
@@ -83,7 +94,9 @@ class PlainReader:
             return Counted(entry.line, "thread", 'a thread without an id; give it "id"')
         kind = value.get("kind")
         if kind is not None and kind not in get_args(ThreadKind):
-            return Counted(entry.line, "thread", '"kind" must be conversation, subagent or compaction')
+            return Counted(
+                entry.line, "thread", '"kind" must be conversation, subagent or compaction'
+            )
         thread = self._tell(
             thread_id,
             resource_id=_id_in(_first(value, *_RESOURCE)),
@@ -98,13 +111,18 @@ class PlainReader:
     def _read_message(self, entry: Entry) -> Record:
         value = entry.value
         if isinstance(value.get("message"), dict):  # a message in an envelope
-            value = {**{key: inner for key, inner in value.items() if key != "message"}, **value["message"]}
+            value = {
+                **{key: inner for key, inner in value.items() if key != "message"},
+                **value["message"],
+            }
         role = _ROLE_NAMES.get(text_in(_first(value, *_ROLE)).strip().lower())
         if role is None:
             return _no_role(entry.line, value)
         content = _content_in(value, role)
         if content is None:
-            return Counted(entry.line, "message", 'no content; give "content" as text or as a list of parts')
+            return Counted(
+                entry.line, "message", 'no content; give "content" as text or as a list of parts'
+            )
         given_thread = _first(value, *_THREAD)
         thread_id = _id_in(given_thread) or self._default_thread
         if given_thread is not None and not _id_in(given_thread):
@@ -113,7 +131,11 @@ class PlainReader:
         given_id = _id_in(_first(value, *_ID))
         imported = build(
             entry.line,
-            self._tell(thread_id, resource_id=_id_in(_first(value, *_RESOURCE)), title=text_in(value.get("title"))),
+            self._tell(
+                thread_id,
+                resource_id=_id_in(_first(value, *_RESOURCE)),
+                title=text_in(value.get("title")),
+            ),
             role,
             content,
             client_id=given_id or self._identities.of_line(thread_id, entry.raw.strip()),
@@ -136,9 +158,13 @@ def _no_role(line: int, value: Mapping[str, Any]) -> Counted:
     given = _first(value, *_ROLE)
     if given is not None:
         detail = given if isinstance(given, str) and given.isalnum() and len(given) <= 20 else ""
-        return Counted(line, "message", '"role" must be user, assistant, system or tool', detail=detail)
+        return Counted(
+            line, "message", '"role" must be user, assistant, system or tool', detail=detail
+        )
     if isinstance(value.get("messages"), list):
-        return Counted(line, "message", 'many messages in one line; write each of "messages" as its own line')
+        return Counted(
+            line, "message", 'many messages in one line; write each of "messages" as its own line'
+        )
     return Counted(line, "message", 'no role; give "role": user, assistant, system or tool')
 
 
@@ -149,7 +175,12 @@ def _content_in(value: Mapping[str, Any], role: Role) -> str | tuple[Part, ...] 
     reasoning = text_in(_first(value, *_REASONING))
     call_id = text_in(_first(value, *_CALL_ID)) or None
     if role == "tool" and call_id and not isinstance(content, list):
-        result = {"type": "tool_result", "content": content, "call_id": call_id, "name": value.get("name")}
+        result = {
+            "type": "tool_result",
+            "content": content,
+            "call_id": call_id,
+            "name": value.get("name"),
+        }
         return parts_of(result)
     if isinstance(content, str) and not calls and not reasoning:
         return content or None
@@ -186,11 +217,15 @@ def render_line(thread_id: str, message: NewMessage) -> str:
         "task": message.task_id,
         "metadata": dict(message.metadata) or None,
     }
-    return _dump({"thread": thread_id, "role": message.role, "content": content, **_without_none(given)})
+    return _dump(
+        {"thread": thread_id, "role": message.role, "content": content, **_without_none(given)}
+    )
 
 
 def render_thread(thread: NewThread) -> str:
-    """A thread as one line of the plain format, without the newline; it goes before its messages."""
+    """A thread as one line of the plain format, without the newline; it goes before its
+    messages.
+    """
     given = {
         "resource": thread.resource_id,
         "title": thread.title,
@@ -204,11 +239,16 @@ def render_thread(thread: NewThread) -> str:
 
 def _render_part(part: Part) -> dict[str, Any]:
     values = {name: getattr(part, name) for name in _PART_DEFAULTS}
-    return {"type": part.type, **{name: value for name, value in values.items() if value != _PART_DEFAULTS[name]}}
+    return {
+        "type": part.type,
+        **{name: value for name, value in values.items() if value != _PART_DEFAULTS[name]},
+    }
 
 
 def _dump(value: dict[str, Any]) -> str:
-    return json.dumps(without_surrogates(value), ensure_ascii=False, separators=(", ", ": "), default=str)
+    return json.dumps(
+        without_surrogates(value), ensure_ascii=False, separators=(", ", ": "), default=str
+    )
 
 
 def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:

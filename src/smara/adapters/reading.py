@@ -42,7 +42,10 @@ class Line:
 
 
 def read_lines(
-    path: str | os.PathLike[str], progress: Progress | None = None, *, max_line_bytes: int = MAX_LINE_BYTES
+    path: str | os.PathLike[str],
+    progress: Progress | None = None,
+    *,
+    max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Line]:
     """Every line of the file, in order; at most one line is in memory.
 
@@ -55,7 +58,9 @@ def read_lines(
         total = os.fstat(raw.fileno()).st_size
         source = _decompressed(raw, stack)
         number = 0
-        for number, line in enumerate(_split(io.BufferedReader(source, _CHUNK_BYTES), max_line_bytes), start=1):
+        for number, line in enumerate(
+            _split(io.BufferedReader(source, _CHUNK_BYTES), max_line_bytes), start=1
+        ):
             yield line
             if progress and number % _LINES_PER_PROGRESS == 0:
                 progress(min(raw.tell(), total), total)
@@ -68,7 +73,8 @@ def read_lines(
 def read_whole(
     path: str | os.PathLike[str], progress: Progress | None = None, *, max_bytes: int
 ) -> tuple[bytes, str | None]:
-    """The content of a file, and what kept it from being read to its end; at most ``max_bytes`` of it.
+    """The content of a file, and what kept it from being read to its end; at most ``max_bytes`` of
+    it.
 
     Raises as :func:`read_lines` does.
     """
@@ -86,7 +92,9 @@ def read_whole(
                 progress(min(raw.tell(), total), total)
         if size > max_bytes:
             return b"", f"the document is longer than {max_bytes} bytes"
-        return b"".join(chunks), "the compressed file is damaged or cut off" if source.is_damaged else None
+        return b"".join(
+            chunks
+        ), "the compressed file is damaged or cut off" if source.is_damaged else None
 
 
 def is_database(path: str | os.PathLike[str]) -> bool:
@@ -120,7 +128,9 @@ class _Source(io.RawIOBase):
 
 
 class _ZstdFrames:
-    """A file read with the package ``zstandard``, whose own reader does not tell when a file breaks off."""
+    """A file read with the package ``zstandard``, whose own reader does not tell when a file breaks
+    off.
+    """
 
     def __init__(self, raw: IO[bytes], package: Any) -> None:
         self._raw = raw
@@ -172,7 +182,10 @@ def _zstd(raw: IO[bytes], stack: ExitStack) -> _Source:
     package = _find_module("zstandard")
     if package is not None:
         return _Source(_ZstdFrames(raw, package), (EOFError, package.ZstdError))
-    message = "This file is compressed with zstd. Install the package zstandard, or unpack the file with: unzstd FILE"
+    message = (
+        "This file is compressed with zstd. Install the package zstandard, or unpack the "
+        "file with: unzstd FILE"
+    )
     raise MissingExtraError(message, package="zstandard")
 
 
@@ -194,7 +207,9 @@ def _split(stream: io.BufferedReader, max_line_bytes: int) -> Iterator[Line]:
         else:
             del data  # the oversized line must not stay in memory while its rest is skipped
             is_terminated = _skip_to_newline(stream)
-            yield Line(number, b"", is_terminated, f"the line is longer than {max_line_bytes} bytes")
+            yield Line(
+                number, b"", is_terminated, f"the line is longer than {max_line_bytes} bytes"
+            )
 
 
 def _skip_to_newline(stream: io.BufferedReader) -> bool:

@@ -106,16 +106,33 @@ class Identities:
         return f"line-{digest.hex()}" + (f"-{ordinal + 1}" if ordinal else "")
 
     def keep(
-        self, line: int, thread: NewThread, role: Role, parts: tuple[Part, ...], *, client_id: str,
-        created_at: int | None, metadata: dict[str, Any], repairs: tuple[str, ...] = (),
-    ) -> Record:  # fmt: skip
+        self,
+        line: int,
+        thread: NewThread,
+        role: Role,
+        parts: tuple[Part, ...],
+        *,
+        client_id: str,
+        created_at: int | None,
+        metadata: dict[str, Any],
+        repairs: tuple[str, ...] = (),
+    ) -> Record:
         """A message, settled; its metadata without what is empty."""
-        known = {key: value for key, value in metadata.items() if value not in (None, "", {}, False)}
+        known = {
+            key: value for key, value in metadata.items() if value not in (None, "", {}, False)
+        }
         return self.settle(
             build(
-                line, thread, role, parts, client_id=client_id, created_at=created_at, metadata=known, repairs=repairs
+                line,
+                thread,
+                role,
+                parts,
+                client_id=client_id,
+                created_at=created_at,
+                metadata=known,
+                repairs=repairs,
             )
-        )  # fmt: skip
+        )
 
     def settle(self, imported: Imported) -> Record:
         """The record as it is stored: a repeat is counted, a clash of ids is mended.
@@ -131,9 +148,16 @@ class Identities:
         if known is content:
             return imported
         if known == content:
-            return Counted(imported.line, "repeat", "repeats an earlier record with the same id", detail=client_id)
+            return Counted(
+                imported.line,
+                "repeat",
+                "repeats an earlier record with the same id",
+                detail=client_id,
+            )
         fresh = replace(message, client_id=f"{client_id}#{content.hex()[:16]}")
-        return self.settle(with_repair(replace(imported, message=fresh), "its id belongs to another message"))
+        return self.settle(
+            with_repair(replace(imported, message=fresh), "its id belongs to another message")
+        )
 
 
 def with_repair(imported: Imported, repair: str) -> Imported:
@@ -168,8 +192,14 @@ def has_content(parts: Iterable[Part]) -> bool:
 
 
 def bounded_id(value: str) -> str:
-    """An id that is fit to be a key: itself, or its hash where it is overlong, unprintable, or holds a secret."""
-    if len(value) <= MAX_ID_CHARS and value.isprintable() and (_UUID.fullmatch(value) or _is_clean(value)):
+    """An id that is fit to be a key: itself, or its hash where it is overlong, unprintable, or
+    holds a secret.
+    """
+    if (
+        len(value) <= MAX_ID_CHARS
+        and value.isprintable()
+        and (_UUID.fullmatch(value) or _is_clean(value))
+    ):
         return value
     return f"id-{_digest(value).hex()}"
 
@@ -183,7 +213,9 @@ def _content_digest(message: NewMessage) -> bytes:
     if isinstance(message.content, str):
         return _digest(message.role, message.content)
     # A tool's name is left out: it is known only when the call has been read before.
-    pieces = ((part.type, part.text, part.call_id or "", repr(part.arguments)) for part in message.content)
+    pieces = (
+        (part.type, part.text, part.call_id or "", repr(part.arguments)) for part in message.content
+    )
     return _digest(message.role, *(piece for pieces_of_part in pieces for piece in pieces_of_part))
 
 

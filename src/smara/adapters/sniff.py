@@ -20,7 +20,8 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 Path = str | os.PathLike[str]
 
 
-# Each reader is loaded when it is first asked for: the hooks, which only look at a file, wait for none of them.
+# Each reader is loaded when it is first asked for: the hooks, which only look at a file, wait for
+# none of them.
 
 
 def _claude_code(path: Path, progress: Progress | None = None, **options: Any) -> Iterator[Record]:
@@ -83,7 +84,15 @@ READERS: Mapping[Format, Callable[..., Iterator[Record]]] = {
 }
 
 _LINES_LOOKED_AT = 50
-_TRANSCRIPT_KEYS = {"parentUuid", "isSidechain", "leafUuid", "isSnapshotUpdate", "toolUseID", "customTitle", "aiTitle"}
+_TRANSCRIPT_KEYS = {
+    "parentUuid",
+    "isSidechain",
+    "leafUuid",
+    "isSnapshotUpdate",
+    "toolUseID",
+    "customTitle",
+    "aiTitle",
+}
 _ROLLOUT_TYPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 # What the first characters of a document say about it; of several that are found the first counts.
 _DOCUMENTS: tuple[tuple[Format, re.Pattern[str]], ...] = (
@@ -137,14 +146,20 @@ def sniff(path: str | os.PathLike[str]) -> Format:
 def _is_session_of_opencode(path: Path) -> bool:
     """Whether a file lies where OpenCode keeps its sessions, with their messages beside."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(path)))
-    return os.path.basename(folder) == "session" and os.path.isdir(os.path.join(os.path.dirname(folder), "message"))
+    return os.path.basename(folder) == "session" and os.path.isdir(
+        os.path.join(os.path.dirname(folder), "message")
+    )
 
 
 def _is_rollout_record(value: Mapping[str, Any]) -> bool:
     if text_in(value.get("type")) in _ROLLOUT_TYPES and isinstance(value.get("payload"), dict):
         return True
     # The first versions began with a line about the session, without a type.
-    return "type" not in value and "role" not in value and {"id", "timestamp", "instructions"} <= set(value)
+    return (
+        "type" not in value
+        and "role" not in value
+        and {"id", "timestamp", "instructions"} <= set(value)
+    )
 
 
 def import_order(paths: Iterable[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
@@ -158,7 +173,9 @@ def import_order(paths: Iterable[str | os.PathLike[str]]) -> list[str | os.PathL
 
 def _is_subagent_file(path: str | os.PathLike[str]) -> bool:
     objects = _first_objects(path) if not is_database(path) else iter(())
-    return any(value.get("isSidechain") is True and "agentId" in value for value in islice(objects, 3))
+    return any(
+        value.get("isSidechain") is True and "agentId" in value for value in islice(objects, 3)
+    )
 
 
 def _is_transcript_record(value: Mapping[str, Any]) -> bool:

@@ -23,7 +23,8 @@ OUTPUT_CHARACTERS = 200_000
 _MOST_CALLS = 10_000
 # What Codex writes above the output of a command; of the exit code the kind of the event tells.
 _HEADING = re.compile(
-    r"(?:(?:Chunk ID|Exit code|Wall time|Process exited|Original token count)[^\n]{0,100}\n){1,6}Output:\n"
+    r"(?:(?:Chunk ID|Exit code|Wall time|Process exited|Original token "
+    r"count)[^\n]{0,100}\n){1,6}Output:\n"
 )
 _AGENTS: dict[str, Agent] = {
     "claude-code": "claude",
@@ -67,7 +68,9 @@ class EventReader:
         self._otherwise = otherwise_at_ms
 
     def read(self, record: Record) -> Iterator[HostEvent]:
-        """The events of one record: none of what is no message, was copied, or is a mere log of prompts."""
+        """The events of one record: none of what is no message, was copied, or is a mere log of
+        prompts.
+        """
         if not isinstance(record, Imported) or record.message.metadata.get("inherited") is True:
             return
         thread, message = record.thread, record.message
@@ -104,19 +107,39 @@ class _Teller:
     def is_subagent(self) -> bool:
         return bool(self._subagent)
 
-    def event(self, kind: Kind, place: _Place, *, what: str = "", key: str = "", **told: Any) -> HostEvent:
-        given = key or event_key(self.session_id, kind, f"import:{self._subagent}:{self._name}:{what}")
+    def event(
+        self, kind: Kind, place: _Place, *, what: str = "", key: str = "", **told: Any
+    ) -> HostEvent:
+        given = key or event_key(
+            self.session_id, kind, f"import:{self._subagent}:{self._name}:{what}"
+        )
         return HostEvent(
-            self._agent, kind, self.session_id, place.at_ms, cwd=place.cwd, subagent_id=self._subagent,
-            model=self._model, key=given, **told,
-        )  # fmt: skip
+            self._agent,
+            kind,
+            self.session_id,
+            place.at_ms,
+            cwd=place.cwd,
+            subagent_id=self._subagent,
+            model=self._model,
+            key=given,
+            **told,
+        )
 
 
 def _of_message(teller: _Teller, place: _Place, message: NewMessage) -> Iterator[HostEvent]:
-    parts = (Part("text", message.content),) if isinstance(message.content, str) else tuple(message.content)
+    parts = (
+        (Part("text", message.content),)
+        if isinstance(message.content, str)
+        else tuple(message.content)
+    )
     words = "\n".join(part.text for part in parts if part.type == "text")
     kind = message.metadata.get("kind")
-    if message.role == "user" and words.strip() and kind in _SAID_BY_A_PERSON and not teller.is_subagent:
+    if (
+        message.role == "user"
+        and words.strip()
+        and kind in _SAID_BY_A_PERSON
+        and not teller.is_subagent
+    ):
         if place.is_in_turn:
             yield teller.event("turn_end", place, what="turn")
         place.is_in_turn = True
@@ -137,7 +160,9 @@ def _of_message(teller: _Teller, place: _Place, message: NewMessage) -> Iterator
 
 
 def _has_call(message: NewMessage) -> bool:
-    return not isinstance(message.content, str) and any(part.type == "tool_call" for part in message.content)
+    return not isinstance(message.content, str) and any(
+        part.type == "tool_call" for part in message.content
+    )
 
 
 def _asked(teller: _Teller, place: _Place, part: Part, number: int) -> HostEvent:
@@ -150,21 +175,38 @@ def _asked(teller: _Teller, place: _Place, part: Part, number: int) -> HostEvent
         place.calls[use_id] = (tool, given)
     key = event_key(teller.session_id, "tool_pre", use_id) if use_id else ""
     return teller.event(
-        "tool_pre", place, tool=tool, tool_input=given, tool_use_id=use_id, key=key, what=f"call-{number}"
+        "tool_pre",
+        place,
+        tool=tool,
+        tool_input=given,
+        tool_use_id=use_id,
+        key=key,
+        what=f"call-{number}",
     )
 
 
-def _answered(teller: _Teller, place: _Place, part: Part, message: NewMessage) -> Iterator[HostEvent]:
-    """A result; without its call nothing can be learned from it, and of a running command it comes later."""
+def _answered(
+    teller: _Teller, place: _Place, part: Part, message: NewMessage
+) -> Iterator[HostEvent]:
+    """A result; without its call nothing can be learned from it, and of a running command it comes
+    later.
+    """
     use_id = part.call_id or ""
-    call = place.calls.pop(use_id, None) if message.metadata.get("kind") != "running_output" else None
+    call = (
+        place.calls.pop(use_id, None) if message.metadata.get("kind") != "running_output" else None
+    )
     if call is None:
         return
     tool, given = call
     heading = _HEADING.match(part.text)
     output = bare(part.text[heading.end() if heading else 0 :])[:OUTPUT_CHARACTERS]
     yield teller.event(
-        "tool_fail" if part.is_error else "tool_post", place, tool=tool, tool_input=given, tool_use_id=use_id,
-        tool_output=output, error=output if part.is_error else None,
+        "tool_fail" if part.is_error else "tool_post",
+        place,
+        tool=tool,
+        tool_input=given,
+        tool_use_id=use_id,
+        tool_output=output,
+        error=output if part.is_error else None,
         key=event_key(teller.session_id, "tool_post", use_id),
-    )  # fmt: skip
+    )

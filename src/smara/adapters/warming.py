@@ -22,9 +22,13 @@ MOST_SESSIONS = 200
 MOST_EVENTS = 100_000
 BATCH = 500
 SILENT_MS = 2 * 3_600_000
-"""A session that was heard of since then may go on: it is watched, and decided on when it has ended."""
+"""A session that was heard of since then may go on: it is watched, and decided on when it has
+ended.
+"""
 _WITHOUT_CALL_IDS = ("gemini", "copilot", "cursor")
-"""Hosts whose hooks name no call: nothing shows that a call in a transcript is the one that a hook has told of."""
+"""Hosts whose hooks name no call: nothing shows that a call in a transcript is the one that a hook
+has told of.
+"""
 _TOOL_KINDS = ("tool_pre", "tool_post", "tool_fail")
 
 
@@ -49,9 +53,13 @@ class _Watched:
     after_ms: int = -1
     """Only what happened later is new."""
     is_open: bool = False
-    """It was heard of and not decided on. Hooks may have told it: of calls alone both tellings are known to be one."""
+    """It was heard of and not decided on. Hooks may have told it: of calls alone both tellings are
+    known to be one.
+    """
     heard_ms: int = -1
-    """When it was last heard of; of hosts that give calls no id, only what happened later is new even so."""
+    """When it was last heard of; of hosts that give calls no id, only what happened later is new
+    even so.
+    """
     is_left_out: bool = False
     is_new: bool = False
     """Nothing was known of it before this run."""
@@ -63,9 +71,13 @@ class Learner:
     """Watches the sessions that one run imports, and decides on them at its end."""
 
     def __init__(
-        self, memory: Memory, *, most_sessions: int = MOST_SESSIONS, most_events: int = MOST_EVENTS,
+        self,
+        memory: Memory,
+        *,
+        most_sessions: int = MOST_SESSIONS,
+        most_events: int = MOST_EVENTS,
         clock: Clock | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._memory = memory
         self._clock = clock or SystemClock()
         self._most_sessions = most_sessions
@@ -111,9 +123,14 @@ class Learner:
         self.flush()
         fresh = {name: watched for name, watched in self._sessions.items() if watched.taken}
         silent_since = self._clock.now_ms() - SILENT_MS
-        # One that an earlier run was stopped in the middle of is still open, though nothing of it is new now.
-        undecided = {name: each for name, each in self._sessions.items() if each.taken or each.is_open}
-        due = sorted((each.last_ms, name) for name, each in undecided.items() if each.last_ms <= silent_since)
+        # One that an earlier run was stopped in the middle of is still open, though nothing of it
+        # is new now.
+        undecided = {
+            name: each for name, each in self._sessions.items() if each.taken or each.is_open
+        }
+        due = sorted(
+            (each.last_ms, name) for name, each in undecided.items() if each.last_ms <= silent_since
+        )
         for number, (_, session_id) in enumerate(due, 1):
             try:
                 done = self._memory.behavior.finalize(session_id)
@@ -131,7 +148,10 @@ class Learner:
             known = self._memory.behavior.session(session_id)
         except NotFoundError:
             count = sum(each.is_new for each in self._sessions.values())
-            is_too_much = count >= self._most_sessions or self.learned.events + len(self._pending) >= self._most_events
+            is_too_much = (
+                count >= self._most_sessions
+                or self.learned.events + len(self._pending) >= self._most_events
+            )
             return _Watched(is_left_out=is_too_much, is_new=not is_too_much)
         except SmaraError as error:
             self._trouble(session_id, error)

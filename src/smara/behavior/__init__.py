@@ -1,1 +1,3 @@
-"""What habits show: events of agents become signals, and signals that come again become memories with evidence."""
+"""What habits show: events of agents become signals, and signals that come again become memories
+with evidence.
+"""

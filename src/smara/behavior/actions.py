@@ -1,4 +1,6 @@
-"""What a tool call does, whichever tool does it: agents read files with ``Read``, ``cat`` or ``sed -n``."""
+"""What a tool call does, whichever tool does it: agents read files with ``Read``, ``cat`` or ``sed
+-n``.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ Verb = Literal["read", "edit", "search", "glob", "run", "fetch", "plan", "mcp", 
 
 _IN_PLACE = re.compile(r"\bsed\s+(?:-\w+\s+)*-i\S*\s")
 _WRITTEN = re.compile(
-    r"(?:^|[;&\s])(?:cat|tee|echo|printf)\b[^|;&\n]*?>{1,2}\s*([\w./@+-]+)|\btee\s+(?:-a\s+)?([\w./@+-]+)"
+    r"(?:^|[;&\s])(?:cat|tee|echo|printf)\b[^|;&\n]*?>{1,2}\s*([\w./@+-]+)"
+    r"|\btee\s+(?:-a\s+)?([\w./@+-]+)"
 )
 _RANGE = re.compile(r"^['\"]?[\d,$p]+['\"]?$")
 _MOST_FILES = 20
@@ -25,7 +28,9 @@ _REDACTED = 4_000
 
 
 class Action(NamedTuple):
-    """One thing that was done. ``subject`` is a path, a pattern, an address or the name of a tool."""
+    """One thing that was done. ``subject`` is a path, a pattern, an address or the name of a
+    tool.
+    """
 
     verb: Verb
     subject: str = ""
@@ -39,12 +44,20 @@ def actions_of(event: HostEvent, root: str) -> list[Action]:
         return _shell(event, root)
     if tool in ("Edit", "Write", "Read"):
         verb: Verb = "read" if tool == "Read" else "edit"
-        named = given.get("files") if isinstance(given.get("files"), list | tuple) else [given.get("file_path")]
+        named = (
+            given.get("files")
+            if isinstance(given.get("files"), list | tuple)
+            else [given.get("file_path")]
+        )
         paths = [project_path(each, root, event.cwd) for each in list(named or [])[:_MOST_FILES]]
         return [Action(verb, path) for path in paths if path]
     if tool in ("Grep", "Glob"):
         pattern: Any = given.get("pattern")
-        return [Action("search" if tool == "Grep" else "glob", redact(pattern[:300]).text)] if _is_text(pattern) else []
+        return (
+            [Action("search" if tool == "Grep" else "glob", redact(pattern[:300]).text)]
+            if _is_text(pattern)
+            else []
+        )
     if tool in ("WebFetch", "WebSearch"):
         subject = given.get("url") or given.get("query") or ""
         return [Action("fetch", redact(str(subject)[:300]).text)]
@@ -72,11 +85,19 @@ def _shell(event: HostEvent, root: str) -> list[Action]:
         if command.purpose == "search" and words:
             found.append(Action("search", words[0][:300]))
         else:
-            paths = [project_path(word, root, event.cwd) for word in words if not _RANGE.match(word)]
-            found += [Action("read", path) for path in paths[-3:] if path and ("." in path or "/" in path)]
+            paths = [
+                project_path(word, root, event.cwd) for word in words if not _RANGE.match(word)
+            ]
+            found += [
+                Action("read", path) for path in paths[-3:] if path and ("." in path or "/" in path)
+            ]
     if _IN_PLACE.search(line):
         words = [word for word in _words(line) if "." in word and not word.startswith("s/")]
-        found += [Action("edit", path) for word in words[-2:] if (path := project_path(word, root, event.cwd))]
+        found += [
+            Action("edit", path)
+            for word in words[-2:]
+            if (path := project_path(word, root, event.cwd))
+        ]
     for match in _WRITTEN.finditer(line.split("\n", 1)[0]):
         path = project_path(match[1] or match[2], root, event.cwd)
         if path and not path.startswith("dev/"):
@@ -86,7 +107,9 @@ def _shell(event: HostEvent, root: str) -> list[Action]:
 
 @lru_cache(maxsize=256)
 def _understood(line: str) -> tuple[str, Command | None]:
-    """A command line without secrets, and what it does; agents run the same ones again and again."""
+    """A command line without secrets, and what it does; agents run the same ones again and
+    again.
+    """
     clean = redact(line).text
     return clean, parse(clean)
 

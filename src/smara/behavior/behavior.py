@@ -15,7 +15,12 @@ from smara.behavior.jobs import Parts as JobParts
 from smara.behavior.methodology.contexts import Contexts, PlannerContext, PrefetchedFile, step_limit
 from smara.behavior.methodology.outcomes import outcome_of
 from smara.behavior.methodology.plugin import ExecutionContext, WorkUnitResult
-from smara.behavior.methodology.registry import custom_type_of, find_methodology, relay_of, tell_relay
+from smara.behavior.methodology.registry import (
+    custom_type_of,
+    find_methodology,
+    relay_of,
+    tell_relay,
+)
 from smara.behavior.models import (
     PASSED,
     BehaviorStatus,
@@ -60,19 +65,29 @@ class Behavior:
     """
 
     def __init__(
-        self, store: BehaviorStore, memories: Memories, clock: Clock, new_id: IdMaker,
-        counter: TokenCounter, models: Callable[[], Asked | None], deadline_seconds: float = 30.0,
+        self,
+        store: BehaviorStore,
+        memories: Memories,
+        clock: Clock,
+        new_id: IdMaker,
+        counter: TokenCounter,
+        models: Callable[[], Asked | None],
+        deadline_seconds: float = 30.0,
         evict: Callable[[], int] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._store = store
         self._memories = memories
         self._watcher = Watcher(store, clock)
         tables = Tables(store, new_id)
-        self._finalizer = Finalizer(store, self._watcher, tables, memories, clock, models, deadline_seconds)
+        self._finalizer = Finalizer(
+            store, self._watcher, tables, memories, clock, models, deadline_seconds
+        )
         self._habits = Habits(store)
         self._synthesis = Synthesis(store, self._habits, memories, clock, models, deadline_seconds)
         self._contexts = Contexts(memories, self._habits, counter)
-        self._jobs = Jobs(JobParts(store, self._synthesis, memories, clock, self._finalize_due, evict))
+        self._jobs = Jobs(
+            JobParts(store, self._synthesis, memories, clock, self._finalize_due, evict)
+        )
 
     # watching
 
@@ -81,11 +96,15 @@ class Behavior:
         self._watcher.observe(event)
 
     def observe_batch(self, events: Iterable[HostEvent]) -> Taken:
-        """Take events in and keep them, in one transaction; what was told before is dropped. Safe to repeat."""
+        """Take events in and keep them, in one transaction; what was told before is dropped. Safe
+        to repeat.
+        """
         return self._watcher.observe_batch(events)
 
     def checkpoint(self, session_id: str, work_unit: WorkUnit | None = None) -> None:
-        """Keep what is in memory of a session, and what it is working on: whoever goes on finds it."""
+        """Keep what is in memory of a session, and what it is working on: whoever goes on finds
+        it.
+        """
         self._watcher.flush(session_id)
         if work_unit is not None:
             unit = {
@@ -98,7 +117,9 @@ class Behavior:
                 row = self._store.find(session, session_id)
                 if row is None:
                     raise _unknown(session_id)
-                self._store.put(session, row.no, {"work_unit": text, "methodology": work_unit.methodology[:100]})
+                self._store.put(
+                    session, row.no, {"work_unit": text, "methodology": work_unit.methodology[:100]}
+                )
 
     def restore(self, session_id: str) -> WatchedSession:
         """A session as it was left; watching goes on from there."""
@@ -126,13 +147,17 @@ class Behavior:
     # deciding
 
     def finalize(
-        self, session_id: str, outcome: Passed | None = None, *, type: SessionType | None = None,
+        self,
+        session_id: str,
+        outcome: Passed | None = None,
+        *,
+        type: SessionType | None = None,
         work_unit: WorkUnit | None = None,
-    ) -> Finalized | None:  # fmt: skip
+    ) -> Finalized | None:
         """Decide on a session: its type, whether its work was proven, and what is remembered of it.
 
-        What is not stated is read from what was done, see ``session_types``. One transaction. ``None``
-        when nothing was heard of the session since it was last decided on; safe to repeat.
+        What is not stated is read from what was done, see ``session_types``. One transaction.
+        ``None`` when nothing was heard of the session since it was last decided on; safe to repeat.
         """
         require_id(session_id, "session_id")
         if outcome is not None:
@@ -141,8 +166,12 @@ class Behavior:
             _one_of(type, SESSION_TYPES, "type")
         return self._finalizer.finalize(session_id, Wanted(outcome, type, work_unit))
 
-    def subtask_done(self, session_id: str, work_unit: WorkUnit, *, is_success: bool = True) -> Finalized | None:
-        """A subtask has ended. Of long work, what it showed is learned at once; otherwise it is kept for the end."""
+    def subtask_done(
+        self, session_id: str, work_unit: WorkUnit, *, is_success: bool = True
+    ) -> Finalized | None:
+        """A subtask has ended. Of long work, what it showed is learned at once; otherwise it is
+        kept for the end.
+        """
         self.checkpoint(session_id, work_unit)
         with self._store.database.write() as session:
             row = self._store.find(session, session_id)
@@ -151,10 +180,15 @@ class Behavior:
             if row.subtasks < SUBTASKS_PROMOTED_AFTER or not is_success:
                 self._store.put(session, row.no, {"subtasks": row.subtasks + 1})
                 return None
-        return self._finalizer.finalize(session_id, Wanted("passed", None, work_unit, is_over=False))
+        return self._finalizer.finalize(
+            session_id, Wanted("passed", None, work_unit, is_over=False)
+        )
 
-    def work_unit_done(self, methodology: str, context: ExecutionContext, result: WorkUnitResult) -> Added:
-        """A piece of work has ended: what came of it is remembered, and of long work what it showed.
+    def work_unit_done(
+        self, methodology: str, context: ExecutionContext, result: WorkUnitResult
+    ) -> Added:
+        """A piece of work has ended: what came of it is remembered, and of long work what it
+        showed.
 
         A methodology with an ``on_complete`` of its own is told as well.
         """
@@ -170,11 +204,18 @@ class Behavior:
         return added
 
     def keep_work_state(
-        self, session_id: str, output: str, *, methodology: str = "native", work_unit: WorkUnit | None = None
+        self,
+        session_id: str,
+        output: str,
+        *,
+        methodology: str = "native",
+        work_unit: WorkUnit | None = None,
     ) -> Added | None:
-        """Remember how far work stands, by what an agent says of it; ``None`` when it says that nothing is left.
+        """Remember how far work stands, by what an agent says of it; ``None`` when it says that
+        nothing is left.
 
-        The methodology reads it. Of sessions that are watched, the plan is read as well when they end.
+        The methodology reads it. Of sessions that are watched, the plan is read as well when they
+        end.
         """
         require_id(session_id, "session_id")
         state = find_methodology(methodology).work_state_of(redact(output).text)
@@ -189,12 +230,20 @@ class Behavior:
         return self._memories.add_many([new], by="system", actor="smara", session_id=session_id)[0]
 
     def relay(
-        self, methodology: str, source: str, target: str, *, modules: Sequence[str] = (), session_id: str | None = None,
+        self,
+        methodology: str,
+        source: str,
+        target: str,
+        *,
+        modules: Sequence[str] = (),
+        session_id: str | None = None,
         limit: int = 20,
-    ) -> str:  # fmt: skip
-        """What one stage of a methodology hands to the next: the memories that its relay lets through, cited.
+    ) -> str:
+        """What one stage of a methodology hands to the next: the memories that its relay lets
+        through, cited.
 
-        Of a session or of modules when they are named; nothing from outside that nobody has cleared.
+        Of a session or of modules when they are named; nothing from outside that nobody has
+        cleared.
         """
         method = find_methodology(methodology)
         relay = relay_of(method, source, target)
@@ -203,16 +252,27 @@ class Behavior:
             filters["session_id"] = session_id
         pages = [self._memories.list(**filters, module=each, limit=limit) for each in modules]
         pages = pages or [self._memories.list(**filters, limit=limit)]
-        found = {memory.id: memory for page in pages for memory in page if memory.tier != "quarantined"}
+        found = {
+            memory.id: memory for page in pages for memory in page if memory.tier != "quarantined"
+        }
         return tell_relay(method, relay, list(found.values())[:limit])
 
-    def remember_as(self, methodology: str, name: str, content: str, *, session_id: str, **fields: Any) -> Added:
-        """Remember something as a type that only a methodology knows; ``fields`` are those of ``NewMemory``."""
+    def remember_as(
+        self, methodology: str, name: str, content: str, *, session_id: str, **fields: Any
+    ) -> Added:
+        """Remember something as a type that only a methodology knows; ``fields`` are those of
+        ``NewMemory``.
+        """
         method = find_methodology(methodology)
         custom = custom_type_of(method, name)
         tags = tuple(dict.fromkeys((*fields.pop("tags", ()), custom.tag)))
         return self._memories.add(
-            content, type=custom.base, session_id=session_id, tags=tags, methodology=method.id, **fields
+            content,
+            type=custom.base,
+            session_id=session_id,
+            tags=tags,
+            methodology=method.id,
+            **fields,
         )
 
     def _finalize_due(self, session_id: str) -> int:
@@ -223,8 +283,12 @@ class Behavior:
         """Do what waits: sessions that have ended, modules to look over, the daily pruning."""
         return self._jobs.run_due(limit)
 
-    def qa_report(self, text: str, *, session_id: str, work_unit: WorkUnit | None = None) -> builtins.list[Added]:
-        """Remember the issues of a report on quality, each that names a place or a test (source ``qa_auto``)."""
+    def qa_report(
+        self, text: str, *, session_id: str, work_unit: WorkUnit | None = None
+    ) -> builtins.list[Added]:
+        """Remember the issues of a report on quality, each that names a place or a test (source
+        ``qa_auto``).
+        """
         judged = [self._issue(finding) for finding in qa.read_report(redact(text).text)]
         methodology = work_unit.methodology if work_unit is not None else "native"
         new = [
@@ -232,22 +296,40 @@ class Behavior:
             for each in judged
             if each.draft is not None
         ]
-        return self._memories.add_many(new, by="system", actor="smara", session_id=session_id) if new else []
+        return (
+            self._memories.add_many(new, by="system", actor="smara", session_id=session_id)
+            if new
+            else []
+        )
 
     def _issue(self, finding: Finding) -> Judged:
         made = draft_of(finding, Seen(1, (finding.data,)))
         return Judged(
-            finding, "promoted", "it was reported", made, signal_of("qa_report").value, ("tool",), is_valid=True
+            finding,
+            "promoted",
+            "it was reported",
+            made,
+            signal_of("qa_report").value,
+            ("tool",),
+            is_valid=True,
         )
 
     # for each stage of the work
 
-    def planner_context(self, modules: Sequence[str], task: str = "", methodology: str = "native") -> PlannerContext:
-        """What to know before planning: constraints, files that must follow, and how estimates went."""
+    def planner_context(
+        self, modules: Sequence[str], task: str = "", methodology: str = "native"
+    ) -> PlannerContext:
+        """What to know before planning: constraints, files that must follow, and how estimates
+        went.
+        """
         return self._contexts.planner(modules, task, methodology)
 
-    def coder_files(self, modules: Sequence[str], read: Callable[[str], str | None]) -> builtins.list[PrefetchedFile]:
-        """The files that such work reads, within 32,000 tokens and 12 files; ``read`` gives the text of a path."""
+    def coder_files(
+        self, modules: Sequence[str], read: Callable[[str], str | None]
+    ) -> builtins.list[PrefetchedFile]:
+        """The files that such work reads, within 32,000 tokens and 12 files; ``read`` gives the
+        text of a path.
+        """
         return self._contexts.coder(modules, read)
 
     def qa_context(self, modules: Sequence[str] = ()) -> str:
@@ -290,10 +372,19 @@ class Behavior:
         last, promoted, files, edges, errors, modules = told["row"]
         signals, states = sum(told["kinds"].values()), told["states"]
         return BehaviorStatus(
-            states.get("open", 0), states.get("ended", 0), states.get("final", 0), signals, promoted,
+            states.get("open", 0),
+            states.get("ended", 0),
+            states.get("final", 0),
+            signals,
+            promoted,
             signals - promoted,
-            last, files, edges, errors, modules, told["kinds"],
-        )  # fmt: skip
+            last,
+            files,
+            edges,
+            errors,
+            modules,
+            told["kinds"],
+        )
 
     def failures_of(self, command: str, limit: int = 3) -> builtins.list[KnownFailure]:
         """Whether a command has failed here before, why, and what then worked."""
@@ -324,7 +415,9 @@ class Behavior:
         return self._synthesis.log(limit)
 
     def close(self) -> None:
-        """Keep what is only in memory, as far as that is possible; nobody who leaves is held up by it."""
+        """Keep what is only in memory, as far as that is possible; nobody who leaves is held up by
+        it.
+        """
         try:
             self._watcher.flush()
         except SmaraError as error:
@@ -333,10 +426,13 @@ class Behavior:
 
 def _unknown(session_id: str) -> NotFoundError:
     return NotFoundError(
-        f"No session {session_id} was watched. `smara behavior sessions` lists them.", session_id=session_id
+        f"No session {session_id} was watched. `smara behavior sessions` lists them.",
+        session_id=session_id,
     )
 
 
 def _one_of(value: str, allowed: tuple[str, ...], what: str) -> None:
     if value not in allowed:
-        raise InvalidInputError(f"{what} must be one of {', '.join(allowed)}; got {value!r}.", field=what)
+        raise InvalidInputError(
+            f"{what} must be one of {', '.join(allowed)}; got {value!r}.", field=what
+        )

@@ -1,4 +1,6 @@
-"""Shell commands as behavior sees them: what they do, whether they are the same, and whether they only look."""
+"""Shell commands as behavior sees them: what they do, whether they are the same, and whether they
+only look.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,19 @@ from typing import Literal, NamedTuple
 
 from smara.core.shell_kinds import is_check_run, is_test_run
 
-Purpose = Literal["test", "check", "commit", "revert", "review", "read", "search", "look", "setup", "network", "other"]
+Purpose = Literal[
+    "test",
+    "check",
+    "commit",
+    "revert",
+    "review",
+    "read",
+    "search",
+    "look",
+    "setup",
+    "network",
+    "other",
+]
 
 LONGEST = 280
 _CUT_OFF = re.compile(r"\s*(?:2>&1)?\s*\|\s*(?:head|tail|grep|rg|cat|less|wc|sort|tee)\b[^|;&]*$")
@@ -21,46 +35,62 @@ _BEFORE = re.compile(
 )
 _ASSIGNED = re.compile(r"^(?:[A-Z_][A-Z0-9_]*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+")
 _WRAPPER = re.compile(
-    r"^(?:sudo(?:\s+-\w+)*|time|nice(?:\s+-n\s*\d+)?|timeout(?:\s+-\w+)*\s+\w+|env|command(?!\s+-)|exec)\s+"
+    r"^(?:sudo(?:\s+-\w+)*|time|nice(?:\s+-n\s*\d+)?|timeout(?:\s+-\w+)*\s+\w+|env"
+    r"|command(?!\s+-)|exec)\s+"
 )
 _DOCUMENT = re.compile(r"\s*(?:-m\s+|-F\s+)?\"?\$\(cat\s*<<|\s*<<-?\s*['\"]?\w")
-_MESSAGE = re.compile(r"\s+(?:-\w*m|--message)[ =]?(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\S+)|\s+-a?m$", re.DOTALL)
+_MESSAGE = re.compile(
+    r"\s+(?:-\w*m|--message)[ =]?(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\S+)|\s+-a?m$", re.DOTALL
+)
 _HEREDOC = re.compile(r"<<-?\s*['\"]?\w+")
 
 _COMMIT = re.compile(r"^git\s+(?:-\S+\s+\S+\s+)?commit\b(?!.*--dry-run)")
 _REVERT = re.compile(
-    r"^git\s+(?:checkout\s+(?:\S+\s+)?--\s|checkout\s+\.|restore\b(?!.*--staged\s+\S+$)|reset\s+--hard|revert\b)"
+    r"^git\s+(?:checkout\s+(?:\S+\s+)?--\s|checkout\s+\.|restore\b(?!.*--staged\s+\S+$)"
+    r"|reset\s+--hard|revert\b)"
 )
 _REVIEW = re.compile(r"^gh\s+pr\s+(?:review|comment)\b|^glab\s+mr\s+(?:note|approve)\b")
 _READ = re.compile(r"^(?:cat|bat|head|tail|less|more|nl|sed\s+-n)\b")
 _SEARCH = re.compile(r"^(?:rg|grep|egrep|ag|ack|git\s+grep)\b")
 _LOOK = re.compile(
-    r"^(?:ls|pwd|tree|find|fd|which|type|echo|printf|date|whoami|uname|env|printenv|wc|stat|file|du|df|ps|top|sleep|true|test"
-    r"|\[|diff|cmp|jq|git\s+(?:status|diff|log|show|branch|blame|remote|rev-parse|ls-files|config|describe|tag|stash\s+list"
-    r"|reflog|shortlog|cat-file|worktree\s+list)|gh\s+(?:pr|issue|run|repo)\s+(?:view|list|diff|status|checks)"
-    r"|docker\s+(?:ps|images|logs)|kubectl\s+(?:get|describe|logs)|bd\s+(?:show|list|ready|stats))(?:\s|$)"
+    r"^(?:ls|pwd|tree|find|fd|which|type|echo|printf|date|whoami|uname|env|printenv|wc|stat|file"
+    r"|du|df|ps|top|sleep|true|test"
+    r"|\[|diff|cmp|jq|git\s+(?:status|diff|log|show|branch|blame|remote|rev-parse|ls-files|config"
+    r"|describe|tag|stash\s+list"
+    r"|reflog|shortlog|cat-file|worktree\s+list)|gh\s+(?:pr|issue|run|repo)\s+(?:view|list|diff"
+    r"|status|checks)"
+    r"|docker\s+(?:ps|images|logs)|kubectl\s+(?:get|describe|logs)|bd\s+(?:show|list|ready"
+    r"|stats))(?:\s|$)"
 )
 _ASKS = re.compile(
-    r"^\S+(?:\s+[a-z][\w-]*){0,3}?\s+(?:list|ls|status|show|view|info|help|--help|-h|--version|-V)(?:\s|$)"
+    r"^\S+(?:\s+[a-z][\w-]*){0,3}?\s+(?:list|ls|status|show|view|info|help|--help|-h|--version"
+    r"|-V)(?:\s|$)"
 )
-"""A program that is asked how things stand changes nothing: neither is it a fix, nor a step of a recipe."""
+"""A program that is asked how things stand changes nothing: neither is it a fix, nor a step of a
+recipe.
+"""
 _SETUP = re.compile(
-    r"\b(?:install|sync|add|init|setup|bootstrap|up|start|migrate|login|use|enable|create|mkdir|chmod|export|fetch|pull"
+    r"\b(?:install|sync|add|init|setup|bootstrap|up|start|migrate|login|use|enable|create|mkdir"
+    r"|chmod|export|fetch|pull"
     r"|deps\.get|build)\b"
 )
 _NETWORK = re.compile(r"(?:^|\s|/)(?:curl|wget|http|https|lynx|w3m|aria2c)\s")
 _FAILS_BY_NATURE = re.compile(
-    r"^(?:rg|grep|egrep|ag|git\s+grep|test|\[|diff|cmp|which|type|git\s+diff|pgrep|ls|find|command)(?:\s|$)"
+    r"^(?:rg|grep|egrep|ag|git\s+grep|test|\[|diff|cmp|which|type|git\s+diff|pgrep|ls|find"
+    r"|command)(?:\s|$)"
 )
 _OF_THE_MOMENT = re.compile(
-    r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/tmp/|<<|\$\(|\n|/(?:Users|home)/|#\d|\b\d{4,}\b|[\"'][^\"']{20}"
+    r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/tmp/|<<|\$\(|\n|/(?:Users|home)/|#\d|\b\d{4,}\b"
+    r"|[\"'][^\"']{20}"
 )
 _OF_THE_MOMENT_LENGTH = 160
 _NAMED_ANEW = re.compile(
-    r"^git\s+(?:commit|add|push|pull|checkout|switch|rm|mv)\b|^gh\s+(?:pr|issue)\s+(?:create|edit)\b"
+    r"^git\s+(?:commit|add|push|pull|checkout|switch|rm|mv)\b|^gh\s+(?:pr|issue)\s+(?:create"
+    r"|edit)\b"
 )
 _RUN_BY = re.compile(
-    r"(?:npx|bunx|pnpx|uvx|pipx\s+run|(?:npm|pnpm|yarn|bun|mise)\s+(?:exec|x|run|dlx)|(?:uv|poetry|pdm|pipenv|hatch)\s+run"
+    r"(?:npx|bunx|pnpx|uvx|pipx\s+run|(?:npm|pnpm|yarn|bun|mise)\s+(?:exec|x|run|dlx)|(?:uv"
+    r"|poetry|pdm|pipenv|hatch)\s+run"
     r"|bundle\s+exec|python[\d.]*\s+-m|docker(?:\s+compose)?\s+exec|sudo|\S*/bin/\w|\./)"
 )
 """What is put before a program so that it is found."""
@@ -148,7 +178,8 @@ def _purpose(text: str) -> Purpose:
 
 
 _PURPOSES: tuple[tuple[Purpose, Callable[[str], object]], ...] = (
-    ("commit", _COMMIT.search), ("revert", _REVERT.search), ("review", _REVIEW.search), ("search", _SEARCH.search),
+    ("commit", _COMMIT.search), ("revert", _REVERT.search), ("review", _REVIEW.search), ("search",
+    _SEARCH.search),
     ("read", _READ.search), ("look", _is_look), ("test", is_test_run), ("check", is_check_run),
     ("network", _NETWORK.search), ("setup", _SETUP.search),
 )  # fmt: skip
@@ -157,9 +188,8 @@ _PURPOSES: tuple[tuple[Purpose, Callable[[str], object]], ...] = (
 def head_of(text: str) -> str:
     """The program and, where it has one, the word that says what it shall do.
 
-    >>> head_of("git push -u origin x"), head_of("./run.sh --fast"), head_of(".venv/bin/python -m pytest tests")
-    ('git push', 'run.sh', 'python -m pytest')
-    >>> head_of("npm run build -- --fast")
+    >>> head_of("git push -u origin x"), head_of("./run.sh --fast"), head_of(".venv/bin/python -m
+    pytest tests") ('git push', 'run.sh', 'python -m pytest') >>> head_of("npm run build -- --fast")
     'npm run build'
     """
     words = _GIT_FOLDER.sub("git ", text).split()
@@ -181,7 +211,9 @@ def _program(word: str) -> str:
 
 
 def is_of_the_moment(text: str) -> bool:
-    """Whether a command has something in it that no other session has: a long script, a commit, a comment's number."""
+    """Whether a command has something in it that no other session has: a long script, a commit, a
+    comment's number.
+    """
     return len(text) > _OF_THE_MOMENT_LENGTH or bool(_OF_THE_MOMENT.search(text))
 
 
@@ -198,15 +230,18 @@ def fails_by_nature(text: str) -> bool:
 def is_same_program(one: str, other: str) -> bool:
     """Whether two commands start the same program, however it is found.
 
-    >>> is_same_program("ruff check --x", "uv run ruff check"), is_same_program("golangci-lint run", "staticcheck .")
-    (True, False)
+    >>> is_same_program("ruff check --x", "uv run ruff check"), is_same_program("golangci-lint run",
+    "staticcheck .") (True, False)
     """
     program = head_of(one).split(" ")[0]
-    return program == head_of(other).split(" ")[0] or bool(_RUN_BY.match(other) and program in _words(other))
+    return program == head_of(other).split(" ")[0] or bool(
+        _RUN_BY.match(other) and program in _words(other)
+    )
 
 
 def is_same_aim(failed: str, worked: str) -> bool:
-    """Whether a command that worked was for the same as one that failed: the same words, said differently.
+    """Whether a command that worked was for the same as one that failed: the same words, said
+    differently.
 
     >>> is_same_aim("npm test", "pnpm test"), is_same_aim("python x.py", ".venv/bin/python x.py")
     (True, True)
@@ -229,7 +264,9 @@ def is_same_aim(failed: str, worked: str) -> bool:
     # Nor have `git add one.py` and `git add two.py` more in common than what they do.
     aims = aims - {head_of(failed).rpartition(" ")[2]} or aims
     shared = len(aims & others)
-    least = 0.5 if program == other_program else 2 / 3  # another program must be given the same to do
+    least = (
+        0.5 if program == other_program else 2 / 3
+    )  # another program must be given the same to do
     return shared / len(aims) >= least and shared / max(1, len(others)) >= 1 / 4
 
 

@@ -29,8 +29,14 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 continue
             found += 1
             first = message.split("\n", 1)[0]
-            data = {"sha": sha, "type": made.type, "content": made.content, "said": f"{first}\n{made.why}",
-                    "fields": made.fields, "files": list(entry.get("files", ()))}  # fmt: skip
+            data = {
+                "sha": sha,
+                "type": made.type,
+                "content": made.content,
+                "said": f"{first}\n{made.why}",
+                "fields": made.fields,
+                "files": list(entry.get("files", ())),
+            }
             yield Finding("commit", sha, made.content[:160], entry["f"], data, is_proven=True)
 
 
@@ -39,6 +45,13 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     near = tuple(data["files"][:_NEAR])
     modules = tuple(dict.fromkeys(filter(None, map(module_of, near))))[:3]
     return Draft(
-        data["type"], data["content"], (quote(data["said"], 400),), near, modules, data["fields"], ("commit",),
-        "commit_auto", data["sha"],
-    )  # fmt: skip
+        data["type"],
+        data["content"],
+        (quote(data["said"], 400),),
+        near,
+        modules,
+        data["fields"],
+        ("commit",),
+        "commit_auto",
+        data["sha"],
+    )

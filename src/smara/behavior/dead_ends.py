@@ -1,8 +1,9 @@
-"""Dead ends: an approach that was given up in words, after something had failed, for another that then worked.
+"""Dead ends: an approach that was given up in words, after something had failed, for another that
+then worked.
 
-Words alone are not enough: agents "try a different approach" many times a day, mostly another way to look at
-something. It must be said that it *cannot* work, or is not to be had here; what was tried must have failed visibly, and
-work must have gone on and succeeded afterwards.
+Words alone are not enough: agents "try a different approach" many times a day, mostly another way
+to look at something. It must be said that it *cannot* work, or is not to be had here; what was
+tried must have failed visibly, and work must have gone on and succeeded afterwards.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from smara.behavior.quoting import code
 SIGNAL = Signal(0, "dead_end", 0.85, 0.75, 0.30, ("dead_end",), 1)
 
 _IMPOSSIBLE = re.compile(
-    r"\b(?:won't|will not|cannot|can't|isn't going to|is not going to|doesn't|does not) work\b|\babandon\b|\bdead end\b"
-    r"|available in\b|ne (?:marche|marchera|fonctionne|fonctionnera|peut) pas|abandonne|nicht|no (?:funciona|sirve)"
+    r"\b(?:won't|will not|cannot|can't|isn't going to|is not going to|doesn't|does not) work\b"
+    r"|\babandon\b|\bdead end\b"
+    r"|available in\b|ne (?:marche|marchera|fonctionne|fonctionnera|peut) pas|abandonne|nicht|no "
+    r"(?:funciona|sirve)"
     r"|行不通|不可行|不行|走不通|うまくい|動か|動き|使え",
     re.IGNORECASE,
 )
@@ -28,10 +31,16 @@ _IMPOSSIBLE = re.compile(
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
     for pad in pads:
         for key, entry in pad["dead_ends"]:
-            after = [path for path, each in pad["files"] if each.get("e") and each["s"] > entry["f"]][:4]
+            after = [
+                path for path, each in pad["files"] if each.get("e") and each["s"] > entry["f"]
+            ][:4]
             worked = pad.facts["last_test_ok"] is True and pad.facts["last_test"] > entry["f"]
             names = ("q", "cmd", "line", "edited")
-            data = {**{name: entry[name] for name in names if entry.get(name)}, "after": after, "worked": worked}
+            data = {
+                **{name: entry[name] for name in names if entry.get(name)},
+                "after": after,
+                "worked": worked,
+            }
             data["task"] = pad.facts["prompt"][:160]
             yield Finding("dead_end", key, entry["q"][:160], entry["f"], data, is_proven=worked)
 
@@ -39,21 +48,36 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
 def draft(finding: Finding, seen: Seen) -> Draft | None:
     data = finding.data
     command, line, after = data.get("cmd"), data.get("line"), list(data.get("after", ()))
-    if not command or not line or not data.get("worked") or not after or not _IMPOSSIBLE.search(str(data["q"])):
+    if (
+        not command
+        or not line
+        or not data.get("worked")
+        or not after
+        or not _IMPOSSIBLE.search(str(data["q"]))
+    ):
         return None
     if "/" in str(command) and " " not in str(command):
         return None  # a file that was not there is no approach
-    tried = f"{command}, with changes of {', '.join(data['edited'])}" if data.get("edited") else str(command)
+    tried = (
+        f"{command}, with changes of {', '.join(data['edited'])}"
+        if data.get("edited")
+        else str(command)
+    )
     others = [path for path in after if path not in data.get("edited", ())] or after
     used = f"changes of {', '.join(map(code, others[:3]))}, after which the tests were green"
     content = (
-        f"Given up: {code(str(command))}, which failed with {code(str(line))} (“{str(data['q']).rstrip('.')}”)."
+        f"Given up: {code(str(command))}, which failed with {code(str(line))} "
+        f"(“{str(data['q']).rstrip('.')}”)."
         f" What was done instead: {used}."
     )
     fields = {
-        "approach_tried": tried[:400], "why_it_failed": str(line), "alternative_used": used.replace("`", ""),
+        "approach_tried": tried[:400],
+        "why_it_failed": str(line),
+        "alternative_used": used.replace("`", ""),
         "task_context": str(data.get("task") or "not said"),
-    }  # fmt: skip
+    }
     files = tuple(dict.fromkeys([*data.get("edited", ()), *others]))[:4]
     modules = tuple(dict.fromkeys(filter(None, map(module_of, files))))
-    return Draft("dead_end", content, (str(data["q"]), f"$ {command}\n{line}"), files, modules, fields)
+    return Draft(
+        "dead_end", content, (str(data["q"]), f"$ {command}\n{line}"), files, modules, fields
+    )

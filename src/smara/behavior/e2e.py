@@ -1,9 +1,9 @@
 """What tools that look at a running program have shown, in six classes, by rule.
 
-A precondition, a matter of timing, how the interface behaves, an order in which things must be done, a trap
-of the tool itself; and, most often, nothing worth remembering. A look that simply succeeded is of the last
-class: pages say much, and little of it is about the program. An order is seen when an action failed, one other
-action followed, and the first then worked.
+A precondition, a matter of timing, how the interface behaves, an order in which things must be
+done, a trap of the tool itself; and, most often, nothing worth remembering. A look that simply
+succeeded is of the last class: pages say much, and little of it is about the program. An order is
+seen when an action failed, one other action followed, and the first then worked.
 """
 
 from __future__ import annotations
@@ -18,28 +18,36 @@ from smara.core.events import HostEvent
 ObservationType = Literal["precondition", "timing", "ui_behavior", "test_sequence", "mcp_gotcha"]
 
 _TOOLS = re.compile(
-    r"(?:^|[_:])(?:take_screenshot|screenshot|click(?:_by_text)?|fill(?:_input|_form)?|get_page_structure|eval(?:uate)?"
-    r"(?:_script)?|navigate(?:_page)?|snapshot|take_snapshot|type|press_key|hover|wait_for|select_option|drag)$"
+    r"(?:^|[_:])(?:take_screenshot|screenshot|click(?:_by_text)?|fill(?:_input|_form)?"
+    r"|get_page_structure|eval(?:uate)?"
+    r"(?:_script)?|navigate(?:_page)?|snapshot|take_snapshot|type|press_key|hover|wait_for"
+    r"|select_option|drag)$"
 )
 _RULES: tuple[tuple[ObservationType, re.Pattern[str]], ...] = (
     ("precondition", re.compile(
-        r"(?:must|need to|have to|please) (?:be )?(?:log(?:ged)? ?in|sign(?:ed)? ?in|authenticat\w+)|not (?:logged"
+        r"(?:must|need to|have to|please) (?:be )?(?:log(?:ged)? ?in|sign(?:ed)? ?in"
+        r"|authenticat\w+)|not (?:logged"
         r"|signed) in"
-        r"|unauthori[sz]ed|ERR_CONNECTION_REFUSED|connection refused|(?:server|app|application) (?:is )?not running"
-        r"|no (?:page|browser|tab|window) (?:is )?(?:open|available|selected)|login required", re.IGNORECASE)),
+        r"|unauthori[sz]ed|ERR_CONNECTION_REFUSED|connection refused|(?:server|app|application) "
+        r"(?:is )?not running"
+        r"|no (?:page|browser|tab|window) (?:is )?(?:open|available|selected)|login required",
+            re.IGNORECASE)),
     ("timing", re.compile(
         r"\btime(?:d ?out|out)\b|waiting for (?:selector|element|locator|navigation)|still loading"
         r"|not (?:yet )?(?:visible|ready|attached)"
         r"|element is not (?:visible|stable)|exceeded \d+ ?ms", re.IGNORECASE)),
     ("ui_behavior", re.compile(
-        r"(?:dialog|modal|overlay|popup|menu|tooltip|banner) (?:is |was )?(?:open|opened|shown|appears?|covers?"
+        r"(?:dialog|modal|overlay|popup|menu|tooltip|banner) (?:is |was )?(?:open|opened|shown"
+        r"|appears?|covers?"
         r"|blocks?|intercepts?)"
         r"|intercepts pointer events|element is (?:disabled|read-?only|hidden)|redirected to"
         r"|is disabled", re.IGNORECASE)),
     ("mcp_gotcha", re.compile(
-        r"(?:stale|unknown|invalid) (?:element|ref|reference|uid|selector)|no element (?:found|with|matching)"
+        r"(?:stale|unknown|invalid) (?:element|ref|reference|uid|selector)|no element (?:found"
+        r"|with|matching)"
         r"|element not found"
-        r"|strict mode violation|invalid (?:arguments?|params?|parameters?)|unknown tool|not supported"
+        r"|strict mode violation|invalid (?:arguments?|params?|parameters?)|unknown tool|not "
+        r"supported"
         r"|requires? (?:a |the )?(?:new )?snapshot"
         r"|unable to find", re.IGNORECASE)),
 )  # fmt: skip
@@ -73,10 +81,18 @@ def saw(pad: Pad, event: HostEvent, failed: bool) -> None:
         if action == waiting[0]:
             if waiting[2]:
                 entry = pad["e2e"].count(f"test_sequence|{waiting[2]}|{action}", pad.step)
-                entry.update(kind="test_sequence", tool=event.tool[:80], action=action, first=waiting[2], q=waiting[3])
+                entry.update(
+                    kind="test_sequence",
+                    tool=event.tool[:80],
+                    action=action,
+                    first=waiting[2],
+                    q=waiting[3],
+                )
             facts["e2e_failed"] = None
         elif waiting[2] and waiting[2] != action:
-            facts["e2e_failed"] = None  # with two actions in between nobody can tell which was needed
+            facts["e2e_failed"] = (
+                None  # with two actions in between nobody can tell which was needed
+            )
         else:
             waiting[2] = action
 
@@ -85,6 +101,11 @@ def _action(event: HostEvent) -> str:
     """An action and on what, as far as its arguments name it."""
     given = event.tool_input
     named = next(
-        (given[name] for name in ("text", "element", "selector", "name", "url", "label") if given.get(name)), ""
+        (
+            given[name]
+            for name in ("text", "element", "selector", "name", "url", "label")
+            if given.get(name)
+        ),
+        "",
     )
     return quote(f"{event.tool.rsplit(':', 1)[-1]} {named}".strip(), 120)

@@ -1,4 +1,6 @@
-"""Failures as behavior sees them: whether a call failed, the line that says why, and what is constant in it."""
+"""Failures as behavior sees them: whether a call failed, the line that says why, and what is
+constant in it.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,19 @@ _EXIT = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _SURROUNDINGS = (
-    "command not found", "No such file or directory", "ermission denied", "not recognized as", "annot find",
-    "ould not ", "Couldn't ", "onnection refused", "ECONNREFUSED", "EADDRINUSE", "unrecognized ", "nknown option",
-    "nknown command", "nknown flag", "not installed", "timed out", "has no upstream", "are ignored by",
-    "does not exist", "already in use", "[rejected]", "non-fast-forward", "already exists", "No module named",
+    "command not found", "No such file or directory", "ermission denied", "not recognized as",
+    "annot find",
+    "ould not ", "Couldn't ", "onnection refused", "ECONNREFUSED", "EADDRINUSE", "unrecognized ",
+    "nknown option",
+    "nknown command", "nknown flag", "not installed", "timed out", "has no upstream",
+    "are ignored by",
+    "does not exist", "already in use", "[rejected]", "non-fast-forward", "already exists",
+    "No module named",
     "is required", "issing script", "not a git repository", "o such ", "pathspec",
 )  # fmt: skip
-"""Words of errors that speak of what is installed, running or spelled; some without their first letter."""
+"""Words of errors that speak of what is installed, running or spelled; some without their first
+letter.
+"""
 _TROUBLE = (
     "Error",
     "Exception",
@@ -39,14 +47,18 @@ _TROUBLE = (
 )
 _SAYS_NOTHING = re.compile(
     r"task failed|^\W*no output\W*$|exit(?:ed)? (?:status|with|code)|ELIFECYCLE|Command failed"
-    r"|^make(?:\[\d+\])?: \*\*\*|^npm (?:ERR!|error)\s*(?:code|errno|path|A complete log)|failed to push some refs"
-    r"|error: Recipe|^\s*at .+:\d+|^\W*(?:\w+\W+)?warning\b|^\W*(?:ERROR|FAIL(?:ED)?|Error:?|Traceback.*)\W*$",
+    r"|^make(?:\[\d+\])?: \*\*\*|^npm (?:ERR!|error)\s*(?:code|errno|path|A complete log)|failed "
+    r"to push some refs"
+    r"|error: Recipe|^\s*at .+:\d+|^\W*(?:\w+\W+)?warning\b|^\W*(?:ERROR|FAIL(?:ED)?|Error:?"
+    r"|Traceback.*)\W*$",
     re.IGNORECASE,
 )
 _ABSENT_TOOL = re.compile(
     r"command not found|not installed|[Uu]nknown (?:flag|option|command|argument)"
-    r"|unrecognized (?:option|argument|flag|subcommand)|No module named|Cannot find module|ECONNREFUSED"
-    r"|[Cc]onnection refused|[Pp]ermission denied|[Mm]issing script|not recognized as|not a git repository|EADDRINUSE"
+    r"|unrecognized (?:option|argument|flag|subcommand)|No module named|Cannot find module"
+    r"|ECONNREFUSED"
+    r"|[Cc]onnection refused|[Pp]ermission denied|[Mm]issing script|not recognized as|not a git "
+    r"repository|EADDRINUSE"
     r"|already in use",
 )
 _PAGED = re.compile(r"\|\s*(?:head|tail|cat|less|tee)\b[^|;&\n]*$")
@@ -54,53 +66,70 @@ _REFUSED = re.compile(r"\W*(?:error|fatal|usage|[\w./()-]{1,40}(?::\d+)?): ", re
 _REFUSAL = 800
 _TELLING_LINE, _LEAST_LETTERS, _TRIES = 400, 8, 3
 _ENVIRONMENT = re.compile(
-    r"command not found|No module named|Cannot find module|No such file or directory|[Pp]ermission denied|not installed"
-    r"|ECONNREFUSED|[Cc]onnection refused|unrecognized (?:option|argument)|[Uu]nknown (?:option|command|flag|argument)"
-    r"|EADDRINUSE|already in use|no upstream|are ignored by|does not exist|not recognized|missing script|is required"
-    r"|could not (?:connect|find|resolve|open|read)|[Cc]annot find|no such (?:option|command|table|column)|timed out"
+    r"command not found|No module named|Cannot find module|No such file or directory"
+    r"|[Pp]ermission denied|not installed"
+    r"|ECONNREFUSED|[Cc]onnection refused|unrecognized (?:option|argument)|[Uu]nknown (?:option"
+    r"|command|flag|argument)"
+    r"|EADDRINUSE|already in use|no upstream|are ignored by|does not exist|not recognized|missing "
+    r"script|is required"
+    r"|could not (?:connect|find|resolve|open|read)|[Cc]annot find|no such (?:option|command"
+    r"|table|column)|timed out"
     r"|authentication|credentials|version|not a git repository|pathspec|nothing to commit|lock",
 )
 _OPTION = re.compile(
-    r"(?:unknown|unrecognized|invalid|unexpected|illegal|no such)[\w ]{0,12} (?:flag|option|argument)s?\b"
+    r"(?:unknown|unrecognized|invalid|unexpected|illegal|no such)[\w ]{0,12} (?:flag|option"
+    r"|argument)s?\b"
     r"(?:[^\w-]{1,4}(?P<option>--?[A-Za-z][\w-]*))?",
     re.IGNORECASE,
 )
 _SUBCOMMAND = re.compile(
-    r"(?:unknown|unrecognized|invalid|no such) (?:sub)?command\b[^\w-]{0,4}(?P<word>[\w:-]+)", re.IGNORECASE
+    r"(?:unknown|unrecognized|invalid|no such) (?:sub)?command\b[^\w-]{0,4}(?P<word>[\w:-]+)",
+    re.IGNORECASE,
 )
 ABSENT_WORDS = ("not found", "not be found", "not recognized as")
 """One of these stands in every error that names a program which is not there."""
 _ABSENT_PROGRAM = re.compile(
-    r"command not found: ([\w.+-]+)|([\w.+-]+): (?:command )?not found\b|command '([\w.+-]+)' could not be found"
+    r"command not found: ([\w.+-]+)|([\w.+-]+): (?:command )?not found\b|command '([\w.+-]+)' "
+    r"could not be found"
     r"|'([\w.+-]+)' is not recognized as|\"([\w.+-]+)\": executable file not found"
 )
 _PASSING = re.compile(
-    r"could not write index|index\.lock|another git process|temporarily unavailable|connection (?:reset|timed out)"
-    r"|TLS handshake|rate limit|too many requests|\b50[234]\b|could not resolve host|network is unreachable"
-    r"|unexpected disconnect|ETIMEDOUT|ECONNRESET|EAI_AGAIN|database is locked|\[(?:remote )?rejected\]|\bfetch first\b"
+    r"could not write index|index\.lock|another git process|temporarily unavailable|connection "
+    r"(?:reset|timed out)"
+    r"|TLS handshake|rate limit|too many requests|\b50[234]\b|could not resolve host|network is "
+    r"unreachable"
+    r"|unexpected disconnect|ETIMEDOUT|ECONNRESET|EAI_AGAIN|database is locked|\[(?:remote "
+    r")?rejected\]|\bfetch first\b"
     r"|non-fast-forward|fix conflicts|could not apply",
     re.IGNORECASE,
 )
 _HARNESS = (
-    "tool_use_error", "doesn't want to proceed", "request interrupted", "interrupted by user", "to replace not found",
+    "tool_use_error", "doesn't want to proceed", "request interrupted", "interrupted by user",
+    "to replace not found",
     "has not been read", "no changes to make", "exceeds maximum allowed"
                                                " tokens", "sibling tool call", "requires approval",
-    "require approval", "requires permission", "was rejected", "permission to use", "hook error", "blocked by hook",
+    "require approval", "requires permission", "was rejected", "permission to use", "hook error",
+    "blocked by hook",
     "eisdir", "inputvalidationerror", "matches of the string",
 )  # fmt: skip
 _CHANGED = re.compile(
-    r"modified since (?:it was )?(?:last )?read|has been (?:unexpectedly )?modified|changed on disk", re.IGNORECASE
+    r"modified since (?:it was )?(?:last )?read|has been (?:unexpectedly )?modified|changed on "
+    r"disk",
+    re.IGNORECASE,
 )
 _ABSENT = re.compile(
-    r"(?:File|Path|path) does not exist|ENOENT|No such file|file not found|cannot find the file", re.IGNORECASE
+    r"(?:File|Path|path) does not exist|ENOENT|No such file|file not found|cannot find the file",
+    re.IGNORECASE,
 )
 _RED = re.compile(
-    r"\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|^FAIL(?:ED|:)?\b|--- FAIL|test result: FAILED|Tests:.*\bfailed"
+    r"\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|^FAIL(?:ED|:)?\b|--- FAIL|test result: "
+    r"FAILED|Tests:.*\bfailed"
     r"|AssertionError|assertion .*failed|FAILED \(",
     re.MULTILINE | re.IGNORECASE,
 )
 _GREEN = re.compile(
-    r"\b\d+ (?:passed|passing|tests?, 0 failures)\b|^OK\b|test result: ok|^ok\s+\S+|All tests passed|\b0 fail(?:ed"
+    r"\b\d+ (?:passed|passing|tests?, 0 failures)\b|^OK\b|test result: ok|^ok\s+\S+|All tests "
+    r"passed|\b0 fail(?:ed"
     r"|ures|ing)?\b",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -121,16 +150,22 @@ _SUMMARY = 1_200
 
 
 def has_failed(event: HostEvent) -> bool:
-    """Whether a tool call failed, by what the host says, or by the status that its output begins with."""
+    """Whether a tool call failed, by what the host says, or by the status that its output begins
+    with.
+    """
     if event.kind == "tool_fail" or event.error:
         return True
-    return event.tool == "Bash" and (_EXIT.search(event.tool_output[:200]) is not None or _is_masked(event))
+    return event.tool == "Bash" and (
+        _EXIT.search(event.tool_output[:200]) is not None or _is_masked(event)
+    )
 
 
 def _is_masked(event: HostEvent) -> bool:
-    """Whether a failure was hidden by a pager at the end of the line, whose status is what the host saw.
+    """Whether a failure was hidden by a pager at the end of the line, whose status is what the host
+    saw.
 
-    Only where nothing but the shell's or the program's refusal to run came out: a long output may speak of errors.
+    Only where nothing but the shell's or the program's refusal to run came out: a long output may
+    speak of errors.
     """
     output, line = event.tool_output, event.tool_input.get("command")
     if not output or len(output) > _REFUSAL or not isinstance(line, str) or "|" not in line:
@@ -139,16 +174,23 @@ def _is_masked(event: HostEvent) -> bool:
     if not _PAGED.search(line) or not _REFUSED.match(first) or not is_absent_tool(first):
         return False
     command = parse(line)
-    return command is not None and command.purpose not in ("read", "search", "look")  # these print what others said
+    return command is not None and command.purpose not in (
+        "read",
+        "search",
+        "look",
+    )  # these print what others said
 
 
 def ends_of(text: str) -> str:
-    """The beginning and the end of a long output, where errors stand; the middle costs time and says little."""
+    """The beginning and the end of a long output, where errors stand; the middle costs time and
+    says little.
+    """
     return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
 
 
 def telling_line(text: str) -> str:
-    """The line that says what went wrong: the last that speaks of the surroundings, else that names an error.
+    """The line that says what went wrong: the last that speaks of the surroundings, else that names
+    an error.
 
     Empty when no line says anything: that a task has failed is known.
     """
@@ -174,17 +216,25 @@ def _telling_line(ends: str) -> str:
 
 
 def _plain(line: str) -> str:
-    """A line without colors; empty when it says nothing, or is no line of a message but a piece of data."""
+    """A line without colors; empty when it says nothing, or is no line of a message but a piece of
+    data.
+    """
     if len(line) > _TELLING_LINE:
         return ""
     plain = _VARIES[0][0].sub("", line).strip()[:300]
     letters = sum(map(str.isalpha, plain))
-    return plain if letters >= _LEAST_LETTERS and not _EXIT.match(plain) and not _SAYS_NOTHING.search(plain) else ""
+    return (
+        plain
+        if letters >= _LEAST_LETTERS and not _EXIT.match(plain) and not _SAYS_NOTHING.search(plain)
+        else ""
+    )
 
 
 @lru_cache(maxsize=512)
 def constant_part(line: str) -> str:
-    """What stays of an error when it comes again: no numbers, times, hashes, folders, or names of branches."""
+    """What stays of an error when it comes again: no numbers, times, hashes, folders, or names of
+    branches.
+    """
     for pattern, word in _VARIES:
         line = pattern.sub(word, line)
     return line.strip().lower()[:200]
@@ -192,7 +242,9 @@ def constant_part(line: str) -> str:
 
 def fingerprint(tool: str, head: str, line: str) -> str:
     """The same for the same error of the same program."""
-    return hashlib.sha256(f"{tool}\0{head}\0{constant_part(line)}".encode("utf-8", "replace")).hexdigest()[:16]
+    return hashlib.sha256(
+        f"{tool}\0{head}\0{constant_part(line)}".encode("utf-8", "replace")
+    ).hexdigest()[:16]
 
 
 def is_harness(text: str) -> bool:
@@ -208,22 +260,26 @@ def _is_harness(head: str) -> bool:
 
 @lru_cache(maxsize=512)
 def is_environment(line: str) -> bool:
-    """Whether an error speaks of the surroundings (what is installed, running, spelled), not of code being written."""
+    """Whether an error speaks of the surroundings (what is installed, running, spelled), not of
+    code being written.
+    """
     return bool(_ENVIRONMENT.search(line))
 
 
 def is_absent_tool(line: str) -> bool:
-    """Whether an error speaks of what a command needs to run at all; then a test or a check has not even begun."""
+    """Whether an error speaks of what a command needs to run at all; then a test or a check has not
+    even begun.
+    """
     return bool(_ABSENT_TOOL.search(line))
 
 
 def lacking(command: str, line: str) -> tuple[str, ...]:
-    """What a command needs that is not there, as words that any other command would fail with; empty for all else.
+    """What a command needs that is not there, as words that any other command would fail with;
+    empty for all else.
 
-    >>> lacking("go build ./...", "bash: line 1: go: command not found")
-    ('go',)
-    >>> lacking("gh pr diff 7 --stat", "unknown flag: --stat"), lacking("rtk bun test", "unrecognized subcommand 'bun'")
-    (('gh', 'pr', 'diff', '--stat'), ('rtk', 'bun'))
+    >>> lacking("go build ./...", "bash: line 1: go: command not found") ('go',) >>> lacking("gh pr
+    diff 7 --stat", "unknown flag: --stat"), lacking("rtk bun test", "unrecognized subcommand
+    'bun'") (('gh', 'pr', 'diff', '--stat'), ('rtk', 'bun'))
     """
     program, *rest = command.split() or [""]
     absent = _ABSENT_PROGRAM.search(line)
@@ -249,7 +305,9 @@ def is_option(line: str) -> bool:
 
 
 def is_passing(line: str) -> bool:
-    """Whether an error is one of that hour, such as a lock, a network, or what others had pushed meanwhile."""
+    """Whether an error is one of that hour, such as a lock, a network, or what others had pushed
+    meanwhile.
+    """
     return bool(_PASSING.search(line))
 
 
@@ -271,7 +329,12 @@ def test_verdict(output: str, failed: bool) -> bool | None:
     """Whether tests were green; ``None`` when no test has run."""
     ends = output[-_SUMMARY:]
     lowered = ends.lower()
-    if not failed and "fail" not in lowered and "no tests" not in lowered and "collected 0" not in lowered:
+    if (
+        not failed
+        and "fail" not in lowered
+        and "no tests" not in lowered
+        and "collected 0" not in lowered
+    ):
         return True if lowered.strip() else None
     if _NO_TESTS.search(ends):
         return None
@@ -279,7 +342,11 @@ def test_verdict(output: str, failed: bool) -> bool | None:
         return False if _RED.search(ends) or not is_environment(telling_line(ends)) else None
     zero = re.sub(r"\b0 (?:failed|failing|failures?|errors?)\b", "", ends, flags=re.IGNORECASE)
     is_red = bool(
-        re.search(r"\b[1-9]\d* (?:failed|failing|failures)\b|test result: FAILED|^FAIL\b|--- FAIL", zero, re.MULTILINE)
+        re.search(
+            r"\b[1-9]\d* (?:failed|failing|failures)\b|test result: FAILED|^FAIL\b|--- FAIL",
+            zero,
+            re.MULTILINE,
+        )
     )
     if is_red:
         return False

@@ -1,8 +1,9 @@
-"""Deciding on a session: what it showed goes through the pipeline, and everything is written in one transaction.
+"""Deciding on a session: what it showed goes through the pipeline, and everything is written in one
+transaction.
 
-What is read may be outdated when it is written: somebody may have told of further events, or decided
-on the session meanwhile. Then the version of the session has changed, nothing is written, and it is done again. A
-process that is killed at any point leaves either all of it or nothing.
+What is read may be outdated when it is written: somebody may have told of further events, or
+decided on the session meanwhile. Then the version of the session has changed, nothing is written,
+and it is done again. A process that is killed at any point leaves either all of it or nothing.
 """
 
 from __future__ import annotations
@@ -38,11 +39,15 @@ from smara.knowledge.memories import Memories
 from smara.knowledge.models import Added, NewMemory, TypedMemory, WorkUnit, rank_of, tier_of_taint
 
 _ATTEMPTS = 16
-"""Each time somebody tells of further events in between it is decided anew; a few who tell at once are soon done."""
+"""Each time somebody tells of further events in between it is decided anew; a few who tell at once
+are soon done.
+"""
 _MOST_FINDINGS = 400
 """Of so many findings at most it is decided in one session; the most valuable come first."""
 _BUDGET_SECONDS = 0.1
-"""Of processor time: what is not looked at by then is not learned from this session. It takes a few milliseconds."""
+"""Of processor time: what is not looked at by then is not learned from this session. It takes a few
+milliseconds.
+"""
 SUBTASKS_PROMOTED_AFTER = 5
 """Work with more subtasks than this is learned from after each of them."""
 
@@ -61,7 +66,9 @@ class Wanted(NamedTuple):
 
 
 class _Left(NamedTuple):
-    """What a session leaves: a memory of what is unfinished, or those that tell of work which is finished now."""
+    """What a session leaves: a memory of what is unfinished, or those that tell of work which is
+    finished now.
+    """
 
     new: tuple[NewMemory, ...] = ()
     finished: Mapping[str, str] = {}
@@ -71,9 +78,15 @@ class Finalizer:
     """Decides on sessions of one project."""
 
     def __init__(
-        self, store: BehaviorStore, watcher: Watcher, tables: Tables, memories: Memories, clock: Clock,
-        models: Callable[[], Asked | None], deadline_seconds: float,
-    ) -> None:  # fmt: skip
+        self,
+        store: BehaviorStore,
+        watcher: Watcher,
+        tables: Tables,
+        memories: Memories,
+        clock: Clock,
+        models: Callable[[], Asked | None],
+        deadline_seconds: float,
+    ) -> None:
         self._store = store
         self._watcher = watcher
         self._tables = tables
@@ -89,7 +102,11 @@ class Finalizer:
             with self._store.database.snapshot() as session:
                 row = self._store.find(session, session_id)
                 pads = [] if row is None else self._watcher.stored(session, row.no)
-                done = self._decide(session, session_id, row, pads, wanted) if row is not None and pads else None
+                done = (
+                    self._decide(session, session_id, row, pads, wanted)
+                    if row is not None and pads
+                    else None
+                )
             if row is None or done is None:
                 self._end_empty(row, wanted)
                 return None
@@ -98,7 +115,11 @@ class Finalizer:
             except _Moved:
                 continue
             self._watcher.forget(session_id)
-            told: dict[str, Any] = {"type": done.type, "outcome": done.outcome, "promoted": len(finalized.promoted)}
+            told: dict[str, Any] = {
+                "type": done.type,
+                "outcome": done.outcome,
+                "promoted": len(finalized.promoted),
+            }
             log.event("behavior.finalized", session=session_id, **told)
             return finalized
         why = f"Session {session_id} goes on while it is decided on. Try again when it has paused."
@@ -107,24 +128,43 @@ class Finalizer:
     def _end_empty(self, row: SessionRow | None, wanted: Wanted) -> None:
         if row is None or not wanted.is_over or row.state == "final":
             return
-        fields = {"state": "final", "finalized_at": self._clock.now_ms(), "why": "nothing was left to decide on"}
+        fields = {
+            "state": "final",
+            "finalized_at": self._clock.now_ms(),
+            "why": "nothing was left to decide on",
+        }
         with self._store.database.write() as session:
             self._store.move(session, row.no, row.version, fields)
 
     def _decide(
-        self, session: Session, session_id: str, row: SessionRow, pads: Sequence[Pad], wanted: Wanted
+        self,
+        session: Session,
+        session_id: str,
+        row: SessionRow,
+        pads: Sequence[Pad],
+        wanted: Wanted,
     ) -> Finalized:
         """Steps one to five, without writing anything."""
         stated: Any = wanted.type or row.stated_type
         type_, why_type = type_of(pads, stated)
-        passed, why = passed_of(type_, pads) if wanted.outcome is None else (wanted.outcome, "it was stated")
+        passed, why = (
+            passed_of(type_, pads) if wanted.outcome is None else (wanted.outcome, "it was stated")
+        )
         gate, _ = gate_for(type_, passed)
         findings = merge(detect_all(pads))[:_MOST_FINDINGS]
         changing = self._store.changing_sessions(session) + 1
-        judge = Judge(passed, gate, type_, pads, lambda finding: self._known(session, row.no, finding, changing))
+        judge = Judge(
+            passed,
+            gate,
+            type_,
+            pads,
+            lambda finding: self._known(session, row.no, finding, changing),
+        )
         judged = judge_within(judge.judge, findings, _BUDGET_SECONDS * patience(), thread_time)
         if len(judged) < len(findings):
-            log.warning("behavior.budget_spent", session=session_id, left=len(findings) - len(judged))
+            log.warning(
+                "behavior.budget_spent", session=session_id, left=len(findings) - len(judged)
+            )
         told = [each for kind in TOLD for each in self._store.promoted_data(session, kind)]
         chosen = choose(judged, max(0, gate.most - row.promoted), told)
         steps = sum(pad.step for pad in pads)
@@ -135,7 +175,9 @@ class Finalizer:
         others = [] if signal is None else self._store.history(session, signal.no, session_no)
         files = [str(finding.data[name]) for name in ("a", "b", "config") if finding.data.get(name)]
         files += list(finding.data.get("sources", ()))
-        edited = {path: count + 1 for path, count in self._store.edit_sessions(session, files).items()}
+        edited = {
+            path: count + 1 for path, count in self._store.edit_sessions(session, files).items()
+        }
         sessions = finding.counts_as + sum(counts for _, counts in others)
         history = (finding.data, *(data for data, _ in others))
         days = len({data["day"] for data in history if "day" in data}) or 99
@@ -143,13 +185,19 @@ class Finalizer:
         is_told = finding.kind == "co_access" and self._store.is_edge_promoted(session, *files[:2])
         return Known(seen, signal.memory_id if signal is not None else None, is_told)
 
-    def _write(self, row: SessionRow, done: Finalized, pads: Sequence[Pad], wanted: Wanted) -> Finalized:
+    def _write(
+        self, row: SessionRow, done: Finalized, pads: Sequence[Pad], wanted: Wanted
+    ) -> Finalized:
         """Steps six to eight: words, then one transaction for the memories and all the counting."""
         promoted = [each for each in done.judged if each.verdict == "promoted"]
         composed = [each.draft.content for each in promoted if each.draft is not None]
         quotes = [each.draft.quotes for each in promoted if each.draft is not None]
         models = self._models() if composed and not row.model_calls else None
-        seen = [str(each.draft.data.get("observation_type", "")) for each in promoted if each.draft is not None]
+        seen = [
+            str(each.draft.data.get("observation_type", ""))
+            for each in promoted
+            if each.draft is not None
+        ]
         contents, calls, classes = wording.worded(models, composed, quotes, self._deadline, seen)
         done, promoted, contents = _classed(done, promoted, contents, classes)
         unit = wanted.work_unit or _unit(row.work_unit)
@@ -164,7 +212,11 @@ class Finalizer:
         results: list[Finalized] = []
 
         def also(session: Session, added: Sequence[Added]) -> None:
-            results.append(self._count(session, row, done, promoted, added[: len(promoted)], pads, wanted, calls))
+            results.append(
+                self._count(
+                    session, row, done, promoted, added[: len(promoted)], pads, wanted, calls
+                )
+            )
 
         self._memories.add_many(
             new,
@@ -177,8 +229,12 @@ class Finalizer:
         )
         return results[0]
 
-    def _left(self, done: Finalized, pads: Sequence[Pad], unit: WorkUnit | None, methodology: str) -> _Left:
-        """What the agent itself leaves unfinished, or has brought to its end; helpers work for it."""
+    def _left(
+        self, done: Finalized, pads: Sequence[Pad], unit: WorkUnit | None, methodology: str
+    ) -> _Left:
+        """What the agent itself leaves unfinished, or has brought to its end; helpers work for
+        it.
+        """
         pad = pads[0]
         state = unfinished.state_of(pad, _method(methodology)) if done.type != "changelog" else {}
         before = [
@@ -188,25 +244,42 @@ class Finalizer:
         ]
         if not state:
             is_done = unfinished.is_all_done(pad)
-            return _Left((), {each.id: "the work was finished" for each in before} if is_done else {})
+            return _Left(
+                (), {each.id: "the work was finished" for each in before} if is_done else {}
+            )
         taint = tuple(sorted(pad.facts["outside"]))
         older = [each.id for each in before if not is_outranked(taint, each)]
         task = unfinished.task_of(pad)
-        return _Left((unfinished.memory_of(state, done.session_id, task, unit, methodology, taint, older),))
+        return _Left(
+            (unfinished.memory_of(state, done.session_id, task, unit, methodology, taint, older),)
+        )
 
     def _count(
-        self, session: Session, row: SessionRow, done: Finalized, promoted: Sequence[Judged], added: Sequence[Added],
-        pads: Sequence[Pad], wanted: Wanted, calls: int,
-    ) -> Finalized:  # fmt: skip
+        self,
+        session: Session,
+        row: SessionRow,
+        done: Finalized,
+        promoted: Sequence[Judged],
+        added: Sequence[Added],
+        pads: Sequence[Pad],
+        wanted: Wanted,
+        calls: int,
+    ) -> Finalized:
         """Within the transaction: the session, its findings, and the rolling tables."""
         now = self._clock.now_ms()
-        outcomes = {id(judged): _told(judged, each) for judged, each in zip(promoted, added, strict=True)}
+        outcomes = {
+            id(judged): _told(judged, each) for judged, each in zip(promoted, added, strict=True)
+        }
         judged = tuple(outcomes.get(id(each), each) for each in done.judged)
         count = sum(each.verdict == "promoted" for each in judged)
         fields: dict[str, Any] = {
-            "promoted": row.promoted + count, "model_calls": row.model_calls + calls, "type": done.type,
-            "outcome": done.outcome, "why": to_storable(done.why), "steps": done.steps,
-        }  # fmt: skip
+            "promoted": row.promoted + count,
+            "model_calls": row.model_calls + calls,
+            "type": done.type,
+            "outcome": done.outcome,
+            "why": to_storable(done.why),
+            "steps": done.steps,
+        }
         if wanted.is_over:
             fields.update(state="final", finalized_at=now, work_unit=None)
         else:
@@ -216,11 +289,15 @@ class Finalizer:
         for each in judged:
             self._store.put_finding(session, row.no, each, now)
             if each.verdict == "promoted" and each.finding.kind == "co_access":
-                self._tables.mark_promoted(session, each.finding.data["a"], each.finding.data["b"], now)
+                self._tables.mark_promoted(
+                    session, each.finding.data["a"], each.finding.data["b"], now
+                )
         if wanted.is_over:
             # What is imported happened when it happened, not now.
             happened = min(now, max(int(pad.facts["last"]) for pad in pads) or now)
-            self._tables.count(session, pads, Ended(done.session_id, done.type, row.methodology, happened))
+            self._tables.count(
+                session, pads, Ended(done.session_id, done.type, row.methodology, happened)
+            )
             self._store.clear_pads(session, row.no)
         return replace(done, judged=judged, model_calls=row.model_calls + calls)
 
@@ -228,16 +305,22 @@ class Finalizer:
 def _classed(
     done: Finalized, promoted: Sequence[Judged], contents: Sequence[str], classes: Sequence[str]
 ) -> tuple[Finalized, list[Judged], list[str]]:
-    """What was seen in the running program gets the class that a model saw in it; what is of none is not learned."""
+    """What was seen in the running program gets the class that a model saw in it; what is of none
+    is not learned.
+    """
     changed: dict[int, Judged] = {}
     for each, class_ in zip(promoted, classes, strict=True):
         if class_ == wording.NOTHING:
-            changed[id(each)] = replace(each, verdict="discarded", why="it says nothing about the program")
+            changed[id(each)] = replace(
+                each, verdict="discarded", why="it says nothing about the program"
+            )
         elif class_ and each.draft is not None:
             data = {**each.draft.data, "observation_type": class_}
             changed[id(each)] = replace(each, draft=replace(each.draft, data=data))
     judged = tuple(changed.get(id(each), each) for each in done.judged)
-    kept = [(changed.get(id(each), each), said) for each, said in zip(promoted, contents, strict=True)]
+    kept = [
+        (changed.get(id(each), each), said) for each, said in zip(promoted, contents, strict=True)
+    ]
     kept = [(each, said) for each, said in kept if each.verdict == "promoted"]
     return replace(done, judged=judged), [each for each, _ in kept], [said for _, said in kept]
 
@@ -261,7 +344,9 @@ def _method(name: str) -> Methodology:
 
 
 def is_outranked(taint: Sequence[str], old: TypedMemory) -> bool:
-    """Whether what is left now comes from outside, and what was left before does not: then both stay."""
+    """Whether what is left now comes from outside, and what was left before does not: then both
+    stay.
+    """
     return rank_of(tier_of_taint(taint)) < rank_of(old.tier)
 
 

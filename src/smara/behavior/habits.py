@@ -34,7 +34,9 @@ class KnownFailure:
     sessions: int
     last_seen_at: int
     how: str | None = None
-    """What ended it: another ``command``, another one ``first``, an ``edit``, or another ``path``."""
+    """What ended it: another ``command``, another one ``first``, an ``edit``, or another
+    ``path``.
+    """
     fix: str | None = None
     files: tuple[str, ...] = ()
     fingerprint: str = ""
@@ -46,7 +48,9 @@ class KnownFailure:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """The files that work on a module reads: in more than 80 % of its sessions, and in more than half."""
+    """The files that work on a module reads: in more than 80 % of its sessions, and in more than
+    half.
+    """
 
     module: str
     always: tuple[str, ...]
@@ -100,33 +104,46 @@ class Habits:
         text = parsed.text if parsed is not None else command.strip()
         with self._store.database.read() as session:
             found = self._failures(
-                session, " AND command = ? ORDER BY resolved_count DESC, last_seen_at DESC", (to_storable(text),), limit
+                session,
+                " AND command = ? ORDER BY resolved_count DESC, last_seen_at DESC",
+                (to_storable(text),),
+                limit,
             )
         return [each for each in found if self._applies(each, command)]
 
     def _applies(self, failure: KnownFailure, command: str) -> bool:
-        """Whether a command can fail so: one that says where a program is to be found does not lack it."""
+        """Whether a command can fail so: one that says where a program is to be found does not lack
+        it.
+        """
         needs = lacking(failure.command, failure.error) if failure.tool == "Bash" else ()
         return not needs or starts(command, needs)
 
     def failures_lacking(self, command: str) -> list[KnownFailure]:
-        """What is known of a program that a command would start, or of an option it gives: they are not there.
+        """What is known of a program that a command would start, or of an option it gives: they are
+        not there.
 
         Those with the same words together, the most telling first.
         """
-        programs = [each.removeprefix("program:") for each in program_triggers(command)][:_MOST_PROGRAMS]
+        programs = [each.removeprefix("program:") for each in program_triggers(command)][
+            :_MOST_PROGRAMS
+        ]
         found: list[KnownFailure] = []
         with self._store.database.read() as session:
             for program in programs:
                 begin = to_storable(f"{program} ")
                 found += self._failures(
-                    session, " AND tool_name = 'Bash' AND substr(command, 1, ?) = ?"
-                    " ORDER BY resolved_count DESC, last_seen_at DESC", (len(begin), begin), _MOST_OF_A_PROGRAM,
-                )  # fmt: skip
+                    session,
+                    " AND tool_name = 'Bash' AND substr(command, 1, ?) = ?"
+                    " ORDER BY resolved_count DESC, last_seen_at DESC",
+                    (len(begin), begin),
+                    _MOST_OF_A_PROGRAM,
+                )
         return [each for each in found if starts(command, lacking(each.command, each.error))]
 
     def failures_like(self, command: str, told: str) -> list[KnownFailure]:
-        """What is known of an error that a command has just ended with: the same program failed so before."""
+        """What is known of an error that a command has just ended with: the same program failed so
+        before.
+        """
         parsed, line = parse(command), telling_line(told)
         if parsed is None or not line or is_harness(told):
             return []
@@ -138,13 +155,19 @@ class Habits:
         """The errors that come again most often."""
         with self._store.database.read() as session:
             return self._failures(
-                session, " ORDER BY session_count DESC, occurrence_count DESC, last_seen_at DESC", (), limit
+                session,
+                " ORDER BY session_count DESC, occurrence_count DESC, last_seen_at DESC",
+                (),
+                limit,
             )
 
-    def _failures(self, session: Session, rest: str, values: Sequence[str | int], limit: int) -> list[KnownFailure]:
+    def _failures(
+        self, session: Session, rest: str, values: Sequence[str | int], limit: int
+    ) -> list[KnownFailure]:
         rows = session.all(
             self._store.sql(
-                "SELECT command, error_message, tool_name, occurrence_count, session_count, last_seen_at, resolved_how,"
+                "SELECT command, error_message, tool_name, occurrence_count, session_count, "
+                "last_seen_at, resolved_how,"
                 " error_fingerprint, resolved_count, last_worked_at FROM observer_error_patterns"
                 f" WHERE project_no = :project{rest} LIMIT ?"
             ),
@@ -153,11 +176,14 @@ class Habits:
         return [_failure(row) for row in rows]
 
     def prefetch(self, module: str) -> Prefetch | None:
-        """The files to read before working on a module; ``None`` before three sessions have worked on it."""
+        """The files to read before working on a module; ``None`` before three sessions have worked
+        on it.
+        """
         with self._store.database.read() as session:
             row = session.one(
                 self._store.sql(
-                    "SELECT count FROM observer_module_session_counts WHERE project_no = :project AND module = ?"
+                    "SELECT count FROM observer_module_session_counts WHERE project_no = :project "
+                    "AND module = ?"
                 ),
                 (to_storable(module),),
             )
@@ -166,7 +192,8 @@ class Habits:
                 return None
             rows = session.all(
                 self._store.sql(
-                    "SELECT file_path, session_count FROM observer_module_files WHERE project_no = :project AND"
+                    "SELECT file_path, session_count FROM observer_module_files WHERE project_no "
+                    "= :project AND"
                     " module = ?"
                     " AND session_count * 2 > ? ORDER BY session_count DESC, file_path LIMIT 40"
                 ),
@@ -174,7 +201,12 @@ class Habits:
             )
         shares = [(from_storable(row[0]), row[1] / total) for row in rows]
         always = tuple(path for path, share in shares if share > ALWAYS)
-        return Prefetch(module, always, tuple(path for path, share in shares if FREQUENT < share <= ALWAYS), total)
+        return Prefetch(
+            module,
+            always,
+            tuple(path for path, share in shares if FREQUENT < share <= ALWAYS),
+            total,
+        )
 
     def calibration(self, module: str, methodology: str = "native") -> Calibration | None:
         with self._store.database.read() as session:
@@ -202,7 +234,8 @@ class Habits:
         with self._store.database.read() as session:
             rows = session.all(
                 self._store.sql(
-                    "SELECT module, count FROM observer_module_session_counts WHERE project_no = :project"
+                    "SELECT module, count FROM observer_module_session_counts WHERE project_no = "
+                    ":project"
                     " ORDER BY count DESC, module LIMIT ?"
                 ),
                 (limit,),
@@ -216,25 +249,46 @@ class Habits:
         with self._store.database.read() as session:
             rows = session.all(
                 self._store.sql(
-                    "SELECT file_a, file_b, weight, raw_count, session_count, edit_session_count, avg_time_delta_ms,"
-                    " directional, task_type_breakdown, last_observed_at, promoted_at FROM observer_co_access_edges"
-                    f" WHERE project_no = :project{where} ORDER BY weight DESC, file_a, file_b LIMIT ?"
+                    "SELECT file_a, file_b, weight, raw_count, session_count, edit_session_count, "
+                    "avg_time_delta_ms,"
+                    " directional, task_type_breakdown, last_observed_at, promoted_at FROM "
+                    "observer_co_access_edges"
+                    f" WHERE project_no = :project{where} ORDER BY weight DESC, file_a, file_b "
+                    "LIMIT ?"
                 ),
                 (*values, limit),
             )
         return [
             Edge(
-                from_storable(row[0]), from_storable(row[1]), row[2], row[3], row[4], row[5], row[6], row[7],
-                json.loads(row[8]), row[9], row[10],
+                from_storable(row[0]),
+                from_storable(row[1]),
+                row[2],
+                row[3],
+                row[4],
+                row[5],
+                row[6],
+                row[7],
+                json.loads(row[8]),
+                row[9],
+                row[10],
             )
             for row in rows
-        ]  # fmt: skip
+        ]
 
 
 def _failure(row: Row) -> KnownFailure:
     solved = json.loads(from_storable(row[6])) if row[6] else {}
     return KnownFailure(
-        from_storable(row[0]), from_storable(row[1]), row[2], row[3], row[4], row[5], solved.get("how"),
-        solved.get("fix"), tuple(solved.get("files") or ()), row[7], row[8],
+        from_storable(row[0]),
+        from_storable(row[1]),
+        row[2],
+        row[3],
+        row[4],
+        row[5],
+        solved.get("how"),
+        solved.get("fix"),
+        tuple(solved.get("files") or ()),
+        row[7],
+        row[8],
         row[9] is not None and row[9] > row[5],
-    )  # fmt: skip
+    )

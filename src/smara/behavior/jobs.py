@@ -1,4 +1,5 @@
-"""What the background does: decides on sessions that have ended, looks over modules, prunes once a day.
+"""What the background does: decides on sessions that have ended, looks over modules, prunes once a
+day.
 
 Each job is taken by whoever comes first and is then not due for a while, so any number of workers
 may run. Trouble with one job keeps no other from being done.
@@ -21,7 +22,9 @@ DAY_MS = 86_400_000
 IDLE_MS = 2 * 3_600_000
 """A session that nothing was heard of for so long has ended, whether somebody said so or not."""
 _SEEN_DAYS = 30
-"""Keys of events are kept for so long after their session was decided on: nobody tells of it again later."""
+"""Keys of events are kept for so long after their session was decided on: nobody tells of it again
+later.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,8 @@ class Jobs:
         self._parts = parts
 
     def run_due(self, limit: int = 8) -> JobsDone:
-        """Everything that is due now, at most ``limit`` sessions; safe to call at any time, from anywhere.
+        """Everything that is due now, at most ``limit`` sessions; safe to call at any time, from
+        anywhere.
 
         Finding out that nothing is due takes one look, and writes nothing.
         """
@@ -59,12 +63,21 @@ class Jobs:
         if ended:
             with parts.store.database.read() as session:
                 modules = parts.synthesis.due(session)
-        synthesized = self._tried("synthesis", lambda: len(parts.synthesis.run(modules))) if modules else 0
+        synthesized = (
+            self._tried("synthesis", lambda: len(parts.synthesis.run(modules))) if modules else 0
+        )
         weekly = self._every("weekly", WEEK_MS, self._weekly, last)
         pruned = self._every("prune", DAY_MS, self._prune, last)
         evicted = self._every("evict", DAY_MS, self._evict, last)
         failed += sum(each is None for each in (synthesized, weekly, pruned, evicted))
-        return JobsDone(finalized, promoted, (synthesized or 0) + (weekly or 0), pruned or 0, evicted or 0, failed)
+        return JobsDone(
+            finalized,
+            promoted,
+            (synthesized or 0) + (weekly or 0),
+            pruned or 0,
+            evicted or 0,
+            failed,
+        )
 
     def _finalize(self, ended: Sequence[str]) -> tuple[int, int, int]:
         done = promoted = failed = 0
@@ -77,7 +90,9 @@ class Jobs:
                 log.warning("behavior.not_finalized", session=session_id, error=error.code)
         return done, promoted, failed
 
-    def _every(self, name: str, every_ms: int, work: Callable[[], int], last: Mapping[str, int]) -> int | None:
+    def _every(
+        self, name: str, every_ms: int, work: Callable[[], int], last: Mapping[str, int]
+    ) -> int | None:
         now = self._parts.clock.now_ms()
         if now - last.get(name, now - every_ms) < every_ms:
             return 0
@@ -99,7 +114,9 @@ class Jobs:
         parts = self._parts
         pruned = parts.memories.prune()
         with parts.store.database.write() as session:
-            forgotten = parts.store.forget_before(session, parts.clock.now_ms() - _SEEN_DAYS * DAY_MS)
+            forgotten = parts.store.forget_before(
+                session, parts.clock.now_ms() - _SEEN_DAYS * DAY_MS
+            )
         return len(pruned.deprecated) + len(pruned.deleted) + forgotten
 
     def _evict(self) -> int:

@@ -1,8 +1,8 @@
 """A ledger: entries by key, at most so many of at most so many bytes; what tells least goes first.
 
-Looking up, counting and making room cost the same however long a session is: who is to go is found among the
-few that came longest ago, and who was counted again gets another chance.
-A large ledger knows what changed in it since it was last kept, so that keeping it again costs what changed.
+Looking up, counting and making room cost the same however long a session is: who is to go is found
+among the few that came longest ago, and who was counted again gets another chance. A large ledger
+knows what changed in it since it was last kept, so that keeping it again costs what changed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import Any
 
 Entry = dict[str, Any]
 Changes = tuple[list[str] | None, dict[str, Entry]]
-"""The keys of what has left, or ``None`` when everything has, and the entries that came or changed, in their order."""
+"""The keys of what has left, or ``None`` when everything has, and the entries that came or changed,
+in their order.
+"""
 LONGEST_KEY = 300
 _ENTRY_BYTES = 1_100
 """A dictionary of up to a dozen numbers, with its slot in the ledger."""
@@ -27,15 +29,26 @@ LARGE = 1_000
 class Ledger:
     """Counts by key. ``n`` of an entry says how often, ``s`` at which step it was last seen.
 
-    Whoever changes an entry of a large ledger has it from :meth:`count` or :meth:`find`: only these note the change.
+    Whoever changes an entry of a large ledger has it from :meth:`count` or :meth:`find`: only these
+    note the change.
     """
 
-    __slots__ = ("_changed", "_is_large", "_is_new", "_left", "entries", "entry_bytes", "evicted", "most")
+    __slots__ = (
+        "_changed",
+        "_is_large",
+        "_is_new",
+        "_left",
+        "entries",
+        "entry_bytes",
+        "evicted",
+        "most",
+    )
 
     def __init__(self, most: int, text_characters: int = 0) -> None:
         self.entries: OrderedDict[str, Entry] = OrderedDict()
         self.most = most
-        # A character of a Python text takes up to four bytes; of an entry that has left, the key is held for a while.
+        # A character of a Python text takes up to four bytes; of an entry that has left, the key is
+        # held for a while.
         self.entry_bytes = _ENTRY_BYTES + 4 * (LONGEST_KEY + text_characters) + _LEFT_BYTES
         self.evicted = 0
         self._is_large = most >= LARGE
@@ -92,13 +105,17 @@ class Ledger:
         self._left.clear()
 
     def changes(self) -> Changes:
-        """What changed since it was last kept; all of it where that is not known, or not worth knowing."""
+        """What changed since it was last kept; all of it where that is not known, or not worth
+        knowing.
+        """
         if self._is_new or not self._is_large:
             return None, self.entries
         return list(self._left), {key: self.entries[key] for key in self._changed}
 
     def apply(self, changes: Changes) -> None:
-        """Change it as another was changed that was the same before; then they are the same again."""
+        """Change it as another was changed that was the same before; then they are the same
+        again.
+        """
         left, entries = changes
         if left is None:
             self.entries = OrderedDict(entries)

@@ -15,12 +15,23 @@ from smara.core.text import find_words
 SAME = 0.85
 QUORUM = 2
 _OBSERVED = frozenset(
-    {"error_retry", "self_correction", "repeated_grep", "read_abandon", "glob_ignore", "backtrack", "dead_end", "e2e"}
+    {
+        "error_retry",
+        "self_correction",
+        "repeated_grep",
+        "read_abandon",
+        "glob_ignore",
+        "backtrack",
+        "dead_end",
+        "e2e",
+    }
 )
 
 
 def merge(findings: Iterable[Finding]) -> list[Finding]:
-    """Each finding once, with how many agents had it; those of one agent are told apart by their keys alone."""
+    """Each finding once, with how many agents had it; those of one agent are told apart by their
+    keys alone.
+    """
     merged: dict[tuple[str, str], Finding] = {}
     for finding in findings:
         same = merged.get((finding.kind, finding.key)) or _alike(finding, merged.values())
@@ -35,13 +46,19 @@ def _joined(one: Finding, other: Finding) -> Finding:
     better = one if one.is_proven or not other.is_proven else other
     agents = one.agents + (0 if one.kind == "parallel_conflict" else other.agents)
     return replace(
-        better, key=one.key, step=min(one.step, other.step), agents=agents,
-        counts_as=max(one.counts_as, other.counts_as), is_proven=one.is_proven or other.is_proven,
-    )  # fmt: skip
+        better,
+        key=one.key,
+        step=min(one.step, other.step),
+        agents=agents,
+        counts_as=max(one.counts_as, other.counts_as),
+        is_proven=one.is_proven or other.is_proven,
+    )
 
 
 def _alike(finding: Finding, others: Iterable[Finding]) -> Finding | None:
-    """A correction or a dead end in nearly the same words; other signals have keys that say it exactly."""
+    """A correction or a dead end in nearly the same words; other signals have keys that say it
+    exactly.
+    """
     if finding.kind not in ("self_correction", "dead_end"):
         return None
     words = _words(finding.subject)
@@ -60,5 +77,7 @@ def _share(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def is_quorum(finding: Finding) -> bool:
-    """Whether enough agents saw it. Which files a task takes is no observation: its agents share the task."""
+    """Whether enough agents saw it. Which files a task takes is no observation: its agents share
+    the task.
+    """
     return finding.agents >= QUORUM and finding.kind in _OBSERVED

@@ -14,10 +14,24 @@ from smara.knowledge.gate import SessionType
 from smara.knowledge.models import MemorySource, MemoryType
 
 SignalKind = Literal[
-    "file_access", "co_access", "error_retry", "backtrack", "read_abandon", "repeated_grep", "tool_sequence",
-    "time_anomaly", "self_correction", "external_reference", "glob_ignore", "import_chase", "test_order",
-    "config_touch", "step_overrun", "parallel_conflict", "context_spike",
-]  # fmt: skip
+    "file_access",
+    "co_access",
+    "error_retry",
+    "backtrack",
+    "read_abandon",
+    "repeated_grep",
+    "tool_sequence",
+    "time_anomaly",
+    "self_correction",
+    "external_reference",
+    "glob_ignore",
+    "import_chase",
+    "test_order",
+    "config_touch",
+    "step_overrun",
+    "parallel_conflict",
+    "context_spike",
+]
 OtherKind = Literal["dead_end", "qa_report", "commit", "e2e"]
 """What is learned besides the seventeen signals: it is no habit, one time is enough."""
 Kind = SignalKind | OtherKind
@@ -32,7 +46,8 @@ SessionState = Literal["open", "ended", "final"]
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A row of the table of signals: what it is worth, what becomes of it, and how often it must show.
+    """A row of the table of signals: what it is worth, what becomes of it, and how often it must
+    show.
 
     >>> Signal(3, "error_retry", 0.90, 0.80, 0.20, ("error_pattern", "gotcha"), 2).value
     0.85
@@ -49,11 +64,15 @@ class Signal:
     targets: tuple[MemoryType, ...]
     least_sessions: int
     has_text: bool = True
-    """Whether its memories quote what agents, tools or pages said. Names of files and numbers cannot carry an order."""
+    """Whether its memories quote what agents, tools or pages said. Names of files and numbers
+    cannot carry an order.
+    """
 
     @property
     def value(self) -> float:
-        return round(self.diagnostic * 0.5 + self.relevance * 0.3 + (1.0 - self.false_positives) * 0.2, 4)
+        return round(
+            self.diagnostic * 0.5 + self.relevance * 0.3 + (1.0 - self.false_positives) * 0.2, 4
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +84,15 @@ class Finding:
     subject: str
     """A few words for a person."""
     step: int
-    """Where in the session it began to show; what came from outside before it may speak through it."""
+    """Where in the session it began to show; what came from outside before it may speak through
+    it.
+    """
     data: Mapping[str, Any] = field(default_factory=dict)
     """What was seen, as JSON holds it."""
     is_proven: bool = False
-    """Whether the session itself shows that it is right, such as a command that worked in the end."""
+    """Whether the session itself shows that it is right, such as a command that worked in the
+    end.
+    """
     counts_as: int = 1
     """As how many sessions it counts: what came again and again in one is no accident."""
     agents: int = 1
@@ -168,7 +191,9 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Finalized:
-    """What came of a session: its type, whether its work was proven, and what was made of each finding."""
+    """What came of a session: its type, whether its work was proven, and what was made of each
+    finding.
+    """
 
     session_id: str
     type: SessionType

@@ -1,9 +1,9 @@
 """The scratchpad: what is held of one agent's session while it runs.
 
-Counts and short quotations, never whole outputs. Every part of it is a ledger with an upper bound, so the
-whole is one, too: :attr:`Pad.held_bytes` is never above the limit, whatever a session does.
-When it would be, the parts whose signals are worth least give up half of what they hold.
-A pad is plain data: it goes into the store and comes back as it was, first as a whole and then what changed.
+Counts and short quotations, never whole outputs. Every part of it is a ledger with an upper bound,
+so the whole is one, too: :attr:`Pad.held_bytes` is never above the limit, whatever a session does.
+When it would be, the parts whose signals are worth least give up half of what they hold. A pad is
+plain data: it goes into the store and comes back as it was, first as a whole and then what changed.
 """
 
 from __future__ import annotations
@@ -48,18 +48,24 @@ LEDGERS: dict[str, tuple[int, int]] = {
     "pairs": (3_000, 300),
     "files": (1_500, 0),
 }
-"""Every ledger with the most entries and the most characters beside the key; what is worth least comes first."""
+"""Every ledger with the most entries and the most characters beside the key; what is worth least
+comes first.
+"""
 
 
 class Saved(NamedTuple):
-    """What the store is given of a pad: the whole with the number 0, or what changed since, numbered from 1."""
+    """What the store is given of a pad: the whole with the number 0, or what changed since,
+    numbered from 1.
+    """
 
     number: int
     data: bytes
 
 
 class Pad:
-    """What is held of a session of one agent; ``facts`` are single numbers, flags and short lists."""
+    """What is held of a session of one agent; ``facts`` are single numbers, flags and short
+    lists.
+    """
 
     __slots__ = ("_saved", "facts", "ledgers", "limit_bytes", "may_overflow")
 
@@ -67,21 +73,65 @@ class Pad:
         self.limit_bytes = limit_bytes
         self._saved: list[int] = []
         self.ledgers = {name: Ledger(most, text) for name, (most, text) in LEDGERS.items()}
-        # With all ledgers full it is below the usual limit: then nobody has to look after every event.
+        # With all ledgers full it is below the usual limit: then nobody has to look after every
+        # event.
         self.may_overflow = (
-            _FACT_BYTES + sum(each.most * each.entry_bytes for each in self.ledgers.values()) > limit_bytes
+            _FACT_BYTES + sum(each.most * each.entry_bytes for each in self.ledgers.values())
+            > limit_bytes
         )
         self.facts: dict[str, Any] = {
-            "step": 0, "events": 0, "tokens": 0, "started": 0, "last": 0, "root": "", "prompt": "", "prompts": 0,
-            "turns": 0, "reads": 0, "edits": 0, "runs": 0, "fetches": 0, "failures": 0,
-            "last_edit": 0, "last_source_edit": 0, "first_source_edit": 0, "first_test_edit": 0,
-            "test_runs": 0, "last_test": 0, "last_test_ok": None, "last_commit": 0,
-            "green_after": [], "green_at": 0, "runs_so_far": 0, "chain": [], "e2e_failed": None, "committed_at": 0,
-            "reviewed": False, "accepted": False, "cues": [], "plan": [], "plan_first": 0, "plans": [],
-            "todos": {}, "todos_at": 0, "plan_task": "", "asked": "", "listed": "", "branch": "",
-            "outside": {}, "recent_files": [], "recent_tools": [], "open_failures": [], "recent_edits": [],
-            "open_search": None, "open_glob": None, "starts": {}, "imports": [], "said": [], "run_seconds": [],
-        }  # fmt: skip
+            "step": 0,
+            "events": 0,
+            "tokens": 0,
+            "started": 0,
+            "last": 0,
+            "root": "",
+            "prompt": "",
+            "prompts": 0,
+            "turns": 0,
+            "reads": 0,
+            "edits": 0,
+            "runs": 0,
+            "fetches": 0,
+            "failures": 0,
+            "last_edit": 0,
+            "last_source_edit": 0,
+            "first_source_edit": 0,
+            "first_test_edit": 0,
+            "test_runs": 0,
+            "last_test": 0,
+            "last_test_ok": None,
+            "last_commit": 0,
+            "green_after": [],
+            "green_at": 0,
+            "runs_so_far": 0,
+            "chain": [],
+            "e2e_failed": None,
+            "committed_at": 0,
+            "reviewed": False,
+            "accepted": False,
+            "cues": [],
+            "plan": [],
+            "plan_first": 0,
+            "plans": [],
+            "todos": {},
+            "todos_at": 0,
+            "plan_task": "",
+            "asked": "",
+            "listed": "",
+            "branch": "",
+            "outside": {},
+            "recent_files": [],
+            "recent_tools": [],
+            "open_failures": [],
+            "recent_edits": [],
+            "open_search": None,
+            "open_glob": None,
+            "starts": {},
+            "imports": [],
+            "said": [],
+            "run_seconds": [],
+        }
 
     def __getitem__(self, name: str) -> Ledger:
         return self.ledgers[name]
@@ -99,7 +149,9 @@ class Pad:
     def held_bytes(self) -> int:
         """An upper bound of what the pad takes in memory."""
         total = _FACT_BYTES
-        for ledger in self.ledgers.values():  # asked after every event: a sum over properties takes three times as long
+        for ledger in (
+            self.ledgers.values()
+        ):  # asked after every event: a sum over properties takes three times as long
             total += len(ledger.entries) * ledger.entry_bytes
         return total
 
@@ -128,14 +180,22 @@ class Pad:
         return sum(int(plan[0]) for plan in known), sum(int(plan[1]) for plan in known)
 
     def save(self) -> Saved:
-        """What the store has to be given now to hold the pad: what changed since the last time, or the whole."""
+        """What the store has to be given now to hold the pad: what changed since the last time, or
+        the whole.
+        """
         number = len(self._saved)
         if number and self._saved[0] >= _SMALL_BYTES:
             data = self._packed({name: ledger.changes() for name, ledger in self.ledgers.items()})
             if sum(self._saved[1:]) + len(data) <= self._saved[0]:
                 self._saved.append(len(data))
                 return Saved(number, self._kept(data))
-        data = self._packed({name: (None, ledger.entries) for name, ledger in self.ledgers.items() if ledger.entries})
+        data = self._packed(
+            {
+                name: (None, ledger.entries)
+                for name, ledger in self.ledgers.items()
+                if ledger.entries
+            }
+        )
         self._saved = [len(data)]
         return Saved(0, self._kept(data))
 
@@ -150,13 +210,17 @@ class Pad:
 
     @classmethod
     def load(cls, saved: Sequence[bytes], limit_bytes: int = LIMIT_BYTES) -> Pad:
-        """A pad as it was saved; facts that this version does not know are kept, new ones begin anew."""
+        """A pad as it was saved; facts that this version does not know are kept, new ones begin
+        anew.
+        """
         pad = cls(limit_bytes)
         for data in saved:
             part = json.loads(zlib.decompress(data))
             pad.facts.update(part["facts"])
             changed = (
-                part["changes"] if "changes" in part else {name: (None, each) for name, each in part["ledgers"].items()}
+                part["changes"]
+                if "changes" in part
+                else {name: (None, each) for name, each in part["ledgers"].items()}
             )
             for name, changes in changed.items():
                 if name in pad.ledgers:

@@ -14,32 +14,58 @@ _REMEMBERED = 4_096
 """A session touches the same files again and again."""
 LONGEST_PATH = 145
 """Two paths fit into one key of a ledger."""
-_GENERIC = frozenset({"src", "lib", "app", "apps", "packages", "pkg", "internal", "crates", "modules", "source", "cmd"})
+_GENERIC = frozenset(
+    {
+        "src",
+        "lib",
+        "app",
+        "apps",
+        "packages",
+        "pkg",
+        "internal",
+        "crates",
+        "modules",
+        "source",
+        "cmd",
+    }
+)
 _CONFIG_NAMES = frozenset(
     {
-        "package.json", "pyproject.toml", "setup.cfg", "setup.py", "cargo.toml", "go.mod", "makefile", "dockerfile",
-        "docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml", "tox.ini", "pytest.ini", "mix.exs",
-        ".gitignore", ".dockerignore", ".env.example", "gemfile", "pom.xml", "build.gradle", "build.gradle.kts",
-        "requirements.txt", "cmakelists.txt", ".eslintrc", ".prettierrc", "justfile", "procfile", "manifest.json",
+        "package.json", "pyproject.toml", "setup.cfg", "setup.py", "cargo.toml", "go.mod",
+        "makefile", "dockerfile",
+        "docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml", "tox.ini",
+        "pytest.ini", "mix.exs",
+        ".gitignore", ".dockerignore", ".env.example", "gemfile", "pom.xml", "build.gradle",
+        "build.gradle.kts",
+        "requirements.txt", "cmakelists.txt", ".eslintrc", ".prettierrc", "justfile", "procfile",
+        "manifest.json",
     }
 )  # fmt: skip
 _MANIFESTS = frozenset(
     {
-        "package.json", "pyproject.toml", "setup.cfg", "setup.py", "cargo.toml", "go.mod", "mix.exs", "gemfile",
+        "package.json", "pyproject.toml", "setup.cfg", "setup.py", "cargo.toml", "go.mod",
+        "mix.exs", "gemfile",
         "pom.xml", "build.gradle", "build.gradle.kts", "requirements.txt", "composer.json",
     }
 )  # fmt: skip
 _CONFIG = re.compile(
-    r"(?:^|/)(?:\.github/|\.gitlab-ci|\.circleci/|config/)|(?:^|/)(?:tsconfig|vite|webpack|jest|babel|rollup|eslint|"
-    r"tailwind|next|nuxt|playwright|vitest)[\w.-]*\.(?:json|[cm]?[jt]s)$|\.(?:toml|ini|cfg|conf)$|\.config\.[cm]?[jt]s$",
+    r"(?:^|/)(?:\.github/|\.gitlab-ci|\.circleci/|config/)|(?:^|/)(?:tsconfig|vite|webpack|jest"
+    r"|babel|rollup|eslint|"
+    r"tailwind|next|nuxt|playwright|vitest)[\w.-]*\.(?:json|[cm]?[jt]s)$|\.(?:toml|ini|cfg|conf)$"
+    r"|\.config\.[cm]?[jt]s$",
     re.IGNORECASE,
 )
-_LOCK = re.compile(r"(?:^|/)(?:package-lock\.json|yarn\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock|cargo\.lock|go\.sum"
-                   r"|mix\.lock|gemfile\.lock|composer\.lock)$", re.IGNORECASE)  # fmt: skip
+_LOCK = re.compile(
+    r"(?:^|/)(?:package-lock\.json|yarn\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock|cargo\.lock"
+    r"|go\.sum"
+    r"|mix\.lock|gemfile\.lock|composer\.lock)$",
+    re.IGNORECASE,
+)
 _DRIVE = re.compile(r"[A-Za-z]:(?:/|$)")
 _PROSE = re.compile(r"\.(?:md|rst|txt|adoc)$", re.IGNORECASE)
 _SOURCE = re.compile(
-    r"\.(?:py|pyi|[cm]?[jt]sx?|go|rs|java|kts?|c|cc|cpp|h|hpp|cs|rb|php|exs?|erl|swift|scala|clj|hs|ml|lua|sh|sql|vue"
+    r"\.(?:py|pyi|[cm]?[jt]sx?|go|rs|java|kts?|c|cc|cpp|h|hpp|cs|rb|php|exs?|erl|swift|scala|clj"
+    r"|hs|ml|lua|sh|sql|vue"
     r"|svelte|dart|zig|heex|html|css|scss|proto|graphql|tf)$",
     re.IGNORECASE,
 )
@@ -57,7 +83,9 @@ def rooted(path: str) -> str:
 
 @lru_cache(maxsize=256)
 def root_of(cwd: str) -> str:
-    """The folder of the repository that a session works in; the folder itself where there is none on this machine."""
+    """The folder of the repository that a session works in; the folder itself where there is none
+    on this machine.
+    """
     plain = rooted(cwd)
     if not plain.startswith("/"):
         return cwd
@@ -71,8 +99,8 @@ def root_of(cwd: str) -> str:
 def project_path(path: object, root: str, cwd: str = "") -> str | None:
     """A path within the project, from its root; ``None`` for what lies elsewhere or is no path.
 
-    >>> project_path("/w/app/src/a.py", "/w/app"), project_path("/etc/hosts", "/w/app"), project_path("./a.py", "/w")
-    ('src/a.py', None, 'a.py')
+    >>> project_path("/w/app/src/a.py", "/w/app"), project_path("/etc/hosts", "/w/app"),
+    project_path("./a.py", "/w") ('src/a.py', None, 'a.py')
     """
     if not isinstance(path, str) or not path or len(path) > 1_000 or "\n" in path or "\0" in path:
         return None
@@ -89,7 +117,11 @@ def _project_path(path: str, root: str, cwd: str) -> str | None:
             return None
         plain = plain[len(root.rstrip("/")) + 1 :]
     plain = posixpath.normpath(plain) if plain else ""
-    is_inside = bool(plain) and bool(plain.rsplit("/", 1)[-1].strip(".")) and not plain.startswith(("../", "~"))
+    is_inside = (
+        bool(plain)
+        and bool(plain.rsplit("/", 1)[-1].strip("."))
+        and not plain.startswith(("../", "~"))
+    )
     return plain if is_inside and len(plain) <= LONGEST_PATH else None
 
 
@@ -157,5 +189,9 @@ def is_test_of(one: str, other: str) -> bool:
     test, source = (one, other) if is_test(one) else (other, one)
     name, stem = stem_of(test).lower(), stem_of(source).lower()
     bare = re.sub(r"^(?:test|spec)[_-]|[_-]?(?:tests?|spec)$", "", name)
-    is_of_part = len(bare) >= 4 and stem.startswith(f"{bare}_") and test.rpartition("/")[0] == source.rpartition("/")[0]
+    is_of_part = (
+        len(bare) >= 4
+        and stem.startswith(f"{bare}_")
+        and test.rpartition("/")[0] == source.rpartition("/")[0]
+    )
     return bare == stem or is_of_part or bare in (source.lower().split("/")[-2:-1] or [""])

@@ -1,8 +1,9 @@
 """Plans: the list of steps that an agent keeps, whichever tool it keeps it with.
 
-Two ways are known. One tool writes the whole list anew each time (``TodoWrite``, ``update_plan``); or the items are
-made one by one and changed by their number (``TaskCreate``, ``TaskUpdate``). Held are how many steps a plan had
-when work on it began, how many it came to, and what is done and left of the newest one.
+Two ways are known. One tool writes the whole list anew each time (``TodoWrite``, ``update_plan``);
+or the items are made one by one and changed by their number (``TaskCreate``, ``TaskUpdate``). Held
+are how many steps a plan had when work on it began, how many it came to, and what is done and left
+of the newest one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ LISTS = frozenset({"TodoWrite", "update_plan", "todo_write", "write_todos", "tod
 MAKES, CHANGES = "TaskCreate", "TaskUpdate"
 TOOLS = LISTS | {MAKES, CHANGES}
 DONE, BEGUN, OPEN = "done", "begun", "open"
-_STATUS = {"completed": DONE, "done": DONE, "complete": DONE, "in_progress": BEGUN, "inProgress": BEGUN}
+_STATUS = {
+    "completed": DONE,
+    "done": DONE,
+    "complete": DONE,
+    "in_progress": BEGUN,
+    "inProgress": BEGUN,
+}
 _GONE = frozenset({"deleted", "cancelled", "canceled"})
 _NUMBER = re.compile(r"#(\d{1,6})\b")
 _MOST_ITEMS, _MOST_PLANS, _ITEM = 80, 40, 160
@@ -45,16 +52,29 @@ def added(pad: Pad, text: str) -> None:
 
 
 def _listed(pad: Pad, event: HostEvent) -> None:
-    given = event.tool_input.get("todos") or event.tool_input.get("plan") or event.tool_input.get("items") or []
-    items = [(text, _status(each)) for each in given if (text := _text(each))] if isinstance(given, list) else []
+    given = (
+        event.tool_input.get("todos")
+        or event.tool_input.get("plan")
+        or event.tool_input.get("items")
+        or []
+    )
+    items = (
+        [(text, _status(each)) for each in given if (text := _text(each))]
+        if isinstance(given, list)
+        else []
+    )
     keys = [mark_of(text) for text, _ in items]
     facts = pad.facts
     if keys and facts["plan"] and not set(keys) & set(facts["plan"]):
-        _close(pad)  # nothing of it was on the list: another task has begun, and the last one took what it took
+        _close(
+            pad
+        )  # nothing of it was on the list: another task has begun, and the last one took what it took  # noqa: E501
     _grow(pad, keys)
     facts["plan_first"] = facts["plan_first"] or len(keys)
     shown = items[:_MOST_ITEMS]
-    facts["todos"] = {key: [quote(text, _ITEM), state] for key, (text, state) in zip(keys, shown, strict=False)}
+    facts["todos"] = {
+        key: [quote(text, _ITEM), state] for key, (text, state) in zip(keys, shown, strict=False)
+    }
 
 
 def _made(pad: Pad, event: HostEvent) -> None:
@@ -68,19 +88,25 @@ def _made(pad: Pad, event: HostEvent) -> None:
         todos = facts["todos"] = {}
     key = mark_of(text)
     if key not in facts["plan"] and all(state == OPEN for _, state in todos.values()):
-        facts["plan_first"] += 1  # work on it has not begun: it belongs to the plan as it was first made
+        facts["plan_first"] += (
+            1  # work on it has not begun: it belongs to the plan as it was first made
+        )
     _grow(pad, [key])
     if len(todos) < _MOST_ITEMS:
         todos[number[1] if number else key] = [quote(text, _ITEM), OPEN]
 
 
 def _changed(pad: Pad, event: HostEvent) -> None:
-    item = pad.facts["todos"].get(str(event.tool_input.get("taskId") or event.tool_input.get("id") or ""))
+    item = pad.facts["todos"].get(
+        str(event.tool_input.get("taskId") or event.tool_input.get("id") or "")
+    )
     status = str(event.tool_input.get("status") or "")
     if item is None or not status:
         return
     if status in _GONE:
-        pad.facts["todos"] = {key: each for key, each in pad.facts["todos"].items() if each is not item}
+        pad.facts["todos"] = {
+            key: each for key, each in pad.facts["todos"].items() if each is not item
+        }
     else:
         item[1] = _STATUS.get(status, OPEN)
 
@@ -99,7 +125,13 @@ def _close(pad: Pad) -> None:
 def _text(item: Any) -> str:
     if not isinstance(item, dict):
         return str(item) if item else ""
-    return str(item.get("content") or item.get("step") or item.get("subject") or item.get("description") or "")
+    return str(
+        item.get("content")
+        or item.get("step")
+        or item.get("subject")
+        or item.get("description")
+        or ""
+    )
 
 
 def _status(item: Any) -> str:

@@ -1,9 +1,10 @@
 """The promotion pipeline: from what a session showed to what is remembered of it.
 
-Eight steps: what failed goes, what showed too seldom waits, what is known is not said again, what came from outside
-is marked, what is left gets its confidence, a model may put it into words, vectors are made, and all is written at
-once. The first five are here, and pure. Novelty is decided twice: here by what was promoted before, and in the
-transaction by the words and the meaning of everything that is known.
+Eight steps: what failed goes, what showed too seldom waits, what is known is not said again, what
+came from outside is marked, what is left gets its confidence, a model may put it into words,
+vectors are made, and all is written at once. The first five are here, and pure. Novelty is decided
+twice: here by what was promoted before, and in the transaction by the words and the meaning of
+everything that is known.
 """
 
 from __future__ import annotations
@@ -60,7 +61,12 @@ class Judge(NamedTuple):
         known = self.known(finding)
         if known.memory_id is not None or known.is_told:
             return Judged(
-                finding, "known", "it was promoted before", taint=taint, memory_id=known.memory_id, is_valid=True
+                finding,
+                "known",
+                "it was promoted before",
+                taint=taint,
+                memory_id=known.memory_id,
+                is_valid=True,
             )
         needed = 1 if is_quorum(finding) else signal.least_sessions
         if known.seen.sessions < needed:
@@ -68,10 +74,16 @@ class Judge(NamedTuple):
             return Judged(finding, "waiting", why, taint=taint, is_valid=True)
         made = draft_of(finding, known.seen)
         if made is None:
-            return Judged(finding, "discarded", "its evidence says too little", taint=taint, is_valid=True)
+            return Judged(
+                finding, "discarded", "its evidence says too little", taint=taint, is_valid=True
+            )
         taint = taint_of(finding, made, self.pads)
         confidence = trusted(confidence_of(signal.value, known.seen.sessions - needed), taint)
-        why = f"seen in {known.seen.sessions} sessions" if known.seen.sessions > 1 else "one session is enough for it"
+        why = (
+            f"seen in {known.seen.sessions} sessions"
+            if known.seen.sessions > 1
+            else "one session is enough for it"
+        )
         if is_quorum(finding):
             why = f"seen by {finding.agents} agents"
         return Judged(finding, "promoted", why, made, confidence, taint, is_valid=True)
@@ -85,9 +97,14 @@ class Judge(NamedTuple):
 
 
 def judge_within(
-    judge: Callable[[Finding], Judged], findings: Sequence[Finding], seconds: float, cpu: Callable[[], float]
+    judge: Callable[[Finding], Judged],
+    findings: Sequence[Finding],
+    seconds: float,
+    cpu: Callable[[], float],
 ) -> list[Judged]:
-    """The verdicts on as many findings as the time allows, which is processor time; the most valuable come first."""
+    """The verdicts on as many findings as the time allows, which is processor time; the most
+    valuable come first.
+    """
     judged: list[Judged] = []
     until = cpu() + seconds
     for finding in findings:
@@ -102,10 +119,14 @@ def confidence_of(value: float, further_sessions: int) -> float:
     return round(min(_MOST_CONFIDENT, value + _PER_SESSION * max(0, further_sessions)), 3)
 
 
-def choose(judged: Iterable[Judged], most: int, told: Sequence[Mapping[str, Any]] = ()) -> list[Judged]:
-    """The best ones of those that could be promoted, each statement once; the others with the reason.
+def choose(
+    judged: Iterable[Judged], most: int, told: Sequence[Mapping[str, Any]] = ()
+) -> list[Judged]:
+    """The best ones of those that could be promoted, each statement once; the others with the
+    reason.
 
-    ``told`` are the sequences of commands and the pairs of files that are memories already, as they were seen.
+    ``told`` are the sequences of commands and the pairs of files that are memories already, as they
+    were seen.
     """
     ranked = sorted(judged, key=_rank)
     habits = list(told)
@@ -118,7 +139,9 @@ def choose(judged: Iterable[Judged], most: int, told: Sequence[Mapping[str, Any]
             if content in said or _is_part(each.finding, habits) or _follows(each.finding, habits):
                 each = replace(each, verdict="known", why="another finding says it")
             elif count >= most:
-                each = replace(each, verdict="discarded", why=f"at most {most} are learned in such a session")
+                each = replace(
+                    each, verdict="discarded", why=f"at most {most} are learned in such a session"
+                )
             else:
                 count += 1
                 said.add(content)
@@ -131,13 +154,17 @@ def choose(judged: Iterable[Judged], most: int, told: Sequence[Mapping[str, Any]
 def _rank(judged: Judged) -> tuple[bool, float, int, str]:
     """The most certain first; of two sequences the longer one, which says more."""
     return (
-        judged.verdict != "promoted", -judged.confidence, -len(judged.finding.data.get("steps", ())),
+        judged.verdict != "promoted",
+        -judged.confidence,
+        -len(judged.finding.data.get("steps", ())),
         judged.finding.subject,
-    )  # fmt: skip
+    )
 
 
 def _is_part(finding: Finding, others: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether a sequence and one that is a memory already have half of the project's own commands in common."""
+    """Whether a sequence and one that is a memory already have half of the project's own commands
+    in common.
+    """
     if finding.kind != "tool_sequence":
         return False
     runs = own_runs(finding.data["steps"])
@@ -149,7 +176,11 @@ def _follows(finding: Finding, others: Iterable[Mapping[str, Any]]) -> bool:
     """Whether two files are joined by a third one, of which memories tell already."""
     if finding.kind != "co_access":
         return False
-    known = {frozenset((str(each["a"]), str(each["b"]))) for each in others if "a" in each and "b" in each}
+    known = {
+        frozenset((str(each["a"]), str(each["b"])))
+        for each in others
+        if "a" in each and "b" in each
+    }
     return is_implied(frozenset((str(finding.data["a"]), str(finding.data["b"]))), known)
 
 
@@ -162,7 +193,18 @@ def new_memory(
     if made.commit:
         evidence.append(Evidence(commit=made.commit))
     return NewMemory(
-        content, made.type, made.source, judged.confidence, tags=made.tags, files=made.files, modules=made.modules,
-        session_id=session_id, commit=made.commit, evidence=evidence, work_unit=work_unit, methodology=methodology,
-        data=dict(made.data), taint=judged.taint,
-    )  # fmt: skip
+        content,
+        made.type,
+        made.source,
+        judged.confidence,
+        tags=made.tags,
+        files=made.files,
+        modules=made.modules,
+        session_id=session_id,
+        commit=made.commit,
+        evidence=evidence,
+        work_unit=work_unit,
+        methodology=methodology,
+        data=dict(made.data),
+        taint=judged.taint,
+    )

@@ -1,8 +1,9 @@
 """Failed tests and reports of quality assurance, as memories (``qa_auto``).
 
-In two sessions a test that was not written in them turned red for the same reason, and green again after files were
-changed: what it guards is worth knowing. Once, it is mere development. A report that somebody hands over lists
-issues; each that names a place or an error becomes a memory of its own at once.
+In two sessions a test that was not written in them turned red for the same reason, and green again
+after files were changed: what it guards is worth knowing. Once, it is mere development. A report
+that somebody hands over lists issues; each that names a place or an error becomes a memory of its
+own at once.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ SIGNAL = Signal(0, "qa_report", 0.80, 0.70, 0.25, ("error_pattern",), 2)
 _MOST = 3
 _MOST_ISSUES = 10
 _ISSUE = re.compile(
-    r"^\s*(?:[-*]|\d+[.)]|#{2,4})\s*(?:\[(?: |x|critical|major|minor|high|medium|low)\]\s*)?(?:\*\*)?"
-    r"(?:issue|bug|fail(?:ed|ure)?|error|critical|major|blocker|✗|❌|FAIL)\b[^:\n]{0,40}:(?:\*\*)?\s*(?P<text>[^\n]{12,300})",
+    r"^\s*(?:[-*]|\d+[.)]|#{2,4})\s*(?:\[(?: |x|critical|major|minor|high|medium"
+    r"|low)\]\s*)?(?:\*\*)?"
+    r"(?:issue|bug|fail(?:ed|ure)?|error|critical|major|blocker|✗|❌"
+    r"|FAIL)\b[^:\n]{0,40}:(?:\*\*)?\s*(?P<text>[^\n]{12,300})",
     re.IGNORECASE | re.MULTILINE,
 )
 _PLACE = re.compile(
-    r"`?(?P<path>[\w./@+-]+/[\w.@+-]+\.\w{1,5}|[\w@+-]+\.(?:py|[jt]sx?|go|rs|exs?|java|rb|php|sql|css|html))`?(?::\d+)?"
+    r"`?(?P<path>[\w./@+-]+/[\w.@+-]+\.\w{1,5}|[\w@+-]+\.(?:py|[jt]sx?|go|rs|exs?|java|rb|php|sql"
+    r"|css|html))`?(?::\d+)?"
 )
 
 
@@ -39,7 +43,12 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
             changed = [path for path in entry.get("files", ()) if not is_test(path)]
             if entry.get("at") and all(is_test_of(entry["at"], path) for path in changed):
                 continue  # that a file's own test guards it is no news
-            if entry.get("own") or not entry.get("green") or not 1 <= len(changed) <= 2 or not entry.get("why"):
+            if (
+                entry.get("own")
+                or not entry.get("green")
+                or not 1 <= len(changed) <= 2
+                or not entry.get("why")
+            ):
                 continue
             why = constant_part(entry["why"])
             if why in found or len(found) >= _MOST:
@@ -47,7 +56,14 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
             found.add(why)
             data = {"test": name, "why": entry["why"], "files": changed}
             key = f"{name}|{why}"[:280]
-            yield Finding("qa_report", key, f"{name}: {entry['why']}"[:160], entry["red"], data, is_proven=True)
+            yield Finding(
+                "qa_report",
+                key,
+                f"{name}: {entry['why']}"[:160],
+                entry["red"],
+                data,
+                is_proven=True,
+            )
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
@@ -60,27 +76,48 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         f" {' and '.join(map(code, files))} changed."
     )
     fields = {
-        "error": data["why"], "fix": f"a change of {' and '.join(files)}", "tool": "tests",
+        "error": data["why"],
+        "fix": f"a change of {' and '.join(files)}",
+        "tool": "tests",
         "fingerprint": print_of(data["test"], data["why"]),
-    }  # fmt: skip
+    }
     modules = tuple(dict.fromkeys(filter(None, map(module_of, files))))
     return Draft(
-        "error_pattern", content, (f"{data['test']}: {data['why']}",), files, modules, fields, ("qa",), "qa_auto"
+        "error_pattern",
+        content,
+        (f"{data['test']}: {data['why']}",),
+        files,
+        modules,
+        fields,
+        ("qa",),
+        "qa_auto",
     )
 
 
 def print_of(name: str, why: str) -> str:
-    return hashlib.sha256(f"{name}\0{constant_part(why)}".encode("utf-8", "replace")).hexdigest()[:16]
+    return hashlib.sha256(f"{name}\0{constant_part(why)}".encode("utf-8", "replace")).hexdigest()[
+        :16
+    ]
 
 
 def read_report(text: str) -> list[Finding]:
     """The issues of a report, as findings: failed tests by name, and issues that name a place."""
     found = [
-        Finding("qa_report", f"{name}|{constant_part(why)}"[:280], f"{name}: {why}"[:160], 0,
-                {"issue": quote(f"{name} failed: {why}", 300), "test": quote(name, 200), "why": quote(why, 240)}, True)
+        Finding(
+            "qa_report",
+            f"{name}|{constant_part(why)}"[:280],
+            f"{name}: {why}"[:160],
+            0,
+            {
+                "issue": quote(f"{name} failed: {why}", 300),
+                "test": quote(name, 200),
+                "why": quote(why, 240),
+            },
+            True,
+        )
         for name, why, _ in failed_tests(text)
         if why
-    ]  # fmt: skip
+    ]
     for match in _ISSUE.finditer(text[:40_000]):
         said = quote(match["text"].strip("* "), 300)
         place = _PLACE.search(said)
@@ -101,4 +138,6 @@ def _issue_draft(finding: Finding) -> Draft:
         "fingerprint": print_of(str(data.get("test", path)), str(data["why"])),
     }
     modules = tuple(filter(None, map(module_of, files)))
-    return Draft("error_pattern", content, (str(data["issue"]),), files, modules, fields, ("qa",), "qa_auto")
+    return Draft(
+        "error_pattern", content, (str(data["issue"]),), files, modules, fields, ("qa",), "qa_auto"
+    )

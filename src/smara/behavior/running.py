@@ -1,4 +1,5 @@
-"""Commands that were run: which failed and what then worked, tests, commits, and what is done in the same order.
+"""Commands that were run: which failed and what then worked, tests, commits, and what is done in
+the same order.
 
 A failure stays open until something ends it: another command for the same aim that worked, the
 same command after exactly one other, the same command after files were changed. That something
@@ -38,13 +39,16 @@ _OPEN_STEPS = 60
 _MOST_BETWEEN = 4
 _CHAIN = 5
 _COMMITTED = re.compile(
-    r"^\[(?P<branch>\S+)(?: \(root-commit\))? (?P<sha>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.MULTILINE
+    r"^\[(?P<branch>\S+)(?: \(root-commit\))? (?P<sha>[0-9a-f]{7,40})\] (?P<subject>.+)$",
+    re.MULTILINE,
 )
 _MESSAGE = re.compile(r"(?:-m|--message)[ =](?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')", re.DOTALL)
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?\n(.*?)\n\s*\1", re.DOTALL)
 _PATHS = re.compile(r"[\w./@+-]+")
 _WORK = frozenset({"test", "check"})
-"""Commands that take as long as their work takes; others wait for a person's leave, or for a network."""
+"""Commands that take as long as their work takes; others wait for a person's leave, or for a
+network.
+"""
 
 
 def ran(pad: Pad, event: HostEvent, action: Action, failed: bool) -> None:
@@ -74,7 +78,8 @@ def ran(pad: Pad, event: HostEvent, action: Action, failed: bool) -> None:
             pad["worked"].count(command.text, pad.step)
         _close(pad, command, f"{redact(where).text} && {command.text}" if where else command.text)
         for each in command.text.split(" && "):
-            # A commit has another message each time, and is the same step; so has a push another branch.
+            # A commit has another message each time, and is the same step; so has a push another
+            # branch.
             is_named = commands.is_named_anew(each)
             _chained(pad, commands.head_of(each) if is_named else each[:80])
 
@@ -102,7 +107,9 @@ def _open(pad: Pad, command: Command, told: str) -> None:
     if not line or is_harness(told) or commands.fails_by_nature(command.text):
         return
     is_surroundings = is_environment(line)
-    if command.purpose in ("test", "check") and not (is_absent_tool(line) and not has_run_tests(told)):
+    if command.purpose in ("test", "check") and not (
+        is_absent_tool(line) and not has_run_tests(told)
+    ):
         return  # red tests and findings of linters are work, not trouble
     shown = quote(line, 240)
     print_ = fingerprint("Bash", command.head, shown)
@@ -115,7 +122,14 @@ def _open(pad: Pad, command: Command, told: str) -> None:
 def _note_open(pad: Pad, print_: str, what: str, is_simple: bool) -> None:
     facts = pad.facts
     kept = [each for each in facts["open_failures"] if each["fp"] != print_]
-    opened = {"fp": print_, "cmd": what, "step": pad.step, "edits": [], "between": [], "simple": is_simple}
+    opened = {
+        "fp": print_,
+        "cmd": what,
+        "step": pad.step,
+        "edits": [],
+        "between": [],
+        "simple": is_simple,
+    }
     facts["open_failures"] = [*kept, opened][-_MOST_OPEN:]
 
 
@@ -136,7 +150,9 @@ def _close(pad: Pad, command: Command, said: str) -> None:
     pad.facts["open_failures"] = still
 
 
-def _ended_by(failure: dict[str, Any], command: Command, age: int, is_elsewhere: bool) -> str | None:
+def _ended_by(
+    failure: dict[str, Any], command: Command, age: int, is_elsewhere: bool
+) -> str | None:
     if command.text == failure["cmd"]:
         if failure["edits"]:
             return "edit"
@@ -144,7 +160,9 @@ def _ended_by(failure: dict[str, Any], command: Command, age: int, is_elsewhere:
             return "command"  # the same program, found where it is
         # With several commands in between, or none, nobody can tell what helped.
         return "first" if len(failure["between"]) == 1 else "again"
-    is_tried = age <= _FIX_STEPS and not failure["edits"] and failure["simple"] and command.is_simple
+    is_tried = (
+        age <= _FIX_STEPS and not failure["edits"] and failure["simple"] and command.is_simple
+    )
     return "command" if is_tried and commands.is_same_aim(failure["cmd"], command.text) else None
 
 
@@ -174,7 +192,9 @@ def found(pad: Pad, path: str) -> None:
         return
     still = []
     for each in opened:
-        is_other = each.get("read") and path != each["cmd"] and pad.step - each["step"] <= _FIX_STEPS
+        is_other = (
+            each.get("read") and path != each["cmd"] and pad.step - each["step"] <= _FIX_STEPS
+        )
         if is_other and stem_of(path) == stem_of(each["cmd"]):
             _resolve(pad, each, "path", path)
         else:
@@ -249,9 +269,13 @@ def _committed(pad: Pad, event: HostEvent) -> None:
     document, given = _HEREDOC.search(line), _MESSAGE.findall(line)
     message = document[2] if document else "\n\n".join(one or other for one, other in given)
     entry = pad["commits"].count(found_["sha"], pad.step)
-    entry["message"] = quote((message or found_["subject"]).replace("\\n", "\n").replace("\n", " ¶ "), 3 * QUOTE)
+    entry["message"] = quote(
+        (message or found_["subject"]).replace("\\n", "\n").replace("\n", " ¶ "), 3 * QUOTE
+    )
     since = facts["committed_at"]
-    entry["files"] = [path for path, each in pad["files"] if each.get("e") and each["s"] > since][:12]
+    entry["files"] = [path for path, each in pad["files"] if each.get("e") and each["s"] > since][
+        :12
+    ]
     facts["committed_at"] = pad.step
 
 
@@ -283,7 +307,9 @@ def gave_up(pad: Pad, entry: Entry) -> None:
     failure = _newest_failure(pad, since)
     if failure is not None:
         entry["cmd"], entry["line"] = failure["cmd"], failure["line"]
-    entry["edited"] = [path for path, each in pad["files"] if each.get("e") and each["s"] >= since][:4]
+    entry["edited"] = [path for path, each in pad["files"] if each.get("e") and each["s"] >= since][
+        :4
+    ]
     entry["at_edit"] = pad.facts["edits"]
 
 

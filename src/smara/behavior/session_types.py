@@ -1,12 +1,16 @@
-"""What a session was for, and whether its work was proven: the two rules that decide what may be learned from it.
+"""What a session was for, and whether its work was proven: the two rules that decide what may be
+learned from it.
 
 Hosts do not say what a session is for, so it is read from what was done:
 
 1. What the caller states holds.
-2. ``pr_review``: a review was submitted, or asked for in the first words, and no source file was changed.
-3. ``changelog``: only changelogs were changed, or one was asked for and no source file was changed. Nothing is
+2. ``pr_review``: a review was submitted, or asked for in the first words, and no source file was
+  changed.
+3. ``changelog``: only changelogs were changed, or one was asked for and no source file was changed.
+  Nothing is
    learned from it: it repeats what is in the history.
-4. ``spec``: a plan was accepted without a change of code, or only prose was changed where a spec was asked for.
+4. ``spec``: a plan was accepted without a change of code, or only prose was changed where a spec
+  was asked for.
 5. ``roadmap``: a roadmap was asked for, and no source file was changed.
 6. ``build``: files were changed.
 7. ``terminal``: nothing was changed, and at least half of the tool calls were commands.
@@ -14,15 +18,18 @@ Hosts do not say what a session is for, so it is read from what was done:
 
 Whether it *passed*:
 
-- ``build``: tests were green after the last change of a source file; or a commit was made after it and the last
-  tests, if any ran, were not red. Green tests before the last change prove nothing, a commit over red tests neither. It
+- ``build``: tests were green after the last change of a source file; or a commit was made after it
+  and the last
+  tests, if any ran, were not red. Green tests before the last change prove nothing, a commit over
+    red tests neither. It
   has *failed* when the last tests were red, and nobody made them green. Otherwise it is *unproven*.
 - ``pr_review``: the review was submitted, or the agent ended its turn after it was asked for one.
 - ``spec``: the plan was accepted, or the document was committed.
 - the others have nothing to prove: their end is enough.
 
-A build that nobody proved has the gate of a terminal session: three memories, and only such as prove themselves,
-because a command that worked in the end has shown that it does. What failed teaches dead ends alone.
+A build that nobody proved has the gate of a terminal session: three memories, and only such as
+prove themselves, because a command that worked in the end has shown that it does. What failed
+teaches dead ends alone.
 """
 
 from __future__ import annotations
@@ -37,7 +44,9 @@ from smara.behavior.paths import is_config, is_prose, is_source, is_test
 from smara.knowledge.gate import LEARNED_PER_SESSION, SessionType
 from smara.knowledge.models import MemoryType
 
-_CHANGELOG = re.compile(r"(?:^|/)(?:changelog|changes|history|release[-_]?notes)[^/]*$", re.IGNORECASE)
+_CHANGELOG = re.compile(
+    r"(?:^|/)(?:changelog|changes|history|release[-_]?notes)[^/]*$", re.IGNORECASE
+)
 ALL: frozenset[str] = frozenset({"*"})
 
 
@@ -56,17 +65,27 @@ class Gate:
 GATES: Mapping[SessionType, Gate] = {
     "build": Gate(LEARNED_PER_SESSION["build"], ALL),
     "insights": Gate(
-        LEARNED_PER_SESSION["insights"], frozenset({"co_access", "self_correction", "repeated_grep", "e2e"})
+        LEARNED_PER_SESSION["insights"],
+        frozenset({"co_access", "self_correction", "repeated_grep", "e2e"}),
     ),
-    "roadmap": Gate(LEARNED_PER_SESSION["roadmap"], frozenset(), frozenset({"decision", "requirement"})),
+    "roadmap": Gate(
+        LEARNED_PER_SESSION["roadmap"], frozenset(), frozenset({"decision", "requirement"})
+    ),
     "terminal": Gate(
-        LEARNED_PER_SESSION["terminal"], frozenset({"error_retry", "tool_sequence", "e2e", "parallel_conflict"})
+        LEARNED_PER_SESSION["terminal"],
+        frozenset({"error_retry", "tool_sequence", "e2e", "parallel_conflict"}),
     ),
     "changelog": Gate(LEARNED_PER_SESSION["changelog"], frozenset()),
-    "spec": Gate(LEARNED_PER_SESSION["spec"], frozenset({"file_access"}), frozenset({"module_insight"})),
-    "pr_review": Gate(LEARNED_PER_SESSION["pr_review"], frozenset({"error_retry", "self_correction", "qa_report"})),
+    "spec": Gate(
+        LEARNED_PER_SESSION["spec"], frozenset({"file_access"}), frozenset({"module_insight"})
+    ),
+    "pr_review": Gate(
+        LEARNED_PER_SESSION["pr_review"], frozenset({"error_retry", "self_correction", "qa_report"})
+    ),
 }
-"""By session type. A browser's findings belong to no type of their own: they pass where somebody was looking."""
+"""By session type. A browser's findings belong to no type of their own: they pass where somebody
+was looking.
+"""
 
 
 def type_of(pads: Sequence[Pad], stated: SessionType | None = None) -> tuple[SessionType, str]:
@@ -78,8 +97,15 @@ def type_of(pads: Sequence[Pad], stated: SessionType | None = None) -> tuple[Ses
     cues = {cue for pad in pads for cue in pad.facts["cues"]}
     reviewed = any(pad.facts["reviewed"] for pad in pads)
     if not sources and (reviewed or "review" in cues):
-        return "pr_review", "a review was submitted" if reviewed else "a review was asked for, and no code was changed"
-    if not sources and ("changelog" in cues or (edited and all(_CHANGELOG.search(path) for path in edited))):
+        return (
+            "pr_review",
+            "a review was submitted"
+            if reviewed
+            else "a review was asked for, and no code was changed",
+        )
+    if not sources and (
+        "changelog" in cues or (edited and all(_CHANGELOG.search(path) for path in edited))
+    ):
         return "changelog", "it was about a changelog"
     if not sources and any(pad.facts["accepted"] for pad in pads):
         return "spec", "a plan was accepted, and no code was changed"
@@ -110,7 +136,9 @@ def passed_of(type_: SessionType, pads: Sequence[Pad]) -> tuple[Passed, str]:
 
 
 def _built(pads: Sequence[Pad]) -> tuple[Passed, str]:
-    """The agents of one session are judged together: each by its own steps, and one that failed is enough."""
+    """The agents of one session are judged together: each by its own steps, and one that failed is
+    enough.
+    """
     verdicts = [_one_built(pad) for pad in pads if pad.facts["edits"] or pad.facts["test_runs"]]
     for wanted in ("failed", "passed"):
         found = [each for each in verdicts if each[0] == wanted]

@@ -18,7 +18,8 @@ from smara.database.database import Row, Session, marks, parts
 from smara.database.stores import ProjectStore
 
 _SESSION = (
-    "session_id, agent, state, events, started_at, last_event_at, finalized_at, type, outcome, why, methodology,"
+    "session_id, agent, state, events, started_at, last_event_at, finalized_at, type, outcome, "
+    "why, methodology,"
     " subtasks,"
     " steps, promoted, model_calls"
 )
@@ -63,10 +64,13 @@ class BehaviorStore(ProjectStore):
     # sessions
 
     def lock(self, session: Session, event: HostEvent) -> SessionRow:
-        """The row of a session, made when it is new, and nobody else's until the transaction ends."""
+        """The row of a session, made when it is new, and nobody else's until the transaction
+        ends.
+        """
         session.run(
             self.sql(
-                "INSERT INTO behavior_sessions (project_no, session_id, agent, state, version, started_at,"
+                "INSERT INTO behavior_sessions (project_no, session_id, agent, state, version, "
+                "started_at,"
                 " last_event_at)"
                 " VALUES (:project, ?, ?, 'open', 0, ?, ?) ON CONFLICT (project_no, session_id)"
                 " DO UPDATE SET version = behavior_sessions.version + 1"
@@ -81,7 +85,8 @@ class BehaviorStore(ProjectStore):
     def find(self, session: Session, session_id: str) -> SessionRow | None:
         row = session.one(
             self.sql(
-                "SELECT no, version, state, stated_type, methodology, work_unit, promoted, model_calls, subtasks, agent"
+                "SELECT no, version, state, stated_type, methodology, work_unit, promoted, "
+                "model_calls, subtasks, agent"
                 " FROM behavior_sessions WHERE project_no = :project AND session_id = ?"
             ),
             (to_storable(session_id),),
@@ -105,7 +110,9 @@ class BehaviorStore(ProjectStore):
         statement = f"UPDATE behavior_sessions SET {columns} WHERE project_no = :project AND no = ?"
         session.run(self.sql(statement), (*fields.values(), no))
 
-    def count_events(self, session: Session, no: int, count: int, last_at: int, is_ended: bool) -> None:
+    def count_events(
+        self, session: Session, no: int, count: int, last_at: int, is_ended: bool
+    ) -> None:
         state = "ended" if is_ended else "open"
         session.run(
             self.sql(
@@ -116,9 +123,12 @@ class BehaviorStore(ProjectStore):
             (count, state, last_at, last_at, no),
         )
 
-    def sessions(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[WatchedSession]:
+    def sessions(
+        self, session: Session, rest: str, values: Sequence[Any] = ()
+    ) -> list[WatchedSession]:
         rows = session.all(
-            self.sql(f"SELECT {_SESSION} FROM behavior_sessions WHERE project_no = :project{rest}"), values
+            self.sql(f"SELECT {_SESSION} FROM behavior_sessions WHERE project_no = :project{rest}"),
+            values,
         )
         return [_session(row) for row in rows]
 
@@ -139,7 +149,9 @@ class BehaviorStore(ProjectStore):
             known.update(bytes(row[0]) for row in rows)
         fresh = [key for key in wanted if key not in known]
         session.run_many(
-            self.sql("INSERT INTO behavior_seen (session_no, key, project_no) VALUES (?, ?, :project)"),
+            self.sql(
+                "INSERT INTO behavior_seen (session_no, key, project_no) VALUES (?, ?, :project)"
+            ),
             [(no, key) for key in fresh],
         )
         return set(fresh)
@@ -162,7 +174,10 @@ class BehaviorStore(ProjectStore):
         """Keep a scratchpad: a whole one in the place of all there was, or what changed since."""
         if saved.number == 0:
             session.run(
-                self.sql("DELETE FROM behavior_pads WHERE project_no = :project AND session_no = ? AND part = ?"),
+                self.sql(
+                    "DELETE FROM behavior_pads WHERE project_no = :project AND session_no = ? AND "
+                    "part = ?"
+                ),
                 (no, to_storable(part)),
             )
         session.run(
@@ -174,23 +189,35 @@ class BehaviorStore(ProjectStore):
         )
 
     def clear_pads(self, session: Session, no: int) -> None:
-        session.run(self.sql("DELETE FROM behavior_pads WHERE project_no = :project AND session_no = ?"), (no,))
+        session.run(
+            self.sql("DELETE FROM behavior_pads WHERE project_no = :project AND session_no = ?"),
+            (no,),
+        )
 
     # signals and findings
 
     def signal(self, session: Session, kind: str, key: str) -> SignalRow | None:
         row = session.one(
-            self.sql("SELECT no, memory_id FROM behavior_signals WHERE project_no = :project AND kind = ? AND key = ?"),
+            self.sql(
+                "SELECT no, memory_id FROM behavior_signals WHERE project_no = :project AND kind "
+                "= ? AND key = ?"
+            ),
             (kind, key_of(key)),
         )
         return None if row is None else SignalRow(*row)
 
-    def history(self, session: Session, signal_no: int, but_session: int) -> list[tuple[dict[str, Any], int]]:
-        """(what was seen, as how many sessions it counts) in the other sessions that are valid, the newest first."""
+    def history(
+        self, session: Session, signal_no: int, but_session: int
+    ) -> list[tuple[dict[str, Any], int]]:
+        """(what was seen, as how many sessions it counts) in the other sessions that are valid, the
+        newest first.
+        """
         rows = session.all(
             self.sql(
-                "SELECT data, counts_as FROM behavior_findings WHERE project_no = :project AND signal_no = ?"
-                f" AND session_no <> ? AND is_valid = 1 ORDER BY found_at DESC, session_no DESC LIMIT {_HISTORY}"
+                "SELECT data, counts_as FROM behavior_findings WHERE project_no = :project AND "
+                "signal_no = ?"
+                " AND session_no <> ? AND is_valid = 1 ORDER BY found_at DESC, session_no DESC "
+                f"LIMIT {_HISTORY}"
             ),
             (signal_no, but_session),
         )
@@ -212,7 +239,10 @@ class BehaviorStore(ProjectStore):
     def changing_sessions(self, session: Session) -> int:
         """How many sessions that have ended have changed files."""
         row = session.one(
-            self.sql("SELECT count(*) FROM behavior_sessions WHERE project_no = :project AND type = 'build'")
+            self.sql(
+                "SELECT count(*) FROM behavior_sessions WHERE project_no = :project AND type = "
+                "'build'"
+            )
         )
         return int(row[0]) if row else 0
 
@@ -234,7 +264,8 @@ class BehaviorStore(ProjectStore):
             self.sql(
                 "SELECT f.data FROM behavior_signals s JOIN behavior_findings f"
                 " ON f.project_no = s.project_no AND f.signal_no = s.no"
-                " WHERE s.project_no = :project AND s.kind = ? AND s.memory_id IS NOT NULL AND f.verdict = 'promoted'"
+                " WHERE s.project_no = :project AND s.kind = ? AND s.memory_id IS NOT NULL AND "
+                "f.verdict = 'promoted'"
                 " ORDER BY s.no DESC LIMIT ?"
             ),
             (kind, limit),
@@ -247,74 +278,112 @@ class BehaviorStore(ProjectStore):
         is_promoted = judged.verdict == "promoted"
         session.run(
             self.sql(
-                "INSERT INTO behavior_signals (project_no, kind, key, subject, first_at, last_at, promoted_at,"
+                "INSERT INTO behavior_signals (project_no, kind, key, subject, first_at, last_at, "
+                "promoted_at,"
                 " memory_id)"
-                " VALUES (:project, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project_no, kind, key) DO UPDATE SET"
+                " VALUES (:project, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project_no, kind, key) DO "
+                "UPDATE SET"
                 " last_at = excluded.last_at, subject = excluded.subject,"
                 " promoted_at = coalesce(behavior_signals.promoted_at, excluded.promoted_at),"
                 " memory_id = coalesce(behavior_signals.memory_id, excluded.memory_id)"
             ),
             (
-                finding.kind, key_of(finding.key), to_storable(finding.subject), now_ms, now_ms,
-                now_ms if is_promoted else None, judged.memory_id if is_promoted or judged.verdict == "known" else None,
+                finding.kind,
+                key_of(finding.key),
+                to_storable(finding.subject),
+                now_ms,
+                now_ms,
+                now_ms if is_promoted else None,
+                judged.memory_id if is_promoted or judged.verdict == "known" else None,
             ),
-        )  # fmt: skip
+        )
         row = self.signal(session, finding.kind, finding.key)
         if row is None:
             raise AssertionError("a row that was just written is not there")
         session.run(
             self.sql(
-                "INSERT INTO behavior_findings (signal_no, session_no, project_no, value, step, counts_as,"
+                "INSERT INTO behavior_findings (signal_no, session_no, project_no, value, step, "
+                "counts_as,"
                 " is_valid, taint,"
-                " data, verdict, why, memory_id, found_at) VALUES (?, ?, :project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " data, verdict, why, memory_id, found_at) VALUES (?, ?, :project, ?, ?, ?, ?, ?, "
+                "?, ?, ?, ?, ?)"
                 " ON CONFLICT (signal_no, session_no) DO UPDATE SET counts_as = excluded.counts_as,"
                 " is_valid = excluded.is_valid, taint = excluded.taint, data = excluded.data,"
-                " verdict = CASE WHEN behavior_findings.verdict = 'promoted' THEN 'promoted' ELSE excluded.verdict END,"
-                " why = CASE WHEN behavior_findings.verdict = 'promoted' THEN behavior_findings.why ELSE"
+                " verdict = CASE WHEN behavior_findings.verdict = 'promoted' THEN 'promoted' ELSE "
+                "excluded.verdict END,"
+                " why = CASE WHEN behavior_findings.verdict = 'promoted' THEN "
+                "behavior_findings.why ELSE"
                 " excluded.why END,"
-                " memory_id = coalesce(behavior_findings.memory_id, excluded.memory_id), found_at = excluded.found_at"
+                " memory_id = coalesce(behavior_findings.memory_id, excluded.memory_id), found_at "
+                "= excluded.found_at"
             ),
             (
-                row.no, session_no, judged.value, finding.step, finding.counts_as, int(judged.is_valid),
-                " ".join(judged.taint), to_storable(json.dumps(dict(finding.data))), judged.verdict,
-                to_storable(judged.why), judged.memory_id, now_ms,
+                row.no,
+                session_no,
+                judged.value,
+                finding.step,
+                finding.counts_as,
+                int(judged.is_valid),
+                " ".join(judged.taint),
+                to_storable(json.dumps(dict(finding.data))),
+                judged.verdict,
+                to_storable(judged.why),
+                judged.memory_id,
+                now_ms,
             ),
-        )  # fmt: skip
+        )
 
     def noticed(self, session: Session, session_no: int) -> list[Noticed]:
         rows = session.all(
             self.sql(
-                "SELECT s.kind, s.subject, f.value, f.verdict, f.why, f.step, f.memory_id, f.taint, f.data,"
-                " (SELECT count(*) FROM behavior_findings o WHERE o.project_no = :project AND o.signal_no = s.no)"
+                "SELECT s.kind, s.subject, f.value, f.verdict, f.why, f.step, f.memory_id, "
+                "f.taint, f.data,"
+                " (SELECT count(*) FROM behavior_findings o WHERE o.project_no = :project AND "
+                "o.signal_no = s.no)"
                 " FROM behavior_findings f JOIN behavior_signals s ON s.no = f.signal_no"
-                " WHERE f.project_no = :project AND f.session_no = ? ORDER BY f.value DESC, f.step, s.no"
+                " WHERE f.project_no = :project AND f.session_no = ? ORDER BY f.value DESC, "
+                "f.step, s.no"
             ),
             (session_no,),
         )
         return [
             Noticed(
-                row[0], from_storable(row[1]), row[2], row[9], row[3], from_storable(row[4]), row[5], row[6],
-                tuple(row[7].split()), json.loads(from_storable(row[8])),
+                row[0],
+                from_storable(row[1]),
+                row[2],
+                row[9],
+                row[3],
+                from_storable(row[4]),
+                row[5],
+                row[6],
+                tuple(row[7].split()),
+                json.loads(from_storable(row[8])),
             )
             for row in rows
-        ]  # fmt: skip
+        ]
 
     def totals(self, session: Session) -> dict[str, Any]:
         """Counts for a person to look at."""
         states: dict[str, int] = dict(
             session.all(
-                self.sql("SELECT state, count(*) FROM behavior_sessions WHERE project_no = :project GROUP BY state")
+                self.sql(
+                    "SELECT state, count(*) FROM behavior_sessions WHERE project_no = :project "
+                    "GROUP BY state"
+                )
             )
         )
         kinds = session.all(
             self.sql(
-                "SELECT kind, count(*) FROM behavior_signals WHERE project_no = :project GROUP BY kind ORDER BY kind"
+                "SELECT kind, count(*) FROM behavior_signals WHERE project_no = :project GROUP BY "
+                "kind ORDER BY kind"
             )
         )
         one = session.one(
             self.sql(
-                "SELECT (SELECT max(last_event_at) FROM behavior_sessions WHERE project_no = :project),"
-                " (SELECT count(*) FROM behavior_signals WHERE project_no = :project AND promoted_at IS NOT NULL),"
+                "SELECT (SELECT max(last_event_at) FROM behavior_sessions WHERE project_no = "
+                ":project),"
+                " (SELECT count(*) FROM behavior_signals WHERE project_no = :project AND "
+                "promoted_at IS NOT NULL),"
                 " (SELECT count(*) FROM observer_file_nodes WHERE project_no = :project),"
                 " (SELECT count(*) FROM observer_co_access_edges WHERE project_no = :project),"
                 " (SELECT count(*) FROM observer_error_patterns WHERE project_no = :project),"
@@ -330,7 +399,8 @@ class BehaviorStore(ProjectStore):
         rows = session.all(
             self.sql(
                 "SELECT session_id FROM behavior_sessions WHERE project_no = :project"
-                " AND (state = 'ended' OR (state = 'open' AND last_event_at <= ?)) ORDER BY last_event_at, no LIMIT ?"
+                " AND (state = 'ended' OR (state = 'open' AND last_event_at <= ?)) ORDER BY "
+                "last_event_at, no LIMIT ?"
             ),
             (idle_before, limit),
         )
@@ -338,7 +408,9 @@ class BehaviorStore(ProjectStore):
 
     def job_times(self, session: Session) -> dict[str, int]:
         """When each job was last done."""
-        rows = session.all(self.sql("SELECT name, last_at FROM behavior_jobs WHERE project_no = :project"))
+        rows = session.all(
+            self.sql("SELECT name, last_at FROM behavior_jobs WHERE project_no = :project")
+        )
         return {row[0]: row[1] for row in rows}
 
     def claim_job(self, session: Session, name: str, now_ms: int, every_ms: int) -> bool:
@@ -350,22 +422,33 @@ class BehaviorStore(ProjectStore):
             ),
             (name, now_ms - every_ms),
         )
-        statement = "UPDATE behavior_jobs SET last_at = ? WHERE project_no = :project AND name = ? AND last_at <= ?"
+        statement = (
+            "UPDATE behavior_jobs SET last_at = ? WHERE project_no = :project AND name = "
+            "? AND last_at <= ?"
+        )
         return session.run(self.sql(statement), (now_ms, name, now_ms - every_ms)) == 1
 
     def forget_before(self, session: Session, before_ms: int) -> int:
-        """Remove the keys and scratchpads of sessions that were decided on long ago; how many sessions."""
+        """Remove the keys and scratchpads of sessions that were decided on long ago; how many
+        sessions.
+        """
         rows = session.all(
             self.sql(
                 "SELECT no FROM behavior_sessions WHERE project_no = :project AND state = 'final'"
-                " AND last_event_at < ? AND EXISTS (SELECT 1 FROM behavior_seen s WHERE s.session_no ="
+                " AND last_event_at < ? AND EXISTS (SELECT 1 FROM behavior_seen s WHERE "
+                "s.session_no ="
                 " behavior_sessions.no)"
                 " LIMIT 200"
             ),
             (before_ms,),
         )
         for row in rows:
-            session.run(self.sql("DELETE FROM behavior_seen WHERE project_no = :project AND session_no = ?"), row)
+            session.run(
+                self.sql(
+                    "DELETE FROM behavior_seen WHERE project_no = :project AND session_no = ?"
+                ),
+                row,
+            )
         return len(rows)
 
 
@@ -387,7 +470,9 @@ def _session(row: Row) -> WatchedSession:
 
 
 def by_session(events: Iterable[HostEvent]) -> dict[str, list[HostEvent]]:
-    """Events by session; sessions in one order everywhere, so that two who lock them never wait for each other."""
+    """Events by session; sessions in one order everywhere, so that two who lock them never wait for
+    each other.
+    """
     found: dict[str, list[HostEvent]] = {}
     for event in events:
         found.setdefault(event.session_id, []).append(event)

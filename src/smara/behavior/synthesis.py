@@ -1,9 +1,9 @@
 """Synthesis over sessions, in three modes.
 
-After every session the rolling tables are counted anew (``tables``; no model). When a module has been worked on
-in 5, 10, 20, 50 and 100 sessions, its counts are looked at as a whole: by a model in one call, or by rules. Once a
-week, files of different modules that go together and are in no memory yet are. Each is done once, whoever
-comes first, and the log says what was done and what it brought.
+After every session the rolling tables are counted anew (``tables``; no model). When a module has
+been worked on in 5, 10, 20, 50 and 100 sessions, its counts are looked at as a whole: by a model in
+one call, or by rules. Once a week, files of different modules that go together and are in no memory
+yet are. Each is done once, whoever comes first, and the log says what was done and what it brought.
 """
 
 from __future__ import annotations
@@ -40,9 +40,18 @@ _STRONG = 5
 """Less is left to the signal of files that change together, which knows the sessions one by one."""
 _RESOLVED = 2
 _SURE = 0.8
-_SIGNAL_OF = {"prefetch_pattern": ("file_access", "module_trigger"), "error_pattern": ("error_retry", "fingerprint")}
+_SIGNAL_OF = {
+    "prefetch_pattern": ("file_access", "module_trigger"),
+    "error_pattern": ("error_retry", "fingerprint"),
+}
 """The signal that would have said the same, and the field that holds its key."""
-_TYPES: tuple[MemoryType, ...] = ("prefetch_pattern", "causal_dependency", "gotcha", "error_pattern", "module_insight")
+_TYPES: tuple[MemoryType, ...] = (
+    "prefetch_pattern",
+    "causal_dependency",
+    "gotcha",
+    "error_pattern",
+    "module_insight",
+)
 _NAMED = re.compile(r"`([^`]+)`")
 _CONFIDENCE = 0.7
 _MOST_CLUSTERS = 5
@@ -78,9 +87,14 @@ class Synthesis:
     """Looks at what sessions have in common."""
 
     def __init__(
-        self, store: BehaviorStore, habits: Habits, memories: Memories, clock: Clock,
-        models: Callable[[], Asked | None], deadline_seconds: float,
-    ) -> None:  # fmt: skip
+        self,
+        store: BehaviorStore,
+        habits: Habits,
+        memories: Memories,
+        clock: Clock,
+        models: Callable[[], Asked | None],
+        deadline_seconds: float,
+    ) -> None:
         self._store = store
         self._habits = habits
         self._memories = memories
@@ -96,32 +110,45 @@ class Synthesis:
         with self._store.database.read() as session:
             rows = session.all(
                 self._store.sql(
-                    "SELECT module, trigger_count, mode, synthesized_at, memories_generated, method, detail"
-                    " FROM observer_synthesis_log WHERE project_no = :project ORDER BY synthesized_at DESC, module"
+                    "SELECT module, trigger_count, mode, synthesized_at, memories_generated, "
+                    "method, detail"
+                    " FROM observer_synthesis_log WHERE project_no = :project ORDER BY "
+                    "synthesized_at DESC, module"
                     " LIMIT ?"
                 ),
                 (limit,),
             )
         return [
-            Synthesized(from_storable(row[0]), row[1], row[2], row[3], row[4], row[5], from_storable(row[6]))
+            Synthesized(
+                from_storable(row[0]), row[1], row[2], row[3], row[4], row[5], from_storable(row[6])
+            )
             for row in rows
         ]
 
     def due(self, session: Session, limit: int = 3) -> list[tuple[str, int]]:
-        """(module, the highest threshold it has reached) where the log has nothing of that threshold."""
+        """(module, the highest threshold it has reached) where the log has nothing of that
+        threshold.
+        """
         rows = session.all(
             self._store.sql(
-                "SELECT module, count FROM observer_module_session_counts WHERE project_no = :project AND count >= ?"
+                "SELECT module, count FROM observer_module_session_counts WHERE project_no = "
+                ":project AND count >= ?"
                 " ORDER BY last_at, module"
             ),
             (THRESHOLDS[0],),
         )
         if not rows:
             return []
-        statement = "SELECT module, trigger_count FROM observer_synthesis_log WHERE project_no = :project"
+        statement = (
+            "SELECT module, trigger_count FROM observer_synthesis_log WHERE project_no = :project"
+        )
         done = set(session.all(self._store.sql(statement)))
         found = [(row[0], max(each for each in THRESHOLDS if each <= row[1])) for row in rows]
-        return [(from_storable(module), reached) for module, reached in found if (module, reached) not in done][:limit]
+        return [
+            (from_storable(module), reached)
+            for module, reached in found
+            if (module, reached) not in done
+        ][:limit]
 
     def _module(self, module: str, threshold: int) -> Synthesized:
         stats = self.stats(module)
@@ -136,7 +163,9 @@ class Synthesis:
         with self._store.database.read() as session:
             for draft in drafts:
                 kind, name = _SIGNAL_OF.get(draft.type, ("", ""))
-                known = self._store.signal(session, kind, str(draft.data.get(name))) if name else None
+                known = (
+                    self._store.signal(session, kind, str(draft.data.get(name))) if name else None
+                )
                 if known is None or known.memory_id is None:
                     found.append(draft)
         return found
@@ -151,7 +180,9 @@ class Synthesis:
         clusters: dict[str, tuple[list[Edge], list[Draft]]] = {}
         for edge in across:
             if (made := _coupled(edge, edits, total)) is not None:
-                name = " + ".join(sorted({str(module_of(edge.file_a)), str(module_of(edge.file_b))}))
+                name = " + ".join(
+                    sorted({str(module_of(edge.file_a)), str(module_of(edge.file_b))})
+                )
                 edges, drafts = clusters.setdefault(name, ([], []))
                 edges.append(edge)
                 drafts.append(made)
@@ -160,36 +191,52 @@ class Synthesis:
             for name, (edges, drafts) in list(clusters.items())[:_MOST_CLUSTERS]
         ]
 
-    def _cluster(self, name: str, week: int, edges: Sequence[Edge], drafts: Sequence[Draft]) -> Synthesized:
+    def _cluster(
+        self, name: str, week: int, edges: Sequence[Edge], drafts: Sequence[Draft]
+    ) -> Synthesized:
         sessions = max(edge.session_count for edge in edges)
         asked, method = self._asked(ModuleStats(name, sessions, pairs=list(edges[:20])))
-        return self._write(name, 1_000 + week, "weekly", (drafts if asked is None else asked)[:MOST_MEMORIES], method)
+        return self._write(
+            name,
+            1_000 + week,
+            "weekly",
+            (drafts if asked is None else asked)[:MOST_MEMORIES],
+            method,
+        )
 
     def stats(self, module: str) -> ModuleStats:
         """The files, pairs and errors of a module, the strongest first."""
         with self._store.database.read() as session:
             row = session.one(
                 self._store.sql(
-                    "SELECT count FROM observer_module_session_counts WHERE project_no = :project AND module = ?"
+                    "SELECT count FROM observer_module_session_counts WHERE project_no = :project "
+                    "AND module = ?"
                 ),
                 (to_storable(module),),
             )
             files = session.all(
                 self._store.sql(
-                    "SELECT file_path, session_count FROM observer_module_files WHERE project_no = :project AND"
+                    "SELECT file_path, session_count FROM observer_module_files WHERE project_no "
+                    "= :project AND"
                     " module = ?"
                     " ORDER BY session_count DESC, file_path LIMIT 20"
                 ),
                 (to_storable(module),),
             )
         edges = [
-            each for each in self._habits.edges(limit=400) if module in (module_of(each.file_a), module_of(each.file_b))
+            each
+            for each in self._habits.edges(limit=400)
+            if module in (module_of(each.file_a), module_of(each.file_b))
         ]
         errors = [each for each in self._habits.failures(200) if each.resolved >= _RESOLVED]
         return ModuleStats(
-            module, int(row[0]) if row else 0, [(from_storable(each[0]), each[1]) for each in files],
-            [each for each in edges if each.edit_session_count >= _STRONG][:20], errors[:10], *self._edits(edges),
-        )  # fmt: skip
+            module,
+            int(row[0]) if row else 0,
+            [(from_storable(each[0]), each[1]) for each in files],
+            [each for each in edges if each.edit_session_count >= _STRONG][:20],
+            errors[:10],
+            *self._edits(edges),
+        )
 
     def _edits(self, edges: Sequence[Edge]) -> tuple[dict[str, int], int]:
         """In how many sessions each file was changed, and in how many any was."""
@@ -198,14 +245,22 @@ class Synthesis:
             return self._store.edit_sessions(session, paths), self._store.changing_sessions(session)
 
     def _across(self) -> list[Edge]:
-        edges = [each for each in self._habits.edges(limit=400) if each.edit_session_count >= _STRONG]
+        edges = [
+            each for each in self._habits.edges(limit=400) if each.edit_session_count >= _STRONG
+        ]
         modules = [(each, module_of(each.file_a), module_of(each.file_b)) for each in edges]
         return [
             each
             for each, one, other in modules
-            if one and other and one != other and each.promoted_at is None and not is_test_of(each.file_a, each.file_b)
-            and not is_lock(each.file_a) and not is_lock(each.file_b) and "tests" not in (one, other)
-        ]  # fmt: skip
+            if one
+            and other
+            and one != other
+            and each.promoted_at is None
+            and not is_test_of(each.file_a, each.file_b)
+            and not is_lock(each.file_a)
+            and not is_lock(each.file_b)
+            and "tests" not in (one, other)
+        ]
 
     def _asked(self, stats: ModuleStats) -> tuple[list[Draft] | None, str]:
         models = self._models()
@@ -214,66 +269,102 @@ class Synthesis:
         prompt = load_prompt(PROMPTS, "synthesize")
         text = prompt.render(
             {
-                "module": stats.module, "sessions": str(stats.sessions),
+                "module": stats.module,
+                "sessions": str(stats.sessions),
                 "files": _lines(f"`{path}`: {count}" for path, count in stats.files),
-                "pairs": _lines(f"`{e.file_a}` + `{e.file_b}`: {e.edit_session_count}" for e in stats.pairs),
-                "errors": _lines(f"`{e.command}`: `{e.error}`: {e.sessions}, {e.how} `{e.fix}`" for e in stats.errors),
+                "pairs": _lines(
+                    f"`{e.file_a}` + `{e.file_b}`: {e.edit_session_count}" for e in stats.pairs
+                ),
+                "errors": _lines(
+                    f"`{e.command}`: `{e.error}`: {e.sessions}, {e.how} `{e.fix}`"
+                    for e in stats.errors
+                ),
             }
-        )  # fmt: skip
+        )
         try:
             reply = models.complete(
-                ChatRequest(text, deadline_seconds=self._deadline, max_output_tokens=900), "behavior"
+                ChatRequest(text, deadline_seconds=self._deadline, max_output_tokens=900),
+                "behavior",
             )
         except SmaraError as error:
             log.warning("behavior.not_synthesized", module=stats.module, error=error.code)
             return None, "rules"
         return list(read_reply(reply.text, stats, text))[:MOST_MEMORIES], f"model v{prompt.version}"
 
-    def _write(self, module: str, trigger: int, mode: str, drafts: Sequence[Draft], method: str) -> Synthesized:
-        """The memories and the entry of the log, in one transaction; nothing when somebody was faster."""
+    def _write(
+        self, module: str, trigger: int, mode: str, drafts: Sequence[Draft], method: str
+    ) -> Synthesized:
+        """The memories and the entry of the log, in one transaction; nothing when somebody was
+        faster.
+        """
         now = self._clock.now_ms()
         new = [
             NewMemory(
-                each.content, each.type, "observer_inferred", _CONFIDENCE, files=each.files, modules=each.modules,
-                evidence=[Evidence(quote=said) for said in each.quotes], data=dict(each.data), taint=each.taint,
-                tags=("synthesis",), session_id=f"synthesis:{module}:{trigger}"[:200],
+                each.content,
+                each.type,
+                "observer_inferred",
+                _CONFIDENCE,
+                files=each.files,
+                modules=each.modules,
+                evidence=[Evidence(quote=said) for said in each.quotes],
+                data=dict(each.data),
+                taint=each.taint,
+                tags=("synthesis",),
+                session_id=f"synthesis:{module}:{trigger}"[:200],
             )
             for each in drafts
-        ]  # fmt: skip
+        ]
         entry: list[Synthesized] = []
 
         def also(session: Session, added: Sequence[Added]) -> None:
             count = sum(each.outcome == "added" for each in added)
-            told = ", ".join(each.memory.short_id for each in added if each.outcome == "added" and each.memory)
+            told = ", ".join(
+                each.memory.short_id for each in added if each.outcome == "added" and each.memory
+            )
             entry.append(Synthesized(module, trigger, mode, now, count, method, told))
             if not self._put_log(session, entry[0]):
                 raise _Done
             for draft in drafts:
-                for pair in combinations(sorted(draft.files), 2) if draft.type != "prefetch_pattern" else ():
+                for pair in (
+                    combinations(sorted(draft.files), 2) if draft.type != "prefetch_pattern" else ()
+                ):
                     self._mark(session, pair, now)
 
         try:
-            self._memories.add_many(new, by="system", actor="smara", session_type="build", also=also)
+            self._memories.add_many(
+                new, by="system", actor="smara", session_type="build", also=also
+            )
         except _Done:
             return Synthesized(module, trigger, mode, now, 0, method, "somebody else did it")
-        log.event("behavior.synthesized", module=module, trigger=trigger, memories=entry[0].memories_generated)
+        log.event(
+            "behavior.synthesized",
+            module=module,
+            trigger=trigger,
+            memories=entry[0].memories_generated,
+        )
         return entry[0]
 
     def _put_log(self, session: Session, entry: Synthesized) -> bool:
         return (
             session.run(
                 self._store.sql(
-                    "INSERT INTO observer_synthesis_log (project_no, module, trigger_count, mode, synthesized_at,"
+                    "INSERT INTO observer_synthesis_log (project_no, module, trigger_count, mode, "
+                    "synthesized_at,"
                     " memories_generated, method, detail) VALUES (:project, ?, ?, ?, ?, ?, ?, ?)"
                     " ON CONFLICT (project_no, module, trigger_count) DO NOTHING"
                 ),
                 (
-                    to_storable(entry.module), entry.trigger_count, entry.mode, entry.synthesized_at,
-                    entry.memories_generated, entry.method, to_storable(entry.detail),
+                    to_storable(entry.module),
+                    entry.trigger_count,
+                    entry.mode,
+                    entry.synthesized_at,
+                    entry.memories_generated,
+                    entry.method,
+                    to_storable(entry.detail),
                 ),
             )
             == 1
-        )  # fmt: skip
+        )
 
     def _mark(self, session: Session, files: Sequence[str], now_ms: int) -> None:
         first, second = sorted(files)
@@ -295,19 +386,28 @@ class _Done(Exception):
 
 
 def by_rule(stats: ModuleStats) -> Iterator[Draft]:
-    """What the counts of a module say without a model: files to read, files that go together, errors with their fix."""
+    """What the counts of a module say without a model: files to read, files that go together,
+    errors with their fix.
+    """
     total = stats.sessions
-    always = [path for path, count in stats.files if count / max(1, total) > 0.8 and surely(count, total) >= _SURE][:10]
+    always = [
+        path
+        for path, count in stats.files
+        if count / max(1, total) > 0.8 and surely(count, total) >= _SURE
+    ][:10]
     often = [path for path, count in stats.files if 0.5 < count / max(1, total) <= 0.8][:10]
     if 2 <= len(always) <= 10:
         content = (
-            f"Work on {code(stats.module)} reads {', '.join(map(code, always))} in nearly every session"
+            f"Work on {code(stats.module)} reads {', '.join(map(code, always))} in nearly every "
+            "session"
             f" ({total} counted)."
         )
         data = {
-            "module_trigger": stats.module, "always_read_files": always, "frequently_read_files": often,
+            "module_trigger": stats.module,
+            "always_read_files": always,
+            "frequently_read_files": often,
             "session_count": total,
-        }  # fmt: skip
+        }
         yield Draft(
             "prefetch_pattern",
             content,
@@ -317,11 +417,19 @@ def by_rule(stats: ModuleStats) -> Iterator[Draft]:
             data,
         )
     for edge in stats.pairs:
-        made = None if is_test_of(edge.file_a, edge.file_b) else _coupled(edge, stats.edit_sessions, stats.all_sessions)
+        made = (
+            None
+            if is_test_of(edge.file_a, edge.file_b)
+            else _coupled(edge, stats.edit_sessions, stats.all_sessions)
+        )
         if made is not None and edge.promoted_at is None:
             yield made
     for error in stats.errors:
-        if error.how in ("command", "first") and error.fix and is_lasting(error.command, error.error, error.fix):
+        if (
+            error.how in ("command", "first")
+            and error.fix
+            and is_lasting(error.command, error.error, error.fix)
+        ):
             yield _error(error)
 
 
@@ -334,28 +442,60 @@ def _error(error: KnownFailure) -> Draft:
     fix = f"running {code(str(error.fix))} first" if error.how == "first" else code(str(error.fix))
     content = f"Running {code(error.command)} failed with {code(error.error)}; what worked: {fix}."
     data = {
-        "error": error.error, "fix": str(error.fix), "tool": error.tool, "command": error.command,
-        "occurrences": error.occurrences, "fingerprint": error.fingerprint,
-    }  # fmt: skip
-    return Draft("error_pattern", content, (f"$ {error.command}\n{error.error}",), (), (), data, taint=("tool",))
+        "error": error.error,
+        "fix": str(error.fix),
+        "tool": error.tool,
+        "command": error.command,
+        "occurrences": error.occurrences,
+        "fingerprint": error.fingerprint,
+    }
+    return Draft(
+        "error_pattern",
+        content,
+        (f"$ {error.command}\n{error.error}",),
+        (),
+        (),
+        data,
+        taint=("tool",),
+    )
 
 
 def read_reply(text: str, stats: ModuleStats, asked: str) -> Iterator[Draft]:
-    """The memories of a model's reply: only of the allowed types, and only with names that it was given."""
+    """The memories of a model's reply: only of the allowed types, and only with names that it was
+    given.
+    """
     start, end = text.find("["), text.rfind("]")
     try:
         items = json.loads(text[start : end + 1]) if 0 <= start < end else []
     except ValueError:
         items = []
     for item in items if isinstance(items, list) else []:
-        if not isinstance(item, dict) or item.get("type") not in _TYPES or not isinstance(item.get("content"), str):
+        if (
+            not isinstance(item, dict)
+            or item.get("type") not in _TYPES
+            or not isinstance(item.get("content"), str)
+        ):
             continue
         content = " ".join(item["content"].split())
         names = _NAMED.findall(content)
-        files = [path for path in item.get("relatedFiles") or [] if isinstance(path, str) and f"`{path}`" in asked]
+        files = [
+            path
+            for path in item.get("relatedFiles") or []
+            if isinstance(path, str) and f"`{path}`" in asked
+        ]
         # A name that was not in the request was made up.
-        if not names or any(f"`{name}`" not in asked for name in names) or not 20 <= len(content) <= 600:
+        if (
+            not names
+            or any(f"`{name}`" not in asked for name in names)
+            or not 20 <= len(content) <= 600
+        ):
             continue
-        kind: MemoryType = "gotcha" if item["type"] in ("prefetch_pattern", "causal_dependency") else item["type"]
-        quotes = (quote(f"counted over {stats.sessions} sessions on {stats.module}: {', '.join(names)}", 400),)
+        kind: MemoryType = (
+            "gotcha" if item["type"] in ("prefetch_pattern", "causal_dependency") else item["type"]
+        )
+        quotes = (
+            quote(
+                f"counted over {stats.sessions} sessions on {stats.module}: {', '.join(names)}", 400
+            ),
+        )
         yield Draft(kind, content, quotes, tuple(files[:6]), (stats.module,), {}, taint=("tool",))

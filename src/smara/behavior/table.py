@@ -36,12 +36,16 @@ LEAST_VALUE = 0.4
 """Signals that are worth less are discarded before anything else looks at them."""
 
 _SIGNALS: tuple[ModuleType, ...] = (
-    co_access, self_correction, error_retry, parallel_conflict, read_abandon, repeated_grep, test_order, tool_sequence,
-    file_access, step_overrun, backtrack, config_touch, glob_ignore, context_spike, external_reference, import_chase,
+    co_access, self_correction, error_retry, parallel_conflict, read_abandon, repeated_grep,
+    test_order, tool_sequence,
+    file_access, step_overrun, backtrack, config_touch, glob_ignore, context_spike,
+    external_reference, import_chase,
     time_anomaly,
 )  # fmt: skip
 _OTHERS: tuple[ModuleType, ...] = (dead_ends, qa, commits, seen_running)
-_BY_KIND: Mapping[str, ModuleType] = {module.SIGNAL.kind: module for module in (*_SIGNALS, *_OTHERS)}
+_BY_KIND: Mapping[str, ModuleType] = {
+    module.SIGNAL.kind: module for module in (*_SIGNALS, *_OTHERS)
+}
 
 SIGNALS: tuple[Signal, ...] = tuple(module.SIGNAL for module in _SIGNALS)
 

@@ -1,8 +1,9 @@
-"""The rolling tables: what sessions have in common, counted anew with every session that ends (no model).
+"""The rolling tables: what sessions have in common, counted anew with every session that ends (no
+model).
 
-Files and how often they are touched, pairs of files with their direction and the time between, errors and how they
-were resolved, modules and the files read for them, and steps taken against steps planned. The cost
-follows the size of the session, not of the tables.
+Files and how often they are touched, pairs of files with their direction and the time between,
+errors and how they were resolved, modules and the files read for them, and steps taken against
+steps planned. The cost follows the size of the session, not of the tables.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Tables:
         self._new_id = new_id
 
     def count(self, session: Session, pads: Sequence[Pad], ended: Ended) -> None:
-        """Count a session. The caller holds the lock of the project's memories: nobody counts at the same time."""
+        """Count a session. The caller holds the lock of the project's memories: nobody counts at
+        the same time.
+        """
         files: dict[str, Entry] = {}
         for pad in pads:
             for path, entry in pad["files"]:
@@ -60,16 +63,21 @@ class Tables:
         most = sorted(files.items(), key=lambda item: (-item[1]["n"], item[0]))[:_MOST_FILES]
         session.run_many(
             self._store.sql(
-                "INSERT INTO observer_file_nodes (project_no, file_path, access_count, edit_count, session_count,"
+                "INSERT INTO observer_file_nodes (project_no, file_path, access_count, "
+                "edit_count, session_count,"
                 " edit_session_count, last_accessed_at) VALUES (:project, ?, ?, ?, 1, ?, ?)"
                 " ON CONFLICT (project_no, file_path) DO UPDATE SET"
                 " access_count = observer_file_nodes.access_count + excluded.access_count,"
                 " edit_count = observer_file_nodes.edit_count + excluded.edit_count,"
                 " session_count = observer_file_nodes.session_count + 1,"
-                " edit_session_count = observer_file_nodes.edit_session_count + excluded.edit_session_count,"
+                " edit_session_count = observer_file_nodes.edit_session_count + "
+                "excluded.edit_session_count,"
                 " last_accessed_at = excluded.last_accessed_at"
             ),
-            [(to_storable(path), each["n"], each["e"], int(bool(each["e"])), ended.now_ms) for path, each in most],
+            [
+                (to_storable(path), each["n"], each["e"], int(bool(each["e"])), ended.now_ms)
+                for path, each in most
+            ],
         )
 
     def _pairs(self, session: Session, pads: Sequence[Pad], ended: Ended) -> None:
@@ -79,12 +87,18 @@ class Tables:
                 sums = pairs.setdefault(key, [0, 0, 0, 0])
                 for position, name in enumerate(("n", "d", "l", "e")):
                     sums[position] += entry.get(name, 0)
-        most = dict(sorted(pairs.items(), key=lambda item: (-item[1][3], -item[1][0], item[0]))[:_MOST_PAIRS])
+        most = dict(
+            sorted(pairs.items(), key=lambda item: (-item[1][3], -item[1][0], item[0]))[
+                :_MOST_PAIRS
+            ]
+        )
         keys = [tuple(map(to_storable, key.split("|", 1))) for key in most]
         before = self._edges(session, keys)
         rows = []
         for pair, (count, apart, lead, edits) in zip(keys, most.values(), strict=True):
-            raw, sessions, edited, average, direction, breakdown = before.get(pair, (0, 0, 0, 0.0, 0, {}))
+            raw, sessions, edited, average, direction, breakdown = before.get(
+                pair, (0, 0, 0, 0.0, 0, {})
+            )
             breakdown = {**breakdown, ended.type: breakdown.get(ended.type, 0) + 1}
             average = (average * raw + apart) / (raw + count)
             edited += int(edits > 0)
@@ -106,26 +120,35 @@ class Tables:
             )
         session.run_many(
             self._store.sql(
-                "INSERT INTO observer_co_access_edges (project_no, file_a, file_b, weight, raw_count, session_count,"
-                " edit_session_count, avg_time_delta_ms, directional, task_type_breakdown, last_observed_at)"
-                " VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project_no, file_a, file_b) DO"
+                "INSERT INTO observer_co_access_edges (project_no, file_a, file_b, weight, "
+                "raw_count, session_count,"
+                " edit_session_count, avg_time_delta_ms, directional, task_type_breakdown, "
+                "last_observed_at)"
+                " VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project_no, "
+                "file_a, file_b) DO"
                 " UPDATE SET"
-                " weight = excluded.weight, raw_count = excluded.raw_count, session_count = excluded.session_count,"
-                " edit_session_count = excluded.edit_session_count, avg_time_delta_ms = excluded.avg_time_delta_ms,"
-                " directional = excluded.directional, task_type_breakdown = excluded.task_type_breakdown,"
+                " weight = excluded.weight, raw_count = excluded.raw_count, session_count = "
+                "excluded.session_count,"
+                " edit_session_count = excluded.edit_session_count, avg_time_delta_ms = "
+                "excluded.avg_time_delta_ms,"
+                " directional = excluded.directional, task_type_breakdown = "
+                "excluded.task_type_breakdown,"
                 " last_observed_at = excluded.last_observed_at"
             ),
             rows,
         )
 
-    def _edges(self, session: Session, keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], tuple[Any, ...]]:
+    def _edges(
+        self, session: Session, keys: Sequence[tuple[str, ...]]
+    ) -> dict[tuple[str, ...], tuple[Any, ...]]:
         wanted = set(keys)
         firsts = sorted({key[0] for key in keys})
         found: dict[tuple[str, ...], tuple[Any, ...]] = {}
         for part in parts(firsts):
             rows = session.all(
                 self._store.sql(
-                    "SELECT file_a, file_b, raw_count, session_count, edit_session_count, avg_time_delta_ms,"
+                    "SELECT file_a, file_b, raw_count, session_count, edit_session_count, "
+                    "avg_time_delta_ms,"
                     " directional,"
                     " task_type_breakdown FROM observer_co_access_edges"
                     f" WHERE project_no = :project AND file_a IN ({marks(len(part))})"
@@ -155,14 +178,20 @@ class Tables:
         self._worked(session, pads, ended)
 
     def _worked(self, session: Session, pads: Sequence[Pad], ended: Ended) -> None:
-        """Commands that are known to fail, and have worked in this session without failing in it."""
+        """Commands that are known to fail, and have worked in this session without failing in
+        it.
+        """
         failed = {entry["cmd"] for pad in pads for _, entry in pad["errors"]}
-        worked = sorted({to_storable(text) for pad in pads for text, _ in pad["worked"] if text not in failed})
+        worked = sorted(
+            {to_storable(text) for pad in pads for text, _ in pad["worked"] if text not in failed}
+        )
         for part in parts(worked):
             session.run(
                 self._store.sql(
-                    "UPDATE observer_error_patterns SET last_worked_at = ? WHERE project_no = :project"
-                    f" AND command IN ({marks(len(part))}) AND (last_worked_at IS NULL OR last_worked_at < ?)"
+                    "UPDATE observer_error_patterns SET last_worked_at = ? WHERE project_no = "
+                    ":project"
+                    f" AND command IN ({marks(len(part))}) AND (last_worked_at IS NULL OR "
+                    "last_worked_at < ?)"
                 ),
                 (ended.now_ms, *part, ended.now_ms),
             )
@@ -170,8 +199,18 @@ class Tables:
 
     def _found(self, session: Session, pads: Sequence[Pad], ended: Ended) -> None:
         """Programs that were not there before, and have run in this session."""
-        ran = {part.split(" ", 1)[0] for pad in pads for text, _ in pad["worked"] for part in text.split(" && ")}
-        ran -= {name for pad in pads for _, entry in pad["errors"] for name in lacking(entry["cmd"], entry["line"])[:1]}
+        ran = {
+            part.split(" ", 1)[0]
+            for pad in pads
+            for text, _ in pad["worked"]
+            for part in text.split(" && ")
+        }
+        ran -= {
+            name
+            for pad in pads
+            for _, entry in pad["errors"]
+            for name in lacking(entry["cmd"], entry["line"])[:1]
+        }
         rows = session.all(
             self._store.sql(
                 "SELECT error_fingerprint, command, error_message FROM observer_error_patterns"
@@ -185,64 +224,96 @@ class Tables:
         for part in parts(there):
             session.run(
                 self._store.sql(
-                    "UPDATE observer_error_patterns SET last_worked_at = ? WHERE project_no = :project"
+                    "UPDATE observer_error_patterns SET last_worked_at = ? WHERE project_no = "
+                    ":project"
                     f" AND error_fingerprint IN ({marks(len(part))})"
                 ),
                 (ended.now_ms, *part),
             )
 
     def _put_error(
-        self, session: Session, print_: str, entry: Entry, sessions: list[str], module: str | None, ended: Ended
+        self,
+        session: Session,
+        print_: str,
+        entry: Entry,
+        sessions: list[str],
+        module: str | None,
+        ended: Ended,
     ) -> None:
         how = (
-            json.dumps({"how": entry["how"], "fix": entry.get("fix"), "files": entry.get("files", [])})
+            json.dumps(
+                {"how": entry["how"], "fix": entry.get("fix"), "files": entry.get("files", [])}
+            )
             if entry.get("how")
             else None
         )
         session.run(
             self._store.sql(
-                "INSERT INTO observer_error_patterns (project_no, error_fingerprint, id, tool_name, command,"
+                "INSERT INTO observer_error_patterns (project_no, error_fingerprint, id, "
+                "tool_name, command,"
                 " error_message,"
-                " occurrence_count, session_count, first_seen_at, last_seen_at, resolved_how, resolved_count,"
+                " occurrence_count, session_count, first_seen_at, last_seen_at, resolved_how, "
+                "resolved_count,"
                 " module, sessions)"
                 " VALUES (:project, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (project_no, error_fingerprint) DO UPDATE SET command = excluded.command,"
+                " ON CONFLICT (project_no, error_fingerprint) DO UPDATE SET command = "
+                "excluded.command,"
                 " error_message = excluded.error_message,"
-                " occurrence_count = observer_error_patterns.occurrence_count + excluded.occurrence_count,"
+                " occurrence_count = observer_error_patterns.occurrence_count + "
+                "excluded.occurrence_count,"
                 " session_count = observer_error_patterns.session_count + 1,"
-                " first_seen_at = CASE WHEN excluded.first_seen_at < observer_error_patterns.first_seen_at"
+                " first_seen_at = CASE WHEN excluded.first_seen_at < "
+                "observer_error_patterns.first_seen_at"
                 " THEN excluded.first_seen_at ELSE observer_error_patterns.first_seen_at END,"
-                " last_seen_at = CASE WHEN excluded.last_seen_at > observer_error_patterns.last_seen_at"
+                " last_seen_at = CASE WHEN excluded.last_seen_at > "
+                "observer_error_patterns.last_seen_at"
                 " THEN excluded.last_seen_at ELSE observer_error_patterns.last_seen_at END,"
-                " resolved_how = coalesce(excluded.resolved_how, observer_error_patterns.resolved_how),"
-                " resolved_count = observer_error_patterns.resolved_count + excluded.resolved_count,"
-                " module = coalesce(excluded.module, observer_error_patterns.module), sessions = excluded.sessions"
+                " resolved_how = coalesce(excluded.resolved_how, "
+                "observer_error_patterns.resolved_how),"
+                " resolved_count = observer_error_patterns.resolved_count + "
+                "excluded.resolved_count,"
+                " module = coalesce(excluded.module, observer_error_patterns.module), sessions = "
+                "excluded.sessions"
             ),
             (
-                print_, self._new_id(), entry["tool"], to_storable(entry["cmd"]), to_storable(entry["line"]),
+                print_,
+                self._new_id(),
+                entry["tool"],
+                to_storable(entry["cmd"]),
+                to_storable(entry["line"]),
                 entry["n"],
-                ended.now_ms, ended.now_ms, to_storable(how) if how else None, int(how is not None),
-                to_storable(module) if module else None, to_storable(json.dumps(sessions)),
+                ended.now_ms,
+                ended.now_ms,
+                to_storable(how) if how else None,
+                int(how is not None),
+                to_storable(module) if module else None,
+                to_storable(json.dumps(sessions)),
             ),
-        )  # fmt: skip
+        )
 
     def _modules(self, session: Session, files: Mapping[str, Entry], ended: Ended) -> None:
-        worked = sorted({module for path, each in files.items() if each["e"] and (module := module_of(path))})
+        worked = sorted(
+            {module for path, each in files.items() if each["e"] and (module := module_of(path))}
+        )
         read = sorted(path for path, each in files.items() if each["r"])[:_MOST_FILES]
         for module in worked[:6]:
             session.run(
                 self._store.sql(
-                    "INSERT INTO observer_module_session_counts (project_no, module, count, last_at)"
+                    "INSERT INTO observer_module_session_counts (project_no, module, count, "
+                    "last_at)"
                     " VALUES (:project, ?, 1, ?) ON CONFLICT (project_no, module)"
-                    " DO UPDATE SET count = observer_module_session_counts.count + 1, last_at = excluded.last_at"
+                    " DO UPDATE SET count = observer_module_session_counts.count + 1, last_at = "
+                    "excluded.last_at"
                 ),
                 (to_storable(module), ended.now_ms),
             )
             session.run_many(
                 self._store.sql(
-                    "INSERT INTO observer_module_files (project_no, module, file_path, session_count, last_at)"
+                    "INSERT INTO observer_module_files (project_no, module, file_path, "
+                    "session_count, last_at)"
                     " VALUES (:project, ?, ?, 1, ?) ON CONFLICT (project_no, module, file_path)"
-                    " DO UPDATE SET session_count = observer_module_files.session_count + 1, last_at = excluded.last_at"
+                    " DO UPDATE SET session_count = observer_module_files.session_count + 1, "
+                    "last_at = excluded.last_at"
                 ),
                 [(to_storable(module), to_storable(path), ended.now_ms) for path in read],
             )
@@ -253,13 +324,16 @@ class Tables:
             if planned and module:
                 session.run(
                     self._store.sql(
-                        "INSERT INTO observer_calibrations (project_no, module, methodology, sample_count,"
+                        "INSERT INTO observer_calibrations (project_no, module, methodology, "
+                        "sample_count,"
                         " planned_steps,"
                         " actual_steps, last_at) VALUES (:project, ?, ?, 1, ?, ?, ?)"
                         " ON CONFLICT (project_no, module, methodology) DO UPDATE SET"
                         " sample_count = observer_calibrations.sample_count + 1,"
-                        " planned_steps = observer_calibrations.planned_steps + excluded.planned_steps,"
-                        " actual_steps = observer_calibrations.actual_steps + excluded.actual_steps,"
+                        " planned_steps = observer_calibrations.planned_steps + "
+                        "excluded.planned_steps,"
+                        " actual_steps = observer_calibrations.actual_steps + "
+                        "excluded.actual_steps,"
                         " last_at = excluded.last_at"
                     ),
                     (to_storable(module), ended.methodology, planned, actual, ended.now_ms),

@@ -28,8 +28,10 @@ _ANSWER_STEPS = 4
 _SPIKE_TOKENS = 10_000
 _MOST_STARTS = 32
 _IMPORT = re.compile(
-    r"^\s*(?:\d+\s*[→|:\t]\s*)?(?:from\s+([\w.]+)\s+import|import\s+([\w.]+)|.*?\bfrom\s+['\"]([^'\"]+)['\"]"
-    r"|.*?\brequire\(['\"]([^'\"]+)['\"]\)|(?:use|alias|import)\s+([\w:.]+)|#include\s+[\"<]([^\">]+))",
+    r"^\s*(?:\d+\s*[→|:\t]\s*)?(?:from\s+([\w.]+)\s+import|import\s+([\w.]+)"
+    r"|.*?\bfrom\s+['\"]([^'\"]+)['\"]"
+    r"|.*?\brequire\(['\"]([^'\"]+)['\"]\)|(?:use|alias|import)\s+([\w:.]+)"
+    r"|#include\s+[\"<]([^\">]+))",
 )
 _IMPORTING = ("import", "from ", "require(", "use ", "alias ", "#include")
 _ENDING = re.compile(r"\.(?:[cm]?[jt]sx?|h|hpp|py|css|vue)$")
@@ -39,14 +41,22 @@ _FRAMED = re.compile(r"^\s*(?:<([a-z][\w-]{2,40})>.*?</\1>\s*)+", re.DOTALL)
 _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (cue, re.compile(pattern, re.IGNORECASE))
     for cue, pattern in (
-        ("review", r"^/(?:code-)?review\b|\breview (?:the |this |my |pr |pull request|#\d)|\bpull request review\b"
-                   r"|\bcode review\b"),
+        (
+            "review",
+            r"^/(?:code-)?review\b|\breview (?:the |this |my |pr |pull request|#\d)|\bpull "
+            r"request review\b"
+            r"|\bcode review\b",
+        ),
         ("changelog", r"\bchange ?log\b|\brelease notes\b"),
         ("roadmap", r"\broad ?map\b|\bbacklog\b|\bprioriti[sz]e\b"),
-        ("spec", r"\b(?:write|draft|create|update) (?:the |a |an )?(?:\w+ )?(?:spec|specification|design doc|prd"
-                 r"|rfc)\b|^/(?:spec|plan)\b"),
+        (
+            "spec",
+            r"\b(?:write|draft|create|update) (?:the |a |an )?(?:\w+ )?(?:spec|specification"
+            r"|design doc|prd"
+            r"|rfc)\b|^/(?:spec|plan)\b",
+        ),
     )
-)  # fmt: skip
+)
 
 
 def take(pad: Pad, event: HostEvent) -> None:
@@ -80,7 +90,9 @@ def _prompt(pad: Pad, event: HostEvent) -> None:
     facts["asked"] = quote(_FRAMED.sub("", text[:4_000]), 200)
     facts["prompt"] = facts["prompt"] or facts["asked"]
     if facts["prompts"] <= 3:
-        facts["cues"] = sorted({*facts["cues"], *(cue for cue, pattern in _CUES if pattern.search(text[:600]))})
+        facts["cues"] = sorted(
+            {*facts["cues"], *(cue for cue, pattern in _CUES if pattern.search(text[:600]))}
+        )
 
 
 def _before(pad: Pad, event: HostEvent) -> None:
@@ -116,10 +128,14 @@ def _name(tool: str, actions: list[Action]) -> str:
 
 
 def _outside(pad: Pad, event: HostEvent, actions: list[Action]) -> None:
-    """Where something from outside came in; what is said from the next step on may come from there."""
+    """Where something from outside came in; what is said from the next step on may come from
+    there.
+    """
     outside = pad.facts["outside"]
     for action in actions:
-        if action.verb == "fetch" or (action.command is not None and action.command.purpose == "network"):
+        if action.verb == "fetch" or (
+            action.command is not None and action.command.purpose == "network"
+        ):
             outside.setdefault("web", pad.step)
         elif action.verb == "mcp":
             outside.setdefault("mcp", pad.step)
@@ -199,7 +215,11 @@ def _answer(pad: Pad, path: str) -> None:
     if search is not None and pad.step - search[1] <= _ANSWER_STEPS:
         entry = pad["searches"].find(search[0])
         # Hits in many files are no answer, and opening one of them is none either.
-        if entry is not None and len(search[2]) == 1 and (path == search[2][0] or path.endswith("/" + search[2][0])):
+        if (
+            entry is not None
+            and len(search[2]) == 1
+            and (path == search[2][0] or path.endswith("/" + search[2][0]))
+        ):
             answers = entry.setdefault("a", {})
             if path in answers or len(answers) < 4:
                 answers[path] = answers.get(path, 0) + 1
@@ -243,7 +263,9 @@ def _paths_in(output: str, root: str) -> list[str]:
 
 
 def _chase(pad: Pad, path: str, content: str) -> None:
-    """Whether the file is one that a file read just before imports; chains of three and more are noted."""
+    """Whether the file is one that a file read just before imports; chains of three and more are
+    noted.
+    """
     facts = pad.facts
     chain = [path]
     for earlier, names in reversed(facts["imports"]):
@@ -258,15 +280,21 @@ def _chase(pad: Pad, path: str, content: str) -> None:
 
 
 def _imported(head: str) -> list[str]:
-    """The last names of what is imported. Plain searches: at every line a pattern takes ten times as long."""
+    """The last names of what is imported. Plain searches: at every line a pattern takes ten times
+    as long.
+    """
     if not any(word in head for word in _IMPORTING):
         return []
     lines = {
         line
         for line in head.splitlines()[:30]
-        if "import" in line or "from " in line or "require(" in line or "use " in line or "alias " in line
+        if "import" in line
+        or "from " in line
+        or "require(" in line
+        or "use " in line
+        or "alias " in line
         or "#include" in line
-    }  # fmt: skip
+    }
     return sorted({_last(match) for match in map(_IMPORT.match, lines) if match})[:30]
 
 
@@ -350,16 +378,21 @@ def _listen(pad: Pad, event: HostEvent) -> None:
         entry["q"] = sentence
         entry["file"] = recent[-1][0] if recent else ""
         if said.kind == "correction":
-            entry["wrong"], entry["right"] = quote(said.wrong, QUOTE // 2), quote(said.right, QUOTE // 2)
+            entry["wrong"], entry["right"] = (
+                quote(said.wrong, QUOTE // 2),
+                quote(said.right, QUOTE // 2),
+            )
             entry["lang"] = said.language
         else:
             running.gave_up(pad, entry)
 
 
 _BY_KIND: dict[str, Callable[[Pad, HostEvent], None]] = {
-    "prompt": _prompt, "tool_pre": _before, "tool_post": _tool, "tool_fail": _tool, "task": _task, "turn_end": _turn,
+    "prompt": _prompt, "tool_pre": _before, "tool_post": _tool, "tool_fail": _tool, "task": _task,
+    "turn_end": _turn,
 }  # fmt: skip
 _BY_VERB: dict[str, Callable[[Pad, HostEvent, Action], None]] = {
-    "read": _read, "edit": _edit, "search": _search, "glob": _glob, "fetch": _fetch, "plan": _plan, "mcp": _mcp,
+    "read": _read, "edit": _edit, "search": _search, "glob": _glob, "fetch": _fetch, "plan": _plan,
+    "mcp": _mcp,
     "accept": _accept,
 }  # fmt: skip

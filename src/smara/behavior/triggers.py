@@ -1,4 +1,6 @@
-"""Early triggers: what shows before a session has ended, for those who advise the agent while it works."""
+"""Early triggers: what shows before a session has ended, for those who advise the agent while it
+works.
+"""
 
 from __future__ import annotations
 
@@ -27,5 +29,7 @@ def triggers_of(pads: Sequence[Pad]) -> list[EarlyTrigger]:
             found.append(EarlyTrigger("error_retry", 0.75, f"{last['cmd']}: {last['line']}"))
         edited = sum(1 for _, entry in pad["files"] if entry.get("e"))
         if len(pad["configs"]) and edited >= _EDITS:
-            found.append(EarlyTrigger("config_touch", 0.7, next(path for path, _ in pad["configs"])))
+            found.append(
+                EarlyTrigger("config_touch", 0.7, next(path for path, _ in pad["configs"]))
+            )
     return sorted(found, key=lambda each: -each.priority)

@@ -1,9 +1,10 @@
 """Unfinished work: what a session leaves behind for whoever goes on with it.
 
-It is read from the agent's own plan, from lists with open boxes in its last words, from the branch it worked on and
-the files that it changed after its last commit. A plan of which nothing was ever ticked is no unfinished work; neither
-is a last step that only lacks its tick, nor a list that nobody has touched since the person spoke of something else.
-What is left of the same session, or of the same branch, takes the place of what was left before.
+It is read from the agent's own plan, from lists with open boxes in its last words, from the branch
+it worked on and the files that it changed after its last commit. A plan of which nothing was ever
+ticked is no unfinished work; neither is a last step that only lacks its tick, nor a list that
+nobody has touched since the person spoke of something else. What is left of the same session, or of
+the same branch, takes the place of what was left before.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from smara.knowledge.models import Evidence, NewMemory, TypedMemory, WorkUnit
 MOST_WORDS = 3_000
 """So much of an agent's last words is kept, if they hold a list with open boxes."""
 _BOXES = ("[ ]", "☐", "⬜")
-_FOR_OTHERS = re.compile(r"^\W*(?:test(?:ing)? plan|how to test|testing|checklist|verification)\W*$", re.I | re.M)
+_FOR_OTHERS = re.compile(
+    r"^\W*(?:test(?:ing)? plan|how to test|testing|checklist|verification)\W*$", re.I | re.M
+)
 """A list below such a heading is for whoever reviews the work."""
 _MOST, _MOST_FILES, _LONGEST, _LEAST_WORDS = 12, 6, 160, 4
 _SURE = 0.9
@@ -49,14 +52,18 @@ def state_of(pad: Pad, method: Methodology) -> dict[str, Any]:
     begun = [text for text, state in todos.values() if state == plans.BEGUN]
     left = begun + [text for text, state in todos.values() if state == plans.OPEN]
     if not done or left == begun[:1] or pad.facts["todos_at"] < pad.facts["prompts"]:
-        left = []  # nothing was ever ticked; or the last tick is missing; or the talk has moved on from the list
+        # nothing was ever ticked; or the last tick is missing; or the talk has moved on from the
+        # list
+        left = []
     state = dict(listed) if listed.get("remaining") else {}
     if left:
         state = {**state, "done": done[-_MOST:], "remaining": left[:_MOST], "next_step": left[0]}
     if not state.get("remaining"):
         return {}
     since = pad.facts["committed_at"]
-    files = [path for path, entry in pad["files"] if entry.get("e") and entry["s"] > since][-_MOST_FILES:]
+    files = [path for path, entry in pad["files"] if entry.get("e") and entry["s"] > since][
+        -_MOST_FILES:
+    ]
     if files:
         state["open_files"] = files
     if pad.facts["branch"]:
@@ -65,7 +72,9 @@ def state_of(pad: Pad, method: Methodology) -> dict[str, Any]:
 
 
 def task_of(pad: Pad) -> str:
-    """What was asked for: the words before the plan, or, when they only answer a question, the session's first."""
+    """What was asked for: the words before the plan, or, when they only answer a question, the
+    session's first.
+    """
     asked = str(pad.facts["plan_task"] or pad.facts["asked"])
     return asked if len(asked.split()) >= _LEAST_WORDS else str(pad.facts["prompt"])
 
@@ -77,25 +86,40 @@ def is_all_done(pad: Pad) -> bool:
 
 
 def memory_of(
-    state: Mapping[str, Any], session_id: str, task: str, unit: WorkUnit | None, methodology: str,
-    taint: Sequence[str] = (), supersedes: Sequence[str] = (),
-) -> NewMemory:  # fmt: skip
+    state: Mapping[str, Any],
+    session_id: str,
+    task: str,
+    unit: WorkUnit | None,
+    methodology: str,
+    taint: Sequence[str] = (),
+    supersedes: Sequence[str] = (),
+) -> NewMemory:
     """The memory of unfinished work."""
     left, done = [str(each) for each in state["remaining"]], state.get("done", ())
     branch = f" on branch `{state['branch']}`" if state.get("branch") else ""
     about = f" The task was: “{quote(task, _LONGEST)}”" if len(task.split()) >= _LEAST_WORDS else ""
     following = quote(str(state.get("next_step") or left[0]), _LONGEST)
     content = (
-        f"Left unfinished{branch}: {len(left)} of {len(left) + len(done)} steps; next is “{following.rstrip('.')}”."
+        f"Left unfinished{branch}: {len(left)} of {len(left) + len(done)} steps; next is "
+        f"“{following.rstrip('.')}”."
         f"{about}"
     )
     files = [str(path) for path in state.get("open_files", ())]
     return NewMemory(
-        content, "work_state", "observer_inferred", _SURE, session_id=session_id, files=files,
+        content,
+        "work_state",
+        "observer_inferred",
+        _SURE,
+        session_id=session_id,
+        files=files,
         modules=tuple(dict.fromkeys(filter(None, map(module_of, files))))[:3],
-        evidence=[Evidence(quote=quote("left: " + "; ".join(left), 400))], work_unit=unit, methodology=methodology,
-        data=dict(state), taint=taint, supersedes=supersedes,
-    )  # fmt: skip
+        evidence=[Evidence(quote=quote("left: " + "; ".join(left), 400))],
+        work_unit=unit,
+        methodology=methodology,
+        data=dict(state),
+        taint=taint,
+        supersedes=supersedes,
+    )
 
 
 def is_before(memory: TypedMemory, session_id: str, state: Mapping[str, Any], branch: str) -> bool:

@@ -1,11 +1,12 @@
-"""Watching sessions: events become scratchpads, which live in the store and outlast the processes that fill them.
+"""Watching sessions: events become scratchpads, which live in the store and outlast the processes
+that fill them.
 
-A batch of events is one small transaction: the session is locked, events that were taken in before are
-dropped by their keys, the rest is taken into the newest scratchpad, and what changed in it is written. So
-it does not matter how many processes tell of a session, how often, or which of them is killed. A
-long-lived process keeps the scratchpads it fills in memory, and writes them when a turn ends; when it is killed,
-what came since then is lost, and nothing else. A power cut may lose the last seconds, as it may of what hooks
-have written down.
+A batch of events is one small transaction: the session is locked, events that were taken in before
+are dropped by their keys, the rest is taken into the newest scratchpad, and what changed in it is
+written. So it does not matter how many processes tell of a session, how often, or which of them is
+killed. A long-lived process keeps the scratchpads it fills in memory, and writes them when a turn
+ends; when it is killed, what came since then is lost, and nothing else. A power cut may lose the
+last seconds, as it may of what hooks have written down.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from smara.database.database import Session
 from smara.errors import SmaraError
 
 FLUSH_AFTER_EVENTS = 256
-_BOUNDARIES = frozenset({"turn_end", "turn_fail", "session_end", "compact_pre", "subagent_stop", "task"})
+_BOUNDARIES = frozenset(
+    {"turn_end", "turn_fail", "session_end", "compact_pre", "subagent_stop", "task"}
+)
 """Where a scratchpad is written: the agent pauses there anyway."""
 _MOST_LIVE = 16
 _MOST_PENDING = 4_096
@@ -43,7 +46,9 @@ class Taken(NamedTuple):
 
 
 class _Live:
-    """A session that this process watches: its scratchpads, and what the store does not have yet."""
+    """A session that this process watches: its scratchpads, and what the store does not have
+    yet.
+    """
 
     __slots__ = ("pads", "pending", "version")
 
@@ -64,7 +69,9 @@ class Watcher:
         self._guard = threading.RLock()
 
     def observe(self, event: HostEvent) -> None:
-        """Take one event in, in memory; the store gets it when the turn ends, or with :meth:`flush`."""
+        """Take one event in, in memory; the store gets it when the turn ends, or with
+        :meth:`flush`.
+        """
         if not is_id(event.session_id):
             return
         began = self._clock.monotonic()
@@ -76,17 +83,23 @@ class Watcher:
             take(self._pad(live, event.subagent_id), event)
             elapsed = self._clock.monotonic() - began
             if elapsed > _SLOW_SECONDS:
-                log.event("behavior.slow_event", kind=event.kind, milliseconds=round(elapsed * 1000, 1))
+                log.event(
+                    "behavior.slow_event", kind=event.kind, milliseconds=round(elapsed * 1000, 1)
+                )
             if event.kind in _BOUNDARIES or len(live.pending) % FLUSH_AFTER_EVENTS == 0:
                 self._try_flush(event.session_id)
 
     def _try_flush(self, session_id: str) -> None:
-        """Write what is pending; when the store is locked or away the agent goes on, and it is tried again later."""
+        """Write what is pending; when the store is locked or away the agent goes on, and it is
+        tried again later.
+        """
         try:
             self._flush(session_id, is_forced=False)
         except SmaraError as error:
             pending = self._live[session_id].pending
-            log.warning("behavior.not_kept", session=session_id, events=len(pending), error=error.code)
+            log.warning(
+                "behavior.not_kept", session=session_id, events=len(pending), error=error.code
+            )
             while len(pending) > _MOST_PENDING:
                 del pending[next(iter(pending))]
 
@@ -115,7 +128,9 @@ class Watcher:
             self._live.pop(session_id, None)
 
     def pads(self, session_id: str) -> list[Pad]:
-        """The scratchpads of a session as they are now, in memory or in the store; the agent's own first."""
+        """The scratchpads of a session as they are now, in memory or in the store; the agent's own
+        first.
+        """
         with self._guard:
             live = self._live.get(session_id)
             if live is not None and live.pads:
@@ -149,7 +164,9 @@ class Watcher:
                 stored = self._store.pads(session, row.no) if row is not None else {}
         except SmaraError as error:
             log.warning("behavior.not_resumed", session=session_id, error=error.code)
-            live.version = -1  # no version of a row: what is in memory is never taken for the newest
+            live.version = (
+                -1
+            )  # no version of a row: what is in memory is never taken for the newest
             return live
         if row is not None:
             live.version = row.version
@@ -163,7 +180,9 @@ class Watcher:
         return pad
 
     def _flush(self, session_id: str, is_forced: bool = True) -> None:
-        """Write what is pending; unless it is forced, the disk is not waited for, and a power cut may lose it."""
+        """Write what is pending; unless it is forced, the disk is not waited for, and a power cut
+        may lose it.
+        """
         live = self._live.get(session_id)
         if live is None or not live.pending:
             return
@@ -172,9 +191,13 @@ class Watcher:
             self._take(session, events, live)
         live.pending.clear()
         if live.version is None:
-            self._live.pop(session_id, None)  # what is in memory was overtaken; the next event reads it anew
+            self._live.pop(
+                session_id, None
+            )  # what is in memory was overtaken; the next event reads it anew
 
-    def _take(self, session: Session, events: Sequence[HostEvent], live: _Live | None = None) -> Taken:
+    def _take(
+        self, session: Session, events: Sequence[HostEvent], live: _Live | None = None
+    ) -> Taken:
         """Take the events of one session in, within a transaction."""
         row = self._store.lock(session, events[0])
         keys = [seen_key(event) for event in events]
@@ -191,7 +214,9 @@ class Watcher:
         self._keep(session, row, events, fresh, live)
         is_ended = any(event.kind == "session_end" and not event.subagent_id for event in fresh)
         is_ended = is_ended or (row.state == "ended" and fresh[-1].kind != "session_start")
-        self._store.count_events(session, row.no, len(fresh), max(event.at_ms for event in fresh), is_ended)
+        self._store.count_events(
+            session, row.no, len(fresh), max(event.at_ms for event in fresh), is_ended
+        )
         return Taken(len(fresh), len(events) - len(fresh))
 
     def _keep(
@@ -202,7 +227,9 @@ class Watcher:
         fresh: Sequence[HostEvent],
         live: _Live | None,
     ) -> None:
-        """Write the scratchpads; what is in memory holds only if nobody else has written, and every event is new."""
+        """Write the scratchpads; what is in memory holds only if nobody else has written, and every
+        event is new.
+        """
         now = self._clock.now_ms()
         is_ahead = live is not None and live.version == (row.version - 1 if row.version else None)
         if live is not None and is_ahead and len(fresh) == len(events):
@@ -214,7 +241,9 @@ class Watcher:
             for event in fresh:
                 part = event.subagent_id
                 if part not in pads:
-                    pads[part] = Pad.load(stored[part], self._limit) if part in stored else Pad(self._limit)
+                    pads[part] = (
+                        Pad.load(stored[part], self._limit) if part in stored else Pad(self._limit)
+                    )
                 take(pads[part], event)
             if live is not None:
                 live.version = None

@@ -1,7 +1,9 @@
-"""Putting what was promoted into words, by a model where there is one: one call for all of a session.
+"""Putting what was promoted into words, by a model where there is one: one call for all of a
+session.
 
-What is composed from the evidence stands without a model. With one, a sentence is taken over only if it
-says everything that the composed one names (files, commands, errors), and nothing that looks like an order.
+What is composed from the evidence stands without a model. With one, a sentence is taken over only
+if it says everything that the composed one names (files, commands, errors), and nothing that looks
+like an order.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ CLASSES = (*get_args(ObservationType), NOTHING)
 _LONGEST = 600
 _SENTENCES = 3
 _TOKENS_EACH = 160
-_ORDER = re.compile(r"^\s*(?:ignore|disregard|you must|always run|system:|assistant:)|</?\w+>", re.IGNORECASE)
+_ORDER = re.compile(
+    r"^\s*(?:ignore|disregard|you must|always run|system:|assistant:)|</?\w+>", re.IGNORECASE
+)
 
 
 class Asked(Protocol):
@@ -43,26 +47,41 @@ class Worded(NamedTuple):
     contents: list[str]
     calls: int
     classes: list[str]
-    """Of what was seen in the running program, its class (see ``e2e``); empty for everything else."""
+    """Of what was seen in the running program, its class (see ``e2e``); empty for everything
+    else.
+    """
 
 
 def worded(
-    models: Asked | None, contents: Sequence[str], quotes: Sequence[Sequence[str]], deadline_seconds: float,
+    models: Asked | None,
+    contents: Sequence[str],
+    quotes: Sequence[Sequence[str]],
+    deadline_seconds: float,
     classes: Sequence[str] = (),
-) -> Worded:  # fmt: skip
-    """The contents, in better words where a model gave such, and the classes that it sees in what has one."""
+) -> Worded:
+    """The contents, in better words where a model gave such, and the classes that it sees in what
+    has one.
+    """
     given = list(classes) or [""] * len(contents)
     if models is None or models.is_offline or not contents:
         return Worded(list(contents), 0, given)
     items = [
-        {"number": number, "statement": content, "evidence": list(quoted)[:3], **({"class": class_} if class_ else {})}
-        for number, (content, quoted, class_) in enumerate(zip(contents, quotes, given, strict=True), 1)
+        {
+            "number": number,
+            "statement": content,
+            "evidence": list(quoted)[:3],
+            **({"class": class_} if class_ else {}),
+        }
+        for number, (content, quoted, class_) in enumerate(
+            zip(contents, quotes, given, strict=True), 1
+        )
     ]
     prompt = load_prompt(PROMPTS, "word")
     request = ChatRequest(
-        prompt.render({"items": json.dumps(items, ensure_ascii=False)}), deadline_seconds=deadline_seconds,
+        prompt.render({"items": json.dumps(items, ensure_ascii=False)}),
+        deadline_seconds=deadline_seconds,
         max_output_tokens=_TOKENS_EACH * len(items) + 200,
-    )  # fmt: skip
+    )
     try:
         reply = models.complete(request, "behavior")
     except SmaraError as error:
@@ -90,7 +109,9 @@ def parse_reply(text: str, name: str = "statement") -> dict[int, str]:
     return {
         int(item["number"]): str(item[name])
         for item in items
-        if isinstance(item, dict) and isinstance(item.get("number"), int) and isinstance(item.get(name), str)
+        if isinstance(item, dict)
+        and isinstance(item.get("number"), int)
+        and isinstance(item.get(name), str)
     }
 
 

@@ -1,9 +1,11 @@
-"""Whose edges change when a file does: found by what each file asked about others when its edges were made.
+"""Whose edges change when a file does: found by what each file asked about others when its edges
+were made.
 
-While a file is resolved, every question to the table is noted. Together with the words the file uses, these notes are
-kept as sorted numbers of four bytes. When another file's names change, those who asked about it *and* use one of the
-names, themselves or through a file they asked about, are resolved again; nobody else has to be. Two words that share a
-number cost a file resolved for nothing, never one forgotten.
+While a file is resolved, every question to the table is noted. Together with the words the file
+uses, these notes are kept as sorted numbers of four bytes. When another file's names change, those
+who asked about it *and* use one of the names, themselves or through a file they asked about, are
+resolved again; nobody else has to be. Two words that share a number cost a file resolved for
+nothing, never one forgotten.
 """
 
 from __future__ import annotations
@@ -25,10 +27,13 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"\w+")
 NAMING_FILES = word_set(
-    "__init__.py __init__.pyi mod.rs lib.rs main.rs index.ts index.tsx index.js index.jsx index.mjs index.cjs"
+    "__init__.py __init__.pyi mod.rs lib.rs main.rs index.ts index.tsx index.js index.jsx "
+    "index.mjs index.cjs"
     " index.d.ts tsconfig.json jsconfig.json package.json go.mod Cargo.toml"
 )
-"""Files by whose coming and going, or by what they say, modules get other names: everything is resolved again."""
+"""Files by whose coming and going, or by what they say, modules get other names: everything is
+resolved again.
+"""
 
 
 class Recorder:
@@ -67,7 +72,8 @@ _SEEDS = {kind: crc32(f"{kind}:".encode()) for kind in "onwmd"}
 
 
 def key_of(kind: str, text: str) -> int:
-    """A number for a text of a kind: o, a file asked about; n, a name looked up; w, a word; m, a mention; d, a folder.
+    """A number for a text of a kind: o, a file asked about; n, a name looked up; w, a word; m, a
+    mention; d, a folder.
 
     >>> key_of("w", "send") == crc32(b"w:send")
     True
@@ -81,17 +87,26 @@ def _keys(kind: str, texts: Iterable[str]) -> Iterator[int]:
 
 
 def keys_of(facts: FileFacts, asked_paths: Iterable[str], asked_names: Iterable[str]) -> bytes:
-    """The notes on one file: whom it asked about, which names it looked up, which words it and its outline use."""
+    """The notes on one file: whom it asked about, which names it looked up, which words it and its
+    outline use.
+    """
     used, mentioned = _words(facts)
     folder, _, name = facts.path.rpartition("/")
     mentioned |= {name.partition(".")[0], tested_stem(facts.path) or ""}
-    keys = {key_of("d", folder), *_keys("o", asked_paths), *_keys("n", asked_names), *_keys("m", mentioned)}
+    keys = {
+        key_of("d", folder),
+        *_keys("o", asked_paths),
+        *_keys("n", asked_names),
+        *_keys("m", mentioned),
+    }
     keys.update(_keys("w", used | mentioned))
     return bytes_of(sorted(keys))
 
 
 def with_keys(keys: bytes, others: bytes) -> bytes:
-    """The notes on a file with those made before, of which some may hold no longer: one asked too much is no harm."""
+    """The notes on a file with those made before, of which some may hold no longer: one asked too
+    much is no harm.
+    """
     return bytes_of(sorted({*numbers_in(keys), *numbers_in(others)}))
 
 
@@ -127,7 +142,9 @@ class Notes:
         self._of: dict[int, NDArray[Any]] = {}
         self._sorted: tuple[NDArray[Any], NDArray[Any]] | None = None
         self._later: dict[int, frozenset[int]] = {}
-        """The notes on files that have changed since all were sorted; they are looked at one by one."""
+        """The notes on files that have changed since all were sorted; they are looked at one by
+        one.
+        """
         self._path_keys: dict[int, int] = {}
 
     def put(self, file_no: int, keys: bytes) -> None:
@@ -146,14 +163,18 @@ class Notes:
             self._later[no] = frozenset()
 
     def touched(self, changes: Collection[Change]) -> set[int] | None:
-        """The files whose edges may be others after the changes; ``None`` when that may be all of them."""
+        """The files whose edges may be others after the changes; ``None`` when that may be all of
+        them.
+        """
         if any(_renames_modules(change) for change in changes):
             return None
         found = self._with({key_of("n", name) for change in changes for name in change.defined})
         for change in changes:
             if change.is_come_or_gone:
                 folder, _, name = change.path.rpartition("/")
-                found |= self._using({name.partition(".")[0], name.rpartition(".")[0], folder.rpartition("/")[2]})
+                found |= self._using(
+                    {name.partition(".")[0], name.rpartition(".")[0], folder.rpartition("/")[2]}
+                )
                 found |= self._with({key_of("d", folder), key_of("o", change.path)})
             elif change.names is None:
                 found |= self._with({key_of("o", change.path)})
@@ -163,14 +184,18 @@ class Notes:
 
     def _using(self, names: Collection[str]) -> set[int]:
         """Files that use one of the words, or asked about a file whose outline mentions one."""
-        return self._with({key_of("w", name) for name in names}) | self._asking_those_that_mention(names)
+        return self._with({key_of("w", name) for name in names}) | self._asking_those_that_mention(
+            names
+        )
 
     def _asking_those_that_mention(self, names: Collection[str]) -> set[int]:
         mentioning = self._with({key_of("m", name) for name in names})
         return self._with({self._path_keys[no] for no in mentioning if no in self._path_keys})
 
     def is_reached_through(self, file_no: int, names: Collection[str]) -> bool:
-        """Whether a file asked about one, itself perhaps, whose outline mentions one of the words."""
+        """Whether a file asked about one, itself perhaps, whose outline mentions one of the
+        words.
+        """
         return bool(names) and file_no in self._asking_those_that_mention(names)
 
     def know_paths(self, paths: dict[int, str]) -> None:
@@ -196,9 +221,15 @@ class Notes:
             return set()
         all_keys, owners = self.get_ready()
         wanted = np.array(sorted(keys), dtype=np.uint32)
-        spans = zip(np.searchsorted(all_keys, wanted), np.searchsorted(all_keys, wanted, side="right"), strict=True)
+        spans = zip(
+            np.searchsorted(all_keys, wanted),
+            np.searchsorted(all_keys, wanted, side="right"),
+            strict=True,
+        )
         found = {no for first, last in spans for no in owners[first:last].tolist()}
-        return (found - self._later.keys()) | {no for no, late in self._later.items() if not late.isdisjoint(keys)}
+        return (found - self._later.keys()) | {
+            no for no, late in self._later.items() if not late.isdisjoint(keys)
+        }
 
 
 def _renames_modules(change: Change) -> bool:
@@ -214,21 +245,32 @@ def change_between(path: str, before: Outline | None, after: Outline | None) -> 
     """What others see differently of a file; ``None`` when that is nothing."""
     if before is None or after is None:
         there = before or after
-        return Change(path, None, frozenset(there.names), is_come_or_gone=True) if there is not None else None
+        return (
+            Change(path, None, frozenset(there.names), is_come_or_gone=True)
+            if there is not None
+            else None
+        )
     defined = _different(_definitions(before), _definitions(after))
     bound_before, bound_after = _imports(before), _imports(after)
     is_open = (
-        before.package != after.package or before.language != after.language or before.file_no != after.file_no
-        or bound_before.get("*") != bound_after.get("*") or _bases(before, after) != _bases(after, before)
-    )  # fmt: skip
+        before.package != after.package
+        or before.language != after.language
+        or before.file_no != after.file_no
+        or bound_before.get("*") != bound_after.get("*")
+        or _bases(before, after) != _bases(after, before)
+    )
     if is_open:
         return Change(path, None, defined)
-    names = defined | _different(bound_before, bound_after) | _different(_types(before), _types(after))
+    names = (
+        defined | _different(bound_before, bound_after) | _different(_types(before), _types(after))
+    )
     return Change(path, names, defined) if names else None
 
 
 def _different(before: dict[str, Any], after: dict[str, Any]) -> frozenset[str]:
-    return frozenset(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    return frozenset(
+        name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
+    )
 
 
 def _definitions(outline: Outline) -> dict[str, list[Any]]:
@@ -236,7 +278,9 @@ def _definitions(outline: Outline) -> dict[str, list[Any]]:
     for place, name in enumerate(outline.names):
         parent = outline.parents[place]
         above = outline.qualnames[parent] if parent >= 0 else ""
-        found.setdefault(name, []).append((outline.kinds[place], outline.qualnames[place], outline.nos[place], above))
+        found.setdefault(name, []).append(
+            (outline.kinds[place], outline.qualnames[place], outline.nos[place], above)
+        )
     return found
 
 
@@ -253,7 +297,9 @@ def _imports(outline: Outline) -> dict[str, list[Import]]:
 
 
 def _bases(outline: Outline, other: Outline) -> dict[str, list[str]]:
-    """What the classes extend that both have, by their qualified names; one that is new is found by its name."""
+    """What the classes extend that both have, by their qualified names; one that is new is found by
+    its name.
+    """
     found: dict[str, list[str]] = {}
     for place, texts in outline.bases.items():
         qualname = outline.qualnames[place] if place >= 0 else ""

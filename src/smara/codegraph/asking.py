@@ -56,7 +56,7 @@ class Asking:
 
     def __init__(
         self, lookup: CodeLookup, root: str, counter: TokenCounter, clock: Clock | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.lookup = lookup
         self.root = root
         self.history = History(lookup, root)
@@ -72,7 +72,9 @@ class Asking:
         return self._loaded.current()
 
     def find(self, target: str) -> list[Node]:
-        """Every node that a path, a name, ``path:name`` or ``path:line`` may mean; none when nothing is."""
+        """Every node that a path, a name, ``path:name`` or ``path:line`` may mean; none when
+        nothing is.
+        """
         with self.lookup.database.read() as session:
             return self._targets.find(session, target)
 
@@ -105,21 +107,38 @@ class Asking:
         return self._walk(target, depth, limit, is_backward=True, only_tests=True)
 
     def _walk(
-        self, target: str, depth: int, limit: int, *, is_backward: bool, kinds: tuple[str, ...] = (),
+        self,
+        target: str,
+        depth: int,
+        limit: int,
+        *,
+        is_backward: bool,
+        kinds: tuple[str, ...] = (),
         only_tests: bool = False,
-    ) -> Walk:  # fmt: skip
+    ) -> Walk:
         _require("depth", depth, MOST_DEPTH)
         _require("limit", limit, MOST_LIMIT)
         return self._walked(self.resolve(target), depth, limit, is_backward, kinds, only_tests)
 
     def _walked(
-        self, target: Target, depth: int, limit: int, is_backward: bool, kinds: tuple[str, ...] = (),
+        self,
+        target: Target,
+        depth: int,
+        limit: int,
+        is_backward: bool,
+        kinds: tuple[str, ...] = (),
         only_tests: bool = False,
-    ) -> Walk:  # fmt: skip
+    ) -> Walk:
         graph = self.graph()
         places = graph.places_of(node.no for node in target.nodes)
         steps = walk(
-            graph, places, depth=depth, limit=limit, is_backward=is_backward, kinds=kinds, only_tests=only_tests
+            graph,
+            places,
+            depth=depth,
+            limit=limit,
+            is_backward=is_backward,
+            kinds=kinds,
+            only_tests=only_tests,
         )
         return dress(graph, places, depth, steps, self._fetch)
 
@@ -132,31 +151,49 @@ class Asking:
             changes = self.history.together(session, node.path, 5)
             churn = self.history.churn_of(session, node.path)
         return SymbolCard(
-            node, tuple(each for each in inside if each.parent_no == node.no),
-            self._walked(found, 1, few, True, ("calls", "inherits", "imports", "references")).reached,
-            self._walked(found, 1, few, False).reached, self._walked(found, DEPTH, few, True, (), True).reached,
-            self._walked(found, DEPTH, 1, True).total, tuple(changes), churn.commits if churn else 0,
-        )  # fmt: skip
+            node,
+            tuple(each for each in inside if each.parent_no == node.no),
+            self._walked(
+                found, 1, few, True, ("calls", "inherits", "imports", "references")
+            ).reached,
+            self._walked(found, 1, few, False).reached,
+            self._walked(found, DEPTH, few, True, (), True).reached,
+            self._walked(found, DEPTH, 1, True).total,
+            tuple(changes),
+            churn.commits if churn else 0,
+        )
 
     def edges(self, path: str) -> list[tuple[Node, Edge, Node]]:
-        """The edges that start in a file, each between what it joins; what lies in what is left out."""
+        """The edges that start in a file, each between what it joins; what lies in what is left
+        out.
+        """
         with self.lookup.database.read() as session:
-            found = [edge for edge in self.lookup.edges_in(session, path) if edge.kind != "contains"]
-            nodes = self.lookup.nodes(session, {no for edge in found for no in (edge.from_no, edge.to_no)})
+            found = [
+                edge for edge in self.lookup.edges_in(session, path) if edge.kind != "contains"
+            ]
+            nodes = self.lookup.nodes(
+                session, {no for edge in found for no in (edge.from_no, edge.to_no)}
+            )
         return [
             (nodes[edge.from_no], edge, nodes[edge.to_no])
             for edge in found
             if edge.from_no in nodes and edge.to_no in nodes
         ]
 
-    def map(self, budget: int = 1_024, files: Collection[str] = (), names: Collection[str] = ()) -> CodeMap:
-        """The most important names in at most so many tokens, ranked for the files and names in play."""
+    def map(
+        self, budget: int = 1_024, files: Collection[str] = (), names: Collection[str] = ()
+    ) -> CodeMap:
+        """The most important names in at most so many tokens, ranked for the files and names in
+        play.
+        """
         _require("budget", budget, MOST_BUDGET)
         graph = self.graph()
         with self.lookup.database.read() as session:
             known, _ = self._targets.files(session, files)
         last = {name.strip().rpartition(".")[2] for name in names}
-        return make_map(graph, self._loaded.names(graph), self._fetch, self._count, budget, known, last)
+        return make_map(
+            graph, self._loaded.names(graph), self._fetch, self._count, budget, known, last
+        )
 
     def cycles(self, limit: int = 50, *, with_lazy: bool = False) -> list[Cycle]:
         """Files that import each other in a circle, the smallest circles first."""
@@ -177,19 +214,27 @@ class Asking:
         return hot_spots(graph, {path: each.commits for path, each in churn.items()}, lines)[:limit]
 
     def modules(self, only: Collection[str] = ()) -> list[CodeModule]:
-        """The parts of the program, the most central first: as a model told of them, or as the structure does."""
+        """The parts of the program, the most central first: as a model told of them, or as the
+        structure does.
+        """
         found = self._structure(only)
         said = self._descriptions.all()
         return with_words(found, said, {path: self.fingerprint(path) for path in said})
 
     def describe(self, models: Models, limit: int = 40) -> list[CodeModule]:
-        """Have a model say what the most central modules are for, where it has not yet, or their names changed.
+        """Have a model say what the most central modules are for, where it has not yet, or their
+        names changed.
 
-        Raises ``ModelError`` when it cannot; what was said before stays, and so does what was said until then.
+        Raises ``ModelError`` when it cannot; what was said before stays, and so does what was said
+        until then.
         """
         found, said = self._structure()[:limit], self._descriptions.all()
         prints = {module.path: self.fingerprint(module.path) for module in found}
-        due = [each for each in found if each.path not in said or said[each.path].fingerprint != prints[each.path]]
+        due = [
+            each
+            for each in found
+            if each.path not in said or said[each.path].fingerprint != prints[each.path]
+        ]
         for start in range(0, len(due), AT_ONCE):
             self._descriptions.put(describe(models, due[start : start + AT_ONCE], prints))
         return with_words(found, self._descriptions.all(), prints)
@@ -197,13 +242,17 @@ class Asking:
     def _structure(self, only: Collection[str] = ()) -> list[CodeModule]:
         graph, entries = self._entries()
         first = lru_cache(maxsize=None)(self._first_words)
-        parts = structure.Parts(graph, self._loaded.names(graph), self._fetch, first, self._paths().all, entries)
+        parts = structure.Parts(
+            graph, self._loaded.names(graph), self._fetch, first, self._paths().all, entries
+        )
         return structure.make_modules(parts, only)
 
     def draw(self, walk: Walk, picture: str) -> str:
         """A walk of :meth:`impact` as text for Graphviz (``dot``) or Mermaid."""
         if picture not in PICTURES:
-            raise InvalidInputError(f"picture must be one of {', '.join(PICTURES)}; got {picture!r}.")
+            raise InvalidInputError(
+                f"picture must be one of {', '.join(PICTURES)}; got {picture!r}."
+            )
         return draw(walk, picture)
 
     def fingerprint(self, folder: str) -> str:
@@ -236,7 +285,8 @@ class Asking:
         inside = np.flatnonzero(graph.files == number)
         around = inside[(graph.first_lines[inside] <= line) & (graph.last_lines[inside] >= line)]
         is_file = graph.kinds[around] == NODE_KIND_NO["file"]
-        # The innermost begins last; the file itself is around everything, and stands for lines outside of all.
+        # The innermost begins last; the file itself is around everything, and stands for lines
+        # outside of all.
         order = np.lexsort((graph.first_lines[around], ~is_file))
         if len(order):
             return int(graph.nos[around[order[-1]]])
@@ -246,7 +296,9 @@ class Asking:
     def _entries(self) -> tuple[Graph, dict[int, str]]:
         graph = self.graph()
         paths = [path for path in self._paths().all if path.rpartition("/")[2] in MANIFESTS]
-        return graph, entry_candidates(graph, self._loaded.names(graph), self._texts(paths[:_MOST_MANIFESTS]))
+        return graph, entry_candidates(
+            graph, self._loaded.names(graph), self._texts(paths[:_MOST_MANIFESTS])
+        )
 
     def _texts(self, paths: Iterable[str]) -> Iterable[tuple[str, str]]:
         return ((path, text) for path in paths if (text := self._text(path, _MANIFEST_BYTES)))

@@ -1,9 +1,10 @@
 """What a definition says, apart from how it is laid out: its hash and its sketch.
 
 A file's bytes are first *bared*: comments become spaces, blanks inside strings become other bytes,
-and in Python the end of every block leaves a mark, since there layout has meaning. Every offset stays
-where it was, so the text of any definition can be cut from the bared bytes and stripped of its blanks
-at the speed of ``bytes.translate``. Two definitions with one hash say the same, whatever they are called.
+and in Python the end of every block leaves a mark, since there layout has meaning. Every offset
+stays where it was, so the text of any definition can be cut from the bared bytes and stripped of
+its blanks at the speed of ``bytes.translate``. Two definitions with one hash say the same, whatever
+they are called.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _QUOTE, _TRIPLE, _RAW = (b'"', b"'"), (b'"' * 3, b"'" * 3), b"rR"
 _ESCAPE = re.compile(rb"\\[\n\\'\"abfnrtv0-7xNuU]")
 BLANKED = bytes(byte if byte in b"\r\n" else 32 for byte in range(256))
 PASSED = _BLANKS + bytes(range(1, _DEEPEST_MARK + 1))
-"""What says nothing at the end of a definition: blanks, and the marks of the blocks that end with it."""
+"""What says nothing at the end of a definition: blanks, and the marks of the blocks that end with
+it.
+"""
 _QUOTES = bytes.maketrans(b"'", b'"')
 _INDENTS = b" \t\r\f\v"
 
@@ -32,7 +35,9 @@ Span = tuple[int, int]
 
 
 def without_comments(data: bytes, comments: Iterable[Span]) -> bytearray:
-    """Return the bytes with every comment blanked but for its line breaks, and one line break more at the end."""
+    """Return the bytes with every comment blanked but for its line breaks, and one line break more
+    at the end.
+    """
     text = bytearray(data)
     text += b"\n"
     for start, end in comments:
@@ -42,7 +47,11 @@ def without_comments(data: bytes, comments: Iterable[Span]) -> bytearray:
 
 
 def bare(
-    data: bytes, text: bytearray, strings: Iterable[Span], parentheses: Iterable[Span], blocks: Iterable[int]
+    data: bytes,
+    text: bytearray,
+    strings: Iterable[Span],
+    parentheses: Iterable[Span],
+    blocks: Iterable[int],
 ) -> bytes:
     """Return a text without comments bared: strings kept apart from layout, block ends marked."""
     for start, end in strings:
@@ -52,7 +61,8 @@ def bare(
             if data[start - 1 : start] in _QUOTE and data[raw] in _RAW and not _ESCAPE.search(said):
                 text[raw] = 32  # raw or not, it says the same
         if b" " in said or b"\n" in said or b"\t" in said:
-            # Blanks in a string are part of what is said; hidden, they outlive the stripping of layout.
+            # Blanks in a string are part of what is said; hidden, they outlive the stripping of
+            # layout.
             text[start:end] = said.translate(_HIDDEN)
     for start, end in parentheses:
         if end - start > 2:
@@ -67,8 +77,9 @@ def _mark_ends(text: bytearray, blocks: Iterable[int]) -> None:
     for end in blocks:
         place = places.get(end)
         if place is None:
-            # Comments at the end of a block belong to it; without them it ends where the code before them does.
-            # Marks are passed over like blanks, else the place would depend on which block came first.
+            # Comments at the end of a block belong to it; without them it ends where the code
+            # before them does. Marks are passed over like blanks, else the place would depend on
+            # which block came first.
             place = end
             while place and text[place - 1] in PASSED:
                 place -= 1
@@ -87,7 +98,12 @@ def body_hash(body: bytes) -> bytes:
 
 def python_body_hash(body: bytes) -> bytes:
     """Return the hash of a bared Python definition; trailing commas do not count either."""
-    said = body.translate(_QUOTES, _BLANKS).replace(b",)", b")").replace(b",]", b"]").replace(b",}", b"}")
+    said = (
+        body.translate(_QUOTES, _BLANKS)
+        .replace(b",)", b")")
+        .replace(b",]", b"]")
+        .replace(b",}", b"}")
+    )
     return sha256(said).digest()[:HASH_BYTES]
 
 
@@ -99,7 +115,9 @@ def line_hashes(text: bytes | bytearray) -> list[int]:
 def sketch(hashes: Sequence[int]) -> bytes:
     """Return the smallest of some lines' hashes, at most 64 bytes."""
     lines = sorted(set(hashes))
-    return bytes_of(lines[1 : SKETCH_HASHES + 1] if lines and not lines[0] else lines[:SKETCH_HASHES])
+    return bytes_of(
+        lines[1 : SKETCH_HASHES + 1] if lines and not lines[0] else lines[:SKETCH_HASHES]
+    )
 
 
 def sketch_of(text: bytes) -> bytes:
@@ -110,8 +128,8 @@ def sketch_of(text: bytes) -> bytes:
 def likeness(one: bytes, other: bytes) -> float:
     """Return how alike two sketches are, from 0.0 (no line shared) to 1.0 (the same lines).
 
-    Of the smallest hashes of both together, the share that both have: an estimate of the lines shared
-    among all lines, exact while both have at most sixteen. Two empty sketches are alike.
+    Of the smallest hashes of both together, the share that both have: an estimate of the lines
+    shared among all lines, exact while both have at most sixteen. Two empty sketches are alike.
     """
     first, second = set(numbers_in(one)), set(numbers_in(other))
     smallest = sorted(first | second)[:SKETCH_HASHES]

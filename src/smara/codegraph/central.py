@@ -29,23 +29,33 @@ class Links(NamedTuple):
 
 
 def links_of(graph: Graph, *, is_by_file: bool = False) -> Links:
-    """Who uses whom, between nodes or between their files. Within one file a use tells half as much."""
+    """Who uses whom, between nodes or between their files. Within one file a use tells half as
+    much.
+    """
     from_files, to_files = graph.files[graph.from_places], graph.files[graph.to_places]
     weights = KIND_WEIGHTS[graph.edge_kinds] * graph.confidences
     sources, targets, size = graph.from_places, graph.to_places, graph.size
     if is_by_file:
         keep = from_files != to_files
-        sources, targets, weights, size = from_files[keep], to_files[keep], weights[keep], len(graph.paths)
+        sources, targets, weights, size = (
+            from_files[keep],
+            to_files[keep],
+            weights[keep],
+            len(graph.paths),
+        )
     else:
         weights = np.where(from_files == to_files, weights * 0.5, weights)
-        # A test shows that something is used, but a hundred tests do not make it a pillar of the program.
+        # A test shows that something is used, but a hundred tests do not make it a pillar of the
+        # program.
         weights = np.where(graph.file_is_test[from_files], weights * 0.3, weights)
         weights = np.where(graph.edge_kinds == KIND_NO["tests"], weights * 0.3, weights)
     return merged(size, sources, targets, weights)
 
 
 def merged(size: int, sources: Ints, targets: Ints, weights: Floats) -> Links:
-    """Links with those between the same two things made one, as heavy as the mean times the root of their number."""
+    """Links with those between the same two things made one, as heavy as the mean times the root of
+    their number.
+    """
     if not len(sources):
         return Links(size, sources, targets, weights)
     keys, places = np.unique(sources * size + targets, return_inverse=True)
@@ -55,17 +65,28 @@ def merged(size: int, sources: Ints, targets: Ints, weights: Floats) -> Links:
 
 
 def rank(links: Links, restart: Floats | None = None) -> Floats:
-    """The share of attention each thing has; sums to 1. Without ``restart`` it begins anew everywhere alike."""
+    """The share of attention each thing has; sums to 1. Without ``restart`` it begins anew
+    everywhere alike.
+    """
     if not links.size:
         return np.empty(0)
-    begin = np.full(links.size, 1.0) if restart is None or not restart.sum() else restart.astype(float)
+    begin = (
+        np.full(links.size, 1.0) if restart is None or not restart.sum() else restart.astype(float)
+    )
     begin = begin / begin.sum()
     out = np.bincount(links.sources, weights=links.weights, minlength=links.size)
-    share = np.divide(links.weights, out[links.sources], out=np.zeros(len(links.weights)), where=out[links.sources] > 0)
+    share = np.divide(
+        links.weights,
+        out[links.sources],
+        out=np.zeros(len(links.weights)),
+        where=out[links.sources] > 0,
+    )
     is_end = out == 0
     ranks: Floats = begin
     for _ in range(_MOST_ROUNDS):
-        flow = np.bincount(links.targets, weights=ranks[links.sources] * share, minlength=links.size)
+        flow = np.bincount(
+            links.targets, weights=ranks[links.sources] * share, minlength=links.size
+        )
         following = DAMPING * (flow + ranks[is_end].sum() * begin) + (1 - DAMPING) * begin
         moved = float(np.abs(following - ranks).sum())
         ranks = following

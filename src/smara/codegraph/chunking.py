@@ -1,9 +1,11 @@
-"""A file in pieces that are searched as one each: functions whole, classes by their head, the rest as it stands.
+"""A file in pieces that are searched as one each: functions whole, classes by their head, the rest
+as it stands.
 
-Every line of a file belongs to exactly one piece. A function, method or test is a piece of its own, and no body is
-ever split: one that is longer than anyone reads at once and holds further functions is cut where these begin and end,
-as a class is. A small class is one piece; of a big one the methods are pieces and what remains is its head. What stands
-outside of definitions is kept together in pieces of bounded length. Prose and data are cut in ``prose``.
+Every line of a file belongs to exactly one piece. A function, method or test is a piece of its own,
+and no body is ever split: one that is longer than anyone reads at once and holds further functions
+is cut where these begin and end, as a class is. A small class is one piece; of a big one the
+methods are pieces and what remains is its head. What stands outside of definitions is kept together
+in pieces of bounded length. Prose and data are cut in ``prose``.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ Run = tuple[int, int, int]
 
 
 def chunk_file(facts: FileFacts | None, path: str, text: str) -> list[CodeChunk]:
-    """Return the pieces of a file; ``facts`` are those of this very text, ``None`` for prose and data.
+    """Return the pieces of a file; ``facts`` are those of this very text, ``None`` for prose and
+    data.
 
     Lines are those that end in ``\\n``. Blank lines at the ends of pieces are left out.
     """
@@ -48,20 +51,45 @@ def chunk_file(facts: FileFacts | None, path: str, text: str) -> list[CodeChunk]
     definitions = facts.definitions
     chunks: list[CodeChunk] = []
     for first, last, place in _joined(_runs(_owners(definitions, lines)), lines):
-        is_whole = place >= 0 and (definitions[place].kind in _BODIES or not _is_open(definitions[place]))
-        spans = [(first, last)] if is_whole else parts(lines, first, last, REST_LINES, MOST_CHARACTERS)
+        is_whole = place >= 0 and (
+            definitions[place].kind in _BODIES or not _is_open(definitions[place])
+        )
+        spans = (
+            [(first, last)] if is_whole else parts(lines, first, last, REST_LINES, MOST_CHARACTERS)
+        )
         for start, end in trimmed(lines, spans):
-            chunks.extend(_pieces(definitions, path, start, end, place, "\n".join(lines[start - 1 : end]), is_whole))
+            chunks.extend(
+                _pieces(
+                    definitions,
+                    path,
+                    start,
+                    end,
+                    place,
+                    "\n".join(lines[start - 1 : end]),
+                    is_whole,
+                )
+            )
     return chunks
 
 
 def _pieces(
-    definitions: Sequence[Definition], path: str, first: int, last: int, place: int, body: str, is_whole: bool
+    definitions: Sequence[Definition],
+    path: str,
+    first: int,
+    last: int,
+    place: int,
+    body: str,
+    is_whole: bool,
 ) -> Iterator[CodeChunk]:
-    """Yield the piece made of some lines; outside of bodies a line that is too long is cut where the limit falls."""
+    """Yield the piece made of some lines; outside of bodies a line that is too long is cut where
+    the limit falls.
+    """
     kind, name = "module", path.rpartition("/")[2]
     if place >= 0:
-        kind, name = "function" if definitions[place].kind in _BODIES else "class", definitions[place].qualname
+        kind, name = (
+            "function" if definitions[place].kind in _BODIES else "class",
+            definitions[place].qualname,
+        )
     prefix = _prefix(definitions, place, path)
     most = len(body) if is_whole else MOST_CHARACTERS
     for start in range(0, len(body), most):
@@ -93,7 +121,8 @@ def _owners(definitions: Sequence[Definition], lines: Sequence[str]) -> list[int
             continue
         before = owners[first]
         is_beside = before >= 0 and (not whole or before != whole[-1])
-        # A definition that begins on the last line of another goes with it, so that both stay whole.
+        # A definition that begins on the last line of another goes with it, so that both stay
+        # whole.
         owner = before if is_beside else place
         if not is_beside:
             first = _with_comments(lines, owners, first)
@@ -105,7 +134,9 @@ def _owners(definitions: Sequence[Definition], lines: Sequence[str]) -> list[int
 def _is_open(definition: Definition) -> bool:
     """Say whether what a definition holds is cut into pieces of its own."""
     length = definition.last_line - definition.first_line + 1
-    return length > (ENORMOUS_LINES if definition.kind in ("function", "method") else SMALL_CLASS_LINES)
+    return length > (
+        ENORMOUS_LINES if definition.kind in ("function", "method") else SMALL_CLASS_LINES
+    )
 
 
 def _with_comments(lines: Sequence[str], owners: Sequence[int], first: int) -> int:
@@ -129,14 +160,20 @@ def _runs(owners: Sequence[int]) -> list[Run]:
 
 
 def _joined(runs: Sequence[Run], lines: Sequence[str]) -> list[Run]:
-    """Return the runs with blank and tiny ones joined to the one below, the last to the one above."""
+    """Return the runs with blank and tiny ones joined to the one below, the last to the one
+    above.
+    """
     joined: list[Run] = []
     waiting: int | None = None
     said_above = list(accumulate(map(bool, map(str.strip, lines)), initial=0))
     for first, last, place in runs:
         start = first if waiting is None else waiting
         said = said_above[last] - said_above[first - 1]
-        if said <= TINY_LINES and last != len(lines) and (place < 0 or said == 0 or last - first < TINY_LINES):
+        if (
+            said <= TINY_LINES
+            and last != len(lines)
+            and (place < 0 or said == 0 or last - first < TINY_LINES)
+        ):
             waiting = start
             continue
         waiting = None

@@ -17,7 +17,9 @@ _RECORD, _FIELD = "\x1e", "\x1f"
 
 
 class Commit(NamedTuple):
-    """A commit that is not a merge. ``renamed`` are pairs of an old and a new path; the new ones are changed too."""
+    """A commit that is not a merge. ``renamed`` are pairs of an old and a new path; the new ones
+    are changed too.
+    """
 
     sha: str
     at_ms: int
@@ -37,12 +39,25 @@ def is_ancestor(root: str, older: str, newer: str) -> bool:
 
 
 def commits(root: str, since: str | None = None, limit: int = MOST_COMMITS) -> list[Commit]:
-    """The last commits that touch the folder, the oldest first, their paths as seen from it. Empty without git."""
+    """The last commits that touch the folder, the oldest first, their paths as seen from it. Empty
+    without git.
+    """
     text = _git(
-        root, "log", "--no-merges", "--name-status", "--find-renames", "-z", "--relative", "--no-ext-diff",
-        "--no-textconv", "--no-color", f"--max-count={limit}", f"--format={_RECORD}%H{_FIELD}%ct{_FIELD}%ae{_FIELD}",
-        f"{since}..HEAD" if since else "HEAD", "--",
-    )  # fmt: skip
+        root,
+        "log",
+        "--no-merges",
+        "--name-status",
+        "--find-renames",
+        "-z",
+        "--relative",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-color",
+        f"--max-count={limit}",
+        f"--format={_RECORD}%H{_FIELD}%ct{_FIELD}%ae{_FIELD}",
+        f"{since}..HEAD" if since else "HEAD",
+        "--",
+    )
     return list(parse(text or ""))[::-1]
 
 

@@ -1,7 +1,8 @@
 """Where a file mentions constants: names in capitals stand in sums, comparisons, indexes, anywhere.
 
-A query with a pattern for each of these places costs more than the rest of the reading. Names in capitals can be told
-by their letters, so they are looked for in the text, and only what lies in a string has to be told apart.
+A query with a pattern for each of these places costs more than the rest of the reading. Names in
+capitals can be told by their letters, so they are looked for in the text, and only what lies in a
+string has to be told apart.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Collection, Sequence
 
 from smara.codegraph.source import Source
 
-# What begins with a set of letters is searched for at twice the speed of what begins with a boundary.
+# What begins with a set of letters is searched for at twice the speed of what begins with a
+# boundary.
 _NAMES = re.compile(rb"[A-Z](?<!\w[A-Z])[A-Z0-9_]++(?![\w$(])(?!\s*=[^=])")
 _PATH = re.compile(rb"(?:(?=[\w$]++(?:\.|::|->))[\w$]++(?:\.|::|->))*+\Z")
 _IN_PATHS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$.:->")
@@ -21,12 +23,17 @@ _LONGEST = 120
 
 
 def constant_spans(source: Source, known: Collection[str] | None) -> list[tuple[int, int]]:
-    """Return where names in capitals stand that a file knows, or that a path leads to; ``None`` takes any of them.
+    """Return where names in capitals stand that a file knows, or that a path leads to; ``None``
+    takes any of them.
 
     Not where they are assigned to, called, imported or quoted.
     """
     data = source.bared
-    wanted = None if known is None else {name.encode("utf-8", "replace") for name in known if name.isupper()}
+    wanted = (
+        None
+        if known is None
+        else {name.encode("utf-8", "replace") for name in known if name.isupper()}
+    )
     found = []
     for match in _NAMES.finditer(data):
         start, end = match.span()
@@ -35,7 +42,11 @@ def constant_spans(source: Source, known: Collection[str] | None) -> list[tuple[
         elif wanted is not None and match[0] not in wanted:
             continue
         found.append((start, end))
-    return _outside(_outside(found, source.spans("string")), source.spans("import")) if found else found
+    return (
+        _outside(_outside(found, source.spans("string")), source.spans("import"))
+        if found
+        else found
+    )
 
 
 def _path_start(data: bytes, start: int) -> int:
@@ -47,7 +58,9 @@ def _path_start(data: bytes, start: int) -> int:
     return found.start() if found else start
 
 
-def _outside(spans: list[tuple[int, int]], others: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _outside(
+    spans: list[tuple[int, int]], others: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
     """Return the spans that lie in none of the others, which are sorted and do not overlap."""
     if not others:
         return spans

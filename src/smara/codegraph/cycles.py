@@ -39,7 +39,9 @@ def file_imports(graph: Graph, *, with_lazy: bool = False) -> Imports:
         is_import = is_import & (graph.kinds[graph.from_places] == NODE_KIND_NO["file"])
     sources = graph.files[graph.from_places[is_import]].tolist()
     targets = graph.files[graph.to_places[is_import]].tolist()
-    for source, target, line in zip(sources, targets, graph.edge_lines[is_import].tolist(), strict=True):
+    for source, target, line in zip(
+        sources, targets, graph.edge_lines[is_import].tolist(), strict=True
+    ):
         if source != target:
             lines = found.setdefault(source, {})
             lines[target] = min(line, lines.get(target, line))
@@ -47,7 +49,9 @@ def file_imports(graph: Graph, *, with_lazy: bool = False) -> Imports:
 
 
 def components(size: int, links: Mapping[int, Mapping[int, int]]) -> list[list[int]]:
-    """The strongly connected components (Tarjan's way, without recursion: chains of imports can be long)."""
+    """The strongly connected components (Tarjan's way, without recursion: chains of imports can be
+    long).
+    """
     index, low = [-1] * size, [0] * size
     is_held = [False] * size
     held: list[int] = []
@@ -92,7 +96,9 @@ def _released(root: int, held: list[int], is_held: list[bool]) -> list[int]:
             return component
 
 
-def _way_around(first: int, component: set[int], links: Mapping[int, Mapping[int, int]]) -> Sequence[int]:
+def _way_around(
+    first: int, component: set[int], links: Mapping[int, Mapping[int, int]]
+) -> Sequence[int]:
     """The shortest circle through a file, beginning and ending there."""
     before: dict[int, int] = {}
     waiting = deque([first])

@@ -1,4 +1,6 @@
-"""What a file defines: each definition with its place, its parent, its signature and the hash of its body."""
+"""What a file defines: each definition with its place, its parent, its signature and the hash of
+its body.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
 LONGEST_SIGNATURE = 240
 LONGEST_NAME = 200
 _KINDS: dict[str, NodeKind] = {
-    "class": "class", "function": "function", "method": "method", "module": "module", "default": "function",
+    "class": "class", "function": "function", "method": "method", "module": "module",
+    "default": "function",
     "case": "test", "constant": "constant", "field": "constant",
 }  # fmt: skip
 _IMPLEMENTATION = "implementation"
@@ -41,11 +44,15 @@ _LABELS = (*_KINDS, _IMPLEMENTATION)
 _KEPT = len(_LABELS)
 _MOST_COMMENTS = 200
 _DEEPEST = 50
-"""Definitions nested deeper than this are no one's handwriting, and their full names would fill the memory."""
+"""Definitions nested deeper than this are no one's handwriting, and their full names would fill the
+memory.
+"""
 _UNFINISHED = Definition("function", "", "", 0, 0, 0, 0, -1, "", "", b"")
 _CASES = re.compile(rb"(?:it|test|describe|context|suite|specify|bench|fit|xit)(?:\.[\w.]+)?")
 _NO_DOC = re.compile(r"copyright|licen[cs]e|eslint|@ts-|-\*-|prettier|use strict", re.I)
-_TEST_MACROS = frozenset({"TEST", "TEST_F", "TEST_P", "TYPED_TEST", "TEST_CASE", "SCENARIO", "BOOST_AUTO_TEST_CASE"})
+_TEST_MACROS = frozenset(
+    {"TEST", "TEST_F", "TEST_P", "TYPED_TEST", "TEST_CASE", "SCENARIO", "BOOST_AUTO_TEST_CASE"}
+)
 
 
 @dataclass(slots=True)
@@ -93,14 +100,17 @@ class _Open:
 class DefinitionReader:
     """Reads the definitions of one file in the order in which they stand.
 
-    Those that are ``kept`` are put in where they stand, unread; the text has to hold nothing else there.
+    Those that are ``kept`` are put in where they stand, unread; the text has to hold nothing else
+    there.
     """
 
     def __init__(self, source: Source, kept: Sequence[Kept] = ()) -> None:
         self.source = source
         self.definitions: list[Definition] = []
         self.ends: list[int] = []
-        """Where the code of each definition ends, without comments behind it; 0 inside of those that are kept."""
+        """Where the code of each definition ends, without comments behind it; 0 inside of those
+        that are kept.
+        """
         self.columns: dict[int, int] = {}
         """For each class, how far the statements of its body are indented."""
         self.moved: list[tuple[Kept, int, int]] = []
@@ -160,7 +170,8 @@ class DefinitionReader:
         """Keep a definition whose inner ones are all known, and tell the one around it."""
         kind, name, _, first_line, last_line, first, end, *_ = facts
         bared, hashes = self.source.bared, self.source.line_hashes
-        # A comment behind the last statement counts into the span, and with it the mark of the blocks that end there.
+        # A comment behind the last statement counts into the span, and with it the mark of the
+        # blocks that end there.
         if end > first and bared[end - 1] in PASSED:
             end = first + len(bared[first:end].rstrip(PASSED))
         if left.children is None:
@@ -172,7 +183,9 @@ class DefinitionReader:
         self.definitions[left.place] = Definition._make((*facts, digest, drawn))
         self.ends[left.place] = end
         if around is not None and around.facts is not None:
-            child = _Child(first, end, first_line, last_line, f"{name}={digest.hex()}".encode(), drawn)
+            child = _Child(
+                first, end, first_line, last_line, f"{name}={digest.hex()}".encode(), drawn
+            )
             if around.children is None:
                 around.children = [child]
             else:
@@ -181,7 +194,10 @@ class DefinitionReader:
     def _put(self, kept: Kept) -> None:
         """Take over definitions as they were, at their new places and lines."""
         around = self._open[-1] if self._open else None
-        if (around.owner if around else "", around.is_class if around else False) != (kept.owner, kept.is_in_class):
+        if (around.owner if around else "", around.is_class if around else False) != (
+            kept.owner,
+            kept.is_in_class,
+        ):
             raise Misplaced(kept)
         place, root = len(self.definitions), kept.definitions[0]
         down = self.source.line(kept.first) - root.first_line
@@ -189,7 +205,9 @@ class DefinitionReader:
         self.moved.append((kept, place, down))
         if down or right or on or root.parent >= 0:
             self.definitions.extend(moved(each, down, right, on) for each in kept.definitions)
-            self.definitions[place] = root = self.definitions[place]._replace(parent=around.parent if around else -1)
+            self.definitions[place] = root = self.definitions[place]._replace(
+                parent=around.parent if around else -1
+            )
         else:
             self.definitions.extend(kept.definitions)
         self.ends += [kept.end, *(0 for _ in kept.definitions[1:])]
@@ -203,7 +221,9 @@ class DefinitionReader:
     def _add_implementation(self, node: Node, start: int, end: int) -> None:
         """Enter a block that gives methods to a type defined elsewhere, such as Rust's ``impl``."""
         found = node.child_by_field_name("type")
-        name = without_parameters(self.source.text(found.start_byte, found.end_byte)) if found else ""
+        name = (
+            without_parameters(self.source.text(found.start_byte, found.end_byte)) if found else ""
+        )
         place = self._by_name.get(name, -1)
         around = self._open[-1] if self._open else None
         owner = f"{around.owner}.{name}" if around and around.owner else name
@@ -227,16 +247,26 @@ class DefinitionReader:
         qualname = f"{owner}.{name}" if owner else name
         first_line, last_line = source.line(first), source.line(end - 1 if end > first else first)
         facts = (
-            kind, name, qualname, first_line, last_line, first, end, parent,
-            self._signature(node, kind, start, end), "" if self._is_python else self._comment_before(first),
-        )  # fmt: skip
+            kind,
+            name,
+            qualname,
+            first_line,
+            last_line,
+            first,
+            end,
+            parent,
+            self._signature(node, kind, start, end),
+            "" if self._is_python else self._comment_before(first),
+        )
         self.definitions.append(_UNFINISHED)
         self.ends.append(0)
         if kind == "class":
             self._by_name.setdefault(name, place)
             if self._is_python:
                 self._note_column(node, place)
-        self._open.append(_Open(end, place, place, qualname, kind == "class", False, facts, name_start, name_end))
+        self._open.append(
+            _Open(end, place, place, qualname, kind == "class", False, facts, name_start, name_end)
+        )
         self.scopes.breaks.append(first)
         self.scopes.owners.append(place)
 
@@ -274,7 +304,10 @@ class DefinitionReader:
 
     def _case_name(self, node: Node) -> tuple[str, int, int] | None:
         """Return the title of a test written as a call: ``it("opens", () => …)``."""
-        called, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
+        called, arguments = (
+            node.child_by_field_name("function"),
+            node.child_by_field_name("arguments"),
+        )
         title = arguments.named_child(0) if arguments else None
         if called is None or title is None:
             return None
@@ -284,9 +317,13 @@ class DefinitionReader:
         return " ".join(text.split())[:LONGEST_NAME] or "test", title.start_byte, title.end_byte
 
     def _owner(self, node: Node, name: str, place: int) -> tuple[str, str, int, bool]:
-        """Return what a definition belongs to, its own last name, its parent's place, and whether that is a class."""
+        """Return what a definition belongs to, its own last name, its parent's place, and whether
+        that is a class.
+        """
         around = self._open[-1] if self._open else None
-        inside, parent, is_class = (around.owner, around.parent, around.is_class) if around else ("", -1, False)
+        inside, parent, is_class = (
+            (around.owner, around.parent, around.is_class) if around else ("", -1, False)
+        )
         if around and around.is_late:
             self._late.append((place, around.owner.rpartition(".")[2]))
         if "::" in name:
@@ -296,13 +333,19 @@ class DefinitionReader:
             return f"{inside}.{path}" if inside else path, name, parent, True
         if self.source.language == "go" and node.type == "method_declaration":
             receiver = node.child_by_field_name("receiver")
-            inside = receiver_type(self.source.text(receiver.start_byte, receiver.end_byte)) if receiver else ""
+            inside = (
+                receiver_type(self.source.text(receiver.start_byte, receiver.end_byte))
+                if receiver
+                else ""
+            )
             self._late.append((place, inside))
             return inside, name, -1, True
         return inside, name, parent, is_class
 
     def _find_late_parents(self) -> None:
-        """Give methods that stand outside of their class the parent that may have come after them."""
+        """Give methods that stand outside of their class the parent that may have come after
+        them.
+        """
         for place, owner in self._late:
             parent = self._by_name.get(owner, -1)
             if 0 <= parent != place and place < len(self.definitions):
@@ -320,7 +363,9 @@ class DefinitionReader:
         return "method" if in_class else kind
 
     def _is_wanted(self, label: str, name: str, parent: int) -> bool:
-        """Say whether a constant is worth a node: the first of its name and, in a class, written in capitals."""
+        """Say whether a constant is worth a node: the first of its name and, in a class, written in
+        capitals.
+        """
         if label == "field" and not name.isupper():
             return False
         key = (parent, name)
@@ -349,17 +394,26 @@ class DefinitionReader:
         return text if len(text) <= LONGEST_SIGNATURE else text[: LONGEST_SIGNATURE - 1] + "…"
 
     def _add_docs(self) -> None:
-        """Give each definition the first line of the string that its body begins with, and the file its own."""
+        """Give each definition the first line of the string that its body begins with, and the file
+        its own.
+        """
         source = self.source
-        # In code that is half written a body may seem to begin several times; the first beginning holds.
+        # In code that is half written a body may seem to begin several times; the first beginning
+        # holds.
         for node in sorted(source.found.get("doc", ()), key=attrgetter("start_byte"), reverse=True):
             place = self.scopes.at(node.start_byte)
-            line = first_doc_line(source.text(node.start_byte, min(node.end_byte, node.start_byte + 4 * LONGEST_DOC)))
+            line = first_doc_line(
+                source.text(node.start_byte, min(node.end_byte, node.start_byte + 4 * LONGEST_DOC))
+            )
             if place >= 0:
                 self.definitions[place] = self.definitions[place]._replace(doc=line)
             else:
                 self.doc = line
-        if not self._is_python and source.comments and not source.data[: source.comments[0][0]].strip():
+        if (
+            not self._is_python
+            and source.comments
+            and not source.data[: source.comments[0][0]].strip()
+        ):
             start, end = source.comments[0]
             line = first_doc_line(source.text(start, min(end, start + 4 * LONGEST_DOC)))
             self.doc = "" if _NO_DOC.search(line) else line
@@ -369,7 +423,11 @@ class DefinitionReader:
         source, comments = self.source, self.source.comments
         last = place = bisect_right(self._comment_ends, start) - 1
         above = start
-        while place >= 0 and is_next_to(source.data, comments[place][1], above) and last - place < _MOST_COMMENTS:
+        while (
+            place >= 0
+            and is_next_to(source.data, comments[place][1], above)
+            and last - place < _MOST_COMMENTS
+        ):
             above = comments[place][0]
             place -= 1
         for begin, end in comments[place + 1 : last + 1]:
@@ -382,7 +440,8 @@ class DefinitionReader:
 def _with_children(
     left: _Open, children: list[_Child], facts: tuple[Any, ...], end: int, source: Source
 ) -> tuple[bytes, list[int]]:
-    """Return what a definition says and its lines' hashes, its inner definitions standing by their own.
+    """Return what a definition says and its lines' hashes, its inner definitions standing by their
+    own.
 
     A class of a thousand methods is thus read once, not once for itself and once for its methods.
     """

@@ -63,7 +63,9 @@ class Descriptions:
                 (self._lookup.tree_no,),
             )
         return {
-            from_storable(path): Described(from_storable(purpose), _flows(json.loads(flows)), model, fingerprint)
+            from_storable(path): Described(
+                from_storable(purpose), _flows(json.loads(flows)), model, fingerprint
+            )
             for path, purpose, flows, model, fingerprint in rows
         }
 
@@ -77,17 +79,26 @@ class Descriptions:
     def _put_one(self, session: Session, path: str, each: Described, version: int) -> None:
         session.run(
             self._lookup.sql(
-                "INSERT INTO code_modules (project_no, tree_no, path, purpose, flows, source, model, prompt_version,"
+                "INSERT INTO code_modules (project_no, tree_no, path, purpose, flows, source, "
+                "model, prompt_version,"
                 " fingerprint, made_at) VALUES (:project, ?, ?, ?, ?, 'model', ?, ?, ?, ?)"
-                " ON CONFLICT (tree_no, path) DO UPDATE SET purpose = excluded.purpose, flows = excluded.flows,"
-                " source = excluded.source, model = excluded.model, prompt_version = excluded.prompt_version,"
+                " ON CONFLICT (tree_no, path) DO UPDATE SET purpose = excluded.purpose, flows = "
+                "excluded.flows,"
+                " source = excluded.source, model = excluded.model, prompt_version = "
+                "excluded.prompt_version,"
                 " fingerprint = excluded.fingerprint, made_at = excluded.made_at"
             ),
             (
-                self._lookup.tree_no, to_storable(path), to_storable(each.purpose), json.dumps(each.flows), each.model,
-                version, each.fingerprint, self._clock.now_ms(),
+                self._lookup.tree_no,
+                to_storable(path),
+                to_storable(each.purpose),
+                json.dumps(each.flows),
+                each.model,
+                version,
+                each.fingerprint,
+                self._clock.now_ms(),
             ),
-        )  # fmt: skip
+        )
 
 
 def with_words(
@@ -102,20 +113,29 @@ def with_words(
             continue
         found.append(
             replace(
-                module, purpose=each.purpose, source="model", flows=each.flows or module.flows,
+                module,
+                purpose=each.purpose,
+                source="model",
+                flows=each.flows or module.flows,
                 is_stale=each.fingerprint != prints.get(module.path),
             )
-        )  # fmt: skip
+        )
     return found
 
 
-def describe(models: Models, modules: Sequence[CodeModule], prints: Mapping[str, str]) -> dict[str, Described]:
-    """What the model says of some modules, in one call. Raises ``ModelError``; what it leaves out is left out."""
+def describe(
+    models: Models, modules: Sequence[CodeModule], prints: Mapping[str, str]
+) -> dict[str, Described]:
+    """What the model says of some modules, in one call. Raises ``ModelError``; what it leaves out
+    is left out.
+    """
     mark = secrets.token_hex(4)
     told = neutralized("\n\n".join(_told(module) for module in modules))
     prompt = load_prompt(_PROMPTS, "describe").render({"mark": mark, "folders": told})
     system = load_prompt(_PROMPTS, "describe_system").text
-    reply = models.complete(ChatRequest(prompt, system, max_output_tokens=_OUTPUT_TOKENS), purpose=PURPOSE)
+    reply = models.complete(
+        ChatRequest(prompt, system, max_output_tokens=_OUTPUT_TOKENS), purpose=PURPOSE
+    )
     name = models.names[0] if models.names else None
     known = {module.path for module in modules}
     return {
@@ -126,17 +146,26 @@ def describe(models: Models, modules: Sequence[CodeModule], prints: Mapping[str,
 
 
 def read_reply(text: str) -> Iterable[tuple[str, str, tuple[tuple[str, ...], ...]]]:
-    """Path, purpose and flows of each folder in a reply. ``BadReplyError`` when it is no such object."""
+    """Path, purpose and flows of each folder in a reply. ``BadReplyError`` when it is no such
+    object.
+    """
     found = _OBJECT.search(text)
     try:
         folders = json.loads(found[0])["folders"] if found else None
     except (ValueError, KeyError, TypeError, RecursionError):
         folders = None
     if not isinstance(folders, list):
-        raise BadReplyError("The model did not answer with the JSON it was asked for. Ask again.", reason="unreadable")
+        raise BadReplyError(
+            "The model did not answer with the JSON it was asked for. Ask again.",
+            reason="unreadable",
+        )
     read = []
     for each in folders:
-        if isinstance(each, dict) and isinstance(each.get("path"), str) and isinstance(each.get("purpose"), str):
+        if (
+            isinstance(each, dict)
+            and isinstance(each.get("path"), str)
+            and isinstance(each.get("purpose"), str)
+        ):
             purpose = redact(" ".join(each["purpose"].split())).text[:LONGEST_PURPOSE]
             if purpose:
                 read.append((each["path"].strip(), purpose, _flows(each.get("flows"))))
@@ -147,12 +176,20 @@ def read_reply(text: str) -> Iterable[tuple[str, str, tuple[tuple[str, ...], ...
 
 def _flows(given: Any) -> tuple[tuple[str, ...], ...]:
     flows = given if isinstance(given, list | tuple) else ()
-    lists = [flow[:LONGEST_FLOW] for flow in flows if isinstance(flow, list | tuple) and len(flow) > 1]
-    return tuple(tuple(redact(str(name)[:LONGEST_PURPOSE]).text for name in flow) for flow in lists[:MOST_FLOWS])
+    lists = [
+        flow[:LONGEST_FLOW] for flow in flows if isinstance(flow, list | tuple) and len(flow) > 1
+    ]
+    return tuple(
+        tuple(redact(str(name)[:LONGEST_PURPOSE]).text for name in flow)
+        for flow in lists[:MOST_FLOWS]
+    )
 
 
 def _told(module: CodeModule) -> str:
-    lines = [f"folder {module.path} ({module.files} files, {module.symbols} names)", f"says: {module.purpose}"]
+    lines = [
+        f"folder {module.path} ({module.files} files, {module.symbols} names)",
+        f"says: {module.purpose}",
+    ]
     lines += [
         f"defines: {node.signature or node.kind + ' ' + node.qualname} in {node.path}"
         + (f" ({node.doc.splitlines()[0][:120]})" if node.doc else "")

@@ -14,7 +14,9 @@ Line = tuple[int, int, str, bool]
 
 
 def draw(walk: Walk, picture: Picture, *, is_backward: bool = True) -> str:
-    """A walk as a graph: files as boxes around their symbols, the targets marked, unsure edges dashed."""
+    """A walk as a graph: files as boxes around their symbols, the targets marked, unsure edges
+    dashed.
+    """
     nodes, lines = _parts(walk, is_backward)
     return _dot(walk, nodes, lines) if picture == "dot" else _mermaid(walk, nodes, lines)
 
@@ -30,9 +32,13 @@ def _parts(walk: Walk, is_backward: bool) -> tuple[dict[int, Node], list[Line]]:
             nodes[hop.node.no] = hop.node
             one, other = (at, hop.node) if is_backward else (hop.node, at)
             is_unsure = hop.source == "guess" or hop.confidence < _UNSURE
-            lines[one.no, other.no, hop.kind] = lines.get((one.no, other.no, hop.kind), True) and is_unsure
+            lines[one.no, other.no, hop.kind] = (
+                lines.get((one.no, other.no, hop.kind), True) and is_unsure
+            )
             at = hop.node
-    return nodes, [(one, other, kind, is_unsure) for (one, other, kind), is_unsure in sorted(lines.items())]
+    return nodes, [
+        (one, other, kind, is_unsure) for (one, other, kind), is_unsure in sorted(lines.items())
+    ]
 
 
 def _by_file(nodes: dict[int, Node]) -> dict[str, list[Node]]:
@@ -44,7 +50,11 @@ def _by_file(nodes: dict[int, Node]) -> dict[str, list[Node]]:
 
 def _dot(walk: Walk, nodes: dict[int, Node], lines: list[Line]) -> str:
     targets = {node.no for node in walk.targets}
-    text = ["digraph impact {", '  rankdir="LR";', '  node [shape=box, style=rounded, fontname="Helvetica"];']
+    text = [
+        "digraph impact {",
+        '  rankdir="LR";',
+        '  node [shape=box, style=rounded, fontname="Helvetica"];',
+    ]
     for number, (path, inside) in enumerate(_by_file(nodes).items()):
         text += [f"  subgraph cluster_{number} {{", f"    label={_quoted(path)}; color=gray;"]
         for node in inside:
@@ -52,7 +62,9 @@ def _dot(walk: Walk, nodes: dict[int, Node], lines: list[Line]) -> str:
             text.append(f"    n{node.no} [label={_quoted(_label(node))}{marked}];")
         text.append("  }")
     for one, other, kind, is_unsure in lines:
-        text.append(f"  n{one} -> n{other} [label={_quoted(kind)}{', style=dashed' if is_unsure else ''}];")
+        text.append(
+            f"  n{one} -> n{other} [label={_quoted(kind)}{', style=dashed' if is_unsure else ''}];"
+        )
     return "\n".join([*text, "}"])
 
 
@@ -80,4 +92,6 @@ def _quoted(text: str) -> str:
 
 def _entities(text: str) -> str:
     """Characters that mean something to Mermaid, as entities."""
-    return "".join(each if each.isalnum() or each in " _-./:" else f"#{ord(each)};" for each in text)
+    return "".join(
+        each if each.isalnum() or each in " _-./:" else f"#{ord(each)};" for each in text
+    )

@@ -1,4 +1,6 @@
-"""What is stored of a few files that have changed: read once, to see what of them is still the same."""
+"""What is stored of a few files that have changed: read once, to see what of them is still the
+same.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ class Earlier:
         return facts._replace(definitions=definitions) if definitions is not None else None
 
 
-def _whole(definitions: Iterable[Definition], nodes: Iterable[NodeRow]) -> tuple[Definition, ...] | None:
+def _whole(
+    definitions: Iterable[Definition], nodes: Iterable[NodeRow]
+) -> tuple[Definition, ...] | None:
     """Definitions with what is kept of them in their nodes; ``None`` when one has no node."""
     known = {(node.kind, node.qualname, node.ordinal): node for node in nodes}
     met: dict[tuple[str, str], int] = {}
@@ -67,7 +71,11 @@ def _whole(definitions: Iterable[Definition], nodes: Iterable[NodeRow]) -> tuple
             return None
         found.append(
             Definition(
-                *each[:8], from_storable(node.signature), from_storable(node.doc), node.body_hash, node.sketch
+                *each[:8],
+                from_storable(node.signature),
+                from_storable(node.doc),
+                node.body_hash,
+                node.sketch,
             )
-        )  # fmt: skip
+        )
     return tuple(found)

@@ -12,7 +12,8 @@ from smara.codegraph.models import EntryPoint, Node
 from smara.codegraph.walking import NODE_KIND_NO, Graph
 
 ENTRY_FILES = {
-    "__main__.py": "run by python -m", "manage.py": "a script of its project", "wsgi.py": "a web server's door",
+    "__main__.py": "run by python -m", "manage.py": "a script of its project",
+    "wsgi.py": "a web server's door",
     "asgi.py": "a web server's door", "main.rs": "the program of its crate", "main.go": "a program",
 }  # fmt: skip
 _MAIN_NAMES = ("main", "Main", "__main__")
@@ -23,7 +24,8 @@ _SCRIPT = re.compile(r"^\s*[\w.-]+\s*=\s*([\w.]+):([\w.]+)\s*$", re.MULTILINE)
 
 
 def declared(manifests: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    """What manifests name as entries: a module's path without suffix, a name in it (or empty), and where that stands.
+    """What manifests name as entries: a module's path without suffix, a name in it (or empty), and
+    where that stands.
 
     >>> declared([("pyproject.toml", '[project.scripts]\\nsmara = "smara.cli:run"')])
     [('smara/cli', 'run', 'a command of pyproject.toml')]
@@ -31,8 +33,13 @@ def declared(manifests: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]
     found: list[tuple[str, str, str]] = []
     for path, text in manifests:
         folder = path.rpartition("/")[0]
-        entries = _json_entries(text) if path.endswith("package.json") else _python_entries(path, text)
-        found += [(f"{folder}/{module}".strip("/"), name, f"a command of {path}") for module, name in entries]
+        entries = (
+            _json_entries(text) if path.endswith("package.json") else _python_entries(path, text)
+        )
+        found += [
+            (f"{folder}/{module}".strip("/"), name, f"a command of {path}")
+            for module, name in entries
+        ]
     return found
 
 
@@ -46,7 +53,9 @@ def _python_entries(path: str, text: str) -> list[tuple[str, str]]:
         project = tomllib.loads(text).get("project", {})
     except (tomllib.TOMLDecodeError, AttributeError):
         return []
-    tables = [project.get("scripts"), project.get("gui-scripts")] if isinstance(project, dict) else []
+    tables = (
+        [project.get("scripts"), project.get("gui-scripts")] if isinstance(project, dict) else []
+    )
     values = [value for table in tables if isinstance(table, dict) for value in table.values()]
     pairs = [value.partition("[")[0].partition(":") for value in values if isinstance(value, str)]
     return [(module.strip().replace(".", "/"), name.strip()) for module, _, name in pairs]
@@ -61,11 +70,17 @@ def _json_entries(text: str) -> list[tuple[str, str]]:
         return []
     bins = package.get("bin")
     named = [*bins.values()] if isinstance(bins, dict) else [bins]
-    files = [each for each in (*named, package.get("main"), package.get("module")) if isinstance(each, str)]
+    files = [
+        each
+        for each in (*named, package.get("main"), package.get("module"))
+        if isinstance(each, str)
+    ]
     return [(re.sub(r"\.\w+$", "", each.removeprefix("./")), "") for each in dict.fromkeys(files)]
 
 
-def entry_candidates(graph: Graph, names: Sequence[str], manifests: Iterable[tuple[str, str]]) -> dict[int, str]:
+def entry_candidates(
+    graph: Graph, names: Sequence[str], manifests: Iterable[tuple[str, str]]
+) -> dict[int, str]:
     """The places of likely entries, and why each is thought to be one."""
     found: dict[int, str] = {}
     for module, name, why in declared(manifests):
@@ -104,10 +119,15 @@ def reach(graph: Graph, place: int) -> int:
 
 def ranked(graph: Graph, candidates: dict[int, str], nodes: dict[int, Node]) -> list[EntryPoint]:
     """Entries by how sure they are, then by how much is reached from them."""
-    order = sorted(candidates, key=lambda place: (not candidates[place].startswith("a command"), place))
+    order = sorted(
+        candidates, key=lambda place: (not candidates[place].startswith("a command"), place)
+    )
     found = [
         EntryPoint(nodes[no], candidates[place], reach(graph, place))
         for place in order[:_MOST_JUDGED]
         if (no := int(graph.nos[place])) in nodes
     ]
-    return sorted(found, key=lambda each: (not each.why.startswith("a command"), -each.reaches, each.node.label))
+    return sorted(
+        found,
+        key=lambda each: (not each.why.startswith("a command"), -each.reaches, each.node.label),
+    )

@@ -1,4 +1,6 @@
-"""Reads one file: parse it once, walk the tree once with one query, and tell what the file says by itself."""
+"""Reads one file: parse it once, walk the tree once with one query, and tell what the file says by
+itself.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,14 @@ from smara.codegraph.uses import known_names, read_bindings, read_references
 _ATTEMPTS = 3
 
 
-def extract(path: str, data: bytes, language: Language, before: FileFacts | None = None) -> FileFacts:
+def extract(
+    path: str, data: bytes, language: Language, before: FileFacts | None = None
+) -> FileFacts:
     """Return what a file says by itself, as much of it as can be read.
 
-    Any bytes are taken: what is no proper code yields fewer facts and ``has_errors``, never an error.
-    Offsets are those of ``readable(data)``. ``before`` is what an earlier text of the file said, in full: it saves
-    reading what is still the same and changes nothing else.
+    Any bytes are taken: what is no proper code yields fewer facts and ``has_errors``, never an
+    error. Offsets are those of ``readable(data)``. ``before`` is what an earlier text of the file
+    said, in full: it saves reading what is still the same and changes nothing else.
     """
     text = readable(data)
     if before is not None and before.units and before.language == language:
@@ -46,13 +50,25 @@ def extract(path: str, data: bytes, language: Language, before: FileFacts | None
     has_errors = root.has_error or not is_whole
     units = () if has_errors or language != "python" else units_of(reader, text, lending)
     return FileFacts(
-        path, language, _count_lines(text), (*reader.definitions, *routes), tuple(imports), (*references, *answers),
-        tuple(bindings), _package(source), has_errors, reader.doc, len(text), units,
-    )  # fmt: skip
+        path,
+        language,
+        _count_lines(text),
+        (*reader.definitions, *routes),
+        tuple(imports),
+        (*references, *answers),
+        tuple(bindings),
+        _package(source),
+        has_errors,
+        reader.doc,
+        len(text),
+        units,
+    )
 
 
 def _spliced(path: str, text: bytes, before: FileFacts) -> FileFacts | None:
-    """Return what a changed text says by reading what changed of it, ``None`` when all of it has to be read."""
+    """Return what a changed text says by reading what changed of it, ``None`` when all of it has to
+    be read.
+    """
     refused: set[int] = set()
     kept = splicing.found_again(before, text, refused)
     pattern = route_pattern(before.language, text)
@@ -70,9 +86,15 @@ def _spliced(path: str, text: bytes, before: FileFacts) -> FileFacts | None:
 
 
 def _read_around(
-    path: str, text: bytes, before: FileFacts, kept: Sequence[Kept], pattern: re.Pattern[bytes] | None
+    path: str,
+    text: bytes,
+    before: FileFacts,
+    kept: Sequence[Kept],
+    pattern: re.Pattern[bytes] | None,
 ) -> FileFacts | list[Kept] | None:
-    """Read a text around what is kept of it; or say what must not be kept, or ``None`` for a text with errors."""
+    """Read a text around what is kept of it; or say what must not be kept, or ``None`` for a text
+    with errors.
+    """
     rest = splicing.without_kept(text, kept)
     root, is_whole = parse(before.language, rest)
     if root.has_error or not is_whole or not splicing.stand_alone(root, kept):
@@ -90,7 +112,9 @@ def _read_around(
     doubtful = splicing.in_doubt(kept, text, known ^ known_names(before.plain, before.imports))
     if doubtful:
         return doubtful
-    references = moves.references(read_references(source, reader.scopes, reader.definitions, imports))
+    references = moves.references(
+        read_references(source, reader.scopes, reader.definitions, imports)
+    )
     lending: set[int] = set()
     bindings = moves.bindings(read_bindings(source, reader.scopes, reader.definitions, lending))
     bindings += hidden_names(before.language, reader.definitions, imports, bindings)
@@ -98,11 +122,23 @@ def _read_around(
     if len(routes) > MOST_ROUTES:
         return None
     return FileFacts(
-        path, before.language, _count_lines(text), (*reader.definitions, *routes), tuple(imports),
-        (*references, *answers), tuple(bindings), _package(source), False, reader.doc, len(text),
+        path,
+        before.language,
+        _count_lines(text),
+        (*reader.definitions, *routes),
+        tuple(imports),
+        (*references, *answers),
+        tuple(bindings),
+        _package(source),
+        False,
+        reader.doc,
+        len(text),
         units_of(reader, text, lending, before.units),
-        tuple(Taken(place, len(each.definitions), each.place, down) for each, place, down in reader.moved),
-    )  # fmt: skip
+        tuple(
+            Taken(place, len(each.definitions), each.place, down)
+            for each, place, down in reader.moved
+        ),
+    )
 
 
 def _count_lines(text: bytes) -> int:

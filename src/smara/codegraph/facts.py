@@ -1,7 +1,7 @@
 """A file's facts as bytes, so that its edges can be made again without reading the file.
 
-Kept are the columns that resolving asks for, and those by which unchanged definitions are known again; what nodes hold
-anyway (signatures, hashes) is not kept twice.
+Kept are the columns that resolving asks for, and those by which unchanged definitions are known
+again; what nodes hold anyway (signatures, hashes) is not kept twice.
 """
 
 from __future__ import annotations
@@ -11,7 +11,16 @@ import zlib
 from collections.abc import Sequence
 from typing import Any, cast
 
-from smara.codegraph.models import NODE_KINDS, Binding, Definition, FileFacts, Import, Reference, ReferenceKind, Unit
+from smara.codegraph.models import (
+    NODE_KINDS,
+    Binding,
+    Definition,
+    FileFacts,
+    Import,
+    Reference,
+    ReferenceKind,
+    Unit,
+)
 
 VERSION = 3
 _KIND_NO = {kind: number for number, kind in enumerate(NODE_KINDS)}
@@ -21,16 +30,32 @@ _REFERENCE_LETTERS = {kind: letter for letter, kind in _REFERENCE_KINDS.items()}
 
 def pack_facts(facts: FileFacts) -> bytes:
     """The facts as bytes."""
-    kinds, names, receivers, lines, scopes = zip(*facts.references, strict=True) if facts.references else ((),) * 5
-    defined, *called = list(zip(*facts.definitions, strict=True))[:8] if facts.definitions else ((),) * 8
+    kinds, names, receivers, lines, scopes = (
+        zip(*facts.references, strict=True) if facts.references else ((),) * 5
+    )
+    defined, *called = (
+        list(zip(*facts.definitions, strict=True))[:8] if facts.definitions else ((),) * 8
+    )
     columns = [
-        VERSION, facts.path, facts.language, facts.lines, facts.package,
+        VERSION,
+        facts.path,
+        facts.language,
+        facts.lines,
+        facts.package,
         [[_KIND_NO[kind] for kind in defined], *called[:4], called[6]],
         facts.imports,
-        "".join([_REFERENCE_LETTERS[kind] for kind in kinds]), names, receivers, _steps(lines), scopes,
-        facts.bindings, facts.size, *_pack_units(facts),
-    ]  # fmt: skip
-    return zlib.compress(json.dumps(columns, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace"), 1)
+        "".join([_REFERENCE_LETTERS[kind] for kind in kinds]),
+        names,
+        receivers,
+        _steps(lines),
+        scopes,
+        facts.bindings,
+        facts.size,
+        *_pack_units(facts),
+    ]
+    return zlib.compress(
+        json.dumps(columns, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace"), 1
+    )
 
 
 def unpack_facts(data: bytes) -> FileFacts | None:
@@ -40,9 +65,23 @@ def unpack_facts(data: bytes) -> FileFacts | None:
         if columns[0] != VERSION:
             return None
         (
-            _, path, language, lines, package, definitions, imports, kinds, names, receivers, at, scopes, bindings,
-            size, offsets, units,
-        ) = columns  # fmt: skip
+            _,
+            path,
+            language,
+            lines,
+            package,
+            definitions,
+            imports,
+            kinds,
+            names,
+            receivers,
+            at,
+            scopes,
+            bindings,
+            size,
+            offsets,
+            units,
+        ) = columns
         firsts, lasts = _unpack_offsets(offsets, len(definitions[0]))
         references = map(
             Reference,
@@ -53,9 +92,13 @@ def unpack_facts(data: bytes) -> FileFacts | None:
             scopes,
         )
         return FileFacts(
-            path, cast(Any, language), lines,
+            path,
+            cast(Any, language),
+            lines,
             tuple(
-                Definition(NODE_KINDS[kind], name, qualname, first, last, start, end, parent, "", "", b"")
+                Definition(
+                    NODE_KINDS[kind], name, qualname, first, last, start, end, parent, "", "", b""
+                )
                 for kind, name, qualname, first, last, parent, start, end in zip(
                     *definitions, firsts, lasts, strict=True
                 )
@@ -63,14 +106,20 @@ def unpack_facts(data: bytes) -> FileFacts | None:
             tuple(Import(*each) for each in imports),
             tuple(references),
             tuple(Binding(*each) for each in bindings),
-            package, False, "", size, _unpack_units(units, firsts, lasts),
-        )  # fmt: skip
+            package,
+            False,
+            "",
+            size,
+            _unpack_units(units, firsts, lasts),
+        )
     except (ValueError, TypeError, IndexError, zlib.error):
         return None
 
 
 def _pack_units(facts: FileFacts) -> tuple[list[list[int]], list[list[int]]]:
-    """Where definitions stand, and the units by how far they are from that; nothing where there are no units."""
+    """Where definitions stand, and the units by how far they are from that; nothing where there are
+    no units.
+    """
     if not facts.units:
         return [], []
     definitions = facts.definitions
@@ -81,7 +130,10 @@ def _pack_units(facts: FileFacts) -> tuple[list[list[int]], list[list[int]]]:
     places, starts, ends, untils, blocks, digests = zip(*facts.units, strict=True)
     return offsets, [
         _steps(places),
-        [definitions[place].first_byte - start for place, start in zip(places, starts, strict=True)],
+        [
+            definitions[place].first_byte - start
+            for place, start in zip(places, starts, strict=True)
+        ],
         [definitions[place].last_byte - end for place, end in zip(places, ends, strict=True)],
         [until - end for until, end in zip(untils, ends, strict=True)],
         list(blocks),
@@ -111,7 +163,11 @@ def _unpack_units(units: list[list[int]], firsts: list[int], lasts: list[int]) -
 
 def _steps(numbers: Sequence[int]) -> list[int]:
     """Numbers as steps from one to the next: small ones, which pack well."""
-    return [after - before for before, after in zip((0, *numbers[:-1]), numbers, strict=True)] if numbers else []
+    return (
+        [after - before for before, after in zip((0, *numbers[:-1]), numbers, strict=True)]
+        if numbers
+        else []
+    )
 
 
 def _sums(steps: Sequence[int]) -> list[int]:

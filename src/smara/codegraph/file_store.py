@@ -27,47 +27,66 @@ class FileStore(ProjectStore):
     # trees
 
     def tree_of(self, session: Session, root: str) -> TreeRow | None:
-        row = session.one(self.sql(f"SELECT {_TREE} FROM code_trees WHERE project_no = :project AND root = ?"), (root,))
+        row = session.one(
+            self.sql(f"SELECT {_TREE} FROM code_trees WHERE project_no = :project AND root = ?"),
+            (root,),
+        )
         return TreeRow(*row) if row else None
 
     def trees(self, session: Session) -> list[TreeRow]:
         """Every tree of the project, the last one indexed first."""
         rows = session.all(
             self.sql(
-                f"SELECT {_TREE} FROM code_trees WHERE project_no = :project ORDER BY coalesce(finished_at, 0) DESC, no"
+                f"SELECT {_TREE} FROM code_trees WHERE project_no = :project ORDER BY "
+                "coalesce(finished_at, 0) DESC, no"
             )
         )
         return [TreeRow(*row) for row in rows]
 
     def begin_tree(self, session: Session, root: str, now_ms: int) -> TreeRow:
-        """The tree of a root, made when there is none; one of an older version is being built again."""
+        """The tree of a root, made when there is none; one of an older version is being built
+        again.
+        """
         session.run(
             self.sql(
                 "INSERT INTO code_trees (project_no, root, state, version, started_at)"
                 " VALUES (:project, ?, 'building', ?, ?) ON CONFLICT (project_no, root) DO UPDATE"
                 " SET started_at = excluded.started_at, version = excluded.version,"
-                " state = CASE WHEN code_trees.version = excluded.version THEN code_trees.state ELSE 'building' END"
+                " state = CASE WHEN code_trees.version = excluded.version THEN code_trees.state "
+                "ELSE 'building' END"
             ),
             (root, VERSION, now_ms),
         )
-        return self.tree_of(session, root) or TreeRow(0, root, None, None, "building", 0, VERSION, now_ms, None, "{}")
+        return self.tree_of(session, root) or TreeRow(
+            0, root, None, None, "building", 0, VERSION, now_ms, None, "{}"
+        )
 
     def finish_tree(
-        self, session: Session, tree_no: int, branch: str | None, head: str | None, counts: dict[str, Any], now_ms: int
+        self,
+        session: Session,
+        tree_no: int,
+        branch: str | None,
+        head: str | None,
+        counts: dict[str, Any],
+        now_ms: int,
     ) -> None:
         session.run(
             self.sql(
-                "UPDATE code_trees SET state = 'ready', branch = ?, head = ?, counts = ?, finished_at = ?"
+                "UPDATE code_trees SET state = 'ready', branch = ?, head = ?, counts = ?, "
+                "finished_at = ?"
                 " WHERE project_no = :project AND no = ?"
             ),
             (branch, head, json.dumps(counts), now_ms, tree_no),
         )
 
     def next_revision(self, session: Session, tree_no: int) -> int:
-        """The revision of what is about to be written; no other transaction writes to this tree until this one ends."""
+        """The revision of what is about to be written; no other transaction writes to this tree
+        until this one ends.
+        """
         row = session.one(
             self.sql(
-                "UPDATE code_trees SET revision = revision + 1 WHERE project_no = :project AND no = ?"
+                "UPDATE code_trees SET revision = revision + 1 WHERE project_no = :project AND no "
+                "= ?"
                 " RETURNING revision"
             ),
             (tree_no,),
@@ -76,39 +95,52 @@ class FileStore(ProjectStore):
 
     def revision(self, session: Session, tree_no: int) -> int:
         row = session.one(
-            self.sql("SELECT revision FROM code_trees WHERE project_no = :project AND no = ?"), (tree_no,)
+            self.sql("SELECT revision FROM code_trees WHERE project_no = :project AND no = ?"),
+            (tree_no,),
         )
         return int(row[0]) if row else 0
 
     def reserve(self, kind: str, count: int) -> int:
-        """The first of ``count`` numbers that nobody else gets, now or ever; a transaction of its own."""
+        """The first of ``count`` numbers that nobody else gets, now or ever; a transaction of its
+        own.
+        """
         with self.database.write(is_derived=True) as session:
             row = session.one(
-                "UPDATE code_numbers SET next_no = next_no + ? WHERE kind = ? RETURNING next_no - ?",
+                "UPDATE code_numbers SET next_no = next_no + ? WHERE kind = ? RETURNING next_no - "
+                "?",
                 (count, kind, count),
             )
         return int(row[0]) if row else 0
 
     # files
 
-    def files(self, session: Session, tree_no: int, paths: Sequence[str] | None = None) -> dict[str, FileRow]:
+    def files(
+        self, session: Session, tree_no: int, paths: Sequence[str] | None = None
+    ) -> dict[str, FileRow]:
         """The files of a tree, or some of them, by path."""
         if paths is None:
             rows = session.all(self.sql(_FILES), (tree_no,))
         else:
             rows = []
             for part in parts(paths):
-                rows += session.all(self.sql(f"{_FILES} AND path IN ({marks(len(part))})"), (tree_no, *part))
+                rows += session.all(
+                    self.sql(f"{_FILES} AND path IN ({marks(len(part))})"), (tree_no, *part)
+                )
         return {
-            row[1]: FileRow(row[0], row[1], bytes(row[2]), row[3], row[4], bool(row[5]), row[6], row[7]) for row in rows
+            row[1]: FileRow(
+                row[0], row[1], bytes(row[2]), row[3], row[4], bool(row[5]), row[6], row[7]
+            )
+            for row in rows
         }
 
     def list_files(self, session: Session, tree_no: int) -> list[CodeFile]:
         """The indexed files of a tree, by path."""
         rows = session.all(
             self.sql(
-                "SELECT no, path, language, kind, hash, size, mtime_ns, lines, is_test, stale_at, indexed_at"
-                " FROM code_files WHERE project_no = :project AND tree_no = ? AND skip IS NULL ORDER BY path"
+                "SELECT no, path, language, kind, hash, size, mtime_ns, lines, is_test, stale_at, "
+                "indexed_at"
+                " FROM code_files WHERE project_no = :project AND tree_no = ? AND skip IS NULL "
+                "ORDER BY path"
             ),
             (tree_no,),
         )
@@ -118,7 +150,8 @@ class FileStore(ProjectStore):
         """The path of some file of each language in a tree."""
         rows = session.all(
             self.sql(
-                "SELECT min(path) FROM code_files WHERE project_no = :project AND tree_no = ? AND language IS NOT NULL"
+                "SELECT min(path) FROM code_files WHERE project_no = :project AND tree_no = ? AND "
+                "language IS NOT NULL"
                 " GROUP BY language"
             ),
             (tree_no,),
@@ -129,31 +162,42 @@ class FileStore(ProjectStore):
         """The files in a folder and in those below it."""
         rows = session.all(
             self.sql(
-                "SELECT no, path, hash, size, mtime_ns, stale_at IS NOT NULL, revision, skip FROM code_files"
+                "SELECT no, path, hash, size, mtime_ns, stale_at IS NOT NULL, revision, skip FROM "
+                "code_files"
                 " WHERE project_no = :project AND tree_no = ? AND substr(path, 1, ?) = ?"
             ),
             (tree_no, len(folder) + 1, f"{folder}/"),
         )
-        return [FileRow(row[0], row[1], bytes(row[2]), row[3], row[4], bool(row[5]), row[6], row[7]) for row in rows]
+        return [
+            FileRow(row[0], row[1], bytes(row[2]), row[3], row[4], bool(row[5]), row[6], row[7])
+            for row in rows
+        ]
 
     def paths(self, session: Session, tree_no: int) -> list[Row]:
         """(path, number, revision) of the indexed files of a tree."""
         return session.all(
             self.sql(
-                "SELECT path, no, revision FROM code_files WHERE project_no = :project AND tree_no = ? AND skip IS NULL"
+                "SELECT path, no, revision FROM code_files WHERE project_no = :project AND "
+                "tree_no = ? AND skip IS NULL"
             ),
             (tree_no,),
         )
 
     def put_file(self, session: Session, tree_no: int, values: Sequence[Any]) -> None:
-        """Write (no, path, language, kind, hash, size, mtime, lines, is test, stale at, indexed at, revision, skip)."""
+        """Write (no, path, language, kind, hash, size, mtime, lines, is test, stale at, indexed at,
+        revision, skip).
+        """
         session.run(
             self.sql(
-                "INSERT INTO code_files (project_no, tree_no, no, path, language, kind, hash, size, mtime_ns, lines,"
+                "INSERT INTO code_files (project_no, tree_no, no, path, language, kind, hash, "
+                "size, mtime_ns, lines,"
                 f" is_test, stale_at, indexed_at, revision, skip) VALUES (:project, ?, {marks(13)})"
-                " ON CONFLICT (tree_no, path) DO UPDATE SET language = excluded.language, kind = excluded.kind,"
-                " hash = excluded.hash, size = excluded.size, mtime_ns = excluded.mtime_ns, lines = excluded.lines,"
-                " is_test = excluded.is_test, stale_at = excluded.stale_at, indexed_at = excluded.indexed_at,"
+                " ON CONFLICT (tree_no, path) DO UPDATE SET language = excluded.language, kind = "
+                "excluded.kind,"
+                " hash = excluded.hash, size = excluded.size, mtime_ns = excluded.mtime_ns, lines "
+                "= excluded.lines,"
+                " is_test = excluded.is_test, stale_at = excluded.stale_at, indexed_at = "
+                "excluded.indexed_at,"
                 " revision = excluded.revision, skip = excluded.skip,"
                 " edges = CASE WHEN excluded.skip IS NULL THEN code_files.edges END"
             ),
@@ -163,16 +207,22 @@ class FileStore(ProjectStore):
     def touch_files(self, session: Session, rows: Iterable[tuple[int, int, int]]) -> None:
         """Write (size, time of change, number) of files whose content is the same."""
         session.run_many(
-            self.sql("UPDATE code_files SET size = ?, mtime_ns = ? WHERE project_no = :project AND no = ?"),
+            self.sql(
+                "UPDATE code_files SET size = ?, mtime_ns = ? WHERE project_no = :project AND no "
+                "= ?"
+            ),
             list(rows),
         )
 
     def mark_stale(self, session: Session, numbers: Sequence[int], now_ms: int) -> None:
-        """Note that what is known of files is behind; those that are marked already keep their time."""
+        """Note that what is known of files is behind; those that are marked already keep their
+        time.
+        """
         for part in parts(numbers):
             session.run(
                 self.sql(
-                    "UPDATE code_files SET stale_at = ? WHERE project_no = :project AND stale_at IS NULL"
+                    "UPDATE code_files SET stale_at = ? WHERE project_no = :project AND stale_at "
+                    "IS NULL"
                     f" AND skip IS NULL AND no IN ({marks(len(part))})"
                 ),
                 (now_ms, *part),
@@ -181,7 +231,8 @@ class FileStore(ProjectStore):
     def mark_all_stale(self, session: Session, tree_no: int, now_ms: int) -> None:
         session.run(
             self.sql(
-                "UPDATE code_files SET stale_at = ? WHERE project_no = :project AND tree_no = ? AND stale_at IS NULL"
+                "UPDATE code_files SET stale_at = ? WHERE project_no = :project AND tree_no = ? "
+                "AND stale_at IS NULL"
                 " AND skip IS NULL AND language IS NOT NULL"
             ),
             (now_ms, tree_no),
@@ -192,7 +243,8 @@ class FileStore(ProjectStore):
         for part in parts(numbers):
             session.run(
                 self.sql(
-                    f"UPDATE code_files SET stale_at = NULL WHERE project_no = :project AND no IN ({marks(len(part))})"
+                    "UPDATE code_files SET stale_at = NULL WHERE project_no = :project AND no IN "
+                    f"({marks(len(part))})"
                 ),
                 part,
             )
@@ -202,7 +254,8 @@ class FileStore(ProjectStore):
         rows = session.all(
             self.sql(
                 # Not in order of their paths: SQLite would walk the index of all paths for it.
-                "SELECT no, path FROM code_files WHERE project_no = :project AND tree_no = ? AND stale_at IS NOT NULL"
+                "SELECT no, path FROM code_files WHERE project_no = :project AND tree_no = ? AND "
+                "stale_at IS NOT NULL"
                 f" LIMIT {int(limit)}"
             ),
             (tree_no,),
@@ -223,26 +276,37 @@ class FileStore(ProjectStore):
         return [(row[0], int(row[1])) for row in rows]
 
     def count_files(self, session: Session, tree_no: int) -> int:
-        """How many files of a tree are known, with those that were left out after they were opened."""
+        """How many files of a tree are known, with those that were left out after they were
+        opened.
+        """
         row = session.one(
-            self.sql("SELECT count(*) FROM code_files WHERE project_no = :project AND tree_no = ?"), (tree_no,)
+            self.sql("SELECT count(*) FROM code_files WHERE project_no = :project AND tree_no = ?"),
+            (tree_no,),
         )
         return int(row[0]) if row else 0
 
     def standing(self, session: Session, tree: TreeRow) -> TreeStatus:
-        """How a tree stands, with nothing counted but what has changed: what is asked before every answer."""
+        """How a tree stands, with nothing counted but what has changed: what is asked before every
+        answer.
+        """
         row = session.one(
             self.sql(
-                "SELECT count(*) FROM code_files WHERE project_no = :project AND tree_no = ? AND stale_at IS NOT NULL"
+                "SELECT count(*) FROM code_files WHERE project_no = :project AND tree_no = ? AND "
+                "stale_at IS NOT NULL"
                 " AND skip IS NULL"
             ),
             (tree.no,),
         )
         state: Literal["building", "ready"] = "ready" if tree.state == "ready" else "building"
         return TreeStatus(
-            tree.root, state, tree.branch, tree.head, stale_files=int(row[0]) if row else 0,
-            indexed_at=tree.finished_at, revision=tree.revision,
-        )  # fmt: skip
+            tree.root,
+            state,
+            tree.branch,
+            tree.head,
+            stale_files=int(row[0]) if row else 0,
+            indexed_at=tree.finished_at,
+            revision=tree.revision,
+        )
 
     def status(self, session: Session, tree: TreeRow) -> TreeStatus:
         """How a tree stands, counted now."""
@@ -251,22 +315,38 @@ class FileStore(ProjectStore):
         files = stale = size = 0
         for language, count, late, edges in session.all(
             self.sql(
-                "SELECT coalesce(language, kind), count(*), sum(CASE WHEN stale_at IS NULL THEN 0 ELSE 1 END),"
+                "SELECT coalesce(language, kind), count(*), sum(CASE WHEN stale_at IS NULL THEN 0 "
+                "ELSE 1 END),"
                 " coalesce(sum(length(edges)), 0) FROM code_files"
-                " WHERE project_no = :project AND tree_no = ? AND skip IS NULL GROUP BY 1 ORDER BY 2 DESC, 1"
+                " WHERE project_no = :project AND tree_no = ? AND skip IS NULL GROUP BY 1 ORDER "
+                "BY 2 DESC, 1"
             ),
             values,
         ):
             languages[language] = int(count)
             files, stale, size = files + int(count), stale + int(late), size + int(edges)
         nodes = session.one(
-            self.sql("SELECT count(*) FROM code_nodes WHERE project_no = :project AND tree_no = ?"), values
+            self.sql("SELECT count(*) FROM code_nodes WHERE project_no = :project AND tree_no = ?"),
+            values,
         )
         chunks = session.one(
-            self.sql("SELECT count(*) FROM code_chunks WHERE project_no = :project AND tree_no = ?"), values
+            self.sql(
+                "SELECT count(*) FROM code_chunks WHERE project_no = :project AND tree_no = ?"
+            ),
+            values,
         )
         return TreeStatus(
-            tree.root, "ready" if tree.state == "ready" else "building", tree.branch, tree.head, files,
-            int(nodes[0]) if nodes else 0, size // 16, int(chunks[0]) if chunks else 0, stale,
-            json.loads(tree.counts).get("skipped", {}), languages, tree.finished_at, tree.revision,
-        )  # fmt: skip
+            tree.root,
+            "ready" if tree.state == "ready" else "building",
+            tree.branch,
+            tree.head,
+            files,
+            int(nodes[0]) if nodes else 0,
+            size // 16,
+            int(chunks[0]) if chunks else 0,
+            stale,
+            json.loads(tree.counts).get("skipped", {}),
+            languages,
+            tree.finished_at,
+            tree.revision,
+        )

@@ -1,7 +1,8 @@
-"""Which files of a tree are worth reading: the walk over its folders, and what a file is by its name.
+"""Which files of a tree are worth reading: the walk over its folders, and what a file is by its
+name.
 
-Everything that is left out is counted with its reason. Links are never followed: what they lead to inside the root
-is met on its own way, and the rest is none of our business.
+Everything that is left out is counted with its reason. Links are never followed: what they lead to
+inside the root is met on its own way, and the rest is none of our business.
 """
 
 from __future__ import annotations
@@ -53,9 +54,16 @@ class Folder:
 
 
 class Walk:
-    """One walk over a tree. ``tracked`` are the files git tracks, ``None`` where there is no git."""
+    """One walk over a tree. ``tracked`` are the files git tracks, ``None`` where there is no
+    git.
+    """
 
-    def __init__(self, reader: TreeReader, excludes: Sequence[str] = (), tracked: frozenset[str] | None = None) -> None:
+    def __init__(
+        self,
+        reader: TreeReader,
+        excludes: Sequence[str] = (),
+        tracked: frozenset[str] | None = None,
+    ) -> None:
         self._reader = reader
         self._tracked = tracked
         self._tracked_folders = _folders(tracked) if tracked else frozenset()
@@ -72,7 +80,9 @@ class Walk:
         return walked
 
     def some(self, paths: Sequence[str]) -> Walked:
-        """The files among some paths that a walk over everything would find; what is not there is passed over."""
+        """The files among some paths that a walk over everything would find; what is not there is
+        passed over.
+        """
         walked = Walked()
         for folder, names in _by_folder(paths).items():
             rules = self._rules_down_to(folder)
@@ -141,11 +151,15 @@ class Walk:
                 self._consider(path, mode, found, rules, walked)
         return below
 
-    def _take(self, folder: str, names: Sequence[str], rules: Sequence[ignoring.Rules], walked: Walked) -> None:
+    def _take(
+        self, folder: str, names: Sequence[str], rules: Sequence[ignoring.Rules], walked: Walked
+    ) -> None:
         wanted = frozenset(names)
         try:
             with self._reader.listing(folder) as listed:
-                entries = [(entry.name, *_looked_at(entry)) for entry in listed if entry.name in wanted]
+                entries = [
+                    (entry.name, *_looked_at(entry)) for entry in listed if entry.name in wanted
+                ]
         except NotRead:
             return
         for name, mode, found in entries:
@@ -169,7 +183,9 @@ class Walk:
         return is_output_name(name) or ignoring.is_ignored(rules, path, is_folder=True)
 
     def _is_foreign(self, path: str, name: str, inside: set[str] | frozenset[str]) -> bool:
-        """Whether a folder is a machine's, or another worktree: a tree of its own, with all of these files again."""
+        """Whether a folder is a machine's, or another worktree: a tree of its own, with all of
+        these files again.
+        """
         if ignoring.is_made_folder(name, inside):
             return path not in self._tracked_folders or "pyvenv.cfg" in inside
         if ".git" not in inside:
@@ -180,7 +196,9 @@ class Walk:
             return False
         return marker.startswith(b"gitdir:") and b"/worktrees/" in marker.replace(b"\\", b"/")
 
-    def _consider(self, path: str, mode: int, found: Found, rules: Sequence[ignoring.Rules], walked: Walked) -> None:
+    def _consider(
+        self, path: str, mode: int, found: Found, rules: Sequence[ignoring.Rules], walked: Walked
+    ) -> None:
         reason = self._reason_against(path, mode, found, rules)
         if reason is None and len(walked.files) >= MOST_FILES:
             reason = "too_many"
@@ -189,7 +207,9 @@ class Walk:
         else:
             walked.skipped[reason] += 1
 
-    def _reason_against(self, path: str, mode: int, found: Found, rules: Sequence[ignoring.Rules]) -> SkipReason | None:
+    def _reason_against(
+        self, path: str, mode: int, found: Found, rules: Sequence[ignoring.Rules]
+    ) -> SkipReason | None:
         if stat.S_ISLNK(mode):
             return "outside" if self._reader.leads_outside(path) else "not_a_file"
         if not stat.S_ISREG(mode):
@@ -198,7 +218,9 @@ class Walk:
             return "unreadable"
         if ignoring.holds_secrets(path):
             return "secret"
-        if not (self._tracked and path in self._tracked) and ignoring.is_ignored(rules, path, is_folder=False):
+        if not (self._tracked and path in self._tracked) and ignoring.is_ignored(
+            rules, path, is_folder=False
+        ):
             return "ignored"
         kind = kind_of(path)
         if kind not in ("code", "prose", "data", None):
@@ -211,8 +233,12 @@ _SPECIAL = frozenset({*ignoring.RULE_FILES, ".git", "pyvenv.cfg", "CACHEDIR.TAG"
 
 
 def is_sayable(path: str) -> bool:
-    """Whether a path can be stored and shown: control characters in a name are somebody's joke, or an attack."""
-    return len(path) <= _LONGEST_PATH and path.isprintable()  # half a surrogate is not printable either
+    """Whether a path can be stored and shown: control characters in a name are somebody's joke, or
+    an attack.
+    """
+    return (
+        len(path) <= _LONGEST_PATH and path.isprintable()
+    )  # half a surrogate is not printable either
 
 
 def _looked_at(entry: object) -> tuple[int, Found]:

@@ -36,7 +36,9 @@ _QUERIES: dict[Language, tuple[str, ...]] = {
 DEEPEST_LEVEL = 2_000
 """Beyond 65,535 levels a search takes minutes; nobody writes code nested in two thousand."""
 MOST_CHILDREN_OF_AN_ERROR = 10_000
-"""The search looks at all children of an error for each of them; with 100,000 of them that takes a minute."""
+"""The search looks at all children of an error for each of them; with 100,000 of them that takes a
+minute.
+"""
 _PIECE = 16_384
 _BASE_SECONDS = 1.0
 _SECONDS_PER_BYTE = 2e-6
@@ -54,20 +56,25 @@ def grammar(language: Language) -> Grammar:
 
 @cache
 def query(language: Language) -> Query:
-    """Return what is looked for in a language: all of it in one query, so that the tree is walked once."""
+    """Return what is looked for in a language: all of it in one query, so that the tree is walked
+    once.
+    """
     from tree_sitter import Query
 
     folder = resources.files("smara.codegraph") / "queries"
     parts = _QUERIES.get(language, (language,))
-    return Query(grammar(language), "".join((folder / f"{part}.scm").read_text(encoding="utf-8") for part in parts))
+    return Query(
+        grammar(language),
+        "".join((folder / f"{part}.scm").read_text(encoding="utf-8") for part in parts),
+    )
 
 
 def parse(language: Language, data: bytes) -> tuple[Node, bool]:
     """Return the tree of a text and whether all of the text is in it.
 
     Text that is no code at all can take time that grows with its square: 120 kB of ``a?b:`` read as
-    Python take a minute. A text is therefore handed over piece by piece, and after a second (two more
-    for each megabyte, fifteen times what code takes) it is said to have ended.
+    Python take a minute. A text is therefore handed over piece by piece, and after a second (two
+    more for each megabyte, fifteen times what code takes) it is said to have ended.
     """
     if len(data) <= _PIECE:
         return parser(language).parse(data).root_node, True
@@ -87,7 +94,9 @@ def parse(language: Language, data: bytes) -> tuple[Node, bool]:
 
 
 def parser(language: Language) -> Parser:
-    """Return this thread's parser of a language; a parser must not be used by two threads at once."""
+    """Return this thread's parser of a language; a parser must not be used by two threads at
+    once.
+    """
     from tree_sitter import Parser
 
     parsers: dict[Language, Parser] = _HERE.__dict__.setdefault("parsers", {})
@@ -98,7 +107,9 @@ def parser(language: Language) -> Parser:
 
 
 def captures(language: Language, root: Node) -> dict[str, list[Node]]:
-    """Return what the query finds under a node, by name and in no order; nothing in a hopeless tangle of errors."""
+    """Return what the query finds under a node, by name and in no order; nothing in a hopeless
+    tangle of errors.
+    """
     from tree_sitter import QueryCursor
 
     if root.has_error and _is_hopeless(root):

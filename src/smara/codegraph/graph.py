@@ -1,4 +1,6 @@
-"""The code of a project: its trees, indexed and kept up to date, and everything that is asked of them."""
+"""The code of a project: its trees, indexed and kept up to date, and everything that is asked of
+them.
+"""
 
 from __future__ import annotations
 
@@ -45,21 +47,31 @@ OnIndexed = Callable[[str, Sequence[str] | None], None]
 class CodeGraph:
     """What the code is: indexed by tree, asked about by path or name.
 
-    A *tree* is one working folder. Without a root, the one that holds the current folder is meant, and where that was
-    never indexed in this project, the one that was indexed last.
+    A *tree* is one working folder. Without a root, the one that holds the current folder is meant,
+    and where that was never indexed in this project, the one that was indexed last.
     """
 
     def __init__(
-        self, database: Database, scope: Scope, leases: Leases, clock: Clock, new_id: IdMaker,
-        counter: Callable[[], TokenCounter], on_indexed: OnIndexed | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        database: Database,
+        scope: Scope,
+        leases: Leases,
+        clock: Clock,
+        new_id: IdMaker,
+        counter: Callable[[], TokenCounter],
+        on_indexed: OnIndexed | None = None,
+    ) -> None:
         self.store = CodeStore(database, scope)
         self._parts = Parts(self.store, leases, clock, new_id)
         self._counter = counter
         self.on_indexed = on_indexed
-        """Called after each change of an index with the tree's root and the paths, ``None`` for all."""
+        """Called after each change of an index with the tree's root and the paths, ``None`` for
+        all.
+        """
         self.locator: Callable[[int], Any] | None = None
-        """Gives, for a tree's number, what finds files by text; it lives where searching is done."""
+        """Gives, for a tree's number, what finds files by text; it lives where searching is
+        done.
+        """
         self._trees: dict[str, Tree] = {}
         self._asking: dict[str, Asking] = {}
         self._catching_up: dict[str, CatchingUp] = {}
@@ -68,15 +80,30 @@ class CodeGraph:
     # keeping the index
 
     def index(
-        self, root: str | os.PathLike[str] | None = None, *, full: bool = False, progress: Progress | None = None,
-        wait_seconds: float = 600.0, workers: int | None = None, scip: str | os.PathLike[str] | None = None,
-    ) -> IndexReport:  # fmt: skip
-        """Bring the index of a tree up to date; ``full`` reads every file again. Safe to repeat and to interrupt.
+        self,
+        root: str | os.PathLike[str] | None = None,
+        *,
+        full: bool = False,
+        progress: Progress | None = None,
+        wait_seconds: float = 600.0,
+        workers: int | None = None,
+        scip: str | os.PathLike[str] | None = None,
+    ) -> IndexReport:
+        """Bring the index of a tree up to date; ``full`` reads every file again. Safe to repeat and
+        to interrupt.
 
-        ``scip`` is a SCIP index to take precise edges from; without it, ``index.scip`` in the folder if there is one.
+        ``scip`` is a SCIP index to take precise edges from; without it, ``index.scip`` in the
+        folder if there is one.
         """
         tree = self.tree(root if root is not None else _current_root())
-        report = index(tree, is_full=full, progress=progress, wait_seconds=wait_seconds, workers=workers, scip=scip)
+        report = index(
+            tree,
+            is_full=full,
+            progress=progress,
+            wait_seconds=wait_seconds,
+            workers=workers,
+            scip=scip,
+        )
         self._tell(tree, None)
         return report
 
@@ -92,7 +119,9 @@ class CodeGraph:
         return report
 
     def get_ready(self, root: str | os.PathLike[str] | None = None) -> None:
-        """Load now what the first update would have to wait for; whoever watches does so by itself."""
+        """Load now what the first update would have to wait for; whoever watches does so by
+        itself.
+        """
         from smara.codegraph.updating import get_ready
 
         tree = self.tree(root if root is not None else self._root())
@@ -100,10 +129,14 @@ class CodeGraph:
         self._tell(tree, [])
 
     def watch(
-        self, stop: threading.Event | None = None, root: str | os.PathLike[str] | None = None,
+        self,
+        stop: threading.Event | None = None,
+        root: str | os.PathLike[str] | None = None,
         on_update: Callable[[IndexReport], None] | None = None,
-    ) -> None:  # fmt: skip
-        """Keep the index up to date with every save until told to stop; see :mod:`smara.codegraph.watching`."""
+    ) -> None:
+        """Keep the index up to date with every save until told to stop; see
+        :mod:`smara.codegraph.watching`.
+        """
         from smara.codegraph.watching import watch
 
         tree = self.tree(root if root is not None else self._root())
@@ -120,7 +153,9 @@ class CodeGraph:
         with self.store.database.read() as session:
             row = self._row(root)
             if row is None:
-                return TreeStatus(os.path.realpath(root) if root is not None else _current_root(), "none")
+                return TreeStatus(
+                    os.path.realpath(root) if root is not None else _current_root(), "none"
+                )
             return self.store.status(session, row)
 
     def trees(self) -> list[TreeStatus]:
@@ -128,8 +163,12 @@ class CodeGraph:
         with self.store.database.read() as session:
             return [self.store.status(session, row) for row in self.store.trees(session)]
 
-    def changed_paths(self, root: str | os.PathLike[str] | None = None) -> tuple[list[str], list[str], list[str]]:
-        """Which files look different, new or gone since they were indexed: (changed, added, removed)."""
+    def changed_paths(
+        self, root: str | os.PathLike[str] | None = None
+    ) -> tuple[list[str], list[str], list[str]]:
+        """Which files look different, new or gone since they were indexed: (changed, added,
+        removed).
+        """
         from smara.codegraph.updating import changed_paths
 
         return changed_paths(self.tree(root if root is not None else self._root()))
@@ -145,7 +184,9 @@ class CodeGraph:
         return row is not None
 
     def forget_gone(self) -> list[str]:
-        """Remove the indexes of trees whose folders are gone, such as worktrees that were removed; their roots."""
+        """Remove the indexes of trees whose folders are gone, such as worktrees that were removed;
+        their roots.
+        """
         gone = [status.root for status in self.trees() if not os.path.isdir(status.root)]
         return [root for root in gone if self.forget(root)]
 
@@ -161,10 +202,12 @@ class CodeGraph:
             return self.store.standing(session, row).note or self._elsewhere(row.root)
 
     def catch_up(self) -> str | None:
-        """Read what has changed on the disk, if that is little; what whoever asks has to know then, or ``None``.
+        """Read what has changed on the disk, if that is little; what whoever asks has to know then,
+        or ``None``.
 
-        The questions themselves answer from the index as it is: in milliseconds, and right where somebody watches.
-        Who asks for a person or an agent calls this before; see :mod:`smara.codegraph.catching_up`.
+        The questions themselves answer from the index as it is: in milliseconds, and right where
+        somebody watches. Who asks for a person or an agent calls this before; see
+        :mod:`smara.codegraph.catching_up`.
         """
         from smara.codegraph.catching_up import CatchingUp
 
@@ -188,7 +231,9 @@ class CodeGraph:
         there = find_repository(root)
         if there is None or there.common_dir != here.common_dir:
             return None
-        return f"this folder is not indexed: answers are of {root}; `smara graph index` reads this one"
+        return (
+            f"this folder is not indexed: answers are of {root}; `smara graph index` reads this one"
+        )
 
     def asking(self, root: str | os.PathLike[str] | None = None) -> Asking:
         """All questions to one tree; ``NotFoundError`` when it is not indexed."""
@@ -197,7 +242,9 @@ class CodeGraph:
 
         row = self._row(root)
         if row is None:
-            raise NotFoundError("The code of this project is not indexed yet. `smara graph index` does it.")
+            raise NotFoundError(
+                "The code of this project is not indexed yet. `smara graph index` does it."
+            )
         with self._lock:
             found = self._asking.get(row.root)
             if found is None or found.lookup.tree_no != row.no:
@@ -206,23 +253,34 @@ class CodeGraph:
                 self._asking[row.root] = found
         return found
 
-    def locate(self, text: str, limit: int = 10, *, tests: bool = False, graph: bool = True) -> list[Located]:
+    def locate(
+        self, text: str, limit: int = 10, *, tests: bool = False, graph: bool = True
+    ) -> list[Located]:
         """The files that an issue, an error or a question is most likely about, the best first.
 
         Tests are left out unless asked for; ``graph=False`` ranks by words alone.
         """
         row = self._row(None)
         if row is None or self.locator is None:
-            raise NotFoundError("The code of this project is not indexed yet. `smara graph index` does it.")
+            raise NotFoundError(
+                "The code of this project is not indexed yet. `smara graph index` does it."
+            )
         found: list[Located] = self.locator(row.no).locate(text, limit, tests=tests, graph=graph)
         return found
 
     def piece(self, place: str) -> CodePiece | None:
-        """The piece of code that a hit of a search cites (``src/auth.py:12-40``), as it was indexed."""
+        """The piece of code that a hit of a search cites (``src/auth.py:12-40``), as it was
+        indexed.
+        """
         path, _, lines = place.rpartition(":")
         first, _, last = lines.partition("-")
         row = self._row(None)
-        if row is None or not path or not (first.isdecimal() and last.isdecimal()) or len(lines) > 20:
+        if (
+            row is None
+            or not path
+            or not (first.isdecimal() and last.isdecimal())
+            or len(lines) > 20
+        ):
             return None
         with self.store.database.read() as session:
             return self.store.piece(session, row.no, path, int(first), int(last))
@@ -230,7 +288,9 @@ class CodeGraph:
     # The questions of ``Asking``, to the tree around the current folder.
 
     def find(self, target: str) -> list[Node]:
-        """Every node that a path, a name, ``path:name`` or ``path:line`` may mean; none when nothing is."""
+        """Every node that a path, a name, ``path:name`` or ``path:line`` may mean; none when
+        nothing is.
+        """
         return self.asking().find(target)
 
     def impact(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> Walk:
@@ -257,8 +317,12 @@ class CodeGraph:
         """The edges that start in a file, each between what it joins."""
         return self.asking().edges(path)
 
-    def map(self, budget: int = 1_024, files: Collection[str] = (), names: Collection[str] = ()) -> CodeMap:
-        """The most important names in at most so many tokens, ranked for the files and names in play."""
+    def map(
+        self, budget: int = 1_024, files: Collection[str] = (), names: Collection[str] = ()
+    ) -> CodeMap:
+        """The most important names in at most so many tokens, ranked for the files and names in
+        play.
+        """
         return self.asking().map(budget, files, names)
 
     def modules(self, only: Collection[str] = ()) -> list[CodeModule]:
@@ -301,7 +365,11 @@ class CodeGraph:
                 return self.store.tree_of(session, os.path.realpath(root))
             trees = self.store.trees(session)
         here = _current_root()
-        there = [row for row in trees if row.root == here] or [row for row in trees if os.path.isdir(row.root)] or trees
+        there = (
+            [row for row in trees if row.root == here]
+            or [row for row in trees if os.path.isdir(row.root)]
+            or trees
+        )
         return there[0] if there else None
 
     def _root(self) -> str:

@@ -1,7 +1,7 @@
 """Where a checked-out folder stands in its history: branch, commit, and which files git tracks.
 
-Branch and commit are read from git's own files. The tracked files are asked of git, with everything switched off by
-which a foreign repository could make it run a program.
+Branch and commit are read from git's own files. The tracked files are asked of git, with everything
+switched off by which a foreign repository could make it run a program.
 """
 
 from __future__ import annotations
@@ -79,7 +79,11 @@ def _commit_of(folder: GitFolder, name: str) -> str | None:
 def exclude_lines(root: str) -> list[str]:
     """The patterns of ``.git/info/exclude``."""
     folder = git_folder(root)
-    return _text(os.path.join(folder.common, "info", "exclude"), _PACKED).splitlines() if folder else []
+    return (
+        _text(os.path.join(folder.common, "info", "exclude"), _PACKED).splitlines()
+        if folder
+        else []
+    )
 
 
 def tracked_paths(root: str, timeout_seconds: float = 20.0) -> frozenset[str] | None:
@@ -89,7 +93,9 @@ def tracked_paths(root: str, timeout_seconds: float = 20.0) -> frozenset[str] | 
     answer = ask_git(root, "ls-files", "-z", timeout_seconds=timeout_seconds)
     if answer is None or answer.code:
         return None
-    return frozenset(name for name in answer.output.decode("utf-8", "surrogateescape").split("\0") if name)
+    return frozenset(
+        name for name in answer.output.decode("utf-8", "surrogateescape").split("\0") if name
+    )
 
 
 def index_stamp(root: str) -> tuple[int, int] | None:

@@ -1,4 +1,5 @@
-"""What a process keeps in mind of a tree between two changes, so that a saved file costs milliseconds.
+"""What a process keeps in mind of a tree between two changes, so that a saved file costs
+milliseconds.
 
 Everything here can be read again from the database; the tree's revision tells whether it has to be.
 """
@@ -60,7 +61,9 @@ class Held:
         return self.notes
 
     def wrote_files(self, written: dict[str, tuple[int, Outline | None]], revision: int) -> None:
-        """Take over files that this process has just written, if they were all there before and nobody else wrote."""
+        """Take over files that this process has just written, if they were all there before and
+        nobody else wrote.
+        """
         if self.revision != revision - 1 or not written.keys() <= self.paths.keys():
             return
         for path, (no, outline) in written.items():
@@ -99,7 +102,9 @@ def _manifests(paths: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
 
 
 class StoredTable:
-    """Outlines and names from the database, read when they are asked for and kept for the next time."""
+    """Outlines and names from the database, read when they are asked for and kept for the next
+    time.
+    """
 
     def __init__(self, session: Session, store: CodeStore, tree_no: int, held: Held) -> None:
         self._session, self._store, self._tree_no, self._held = session, store, tree_no, held
@@ -107,7 +112,9 @@ class StoredTable:
     def load_all(self) -> None:
         """Read every outline at once, for those who will ask for most of them."""
         held = self._held
-        missing = sum(1 for path, (_, at) in held.paths.items() if held.outlines.get(path, (-1,))[0] != at)
+        missing = sum(
+            1 for path, (_, at) in held.paths.items() if held.outlines.get(path, (-1,))[0] != at
+        )
         if missing > 50:
             self._keep(self._store.outlines(self._session, self._tree_no))
 

@@ -1,7 +1,8 @@
 """Parameters that are called like something of the file: inside their function they hide it.
 
-In ``def f(path): path.exists()`` the file's own ``path`` is not meant. Where parameters bear their types, those tell;
-where they need not (Python, JavaScript), their names are taken from the signature.
+In ``def f(path): path.exists()`` the file's own ``path`` is not meant. Where parameters bear their
+types, those tell; where they need not (Python, JavaScript), their names are taken from the
+signature.
 """
 
 from __future__ import annotations
@@ -19,9 +20,14 @@ _PARAMETERS = re.compile(r"(?:^|[(,{])\s*(?:\*{1,2}|\.\.\.)?([\w$]+)\s*(?=[,:=)}
 
 
 def hidden_names(
-    language: Language, definitions: Sequence[Definition], imports: Sequence[Import], bindings: Sequence[Binding]
+    language: Language,
+    definitions: Sequence[Definition],
+    imports: Sequence[Import],
+    bindings: Sequence[Binding],
 ) -> Iterator[Binding]:
-    """A binding to nothing known for each parameter that hides a name of the file and has no type."""
+    """A binding to nothing known for each parameter that hides a name of the file and has no
+    type.
+    """
     if language not in _UNTYPED:
         return
     known = {each.name for each in definitions if each.parent < 0}
@@ -36,13 +42,19 @@ def hidden_names(
 
 
 def _is_made(definition: Definition) -> bool:
-    """Whether a file's default is the result of a call, ``memo(Button)``: what stands in its brackets is used there."""
+    """Whether a file's default is the result of a call, ``memo(Button)``: what stands in its
+    brackets is used there.
+    """
     signature = definition.signature
-    return not signature or (definition.name == "default" and "(" in signature and not _FUNCTION.search(signature))
+    return not signature or (
+        definition.name == "default" and "(" in signature and not _FUNCTION.search(signature)
+    )
 
 
 def _parameters(signature: str) -> list[str]:
-    """The names of a signature's parameters; what stands in brackets inside them are types and values."""
+    """The names of a signature's parameters; what stands in brackets inside them are types and
+    values.
+    """
     _, opened, inside = signature.partition("(")
     if not opened:
         return _PARAMETERS.findall(signature.rpartition("=")[2])

@@ -1,4 +1,5 @@
-"""What the history of a repository tells: how often a file changes, and which files change together.
+"""What the history of a repository tells: how often a file changes, and which files change
+together.
 
 Read from git once, then only the commits since. Merges are left out, a mass commit (a reformatting,
 a new license) says nothing about what belongs together, and a renamed file keeps its past.
@@ -18,7 +19,9 @@ from smara.core.storable import from_storable, to_storable
 from smara.database.database import Session, marks
 
 MOST_TOGETHER = 30
-"""A commit of more files is a mass commit: 30 files are 435 pairs, of which hardly one means anything."""
+"""A commit of more files is a mass commit: 30 files are 435 pairs, of which hardly one means
+anything.
+"""
 MOST_PAIRS = 100_000
 LEAST_TOGETHER = 2
 _AT_ONCE = 300
@@ -26,7 +29,9 @@ _AT_ONCE = 300
 
 @dataclass(slots=True)
 class Churn:
-    """How a file changed. ``counted`` are the commits that tell what it changes with; ``authors`` may be more."""
+    """How a file changed. ``counted`` are the commits that tell what it changes with; ``authors``
+    may be more.
+    """
 
     commits: int = 0
     counted: int = 0
@@ -86,7 +91,10 @@ class Tally:
             back.pop(old, None)
             if other != new:
                 known, at = self.near.setdefault(new, {}).get(other, (0, 0))
-                self.near[new][other] = self.near.setdefault(other, {})[new] = (known + together, max(at, last_at))
+                self.near[new][other] = self.near.setdefault(other, {})[new] = (
+                    known + together,
+                    max(at, last_at),
+                )
 
     def pairs(self) -> dict[tuple[str, str], tuple[int, int]]:
         """Each pair once, in the order of its paths."""
@@ -95,7 +103,7 @@ class Tally:
             for path, near in self.near.items()
             for other, counts in near.items()
             if path < other
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +126,9 @@ class History:
         self._most = most_commits
 
     def read(self) -> HistoryReport:
-        """Take in the commits since the last time. Safe to repeat, and from several processes at once."""
+        """Take in the commits since the last time. Safe to repeat, and from several processes at
+        once.
+        """
         head = checked_out(self._root)
         if head is None:
             return HistoryReport(0, False)
@@ -136,11 +146,15 @@ class History:
             found = commits(self._root, None, self._most)
         return self._write(head, before, found, is_whole)
 
-    def _write(self, head: str, before: str | None, found: Sequence[Commit], is_whole: bool) -> HistoryReport:
+    def _write(
+        self, head: str, before: str | None, found: Sequence[Commit], is_whole: bool
+    ) -> HistoryReport:
         with self._lookup.database.write(is_derived=True) as session:
             self._hold(session)
             if self._state(session) != before:
-                return HistoryReport(0, False)  # another process was faster; counting twice would be wrong
+                return HistoryReport(
+                    0, False
+                )  # another process was faster; counting twice would be wrong
             tally = Tally() if is_whole else self._known(session, _touched(found))
             for commit in found:
                 tally.add(commit)
@@ -155,14 +169,18 @@ class History:
         return HistoryReport(len(found), is_whole, len(tally.churn), len(pairs))
 
     def _bound(self, tally: Tally, existing: set[str]) -> None:
-        """Drop what is not in the tree any more, and of too many pairs those that were together least."""
+        """Drop what is not in the tree any more, and of too many pairs those that were together
+        least.
+        """
         for path in tally.churn.keys() - existing:
             del tally.churn[path]
         for path in list(tally.near):
             if path not in existing:
                 del tally.near[path]
             else:
-                tally.near[path] = {other: each for other, each in tally.near[path].items() if other in existing}
+                tally.near[path] = {
+                    other: each for other, each in tally.near[path].items() if other in existing
+                }
         pairs = tally.pairs()
         if len(pairs) > MOST_PAIRS:
             order = sorted(pairs, key=lambda pair: pairs[pair], reverse=True)
@@ -184,11 +202,18 @@ class History:
         """How one file changed, or ``None``."""
         return self._known(session, [to_storable(path)], with_pairs=False).churn.get(path)
 
-    def together(self, session: Session, path: str, limit: int = 20, least: int = LEAST_TOGETHER) -> list[CoChange]:
-        """The files that change with one, the surest first: of its commits, the share that touch the other too."""
+    def together(
+        self, session: Session, path: str, limit: int = 20, least: int = LEAST_TOGETHER
+    ) -> list[CoChange]:
+        """The files that change with one, the surest first: of its commits, the share that touch
+        the other too.
+        """
         tree_no, stored = self._lookup.tree_no, to_storable(path)
         whole = session.one(
-            self._sql("SELECT counted FROM code_churn WHERE project_no = :project AND tree_no = ? AND path = ?"),
+            self._sql(
+                "SELECT counted FROM code_churn WHERE project_no = :project AND tree_no = ? AND "
+                "path = ?"
+            ),
             (tree_no, stored),
         )
         rows = session.all(
@@ -202,7 +227,9 @@ class History:
         )
         counted = max(1, int(whole[0]) if whole else 1)
         found = [
-            CoChange(from_storable(other), int(count), round(min(1.0, int(count) / counted), 3), int(at))
+            CoChange(
+                from_storable(other), int(count), round(min(1.0, int(count) / counted), 3), int(at)
+            )
             for other, count, at in rows
         ]
         return sorted(found, key=lambda each: (-each.confidence, -each.last_at, each.path))[:limit]
@@ -212,14 +239,17 @@ class History:
 
     def _state(self, session: Session) -> str | None:
         row = session.one(
-            self._sql("SELECT history FROM code_trees WHERE project_no = :project AND no = ?"), (self._lookup.tree_no,)
+            self._sql("SELECT history FROM code_trees WHERE project_no = :project AND no = ?"),
+            (self._lookup.tree_no,),
         )
         return row[0] if row else None
 
     def _hold(self, session: Session) -> None:
         # SQLite has locked everything already; on PostgreSQL this locks the tree.
         session.run(
-            self._sql("UPDATE code_trees SET history = history WHERE project_no = :project AND no = ?"),
+            self._sql(
+                "UPDATE code_trees SET history = history WHERE project_no = :project AND no = ?"
+            ),
             (self._lookup.tree_no,),
         )
 
@@ -240,12 +270,15 @@ class History:
                 ),
                 (self._lookup.tree_no, *some),
             )
-            tally.churn.update((from_storable(path), Churn(*map(int, counts))) for path, *counts in rows)
+            tally.churn.update(
+                (from_storable(path), Churn(*map(int, counts))) for path, *counts in rows
+            )
             for column in ("path", "other") if with_pairs else ():
                 for one, other, together, last_at in session.all(
                     self._sql(
                         "SELECT path, other, together, last_at FROM code_cochange"
-                        f" WHERE project_no = :project AND tree_no = ? AND {column} IN ({marks(len(some))})"
+                        f" WHERE project_no = :project AND tree_no = ? AND {column} IN "
+                        f"({marks(len(some))})"
                     ),
                     (self._lookup.tree_no, *some),
                 ):
@@ -256,7 +289,11 @@ class History:
 
     def _forget(self, session: Session, paths: Sequence[str]) -> None:
         for some in _slices(paths):
-            for name, column in (("code_churn", "path"), ("code_cochange", "path"), ("code_cochange", "other")):
+            for name, column in (
+                ("code_churn", "path"),
+                ("code_cochange", "path"),
+                ("code_cochange", "other"),
+            ):
                 session.run(
                     self._sql(
                         f"DELETE FROM {name} WHERE project_no = :project AND tree_no = ?"
@@ -268,18 +305,30 @@ class History:
     def _clear(self, session: Session) -> None:
         for name in ("code_churn", "code_cochange"):
             session.run(
-                self._sql(f"DELETE FROM {name} WHERE project_no = :project AND tree_no = ?"), (self._lookup.tree_no,)
+                self._sql(f"DELETE FROM {name} WHERE project_no = :project AND tree_no = ?"),
+                (self._lookup.tree_no,),
             )
 
-    def _insert(self, session: Session, tally: Tally, pairs: dict[tuple[str, str], tuple[int, int]]) -> None:
+    def _insert(
+        self, session: Session, tally: Tally, pairs: dict[tuple[str, str], tuple[int, int]]
+    ) -> None:
         tree_no = self._lookup.tree_no
         session.run_many(
             self._sql(
-                "INSERT INTO code_churn (project_no, tree_no, path, commits, counted, authors, first_at, last_at)"
+                "INSERT INTO code_churn (project_no, tree_no, path, commits, counted, authors, "
+                "first_at, last_at)"
                 " VALUES (:project, ?, ?, ?, ?, ?, ?, ?)"
             ),
             (
-                (tree_no, to_storable(path), each.commits, each.counted, each.authors, each.first_at, each.last_at)
+                (
+                    tree_no,
+                    to_storable(path),
+                    each.commits,
+                    each.counted,
+                    each.authors,
+                    each.first_at,
+                    each.last_at,
+                )
                 for path, each in tally.churn.items()
             ),
         )

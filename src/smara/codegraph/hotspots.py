@@ -24,17 +24,24 @@ def hot_spots(graph: Graph, commits: Mapping[str, int], lines: Mapping[str, int]
     if not len(chosen):
         return []
     central = _standing(file_ranks(graph)[chosen])
-    changed = np.array([commits.get(graph.paths[number], 0) for number in chosen.tolist()], dtype=float)
+    changed = np.array(
+        [commits.get(graph.paths[number], 0) for number in chosen.tolist()], dtype=float
+    )
     churn = _standing(changed) if changed.any() else np.zeros(len(chosen))
     scores = np.sqrt(central * churn) if changed.any() else central
     used_by = np.bincount(links_of(graph, is_by_file=True).targets, minlength=len(graph.paths))
     found = [
         HotSpot(
-            graph.paths[number], round(float(scores[at]), 3), round(float(central[at]), 3), round(float(churn[at]), 3),
-            int(used_by[number]), int(changed[at]), lines.get(graph.paths[number], 0),
+            graph.paths[number],
+            round(float(scores[at]), 3),
+            round(float(central[at]), 3),
+            round(float(churn[at]), 3),
+            int(used_by[number]),
+            int(changed[at]),
+            lines.get(graph.paths[number], 0),
         )
         for at, number in enumerate(chosen.tolist())
-    ]  # fmt: skip
+    ]
     return sorted(found, key=lambda each: (-each.score, each.path))
 
 

@@ -1,7 +1,8 @@
 """What is left out of an index: what git ignores, what machines make, what holds secrets.
 
-``.gitignore`` files count at every level, as git reads them, ``.git/info/exclude`` and ``.smaraignore`` too. As for
-git, a file that is tracked is never ignored. Patterns run on RE2, so no pattern is slow on any path.
+``.gitignore`` files count at every level, as git reads them, ``.git/info/exclude`` and
+``.smaraignore`` too. As for git, a file that is tracked is never ignored. Patterns run on RE2, so
+no pattern is slow on any path.
 """
 
 from __future__ import annotations
@@ -22,33 +23,47 @@ RULE_FILES = (".gitignore", ".smaraignore")
 _LARGEST_RULES = 256 * 1024
 _MOST_RULES = 5_000
 
-_SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store"})
+_SECRET_FOLDERS = frozenset(
+    {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store"}
+)
 
 _SECRET_NAMES = re.compile(
     "|".join(
         translate(pattern)
         for pattern in re.findall(
             r"\S+",
-            ".env .env.* *.env .envrc *.pem *.key *.p12 *.pfx *.p8 *.jks *.keystore *.truststore *.kdbx *.ppk *.gpg"
-            " *.age *.ovpn id_rsa id_rsa.* id_dsa id_dsa.* id_ecdsa id_ecdsa.* id_ed25519 id_ed25519.* .netrc _netrc"
+            ".env .env.* *.env .envrc *.pem *.key *.p12 *.pfx *.p8 *.jks *.keystore *.truststore "
+            "*.kdbx *.ppk *.gpg"
+            " *.age *.ovpn id_rsa id_rsa.* id_dsa id_dsa.* id_ecdsa id_ecdsa.* id_ed25519 "
+            "id_ed25519.* .netrc _netrc"
             " .pgpass .my.cnf .npmrc"
             " .yarnrc .yarnrc.yml .pypirc .htpasswd .git-credentials .dockercfg .dockerconfigjson"
-            " kubeconfig *.kubeconfig credentials credentials.json credentials.y*ml credentials.toml credentials.ini"
-            " credentials.xml credentials.csv credentials.db *.credentials secrets secrets.json secrets.y*ml"
-            " secrets.toml secrets.ini secrets.env secret.json secret.y*ml *.secret *.secrets client_secret*.json"
-            " service-account*.json service_account*.json serviceaccount*.json *-service-account.json"
-            " application_default_credentials.json *.tfstate *.tfstate.* *.tfvars *.tfvars.json .vault-token *.vault"
-            " vault.y*ml master.key token .token *.token .s3cfg .boto .terraformrc terraform.rc auth.json .pgpass.conf"
+            " kubeconfig *.kubeconfig credentials credentials.json credentials.y*ml "
+            "credentials.toml credentials.ini"
+            " credentials.xml credentials.csv credentials.db *.credentials secrets secrets.json "
+            "secrets.y*ml"
+            " secrets.toml secrets.ini secrets.env secret.json secret.y*ml *.secret *.secrets "
+            "client_secret*.json"
+            " service-account*.json service_account*.json serviceaccount*.json "
+            "*-service-account.json"
+            " application_default_credentials.json *.tfstate *.tfstate.* *.tfvars *.tfvars.json "
+            ".vault-token *.vault"
+            " vault.y*ml master.key token .token *.token .s3cfg .boto .terraformrc terraform.rc "
+            "auth.json .pgpass.conf"
             " *.agekey *.asc *.mobileprovision *.cer *.der *.crt htpasswd shadow",
         )
     ),
     re.IGNORECASE,
 )
-_EXAMPLES = re.compile(r".*\.(?:example|sample|template|tmpl|dist|defaults?)(?:\.[a-z]+)?$", re.IGNORECASE)
+_EXAMPLES = re.compile(
+    r".*\.(?:example|sample|template|tmpl|dist|defaults?)(?:\.[a-z]+)?$", re.IGNORECASE
+)
 
 
 class Rules(NamedTuple):
-    """The patterns of one folder, and where it lies (with a slash at the end; empty for the root)."""
+    """The patterns of one folder, and where it lies (with a slash at the end; empty for the
+    root).
+    """
 
     base: str
     spec: GitIgnoreSpec
@@ -57,8 +72,8 @@ class Rules(NamedTuple):
 def holds_secrets(path: str) -> bool:
     """Whether a file is of a kind that people keep secrets in, judged by its name alone.
 
-    >>> [holds_secrets(path) for path in (".env", "src/secrets.py", "deploy/prod.pem", ".env.example")]
-    [True, False, True, False]
+    >>> [holds_secrets(path) for path in (".env", "src/secrets.py", "deploy/prod.pem",
+    ".env.example")] [True, False, True, False]
     """
     *folders, name = path.split("/")
     if any(folder in _SECRET_FOLDERS for folder in folders):
@@ -72,7 +87,9 @@ def is_made_folder(name: str, inside: Collection[str]) -> bool:
     return is_environment or is_made_name(name)
 
 
-def rules_in(reader: TreeReader, folder: str, names: Collection[str], above: Sequence[Rules]) -> Sequence[Rules]:
+def rules_in(
+    reader: TreeReader, folder: str, names: Collection[str], above: Sequence[Rules]
+) -> Sequence[Rules]:
     """The rules that hold in a folder: those from above, then its own."""
     lines: list[str] = []
     for name in RULE_FILES:
@@ -83,7 +100,9 @@ def rules_in(reader: TreeReader, folder: str, names: Collection[str], above: Seq
 
 
 def spec_of(lines: Sequence[str]) -> GitIgnoreSpec | None:
-    """The patterns of some lines; those that mean nothing are left out. ``None`` when none is left."""
+    """The patterns of some lines; those that mean nothing are left out. ``None`` when none is
+    left.
+    """
     kept = tuple([line for line in lines if line.strip() and not line.startswith("#")])
     return _spec_of(kept) if kept else None
 

@@ -1,4 +1,5 @@
-"""Who depends on some code, and what it depends on: by depth and weight, each with the path that leads there.
+"""Who depends on some code, and what it depends on: by depth and weight, each with the path that
+leads there.
 
 A change of a file or a class changes all that lies in it; a change of a method touches its class
 as well. From there the walk follows calls, imports, inheritance, references and tests; it does
@@ -44,19 +45,30 @@ class Steps:
 
 
 def walk(
-    graph: Graph, targets: Ints, *, depth: int, limit: int, is_backward: bool, kinds: tuple[str, ...] = (),
+    graph: Graph,
+    targets: Ints,
+    *,
+    depth: int,
+    limit: int,
+    is_backward: bool,
+    kinds: tuple[str, ...] = (),
     only_tests: bool = False,
-) -> Steps:  # fmt: skip
+) -> Steps:
     """Walk from some nodes and all that lies in them."""
     touched = targets if is_backward and not kinds else None
     rings = graph.rings(
-        graph.within(targets), min(depth, MOST_DEPTH), is_backward=is_backward, kinds=kinds, touched=touched
+        graph.within(targets),
+        min(depth, MOST_DEPTH),
+        is_backward=is_backward,
+        kinds=kinds,
+        touched=touched,
     )
     shown: list[Ints] = []
     by_depth: dict[int, int] = {}
     has_told, files = np.zeros(len(graph.paths), dtype=bool), np.zeros(len(graph.paths), dtype=bool)
     if only_tests:
-        # The file of a test may be nearer than the test itself, by its imports; it is the test that is wanted.
+        # The file of a test may be nearer than the test itself, by its imports; it is the test that
+        # is wanted.
         for ring in rings.places:
             _worth_telling(graph, ring, has_told)
     tests = 0
@@ -68,7 +80,8 @@ def walk(
         by_depth[number] = len(told)
         tests += int(graph.is_test[told].sum())
         files[graph.files[told]] = True
-        # Tests come last in their ring: what breaks in the program matters more, and there may be hundreds of them.
+        # Tests come last in their ring: what breaks in the program matters more, and there may be
+        # hundreds of them.
         worths = rings.weights[told] - graph.is_test[told]
         shown.append(_heaviest(told, worths, limit - sum(map(len, shown))))
     chosen = np.concatenate([np.empty(0, dtype=np.int64), *shown])
@@ -81,7 +94,9 @@ def walk(
 
 
 def _worth_telling(graph: Graph, ring: Ints, has_told: Flags) -> Ints:
-    """All but files of which something was reached no later: ``f imports x`` says less than ``f:g calls x``."""
+    """All but files of which something was reached no later: ``f imports x`` says less than ``f:g
+    calls x``.
+    """
     is_file = graph.kinds[ring] == NODE_KIND_NO["file"]
     has_told[graph.files[ring[~is_file]]] = True
     worth: Ints = ring[~is_file | ~has_told[graph.files[ring]]]
@@ -97,7 +112,9 @@ def _is_a_test(graph: Graph, places: Ints) -> Flags:
 
 
 def _heaviest(places: Ints, weights: Floats32, count: int) -> Ints:
-    """The heaviest places, in order; of equal ones the first. Only as many are sorted as are wanted."""
+    """The heaviest places, in order; of equal ones the first. Only as many are sorted as are
+    wanted.
+    """
     if count <= 0:
         return places[:0]
     if len(places) > count:
@@ -116,7 +133,9 @@ def _paths(
     at, whose = places, np.arange(len(places))
     while len(at):
         edges, before = graph.way_back(rings, at, is_backward=is_backward, kinds=kinds)
-        for number, edge, place in zip(whose.tolist(), edges.tolist(), before.tolist(), strict=True):
+        for number, edge, place in zip(
+            whose.tolist(), edges.tolist(), before.tolist(), strict=True
+        ):
             paths[number].append((edge, place))
         goes_on = rings.depths[before] > 0
         at, whose = before[goes_on], whose[goes_on]
@@ -131,27 +150,35 @@ def dress(graph: Graph, targets: Ints, depth: int, steps: Steps, fetch: FetchNod
     places = list(wanted)
     nos = graph.nos[np.array(places, dtype=np.int64)].tolist()
     nodes = fetch(nos)
-    # A file may have been taken out since the graph was read: then a node is missing, and so are the paths over it.
+    # A file may have been taken out since the graph was read: then a node is missing, and so are
+    # the paths over it.
     at = {place: nodes[no] for place, no in zip(places, nos, strict=True) if no in nodes}
     hops = _hops(graph, [pair for pair in pairs if pair[1] in at], at)
     is_test = graph.is_test
     shown = steps.shown
     if len(at) < len(places):
-        shown = tuple(step for step in shown if step.place in at and all(pair in hops for pair in step.path))
-    reached = tuple([
-        Reached(
-            at[step.place], step.depth, round(step.weight, 4), tuple([hops[pair] for pair in step.path]),
-            bool(is_test[step.place]),
+        shown = tuple(
+            step for step in shown if step.place in at and all(pair in hops for pair in step.path)
         )
-        for step in shown
-    ])  # fmt: skip
+    reached = tuple(
+        [
+            Reached(
+                at[step.place],
+                step.depth,
+                round(step.weight, 4),
+                tuple([hops[pair] for pair in step.path]),
+                bool(is_test[step.place]),
+            )
+            for step in shown
+        ]
+    )
     named = tuple(at[place] for place in targets.tolist() if place in at)
     return Walk(named, depth, reached, steps.total, steps.by_depth, steps.files, steps.tests)
 
 
 def _hops(
     graph: Graph, pairs: Sequence[tuple[int, int]], at: Mapping[int, Node]
-) -> dict[tuple[int, int], Hop]:  # fmt: skip
+) -> dict[tuple[int, int], Hop]:
     """The steps of all paths, each made once: most paths end alike."""
     edges = np.array([max(edge, 0) for edge, _ in pairs], dtype=np.int64)
     if not len(edges) or not graph.edge_count:
@@ -162,7 +189,9 @@ def _hops(
         pair: _held(at[pair[1]])
         if pair[0] == CONTAINMENT
         else Hop(at[pair[1]], EDGE_KINDS[kind], line, round(confidence, 3), EDGE_SOURCES[source])
-        for pair, kind, source, line, confidence in zip(pairs, kinds, sources, lines, confidences, strict=True)
+        for pair, kind, source, line, confidence in zip(
+            pairs, kinds, sources, lines, confidences, strict=True
+        )
     }
 
 

@@ -17,10 +17,12 @@ _CALLED = re.compile(r"import\s*\(")
 _IMPORT_WORDS = re.compile(r"^import\b\s*(?:type\s+(?!from\b|,))?(?:typeof\s+)?")
 _BRACES = re.compile(r"\{[^{}]*\}")
 _REQUIRE = re.compile(
-    r"(?:(?P<local>\{[^{}]*\}|[\w$]+)\s*(?::[^=]*)?=\s*)?require\s*\(\s*[\"'`](?P<module>[^\"'`]+)[\"'`]\s*\)(?:\.(?P<member>[\w$]+))?"
+    r"(?:(?P<local>\{[^{}]*\}"
+    r"|[\w$]+)\s*(?::[^=]*)?=\s*)?require\s*\(\s*[\"'`](?P<module>[^\"'`]+)[\"'`]\s*\)(?:\.(?P<member>[\w$]+))?"
 )
 _EXPORTS = re.compile(
-    r"(?:module\.)?exports(?:\.(?P<name>[\w$]+))?\s*=\s*(?P<value>[\w$]+|\{.*\}|require\s*\(\s*[\"'`][^\"'`]+[\"'`]\s*\))\s*\Z",
+    r"(?:module\.)?exports(?:\.(?P<name>[\w$]+))?\s*=\s*(?P<value>[\w$]+|\{.*\}"
+    r"|require\s*\(\s*[\"'`][^\"'`]+[\"'`]\s*\))\s*\Z",
     re.S,
 )
 _SLASHES = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
@@ -48,7 +50,9 @@ def read_imports(source: Source, scopes: Scopes, definitions: list[Definition]) 
             imports.append(Import(module, name, alias, level, line, scope, is_export))
     for node in source.found.get("exported", ()):
         name = source.text(node.start_byte, node.end_byte)
-        imports.append(Import("", name, "default", 0, source.line(node.start_byte), -1, is_export=True))
+        imports.append(
+            Import("", name, "default", 0, source.line(node.start_byte), -1, is_export=True)
+        )
     return imports
 
 
@@ -75,7 +79,9 @@ def _python(text: str) -> Iterator[Found]:
 
 
 def _script(text: str) -> Iterator[Found]:
-    """Read JavaScript's and TypeScript's imports, exports from elsewhere, ``require`` and ``module.exports``."""
+    """Read JavaScript's and TypeScript's imports, exports from elsewhere, ``require`` and
+    ``module.exports``.
+    """
     text = _SCRIPT_COMMENT.sub(" ", text) if "//" in text or "/*" in text else text
     if text.startswith("import"):
         yield from _script_import(text)
@@ -84,7 +90,11 @@ def _script(text: str) -> Iterator[Found]:
     elif found := _EXPORTS.match(text):
         yield from _script_exports(found)
     elif found := _REQUIRE.match(text):
-        local, module, member = (found["local"] or "").strip(), found["module"], found["member"] or ""
+        local, module, member = (
+            (found["local"] or "").strip(),
+            found["module"],
+            found["member"] or "",
+        )
         if local.startswith("{"):
             for name, alias in _aliases(local.strip("{} ").replace(":", " as ").partition("=")[0]):
                 yield module, name, alias, 0, False
@@ -216,6 +226,7 @@ def _c(text: str) -> Iterator[Found]:
 
 
 _READERS: dict[Language, Callable[[str], Iterator[Found]]] = {
-    "python": _python, "typescript": _script, "tsx": _script, "javascript": _script, "rust": _rust, "go": _go,
+    "python": _python, "typescript": _script, "tsx": _script, "javascript": _script, "rust": _rust,
+    "go": _go,
     "java": _java, "c": _c, "cpp": _c,
 }  # fmt: skip

@@ -1,8 +1,9 @@
 """Bringing the index of a tree up to what lies on the disk.
 
-One run at a time per tree, under a lease; others wait, and then find little to do. The run walks the folders, compares
-what it finds with what is stored, reads what may have changed, writes in batches, and makes the edges of whatever is
-stale at the end. Killed at any moment it leaves files that are marked stale or missing, which the next run mends.
+One run at a time per tree, under a lease; others wait, and then find little to do. The run walks
+the folders, compares what it finds with what is stored, reads what may have changed, writes in
+batches, and makes the edges of whatever is stale at the end. Killed at any moment it leaves files
+that are marked stale or missing, which the next run mends.
 """
 
 from __future__ import annotations
@@ -92,7 +93,9 @@ class Tree:
         self.numbers = Numbers(parts.store)
         self.tracked = Tracked(self.root)
         self.lock = threading.RLock()
-        """Held by whoever changes the index in this process: what is held in mind is of one thread at a time."""
+        """Held by whoever changes the index in this process: what is held in mind is of one thread
+        at a time.
+        """
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -118,16 +121,25 @@ class Tree:
 
 
 def index(
-    tree: Tree, *, is_full: bool = False, progress: Progress | None = None, wait_seconds: float = 600.0,
-    has_text: bool = True, workers: int | None = None, scip: str | os.PathLike[str] | None = None,
-) -> IndexReport:  # fmt: skip
+    tree: Tree,
+    *,
+    is_full: bool = False,
+    progress: Progress | None = None,
+    wait_seconds: float = 600.0,
+    has_text: bool = True,
+    workers: int | None = None,
+    scip: str | os.PathLike[str] | None = None,
+) -> IndexReport:
     """Bring the index of a tree up to date; ``is_full`` reads every file again, changed or not.
 
-    ``scip`` is a SCIP index to take precise edges from; without it, ``index.scip`` in the folder if there is one.
-    ``BusyError`` when another process is at it for longer than ``wait_seconds``. Safe to repeat and to interrupt.
+    ``scip`` is a SCIP index to take precise edges from; without it, ``index.scip`` in the folder if
+    there is one. ``BusyError`` when another process is at it for longer than ``wait_seconds``. Safe
+    to repeat and to interrupt.
     """
     if not os.path.isdir(tree.root):
-        raise InvalidInputError(f"There is no folder {tree.root!r} to index. Give a folder.", field="root")
+        raise InvalidInputError(
+            f"There is no folder {tree.root!r} to index. Give a folder.", field="root"
+        )
     precise = PreciseIndex(tree.root, scip)
     clock = tree.parts.clock
     started = clock.monotonic()
@@ -137,7 +149,8 @@ def index(
             with tree.changing(), _leased(tree, wait_seconds) as lease:
                 report = _Run(tree, lease, progress, has_text, workers, precise).run(is_full)
         except LeaseLostError:
-            # The machine slept, or stood still for longer than a lease; what was written is there, the rest is not.
+            # The machine slept, or stood still for longer than a lease; what was written is there,
+            # the rest is not.
             if clock.monotonic() - started > wait_seconds:
                 raise
     seconds = round(clock.monotonic() - started, 3)
@@ -147,9 +160,14 @@ def index(
 
 class _Run:
     def __init__(
-        self, tree: Tree, lease: Lease, progress: Progress | None, has_text: bool, workers: int | None,
+        self,
+        tree: Tree,
+        lease: Lease,
+        progress: Progress | None,
+        has_text: bool,
+        workers: int | None,
         precise: PreciseIndex,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._precise = precise
         self._tree, self._lease, self._progress = tree, lease, progress
         self._has_text, self._workers = has_text, workers
@@ -167,8 +185,13 @@ class _Run:
         with store.database.read() as session:
             seen = store.files(session, row.no)
         plan = plan_of(walked, seen, is_full)
-        # Where most files are new, asking each time whom a change concerns costs more than to make all edges.
-        is_first = row.finished_at is None or is_full or len(plan.read) + len(plan.removed) > max(200, len(seen) // 4)
+        # Where most files are new, asking each time whom a change concerns costs more than to make
+        # all edges.
+        is_first = (
+            row.finished_at is None
+            or is_full
+            or len(plan.read) + len(plan.removed) > max(200, len(seen) // 4)
+        )
         self._mark(plan, walked)
         writer = Writer(store, row.no, self._tree.held, self._tree.numbers)
         removed = self._remove(writer, plan.removed)
@@ -181,7 +204,9 @@ class _Run:
             self._resolve(row, pool)
         if self._precise.is_wanted(before, has_changed=bool(indexed or removed)):
             resolving = Resolving(store, row.no, self._tree.root, self._tree.held)
-            self._precise.apply(resolving, lambda session: self._parts.leases.guard(session, self._lease))
+            self._precise.apply(
+                resolving, lambda session: self._parts.leases.guard(session, self._lease)
+            )
         return self._finish(row, head, walked, indexed, plan.unchanged + same, removed)
 
     @contextmanager
@@ -195,7 +220,8 @@ class _Run:
         late = [
             plan.seen[each.path].no
             for each in plan.read
-            if each.path in plan.seen and not is_as_before(plan.seen[each.path], walked.files[each.path])
+            if each.path in plan.seen
+            and not is_as_before(plan.seen[each.path], walked.files[each.path])
         ]
         if late:
             with self._writing() as session:
@@ -205,20 +231,30 @@ class _Run:
         removed = 0
         for start in range(0, len(rows), _BATCH_FILES):
             with self._writing() as session:
-                removed += writer.remove(session, rows[start : start + _BATCH_FILES], self._parts.clock.now_ms())
+                removed += writer.remove(
+                    session, rows[start : start + _BATCH_FILES], self._parts.clock.now_ms()
+                )
         return removed
 
     def _pool(self, files: int) -> AbstractContextManager[Pool | None]:
         count = self._workers if self._workers is not None else (WORKERS if files > SMALL else 0)
         return Pool(self._tree.root, self._has_text, count) if count > 0 else nullcontext()
 
-    def _read(self, writer: Writer, plan: Plan, pool: Pool | None, is_first: bool) -> tuple[int, int]:
+    def _read(
+        self, writer: Writer, plan: Plan, pool: Pool | None, is_first: bool
+    ) -> tuple[int, int]:
         indexed = same = done = 0
-        works = work_inline(self._tree.root, plan.read, self._has_text) if pool is None else pool.work(plan.read)
+        works = (
+            work_inline(self._tree.root, plan.read, self._has_text)
+            if pool is None
+            else pool.work(plan.read)
+        )
         for batch in _batches(works):
             self._tree.numbers.prepare(batch)
             with self._writing() as session:
-                indexed += writer.write(session, batch, plan.seen, self._parts.clock.now_ms(), is_first)
+                indexed += writer.write(
+                    session, batch, plan.seen, self._parts.clock.now_ms(), is_first
+                )
             same += sum(work.is_same for work in batch)
             done += len(batch)
             if self._progress is not None:
@@ -237,7 +273,13 @@ class _Run:
             pass
 
     def _finish(
-        self, row: TreeRow, head: heads.Head, walked: Walked, indexed: int, unchanged: int, removed: int
+        self,
+        row: TreeRow,
+        head: heads.Head,
+        walked: Walked,
+        indexed: int,
+        unchanged: int,
+        removed: int,
     ) -> dict[str, Any]:
         skipped: Counter[str] = Counter(walked.skipped)
         with self._writing() as session:
@@ -245,14 +287,22 @@ class _Run:
                 skipped[reason] += count
             counts = {"skipped": dict(sorted(skipped.items())), "scip": self._precise.stamp}
             self._store.next_revision(session, row.no)
-            self._store.finish_tree(session, row.no, head.branch, head.commit, counts, self._parts.clock.now_ms())
+            self._store.finish_tree(
+                session, row.no, head.branch, head.commit, counts, self._parts.clock.now_ms()
+            )
             tree = self._store.tree_of(session, self._tree.root) or row
             status = self._store.status(session, tree)
         return {
-            "files": status.files, "indexed": indexed, "unchanged": unchanged, "removed": removed,
-            "nodes": status.nodes, "edges": status.edges, "chunks": status.chunks, "skipped": counts["skipped"],
+            "files": status.files,
+            "indexed": indexed,
+            "unchanged": unchanged,
+            "removed": removed,
+            "nodes": status.nodes,
+            "edges": status.edges,
+            "chunks": status.chunks,
+            "skipped": counts["skipped"],
             "is_complete": not status.stale_files,
-        }  # fmt: skip
+        }
 
 
 def plan_of(walked: Walked, seen: dict[str, FileRow], is_full: bool = False) -> Plan:
@@ -270,7 +320,9 @@ def plan_of(walked: Walked, seen: dict[str, FileRow], is_full: bool = False) -> 
 
 
 def is_as_before(row: FileRow, found: Found) -> bool:
-    """Whether a file looks as it did when it was read; its content is compared only when it does not."""
+    """Whether a file looks as it did when it was read; its content is compared only when it does
+    not.
+    """
     return row.mtime_ns == found.mtime_ns and row.size == found.size
 
 
@@ -299,7 +351,8 @@ def _leased(tree: Tree, wait_seconds: float) -> Iterator[Lease]:
             continue
         if clock.monotonic() >= deadline:
             raise BusyError(
-                f"{tree.root} is being indexed by another process. Try again when it is done.", root=tree.root
+                f"{tree.root} is being indexed by another process. Try again when it is done.",
+                root=tree.root,
             )
         clock.wait(0.1)
     try:

@@ -32,13 +32,18 @@ class Joiner:
     """Makes the edges of files, one after the other."""
 
     def __init__(
-        self, table: SymbolTable, project: ProjectFiles, precise: Callable[[str], Precise] | None = None
+        self,
+        table: SymbolTable,
+        project: ProjectFiles,
+        precise: Callable[[str], Precise] | None = None,
     ) -> None:
         self._table = Recorder(table)
         self._resolver = Resolver(self._table, project, precise)
 
     @classmethod
-    def of_all(cls, reader: TreeReader, outlines: Iterable[tuple[str, int, bytes]], paths: Sequence[str]) -> Joiner:
+    def of_all(
+        cls, reader: TreeReader, outlines: Iterable[tuple[str, int, bytes]], paths: Sequence[str]
+    ) -> Joiner:
         """A joiner that has every outline of a tree at hand."""
         unpacked = (unpack_outline(path, no, data) for path, no, data in outlines)
         table = MemoryTable(outline for outline in unpacked if outline is not None)
@@ -53,8 +58,12 @@ class Joiner:
         edges = self._edges(outline, facts)
         return Joined(file_no, edges, keys_of(facts, self._table.paths, self._table.names))
 
-    def join_rest(self, file_no: int, facts: FileFacts, stayed: Stayed, asked: bytes) -> Joined | None:
-        """The edges out of a file of which some stay; what it ``asked`` for those is noted further on."""
+    def join_rest(
+        self, file_no: int, facts: FileFacts, stayed: Stayed, asked: bytes
+    ) -> Joined | None:
+        """The edges out of a file of which some stay; what it ``asked`` for those is noted further
+        on.
+        """
         outline = self._table.outline(facts.path)
         if outline is None:
             return None
@@ -68,7 +77,12 @@ class Joiner:
         self._resolver.forget()
         nos = (*outline.nos, outline.file_no)  # the file itself stands at -1
         found = self._resolver.resolve(facts, tested)
-        return pack([(nos[scope], to, kind, line, sure, source) for scope, to, kind, line, sure, source in found])
+        return pack(
+            [
+                (nos[scope], to, kind, line, sure, source)
+                for scope, to, kind, line, sure, source in found
+            ]
+        )
 
 
 class manifest_reader:

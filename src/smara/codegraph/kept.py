@@ -9,10 +9,11 @@ from smara.codegraph.models import Definition
 
 
 class Kept(NamedTuple):
-    """Definitions taken over from what was read before: the first with all that lie in it, at their new offset.
+    """Definitions taken over from what was read before: the first with all that lie in it, at their
+    new offset.
 
-    ``first`` is where the first begins now and ``end`` where its code ends. The places of the definitions and their
-    lines are still those of before; ``place`` was the place of the first.
+    ``first`` is where the first begins now and ``end`` where its code ends. The places of the
+    definitions and their lines are still those of before; ``place`` was the place of the first.
     """
 
     first: int
@@ -35,8 +36,31 @@ class Misplaced(Exception):
 
 def moved(each: Definition, down: int, right: int, on: int) -> Definition:
     """Return a definition so many lines further down, bytes to the right and places on."""
-    kind, name, qualname, first_line, last_line, first, last, parent, signature, doc, body_hash, drawn = each
+    (
+        kind,
+        name,
+        qualname,
+        first_line,
+        last_line,
+        first,
+        last,
+        parent,
+        signature,
+        doc,
+        body_hash,
+        drawn,
+    ) = each
     return Definition(
-        kind, name, qualname, first_line + down, last_line + down, first + right, last + right,
-        parent + on if parent >= 0 else parent, signature, doc, body_hash, drawn,
-    )  # fmt: skip
+        kind,
+        name,
+        qualname,
+        first_line + down,
+        last_line + down,
+        first + right,
+        last + right,
+        parent + on if parent >= 0 else parent,
+        signature,
+        doc,
+        body_hash,
+        drawn,
+    )

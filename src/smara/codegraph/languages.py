@@ -1,4 +1,6 @@
-"""Which language a file is written in, told by its name and, where that says nothing, by its first line."""
+"""Which language a file is written in, told by its name and, where that says nothing, by its first
+line.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ _SUFFIXES: dict[str, Language] = {
     "js": "javascript", "mjs": "javascript", "cjs": "javascript", "jsx": "javascript",
     "rs": "rust", "go": "go", "java": "java",
     "c": "c", "h": "c",
-    "cc": "cpp", "cpp": "cpp", "cxx": "cpp", "c++": "cpp", "hh": "cpp", "hpp": "cpp", "hxx": "cpp", "h++": "cpp",
+    "cc": "cpp", "cpp": "cpp", "cxx": "cpp", "c++": "cpp", "hh": "cpp", "hpp": "cpp", "hxx": "cpp",
+    "h++": "cpp",
     "ipp": "cpp", "inl": "cpp", "tpp": "cpp", "cu": "cpp", "cuh": "cpp",
 }  # fmt: skip
 _NAMES: dict[str, Language] = {"SConstruct": "python", "SConscript": "python", "wscript": "python"}
@@ -44,21 +47,24 @@ TRAITS: dict[Language, Traits] = {
     "tsx": _SCRIPT,
     "javascript": _SCRIPT,
     "rust": Traits(
-        (b"::", b"."), frozenset({"self"}), test_marks=re.compile(rb"#\[(?:[\w:]+::)?(?:test|rstest|bench)\b")),
+        (b"::", b"."), frozenset({"self"}),
+        test_marks=re.compile(rb"#\[(?:[\w:]+::)?(?:test|rstest|bench)\b")),
     "go": Traits((b".",), _NONE, re.compile(r"(?:Test|Benchmark|Fuzz|Example)(?![a-z])")),
     "java": Traits(
         (b".", b"::"), frozenset({"this"}), types_first=True,
         test_marks=re.compile(rb"@(?:Test|ParameterizedTest|RepeatedTest|TestFactory|Property)\b"),
     ),
     "c": Traits((b"->", b"."), _NONE, re.compile(r"test_"), types_first=True),
-    "cpp": Traits((b"->", b"::", b"."), frozenset({"this"}), re.compile(r"test_"), types_first=True),
+    "cpp": Traits((b"->", b"::", b"."), frozenset({"this"}), re.compile(r"test_"),
+    types_first=True),
 }  # fmt: skip
 
 
 def language_of(path: str, first_line: bytes = b"") -> Language | None:
     """Return the language of a file, or ``None`` for one that is not read as code.
 
-    ``.h`` is read as C; a header that speaks of classes or templates is told by ``header_language``.
+    ``.h`` is read as C; a header that speaks of classes or templates is told by
+    ``header_language``.
     """
     name = path.rpartition("/")[2]
     stem, dot, suffix = name.rpartition(".")
@@ -73,7 +79,8 @@ def language_of(path: str, first_line: bytes = b"") -> Language | None:
 
 
 _CPP_HEADER = re.compile(
-    rb"^[ \t]*(?:class\s+\w[^;{]{0,200}[{:]|namespace\s+\w|template\s*<|public:|private:|using\s)", re.M
+    rb"^[ \t]*(?:class\s+\w[^;{]{0,200}[{:]|namespace\s+\w|template\s*<|public:|private:|using\s)",
+    re.M,
 )
 
 

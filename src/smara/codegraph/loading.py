@@ -1,4 +1,6 @@
-"""Keeps a tree's graph in memory and up to date: only files with a newer revision are read again."""
+"""Keeps a tree's graph in memory and up to date: only files with a newer revision are read
+again.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ MOST_NODES = 20_000
 
 
 class LoadedGraph:
-    """The graph of one tree. Safe to use from several threads: a graph that was handed out never changes."""
+    """The graph of one tree. Safe to use from several threads: a graph that was handed out never
+    changes.
+    """
 
     def __init__(self, lookup: CodeLookup) -> None:
         self._lookup = lookup
@@ -39,13 +43,16 @@ class LoadedGraph:
             with database.read() as session:
                 if self._lookup.revision(session) == self._revision:
                     return self._graph
-            # One moment for all files: an edge into a file that is read a moment later might lead nowhere.
+            # One moment for all files: an edge into a file that is read a moment later might lead
+            # nowhere.
             with database.snapshot() as session:
                 self._refresh(session)
             return self._graph
 
     def nodes(self, nos: Collection[int]) -> dict[int, Node]:
-        """Some nodes by their numbers, those met before from memory; what became stale since is not marked in these."""
+        """Some nodes by their numbers, those met before from memory; what became stale since is not
+        marked in these.
+        """
         with self._lock:
             if self._nodes[0] is not self._graph or len(self._nodes[1]) > MOST_NODES:
                 self._nodes = (self._graph, {})
@@ -73,7 +80,9 @@ class LoadedGraph:
     def _refresh(self, session: Session) -> None:
         revision = self._lookup.revision(session)
         known = dict(self._lookup.files(session))
-        changed = [no for no, at in known.items() if no not in self._parts or self._parts[no][0] != at]
+        changed = [
+            no for no, at in known.items() if no not in self._parts or self._parts[no][0] != at
+        ]
         for no in self._parts.keys() - known.keys():
             del self._parts[no]
         if changed:
@@ -91,8 +100,12 @@ class LoadedGraph:
             nodes[file_no].append((no, parent or 0, kinds[kind], first, last))
         return [
             FilePart(
-                int(no), from_storable(path), bool(is_test), stale_at is not None,
-                np.array(nodes.get(no, []), dtype=NODE_DTYPE), unpack(edges),
+                int(no),
+                from_storable(path),
+                bool(is_test),
+                stale_at is not None,
+                np.array(nodes.get(no, []), dtype=NODE_DTYPE),
+                unpack(edges),
             )
             for no, path, is_test, stale_at, edges in self._lookup.file_rows(session, file_nos)
-        ]  # fmt: skip
+        ]

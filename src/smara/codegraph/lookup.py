@@ -1,4 +1,5 @@
-"""What is asked of a tree's tables: its nodes by number, name and place, and its graph file by file.
+"""What is asked of a tree's tables: its nodes by number, name and place, and its graph file by
+file.
 
 Every statement names ``:project``, the wall; see ``core.scope``.
 """
@@ -15,7 +16,8 @@ from smara.database.database import Database, Row, Session, marks, parts
 from smara.database.stores import ProjectStore
 
 _NODES = (
-    "SELECT n.no, n.kind, n.name, n.qualname, f.path, n.first_line, n.last_line, n.parent_no, n.signature, n.doc,"
+    "SELECT n.no, n.kind, n.name, n.qualname, f.path, n.first_line, n.last_line, n.parent_no, "
+    "n.signature, n.doc,"
     " n.body_hash, f.stale_at FROM code_nodes n JOIN code_files f ON f.no = n.file_no"
 )
 _NAMED = f"{_NODES} WHERE n.project_no = :project AND n.tree_no = ?"
@@ -33,14 +35,16 @@ class CodeLookup(ProjectStore):
     def revision(self, session: Session) -> int:
         """How often the tree was written to."""
         row = session.one(
-            self.sql("SELECT revision FROM code_trees WHERE project_no = :project AND no = ?"), (self.tree_no,)
+            self.sql("SELECT revision FROM code_trees WHERE project_no = :project AND no = ?"),
+            (self.tree_no,),
         )
         return int(row[0]) if row else 0
 
     def is_building(self, session: Session) -> bool:
         """Whether the first index of the tree is not finished yet."""
         row = session.one(
-            self.sql("SELECT state FROM code_trees WHERE project_no = :project AND no = ?"), (self.tree_no,)
+            self.sql("SELECT state FROM code_trees WHERE project_no = :project AND no = ?"),
+            (self.tree_no,),
         )
         return row is not None and row[0] != "ready"
 
@@ -48,7 +52,8 @@ class CodeLookup(ProjectStore):
         """The number and revision of each file."""
         rows = session.all(
             self.sql(
-                "SELECT no, revision FROM code_files WHERE project_no = :project AND tree_no = ? AND skip IS NULL"
+                "SELECT no, revision FROM code_files WHERE project_no = :project AND tree_no = ? "
+                "AND skip IS NULL"
             ),
             (self.tree_no,),
         )
@@ -60,12 +65,19 @@ class CodeLookup(ProjectStore):
         yield from self._some(session, columns, "no", nos, " AND skip IS NULL")
 
     def node_rows(self, session: Session, file_nos: Sequence[int] | None) -> Iterator[Row]:
-        """``file_no, no, parent_no, kind, first_line, last_line`` of the nodes of some files, or of all."""
+        """``file_no, no, parent_no, kind, first_line, last_line`` of the nodes of some files, or of
+        all.
+        """
         columns = "SELECT file_no, no, parent_no, kind, first_line, last_line FROM code_nodes"
         yield from self._some(session, columns, "file_no", file_nos)
 
     def _some(
-        self, session: Session, columns: str, column: str, nos: Sequence[int] | None, condition: str = ""
+        self,
+        session: Session,
+        columns: str,
+        column: str,
+        nos: Sequence[int] | None,
+        condition: str = "",
     ) -> Iterator[Row]:
         where = self.sql("WHERE project_no = :project AND tree_no = ?")
         if nos is None:
@@ -73,13 +85,15 @@ class CodeLookup(ProjectStore):
             return
         for some in parts(nos):
             yield from session.all(
-                f"{columns} {where}{condition} AND {column} IN ({marks(len(some))})", (self.tree_no, *some)
+                f"{columns} {where}{condition} AND {column} IN ({marks(len(some))})",
+                (self.tree_no, *some),
             )
 
     def names(self, session: Session) -> Iterator[tuple[int, str]]:
         """The number and name of every node."""
         rows = session.all(
-            self.sql("SELECT no, name FROM code_nodes WHERE project_no = :project AND tree_no = ?"), (self.tree_no,)
+            self.sql("SELECT no, name FROM code_nodes WHERE project_no = :project AND tree_no = ?"),
+            (self.tree_no,),
         )
         return ((int(no), from_storable(name)) for no, name in rows)
 
@@ -88,7 +102,9 @@ class CodeLookup(ProjectStore):
         wanted = sorted(set(nos))
         found: dict[int, Node] = {}
         for some in parts(wanted):
-            rows = session.all(self.sql(f"{_NUMBERED} AND n.no IN ({marks(len(some))})"), (self.tree_no, *some))
+            rows = session.all(
+                self.sql(f"{_NUMBERED} AND n.no IN ({marks(len(some))})"), (self.tree_no, *some)
+            )
             found.update((int(row[0]), _node(row)) for row in rows)
         return found
 
@@ -96,7 +112,10 @@ class CodeLookup(ProjectStore):
         """The nodes with one of some names, by path and line."""
         some = list(names)
         rows = session.all(
-            self.sql(f"{_NAMED} AND n.name IN ({marks(len(some))}) ORDER BY f.path, n.first_line, n.no LIMIT ?"),
+            self.sql(
+                f"{_NAMED} AND n.name IN ({marks(len(some))}) ORDER BY f.path, n.first_line, n.no "
+                "LIMIT ?"
+            ),
             (self.tree_no, *some, limit),
         )
         return [_node(row) for row in rows]
@@ -116,7 +135,10 @@ class CodeLookup(ProjectStore):
         """The nodes of a file, by line, the file's own first; with a name, only those called so."""
         condition, values = ("", ()) if name is None else (" AND n.name = ?", (to_storable(name),))
         rows = session.all(
-            self.sql(f"{_NUMBERED} AND f.path = ? AND f.tree_no = ?{condition} ORDER BY n.first_line, n.no"),
+            self.sql(
+                f"{_NUMBERED} AND f.path = ? AND f.tree_no = ?{condition} ORDER BY n.first_line, "
+                "n.no"
+            ),
             (self.tree_no, to_storable(path), self.tree_no, *values),
         )
         found = [_node(row) for row in rows]
@@ -127,7 +149,10 @@ class CodeLookup(ProjectStore):
         found: list[Node] = []
         for some in parts([to_storable(path) for path in paths]):
             rows = session.all(
-                self.sql(f"{_NUMBERED} AND n.kind = 'file' AND f.tree_no = ? AND f.path IN ({marks(len(some))})"),
+                self.sql(
+                    f"{_NUMBERED} AND n.kind = 'file' AND f.tree_no = ? AND f.path IN "
+                    f"({marks(len(some))})"
+                ),
                 (self.tree_no, self.tree_no, *some),
             )
             found += [_node(row) for row in rows]
@@ -136,7 +161,10 @@ class CodeLookup(ProjectStore):
     def edges_in(self, session: Session, path: str) -> list[Edge]:
         """The edges that start in a file."""
         row = session.one(
-            self.sql("SELECT edges FROM code_files WHERE project_no = :project AND tree_no = ? AND path = ?"),
+            self.sql(
+                "SELECT edges FROM code_files WHERE project_no = :project AND tree_no = ? AND "
+                "path = ?"
+            ),
             (self.tree_no, path),
         )
         return edges_of(row[0]) if row else []
@@ -145,7 +173,8 @@ class CodeLookup(ProjectStore):
         """The path of every file, in order."""
         rows = session.all(
             self.sql(
-                "SELECT path FROM code_files WHERE project_no = :project AND tree_no = ? AND skip IS NULL ORDER BY path"
+                "SELECT path FROM code_files WHERE project_no = :project AND tree_no = ? AND skip "
+                "IS NULL ORDER BY path"
             ),
             (self.tree_no,),
         )
@@ -166,7 +195,8 @@ class CodeLookup(ProjectStore):
         """Every name there is, once."""
         rows = session.all(
             self.sql(
-                "SELECT DISTINCT name FROM code_nodes WHERE project_no = :project AND tree_no = ? AND kind <> 'file'"
+                "SELECT DISTINCT name FROM code_nodes WHERE project_no = :project AND tree_no = ? "
+                "AND kind <> 'file'"
             ),
             (self.tree_no,),
         )
@@ -176,7 +206,16 @@ class CodeLookup(ProjectStore):
 def _node(row: Row) -> Node:
     no, kind, name, qualname, path, first, last, parent, signature, doc, body_hash, stale_at = row
     return Node(
-        int(no), kind, from_storable(name), from_storable(qualname), from_storable(path), int(first), int(last),
-        None if parent is None else int(parent), from_storable(signature), from_storable(doc), bytes(body_hash),
+        int(no),
+        kind,
+        from_storable(name),
+        from_storable(qualname),
+        from_storable(path),
+        int(first),
+        int(last),
+        None if parent is None else int(parent),
+        from_storable(signature),
+        from_storable(doc),
+        bytes(body_hash),
         stale_at is not None,
-    )  # fmt: skip
+    )

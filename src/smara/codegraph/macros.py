@@ -1,7 +1,9 @@
-"""Macros that C and C++ write where the grammar expects none, blanked so that what they decorate is read.
+"""Macros that C and C++ write where the grammar expects none, blanked so that what they decorate is
+read.
 
-``class EXPORTED Slice {`` would be read as a function named ``Slice``, and an annotation such as ``GUARDED_BY(x)``
-behind a field may swallow the rest of its class. Each is replaced by as many spaces, so that every offset stays.
+``class EXPORTED Slice {`` would be read as a function named ``Slice``, and an annotation such as
+``GUARDED_BY(x)`` behind a field may swallow the rest of its class. Each is replaced by as many
+spaces, so that every offset stays.
 """
 
 from __future__ import annotations
@@ -9,11 +11,13 @@ from __future__ import annotations
 import re
 
 _BEFORE_A_NAME = re.compile(
-    rb"\b(?:class|struct|union)\s+([A-Z][A-Z0-9_]{2,})(?:\([^()\n]*\))?(?=\s+[A-Za-z_][\w:]*\s*(?:final\s*)?[:{])"
+    rb"\b(?:class|struct"
+    rb"|union)\s+([A-Z][A-Z0-9_]{2,})(?:\([^()\n]*\))?(?=\s+[A-Za-z_][\w:]*\s*(?:final\s*)?[:{])"
 )
 _ANNOTATIONS = re.compile(
     rb"\b(?:[A-Z_]*GUARDED_BY|[A-Z_]*LOCKS?_(?:REQUIRED|EXCLUDED|RETURNED)|(?:SCOPED_)?LOCKABLE"
-    rb"|(?:EXCLUSIVE|SHARED)_(?:TRY)?LOCK_FUNCTION|UNLOCK_FUNCTION|NO_THREAD_SAFETY_ANALYSIS)\b(?:\([^()\n]*\))?"
+    rb"|(?:EXCLUSIVE|SHARED)_(?:TRY)?LOCK_FUNCTION|UNLOCK_FUNCTION"
+    rb"|NO_THREAD_SAFETY_ANALYSIS)\b(?:\([^()\n]*\))?"
 )
 _HINTS = (b"GUARDED_BY", b"LOCKS_", b"LOCK_", b"LOCKABLE", b"NO_THREAD_SAFETY")
 

@@ -23,7 +23,9 @@ FetchNodes = Callable[[Collection[int]], Mapping[int, Node]]
 _NAMED = 10.0
 """A name in play draws so many times the attention of another."""
 _IN_PLAY = 0.85
-"""The share of the weight that begins at what is in play; the rest begins everywhere, so that pillars stay visible."""
+"""The share of the weight that begins at what is in play; the rest begins everywhere, so that
+pillars stay visible.
+"""
 _KNOWN = 0.1
 """What a file in play defines weighs less than what it uses: who asks has the file before him."""
 _FACTORS = {"constant": 0.3, "test": 0.05, "module": 0.2}
@@ -35,9 +37,14 @@ _WORDS = {"class": "class", "function": "def", "method": "def", "test": "def"}
 
 
 def make_map(
-    graph: Graph, names: Sequence[str], fetch: FetchNodes, count: CountTokens, budget: int,
-    files: Collection[str] = (), named: Collection[str] = (),
-) -> CodeMap:  # fmt: skip
+    graph: Graph,
+    names: Sequence[str],
+    fetch: FetchNodes,
+    count: CountTokens,
+    budget: int,
+    files: Collection[str] = (),
+    named: Collection[str] = (),
+) -> CodeMap:
     """The map for some files and names in play. ``names`` are those of the graph's nodes, by place.
 
     Never over the budget: what is counted is the very text that is given back.
@@ -50,17 +57,28 @@ def make_map(
     ordered = [int(place) for place in order if int(place) in nodes]
     text, tokens, shown = _fitting(graph, ordered, nodes, count, budget)
     return CodeMap(
-        text, tokens, budget, len({nodes[place].path for place in shown}), len(shown), len(graph.paths),
+        text,
+        tokens,
+        budget,
+        len({nodes[place].path for place in shown}),
+        len(shown),
+        len(graph.paths),
         int((graph.kinds != NODE_KIND_NO["file"]).sum()),
-    )  # fmt: skip
+    )
 
 
-def _symbol_ranks(graph: Graph, names: Sequence[str], files: frozenset[str], named: frozenset[str]) -> Floats:
+def _symbol_ranks(
+    graph: Graph, names: Sequence[str], files: frozenset[str], named: frozenset[str]
+) -> Floats:
     """How much each definition matters here; 0 for what is never shown."""
     if not graph.size:
         return np.empty(0)
     in_files = np.array([path in files for path in graph.paths], dtype=bool)[graph.files]
-    is_named = np.array([name in named for name in names], dtype=bool) if named else np.zeros(graph.size, dtype=bool)
+    is_named = (
+        np.array([name in named for name in names], dtype=bool)
+        if named
+        else np.zeros(graph.size, dtype=bool)
+    )
     links = links_of(graph)
     drawn = np.where(is_named[links.targets], links.weights * _NAMED, links.weights)
     links = Links(links.size, links.sources, links.targets, drawn)
@@ -78,7 +96,9 @@ def _restart(graph: Graph, in_files: Ints, is_named: Ints) -> Floats:
 
 
 def _worth(graph: Graph, names: Sequence[str], in_files: Ints) -> Floats:
-    """What a definition is worth by itself: private names, constants and tests are rarely what a reader looks for."""
+    """What a definition is worth by itself: private names, constants and tests are rarely what a
+    reader looks for.
+    """
     by_kind = np.ones(len(NODE_KIND_NO))
     by_kind[NODE_KIND_NO["file"]] = 0.0
     for kind, factor in _FACTORS.items():

@@ -20,9 +20,19 @@ LinkKind = Literal["belongs_to", "flows_to", "is_entrypoint_for", "documents", "
 ChunkKind = Literal["function", "class", "module", "prose"]
 ReferenceKind = Literal["calls", "inherits", "references"]
 SkipReason = Literal[
-    "ignored", "secret", "outside", "not_a_file", "too_big", "binary", "minified", "generated", "unreadable",
-    "changing", "too_many", "unknown",
-]  # fmt: skip
+    "ignored",
+    "secret",
+    "outside",
+    "not_a_file",
+    "too_big",
+    "binary",
+    "minified",
+    "generated",
+    "unreadable",
+    "changing",
+    "too_many",
+    "unknown",
+]
 
 DEPTH, LIMIT = 3, 200
 """How far, and to how many, a question follows dependents when nobody says."""
@@ -35,7 +45,9 @@ SKIP_REASONS: tuple[SkipReason, ...] = get_args(SkipReason)
 
 
 class Definition(NamedTuple):
-    """Something a file defines. ``parent`` is its place in the same list, -1 for the file itself."""
+    """Something a file defines. ``parent`` is its place in the same list, -1 for the file
+    itself.
+    """
 
     kind: NodeKind
     name: str
@@ -48,7 +60,9 @@ class Definition(NamedTuple):
     signature: str
     doc: str
     body_hash: bytes
-    """Of what it says without its own name, comments and layout, so that a moved or renamed body is known again."""
+    """Of what it says without its own name, comments and layout, so that a moved or renamed body is
+    known again.
+    """
     sketch: bytes = b""
     """A small fingerprint of its tokens, from which two bodies say how alike they are."""
 
@@ -56,10 +70,10 @@ class Definition(NamedTuple):
 class Import(NamedTuple):
     """One name that a file brings in.
 
-    ``module`` is as written (``a.b``, ``./x``, ``crate::a``, ``"fmt"``), ``name`` what is taken of it
-    (empty: the module itself, ``*``: everything), ``alias`` what it is called here. ``level`` counts
-    Python's leading dots. ``scope`` is the place of the definition it stands in, -1 for the file.
-    ``is_export`` marks what is passed on (``export … from``, ``pub use``).
+    ``module`` is as written (``a.b``, ``./x``, ``crate::a``, ``"fmt"``), ``name`` what is taken of
+    it (empty: the module itself, ``*``: everything), ``alias`` what it is called here. ``level``
+    counts Python's leading dots. ``scope`` is the place of the definition it stands in, -1 for the
+    file. ``is_export`` marks what is passed on (``export … from``, ``pub use``).
     """
 
     module: str
@@ -72,7 +86,8 @@ class Import(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """A name that is used. ``receiver`` is what stands before it (``self``, ``os.path``, ``x``), or empty.
+    """A name that is used. ``receiver`` is what stands before it (``self``, ``os.path``, ``x``), or
+    empty.
 
     ``scope`` is the place of the definition it stands in, -1 for the file.
     """
@@ -85,7 +100,9 @@ class Reference(NamedTuple):
 
 
 class Binding(NamedTuple):
-    """A variable, parameter or field whose type is written or plain to see: ``x = Client()``, ``x: Client``."""
+    """A variable, parameter or field whose type is written or plain to see: ``x = Client()``, ``x:
+    Client``.
+    """
 
     name: str
     type: str
@@ -93,11 +110,12 @@ class Binding(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """A definition that is known again by its bytes, so that it need not be read again when the file changes.
+    """A definition that is known again by its bytes, so that it need not be read again when the
+    file changes.
 
-    ``start`` is where its first line begins, ``end`` where its code ends, and ``until`` lies behind the first
-    character of the code below it: the digest is of all that says where the definition ends. ``blocks`` counts
-    the blocks that end with it.
+    ``start`` is where its first line begins, ``end`` where its code ends, and ``until`` lies behind
+    the first character of the code below it: the digest is of all that says where the definition
+    ends. ``blocks`` counts the blocks that end with it.
     """
 
     place: int
@@ -109,7 +127,9 @@ class Unit(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Definitions that were taken over from an earlier text: so many from a place on, which was another then."""
+    """Definitions that were taken over from an earlier text: so many from a place on, which was
+    another then.
+    """
 
     place: int
     length: int
@@ -150,7 +170,9 @@ class FileFacts(NamedTuple):
 
 
 class CodeChunk(NamedTuple):
-    """A piece of a file that is searched as one. ``definition`` is a place in the facts, -1 for none."""
+    """A piece of a file that is searched as one. ``definition`` is a place in the facts, -1 for
+    none.
+    """
 
     kind: ChunkKind
     name: str
@@ -269,7 +291,10 @@ class TreeStatus:
         if self.state == "building":
             return "the code is being indexed: answers may be incomplete"
         if self.stale_files:
-            return f"{self.stale_files} changed files are being read again: answers may be a moment behind"
+            return (
+                f"{self.stale_files} changed files are being read again: answers may be a "
+                "moment behind"
+            )
         return None
 
 
@@ -323,7 +348,9 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """Files that import each other in a circle. ``path`` ends where it begins; ``lines`` are the imports in it."""
+    """Files that import each other in a circle. ``path`` ends where it begins; ``lines`` are the
+    imports in it.
+    """
 
     path: tuple[str, ...]
     lines: tuple[int, ...]
@@ -333,7 +360,9 @@ class Cycle:
 
 @dataclass(frozen=True, slots=True)
 class EntryPoint:
-    """Where a program is entered, why it is thought so, and how much of the code is reached from there."""
+    """Where a program is entered, why it is thought so, and how much of the code is reached from
+    there.
+    """
 
     node: Node
     why: str
@@ -355,7 +384,9 @@ class HotSpot:
 
 @dataclass(frozen=True, slots=True)
 class CoChange:
-    """A file that changes together with another. ``confidence``: of the other's commits, the share that touch both."""
+    """A file that changes together with another. ``confidence``: of the other's commits, the share
+    that touch both.
+    """
 
     path: str
     together: int
@@ -410,7 +441,8 @@ class SymbolCard:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A file that a text is likely about, and where in it. ``score`` is 1 for the best of an answer.
+    """A file that a text is likely about, and where in it. ``score`` is 1 for the best of an
+    answer.
 
     ``name`` and the lines are of the piece of the file that says most of what the text says.
     """

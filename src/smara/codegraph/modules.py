@@ -26,7 +26,8 @@ MOST_CENTRAL, MOST_NEIGHBORS, MOST_FLOWS, LONGEST_FLOW = 5, 6, 2, 6
 LONGEST_PURPOSE = 200
 _READMES = ("README.md", "readme.md", "README.rst", "README.txt", "README")
 _DOORS = (
-    "__init__.py", "mod.rs", "lib.rs", "index.ts", "index.js", "doc.go", "package-info.java", "main.go", "main.rs",
+    "__init__.py", "mod.rs", "lib.rs", "index.ts", "index.js", "doc.go", "package-info.java",
+    "main.go", "main.rs",
 )  # fmt: skip
 _CALLS = KIND_NO["calls"]
 _CODE_KINDS = [NODE_KIND_NO[kind] for kind in ("class", "function", "method")]
@@ -68,27 +69,40 @@ def make_modules(parts: Parts, only: Collection[str] = ()) -> list[CodeModule]:
     return [module for _, module in sorted(found, key=lambda pair: (-pair[0], pair[1].path))]
 
 
-def _module(parts: Parts, folder: str, files: list[int], ranks: Floats, uses: Mapping[str, Counter[str]]) -> CodeModule:
+def _module(
+    parts: Parts, folder: str, files: list[int], ranks: Floats, uses: Mapping[str, Counter[str]]
+) -> CodeModule:
     graph = parts.graph
     inside = np.flatnonzero(np.isin(graph.files, files))
     central = _central(parts, inside, ranks)
     used_by = Counter({other: counts[folder] for other, counts in uses.items() if counts[folder]})
     doors = [place for place in parts.entries if int(graph.files[place]) in set(files)]
-    starts = [*doors, *(int(graph.places_of([node.no])[0]) for node in central if node.kind != "class")]
+    starts = [
+        *doors,
+        *(int(graph.places_of([node.no])[0]) for node in central if node.kind != "class"),
+    ]
     named = parts.fetch([int(graph.nos[place]) for place in doors])
     return CodeModule(
-        folder, _purpose(parts, folder, files, central), "structure", len(files),
-        int((graph.kinds[inside] != NODE_KIND_NO["file"]).sum()), tuple(central),
-        tuple(_most(uses.get(folder, Counter()))), tuple(_most(used_by)),
-        tuple(sorted(node.label for node in named.values())), _flows(parts, starts, ranks),
-    )  # fmt: skip
+        folder,
+        _purpose(parts, folder, files, central),
+        "structure",
+        len(files),
+        int((graph.kinds[inside] != NODE_KIND_NO["file"]).sum()),
+        tuple(central),
+        tuple(_most(uses.get(folder, Counter()))),
+        tuple(_most(used_by)),
+        tuple(sorted(node.label for node in named.values())),
+        _flows(parts, starts, ranks),
+    )
 
 
 def _central(parts: Parts, inside: Ints, ranks: Floats) -> list[Node]:
     """The classes and functions that are used most, private ones last."""
     graph = parts.graph
     code = inside[np.isin(graph.kinds[inside], _CODE_KINDS)]
-    worth = ranks[code] * np.array([0.1 if parts.names[place].startswith("_") else 1.0 for place in code.tolist()])
+    worth = ranks[code] * np.array(
+        [0.1 if parts.names[place].startswith("_") else 1.0 for place in code.tolist()]
+    )
     chosen = code[np.lexsort((code, -worth))][:MOST_CENTRAL] if len(code) else code
     nodes = parts.fetch(graph.nos[chosen].tolist())
     return [nodes[no] for no in graph.nos[chosen].tolist() if no in nodes]
@@ -122,14 +136,17 @@ def _flows(parts: Parts, starts: Sequence[int], ranks: Floats) -> tuple[tuple[st
             break
     nodes = parts.fetch([int(parts.graph.nos[place]) for path in found for place in path])
     return tuple(
-        tuple(nodes[no].label for place in path if (no := int(parts.graph.nos[place])) in nodes) for path in found
+        tuple(nodes[no].label for place in path if (no := int(parts.graph.nos[place])) in nodes)
+        for path in found
     )
 
 
 def _flow(graph: Graph, start: int, ranks: Floats) -> tuple[int, ...]:
     path = [start]
     while len(path) < LONGEST_FLOW:
-        edges = graph.edges_out(graph.within(np.array([path[-1]])) if len(path) == 1 else np.array([path[-1]]))
+        edges = graph.edges_out(
+            graph.within(np.array([path[-1]])) if len(path) == 1 else np.array([path[-1]])
+        )
         called = np.unique(graph.to_places[edges[graph.edge_kinds[edges] == _CALLS]])
         called = called[~np.isin(called, path)]
         if not len(called):
@@ -151,7 +168,10 @@ def _purpose(parts: Parts, folder: str, files: Sequence[int], central: Sequence[
         if said := first_sentence(parts.first_words(path)):
             return said
     names = ", ".join(node.name for node in central[:3])
-    return f"{len(files)} {'file' if len(files) == 1 else 'files'}{f' around {names}' if names else ''}."
+    return (
+        f"{len(files)} "
+        f"{'file' if len(files) == 1 else 'files'}{f' around {names}' if names else ''}."
+    )
 
 
 def first_sentence(text: str) -> str:
@@ -163,11 +183,17 @@ def first_sentence(text: str) -> str:
     plain = " ".join(text.split())
     found = re.match(r"(.+?[.!?。])(?:\s|$)", plain)
     said = found[1] if found else plain
-    return said if len(said) <= LONGEST_PURPOSE else said[: LONGEST_PURPOSE - 1].rpartition(" ")[0] + "…"
+    return (
+        said
+        if len(said) <= LONGEST_PURPOSE
+        else said[: LONGEST_PURPOSE - 1].rpartition(" ")[0] + "…"
+    )
 
 
 def fingerprint(graph: Graph, names: Sequence[str], folder: str) -> str:
-    """Changes when the names in a folder do, not when a body does: a purpose outlives most edits."""
+    """Changes when the names in a folder do, not when a body does: a purpose outlives most
+    edits.
+    """
     files = [number for number, path in enumerate(graph.paths) if folder_of(path) == folder]
     inside = np.flatnonzero(np.isin(graph.files, files)).tolist()
     told = sorted(f"{graph.paths[graph.files[place]]}\x00{names[place]}" for place in inside)

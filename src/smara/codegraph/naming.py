@@ -27,19 +27,24 @@ def first_doc_line(text: str) -> str:
 
 
 def outer_starts(source: Source) -> dict[int, int]:
-    """Return where definitions begin when what stands before them counts: decorators, attributes, ``export``."""
+    """Return where definitions begin when what stands before them counts: decorators, attributes,
+    ``export``.
+    """
     starts: dict[int, int] = {}
     for node in source.found.get("outer", ()):
         inner = node.child_by_field_name("definition") or node.child_by_field_name("declaration")
         if inner is None and node.named_child_count:
-            inner = node.named_child(0 if node.type == "lexical_declaration" else node.named_child_count - 1)
+            inner = node.named_child(
+                0 if node.type == "lexical_declaration" else node.named_child_count - 1
+            )
         if inner is not None and inner.start_byte != node.start_byte:
             starts[inner.start_byte] = node.start_byte
     for node in source.found.get("before", ()):
         following = node.next_named_sibling
         if following is not None:
             starts[following.start_byte] = node.start_byte
-    # What stands before may have something before it: ``export const f``, two attributes. Earlier ones come first.
+    # What stands before may have something before it: ``export const f``, two attributes. Earlier
+    # ones come first.
     for start in sorted(starts):
         starts[start] = starts.get(starts[start], starts[start])
     return starts
@@ -70,7 +75,9 @@ def name_node(node: Node) -> Node | None:
 
 
 def assigned_name(owner: str, name: str) -> str:
-    """Return what a function assigned to a property is called: ``Shop::open`` for ``Shop.prototype.open = …``."""
+    """Return what a function assigned to a property is called: ``Shop::open`` for
+    ``Shop.prototype.open = …``.
+    """
     owner = owner.removesuffix(".prototype")
     if owner == "module" and name == "exports":
         return "default"
@@ -79,7 +86,9 @@ def assigned_name(owner: str, name: str) -> str:
 
 def macro_title(text: str) -> str:
     """Return what a test macro calls its test: ``(Shop, Opens) {`` is ``Shop.Opens``."""
-    return ".".join(part.strip(' "\n') for part in text.strip().removeprefix("(").partition(")")[0].split(","))
+    return ".".join(
+        part.strip(' "\n') for part in text.strip().removeprefix("(").partition(")")[0].split(",")
+    )
 
 
 def is_next_to(data: bytes, end: int, start: int) -> bool:

@@ -1,8 +1,10 @@
-"""Joining a file again of which a part is as it was: the edges of that part stay, and only the rest is resolved.
+"""Joining a file again of which a part is as it was: the edges of that part stay, and only the rest
+is resolved.
 
-What a definition's names lead to depends on the definition itself, on what its own file shows of itself, and on other
-files. The first is as it was. For the last the file would have been marked stale. So its edges are what they were,
-unless it uses one of the names that mean something else now.
+What a definition's names lead to depends on the definition itself, on what its own file shows of
+itself, and on other files. The first is as it was. For the last the file would have been marked
+stale. So its edges are what they were, unless it uses one of the names that mean something else
+now.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ class Partial(NamedTuple):
     """A file as it was just written, with what it takes to know whose edges stay."""
 
     revision: int
-    """Of the tree when it was written; whoever has written since may have changed what the names lead to."""
+    """Of the tree when it was written; whoever has written since may have changed what the names
+    lead to.
+    """
     facts: FileFacts
     numbers: Sequence[int]
     earlier: Sequence[int]
@@ -40,7 +44,9 @@ class Stayed(NamedTuple):
 
 
 def divide(partial: Partial, stored: bytes) -> Stayed | None:
-    """Divide a file into what stays and what does not; ``None`` when all of it has to be resolved."""
+    """Divide a file into what stays and what does not; ``None`` when all of it has to be
+    resolved.
+    """
     import numpy as np
 
     facts, edges = partial.facts, unpack(stored)
@@ -53,7 +59,10 @@ def divide(partial: Partial, stored: bytes) -> Stayed | None:
     for each in taken:
         inside[each.place : each.place + each.length] = b"\1" * each.length
         for step in range(each.length):
-            numbers[partial.earlier[each.before + step]] = partial.numbers[each.place + step], each.down
+            numbers[partial.earlier[each.before + step]] = (
+                partial.numbers[each.place + step],
+                each.down,
+            )
     stays = edges[are_among(edges["from_no"], numbers)].copy()
     moved = [numbers[no] for no in stays["from_no"].tolist()]
     stays["from_no"] = [no for no, _ in moved]

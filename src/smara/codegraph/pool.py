@@ -1,9 +1,10 @@
 """Files worked on by two processes: none for a small tree, and none that outlives its parent.
 
-Workers are plain Python processes started by a command, not forks: a fork would take the threads' locks of the parent
-with it, held or not. They read requests from their standard input and leave when it ends, which the operating
-system sees to even when the parent is killed. What a worker has read it keeps until the pool is closed, so that the
-same process can join the file to the others without unpacking it again.
+Workers are plain Python processes started by a command, not forks: a fork would take the threads'
+locks of the parent with it, held or not. They read requests from their standard input and leave
+when it ends, which the operating system sees to even when the parent is killed. What a worker has
+read it keeps until the pool is closed, so that the same process can join the file to the others
+without unpacking it again.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _AHEAD = 3
 _SILENCE_SECONDS = 300
 _ALONE_SECONDS = 60
 _MOST_KEPT = 300_000
-"""Definitions and uses that a worker keeps as they are, about 50 MB; of further files it keeps the packed form."""
+"""Definitions and uses that a worker keeps as they are, about 50 MB; of further files it keeps the
+packed form.
+"""
 _LENGTH = struct.Struct("<I")
 _COMMAND = "import sys; sys.path[:] = {path!r}; from smara.codegraph.pool import serve; serve()"
 
@@ -38,17 +41,26 @@ Answers = SimpleQueue["tuple[_Worker, Any]"]
 
 
 def work_inline(
-    root: str, asked: Sequence[Asked], has_text: bool = True, known: Container[KnownChunk] = frozenset(),
+    root: str,
+    asked: Sequence[Asked],
+    has_text: bool = True,
+    known: Container[KnownChunk] = frozenset(),
     before: Callable[[str], FileFacts | None] | None = None,
-) -> Iterator[Work]:  # fmt: skip
-    """Work on files in this process; see :func:`smara.codegraph.work.work_on`. ``before`` is asked by path."""
+) -> Iterator[Work]:
+    """Work on files in this process; see :func:`smara.codegraph.work.work_on`. ``before`` is asked
+    by path.
+    """
     reader = TreeReader(root)
     for each in asked:
-        yield work_on(reader, each, has_text, known, before(each.path) if before is not None else None)
+        yield work_on(
+            reader, each, has_text, known, before(each.path) if before is not None else None
+        )
 
 
 class Pool:
-    """Some worker processes. A context manager: they are gone when it is left, however that happens."""
+    """Some worker processes. A context manager: they are gone when it is left, however that
+    happens.
+    """
 
     def __init__(self, root: str, has_text: bool = True, count: int = WORKERS) -> None:
         self._root, self._has_text, self._count = root, has_text, count
@@ -57,7 +69,9 @@ class Pool:
         self._has_read: dict[str, _Worker] = {}
 
     def __enter__(self) -> Pool:
-        self._workers = [_Worker(self._root, self._has_text, self._answers) for _ in range(self._count)]
+        self._workers = [
+            _Worker(self._root, self._has_text, self._answers) for _ in range(self._count)
+        ]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -66,10 +80,14 @@ class Pool:
 
     def work(self, asked: Sequence[Asked]) -> Iterator[Work]:
         """Work on files, in any order, as they get done."""
-        batches = [list(asked[start : start + _FILES_AT_ONCE]) for start in range(0, len(asked), _FILES_AT_ONCE)]
+        batches = [
+            list(asked[start : start + _FILES_AT_ONCE])
+            for start in range(0, len(asked), _FILES_AT_ONCE)
+        ]
         for worker, batch, done in self._run("work", [(None, batch) for batch in batches]):
             if done is None:
-                # A worker died, by a parser's bug or for want of memory. Each of its files gets a process of its own.
+                # A worker died, by a parser's bug or for want of memory. Each of its files gets a
+                # process of its own.
                 yield from _with_care(self._root, batch, self._has_text)
                 continue
             for work in done:
@@ -79,16 +97,20 @@ class Pool:
     def join(
         self, outlines: Sequence[Any], paths: Sequence[str], files: Sequence[tuple[int, str, bytes]]
     ) -> Iterator[Any]:
-        """Make the edges of files: (number, path, facts). What a worker died of is missing in the answer.
+        """Make the edges of files: (number, path, facts). What a worker died of is missing in the
+        answer.
 
-        ``outlines`` are (path, number of the file's node, packed outline) of the whole tree, ``paths`` all its paths.
+        ``outlines`` are (path, number of the file's node, packed outline) of the whole tree,
+        ``paths`` all its paths.
         """
         for worker in self._workers:
             worker.send(("table", (outlines, paths)))
         mine: dict[Any, list[tuple[int, str, bytes]]] = {}
         for no, path, uses in files:
             reader = self._has_read.get(path)
-            mine.setdefault(reader, []).append((no, path, uses if reader not in self._workers else b""))
+            mine.setdefault(reader, []).append(
+                (no, path, uses if reader not in self._workers else b"")
+            )
         batches = [
             (worker, part[start : start + _JOINED_AT_ONCE])
             for worker, part in mine.items()
@@ -97,8 +119,12 @@ class Pool:
         for _, _, done in self._run("join", batches):
             yield from done or ()
 
-    def _run(self, command: str, batches: list[tuple[Any, Any]]) -> Iterator[tuple[_Worker, Any, Any]]:
-        """Hand out batches, some ahead so that nobody waits; (worker, batch, answer), ``None`` for one that died."""
+    def _run(
+        self, command: str, batches: list[tuple[Any, Any]]
+    ) -> Iterator[tuple[_Worker, Any, Any]]:
+        """Hand out batches, some ahead so that nobody waits; (worker, batch, answer), ``None`` for
+        one that died.
+        """
         left: dict[Any, list[Any]] = {None: []}
         for wanted, batch in reversed(batches):
             left.setdefault(wanted if wanted in self._workers else None, []).append(batch)
@@ -157,7 +183,9 @@ class _Worker:
 
     def __init__(self, root: str, has_text: bool, answers: Answers) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
-            [sys.executable, "-c", _COMMAND.format(path=sys.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-c", _COMMAND.format(path=sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
         self._answers = answers
         self._input: Any = self._process.stdin
@@ -205,7 +233,8 @@ def serve() -> None:
     # An interrupt from the keyboard reaches everybody; the parent decides what becomes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, args=(os.getppid(),), daemon=True).start()
-    # Facts are millions of small values without circles; looking for circles among them takes a tenth of the time.
+    # Facts are millions of small values without circles; looking for circles among them takes a
+    # tenth of the time.
     gc.disable()
     source = sys.stdin.buffer
     # Whatever prints, on purpose or not, must not get between two answers.
@@ -244,7 +273,10 @@ class _Bench:
         if command == "table":
             self._joiner = Joiner.of_all(self._reader, *given)
             return None
-        return [self._joiner.join(no, path, uses or self._uses.pop(path, b"")) for no, path, uses in given]
+        return [
+            self._joiner.join(no, path, uses or self._uses.pop(path, b""))
+            for no, path, uses in given
+        ]
 
     def _keep(self, work: Work) -> None:
         if work.whole is not None:
@@ -253,7 +285,9 @@ class _Bench:
 
 
 def _leave_with_parent(parent: int) -> None:
-    """End a worker that is busy when its parent is gone; one that waits for work sees its input end."""
+    """End a worker that is busy when its parent is gone; one that waits for work sees its input
+    end.
+    """
     import os
 
     while os.getppid() == parent:

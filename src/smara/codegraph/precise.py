@@ -33,7 +33,9 @@ class PreciseIndex:
         """Whether there is an index, and anything new in it or in the tree since the last time."""
         if self.stamp is None:
             return False
-        known = json.loads(before.counts).get("scip") if before is not None and before.counts else None
+        known = (
+            json.loads(before.counts).get("scip") if before is not None and before.counts else None
+        )
         return has_changed or known != self.stamp
 
     def apply(self, resolving: Resolving, guard: Guard) -> None:

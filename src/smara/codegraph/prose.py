@@ -18,7 +18,9 @@ _LONGEST_NAME = 120
 
 
 def chunk_prose(path: str, lines: Sequence[str]) -> list[CodeChunk]:
-    """Return the pieces of a file that is not code; every line that says something is in one of them."""
+    """Return the pieces of a file that is not code; every line that says something is in one of
+    them.
+    """
     name = path.rpartition("/")[2]
     is_prose = kind_of(path) == "prose"
     chunks: list[CodeChunk] = []
@@ -33,7 +35,9 @@ def chunk_prose(path: str, lines: Sequence[str]) -> list[CodeChunk]:
 
 
 def _sections(lines: Sequence[str]) -> list[tuple[int, int, str]]:
-    """Return first line, last line and heading of each section; one of a few lines goes with the next."""
+    """Return first line, last line and heading of each section; one of a few lines goes with the
+    next.
+    """
     starts: list[tuple[int, str]] = [(1, "")]
     for line, heading in _headings(lines):
         if line - starts[-1][0] < SMALL_SECTION_LINES:
@@ -77,25 +81,43 @@ def _may_be_title(lines: Sequence[str], place: int) -> bool:
 def parts(
     lines: Sequence[str], first: int, last: int, most_lines: int, most_characters: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield lines cut into parts of bounded length, at a blank line in a part's second half where there is one."""
+    """Yield lines cut into parts of bounded length, at a blank line in a part's second half where
+    there is one.
+    """
     start = first
-    if last - first < most_lines and last - first + sum(map(len, lines[first - 1 : last])) <= most_characters:
+    if (
+        last - first < most_lines
+        and last - first + sum(map(len, lines[first - 1 : last])) <= most_characters
+    ):
         yield first, last
         return
     while start <= last:
         end, size = start, len(lines[start - 1])
-        while end < last and end - start + 1 < most_lines and size + len(lines[end]) + 1 <= most_characters:
+        while (
+            end < last
+            and end - start + 1 < most_lines
+            and size + len(lines[end]) + 1 <= most_characters
+        ):
             size += len(lines[end]) + 1
             end += 1
         if end < last:
-            blank = next((line for line in range(end, (start + end) // 2, -1) if not lines[line - 1].strip()), end)
+            blank = next(
+                (
+                    line
+                    for line in range(end, (start + end) // 2, -1)
+                    if not lines[line - 1].strip()
+                ),
+                end,
+            )
             end = blank
         yield start, end
         start = end + 1
 
 
 def trimmed(lines: Sequence[str], spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield spans of lines without the blank lines at their ends; those that are all blank are left out."""
+    """Yield spans of lines without the blank lines at their ends; those that are all blank are left
+    out.
+    """
     for first, last in spans:
         while first <= last and not lines[first - 1].strip():
             first += 1

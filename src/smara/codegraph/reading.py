@@ -1,7 +1,8 @@
 """Opening what lies inside a folder, and nothing else.
 
-A tree may be hostile, and it may change while it is read: a folder becomes a link, a file a pipe. So a path is opened
-step by step, each step without following links, and what was opened is looked at again before a byte is read.
+A tree may be hostile, and it may change while it is read: a folder becomes a link, a file a pipe.
+So a path is opened step by step, each step without following links, and what was opened is looked
+at again before a byte is read.
 """
 
 from __future__ import annotations
@@ -14,13 +15,18 @@ from typing import NamedTuple
 
 from smara.codegraph.models import SkipReason
 
-_HAS_STEPS = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+_HAS_STEPS = (
+    os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+)
 _HAS_LISTED_STEPS = _HAS_STEPS and os.scandir in os.supports_fd
 _FLAGS = (
-    os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    os.O_RDONLY
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_BINARY", 0)
     # A pipe without a writer would keep the opener waiting for ever.
     | getattr(os, "O_NONBLOCK", 0)
-)  # fmt: skip
+)
 _FOLDER = _FLAGS | getattr(os, "O_DIRECTORY", 0)
 _PIECE = 1 << 18
 _ATTEMPTS = 3
@@ -49,7 +55,9 @@ class TreeReader:
         self.root = os.path.realpath(root)
 
     def read(self, path: str, most_bytes: int) -> Opened:
-        """The content of a regular file inside the root; ``NotRead`` when it is none, too big or keeps changing."""
+        """The content of a regular file inside the root; ``NotRead`` when it is none, too big or
+        keeps changing.
+        """
         for _ in range(_ATTEMPTS):
             found = self._read_once(path, most_bytes)
             if found is not None:
@@ -69,7 +77,11 @@ class TreeReader:
             raise NotRead("too_big")
         # Half of an old and half of a new version would be indexed as a file that never was.
         is_same = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
-        return Opened(data, after.st_size, after.st_mtime_ns) if is_same and len(data) == after.st_size else None
+        return (
+            Opened(data, after.st_size, after.st_mtime_ns)
+            if is_same and len(data) == after.st_size
+            else None
+        )
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[int]:
@@ -120,7 +132,9 @@ class TreeReader:
             raise NotRead("unreadable") from error
 
     def _inside(self, path: str, is_wanted: object) -> str:
-        """Where a path really leads, when that is inside the root: for systems that cannot open step by step."""
+        """Where a path really leads, when that is inside the root: for systems that cannot open
+        step by step.
+        """
         full = os.path.join(self.root, *path.split("/")) if path else self.root
         if os.path.realpath(full) != os.path.normpath(full):
             raise NotRead("outside")

@@ -31,8 +31,9 @@ class Resolving:
     def some(self, limit: int, guard: Guard | None = None) -> int:
         """Bring up to ``limit`` stale files up to date; how many there were.
 
-        The work is done outside of any transaction. When somebody else has changed the tree meanwhile it is done
-        again, and at last inside the transaction that writes, where nobody can.
+        The work is done outside of any transaction. When somebody else has changed the tree
+        meanwhile it is done again, and at last inside the transaction that writes, where nobody
+        can.
         """
         for attempt in range(_PATIENCE + 1):
             if attempt < _PATIENCE:
@@ -54,14 +55,21 @@ class Resolving:
         return 0
 
     def all_in(self, pool: Pool, guard: Guard) -> None:
-        """Bring every stale file up to date by the workers of a pool; what changes meanwhile is left stale."""
+        """Bring every stale file up to date by the workers of a pool; what changes meanwhile is
+        left stale.
+        """
         store = self._store
         with store.database.snapshot() as session:
             revision = store.revision(session, self._tree_no)
             stale = dict(store.stale(session, self._tree_no, 1 << 30))
-            outlines = [(row[0], row[2], bytes(row[3])) for row in store.outlines(session, self._tree_no)]
+            outlines = [
+                (row[0], row[2], bytes(row[3])) for row in store.outlines(session, self._tree_no)
+            ]
             paths = [row[0] for row in store.paths(session, self._tree_no)]
-            files = [(no, stale[no], bytes(uses)) for no, uses in store.facts(session, "uses", list(stale))]
+            files = [
+                (no, stale[no], bytes(uses))
+                for no, uses in store.facts(session, "uses", list(stale))
+            ]
         waiting: list[Joined] = []
         for joined in pool.join(outlines, paths, files):
             waiting.append(joined)
@@ -74,7 +82,9 @@ class Resolving:
             self._write_if(waiting, revision, guard)
 
     def precisely(self, index: ScipIndex, guard: Guard) -> int:
-        """Make the edges of the files that a compiler's index knows again, with what it says; how many there were."""
+        """Make the edges of the files that a compiler's index knows again, with what it says; how
+        many there were.
+        """
         store, held = self._store, self._held
         with store.database.read() as session:
             held.refresh(session, store, self._tree_no)
@@ -88,7 +98,8 @@ class Resolving:
             )
             known = [(no, path) for path, (no, _) in held.paths.items() if index.precise(path)]
             revision, joined = self._join(session, known, index.precise) if known else (0, [])
-        # Whoever has written meanwhile has made the edges anew; they are left as syntax tells until the next time.
+        # Whoever has written meanwhile has made the edges anew; they are left as syntax tells until
+        # the next time.
         return len(known) if known and self._write_if(joined, revision, guard) else 0
 
     def _write_if(self, joined: Sequence[Joined], revision: int, guard: Guard) -> int:
@@ -102,13 +113,18 @@ class Resolving:
     def _write(self, session: Session, joined: Sequence[Joined], numbers: Sequence[int]) -> int:
         revision = self._store.next_revision(session, self._tree_no)
         made = {each.file_no: each for each in joined if each.edges is not None}
-        self._store.put_edges(session, [(no, each.edges or b"", each.asked, revision) for no, each in made.items()])
+        self._store.put_edges(
+            session, [(no, each.edges or b"", each.asked, revision) for no, each in made.items()]
+        )
         self._store.unmark(session, [no for no in numbers if no not in made])
         self._held.wrote_edges({no: each.asked for no, each in made.items()}, revision)
         return revision
 
     def _join(
-        self, session: Session, stale: Sequence[tuple[int, str]], precise: Callable[[str], Precise] | None = None
+        self,
+        session: Session,
+        stale: Sequence[tuple[int, str]],
+        precise: Callable[[str], Precise] | None = None,
     ) -> tuple[int, list[Joined]]:
         held = self._held
         held.refresh(session, self._store, self._tree_no)
@@ -118,15 +134,26 @@ class Resolving:
         joiner = Joiner(table, held.files(manifest_reader(self._reader)), precise)
         paths = dict(stale)
         found = [] if precise is not None else self._join_partial(session, joiner, paths)
-        rows = self._store.facts(session, "uses", [no for no in paths if all(no != each.file_no for each in found)])
-        return held.revision, [*found, *(joiner.join(no, paths[no], bytes(uses)) for no, uses in rows)]
+        rows = self._store.facts(
+            session, "uses", [no for no in paths if all(no != each.file_no for each in found)]
+        )
+        return held.revision, [
+            *found,
+            *(joiner.join(no, paths[no], bytes(uses)) for no, uses in rows),
+        ]
 
-    def _join_partial(self, session: Session, joiner: Joiner, paths: dict[int, str]) -> list[Joined]:
-        """The edges of the file that was just written, if a part of it is as it was and nobody has written since."""
+    def _join_partial(
+        self, session: Session, joiner: Joiner, paths: dict[int, str]
+    ) -> list[Joined]:
+        """The edges of the file that was just written, if a part of it is as it was and nobody has
+        written since.
+        """
         number, partial = self._held.partial or (0, None)
         if partial is None or number not in paths or partial.revision != self._held.revision:
             return []
         asked = [bytes(row[1]) for row in self._store.facts(session, "asked", [number])]
         stayed = divide(partial, self._store.edges(session, [number]).get(number, b""))
-        joined = joiner.join_rest(number, partial.facts, stayed, asked[0]) if stayed and asked else None
+        joined = (
+            joiner.join_rest(number, partial.facts, stayed, asked[0]) if stayed and asked else None
+        )
         return [joined] if joined is not None else []

@@ -18,7 +18,9 @@ _VERBS = rb"get|post|put|patch|delete|head|options"
 _SCRIPT = re.compile(rb"\.(?P<verb>" + _VERBS + rb"|all)\(\s*[\"'`](?P<path>/[^\"'`\n]*)[\"'`]\s*,")
 _PATTERNS: dict[Language, re.Pattern[bytes]] = {
     "python": re.compile(
-        rb"\.(?P<verb>route|api_route|websocket|" + _VERBS + rb")\(\s*[rf]?[\"'](?P<path>/[^\"'\n]*)[\"']"
+        rb"\.(?P<verb>route|api_route|websocket|"
+        + _VERBS
+        + rb")\(\s*[rf]?[\"'](?P<path>/[^\"'\n]*)[\"']"
     ),
     "typescript": _SCRIPT,
     "tsx": _SCRIPT,
@@ -28,10 +30,13 @@ _PATTERNS: dict[Language, re.Pattern[bytes]] = {
         rb"\(\s*\"(?P<path>(?:[A-Z]+ )?/[^\"\n]*)\"\s*,"
     ),
     "java": re.compile(
-        rb"@(?P<verb>Get|Post|Put|Patch|Delete|Request)Mapping\(\s*(?:(?:value|path)\s*=\s*)?\{?\s*\"(?P<path>[^\"\n]*)\""
+        rb"@(?P<verb>Get|Post|Put|Patch|Delete|Request)Mapping\(\s*(?:(?:value"
+        rb"|path)\s*=\s*)?\{?\s*\"(?P<path>[^\"\n]*)\""
     ),
     "rust": re.compile(
-        rb"#\[(?P<verb>" + _VERBS + rb")\(\s*\"(?P<path>/[^\"\n]*)\"|\.route\(\s*\"(?P<pattern>/[^\"\n]*)\"\s*,"
+        rb"#\[(?P<verb>"
+        + _VERBS
+        + rb")\(\s*\"(?P<path>/[^\"\n]*)\"|\.route\(\s*\"(?P<pattern>/[^\"\n]*)\"\s*,"
     ),
 }
 _DJANGO = re.compile(rb"(?P<verb>)\b(?:re_path|path|url)\(\s*r?[\"'](?P<path>[^\"'\n]*)[\"']\s*,")
@@ -39,7 +44,9 @@ _QUOTED_PATHS = (b'("/', b"('/", b"(`/", b'(r"/', b"(r'/")
 """One of these stands wherever a route does, and is found much faster than a route."""
 _CALLS = frozenset({"call", "call_expression"})
 _MARKS = frozenset({"decorator", "annotation", "attribute_item"})
-_HANDLERS = frozenset({"identifier", "attribute", "member_expression", "selector_expression", "scoped_identifier"})
+_HANDLERS = frozenset(
+    {"identifier", "attribute", "member_expression", "selector_expression", "scoped_identifier"}
+)
 _INLINE = frozenset({"arrow_function", "function_expression", "func_literal"})
 _MOST_CALLS_INSIDE = 50
 _MOST_STEPS = 6
@@ -63,7 +70,8 @@ def has_paths_of_its_own(data: bytes) -> bool:
 def read_routes(
     reader: DefinitionReader, root: Node, pattern: re.Pattern[bytes] | None
 ) -> tuple[list[Definition], list[Reference]]:
-    """Return the routes of a file, to be added after its definitions, and what answers each of them.
+    """Return the routes of a file, to be added after its definitions, and what answers each of
+    them.
 
     A decorator's route is answered by the function below it, a call's by what the call is given.
     """
@@ -80,7 +88,9 @@ def read_routes(
 
 
 def _holder(root: Node, offset: int) -> Node | None:
-    """Return the call or the decorator around an offset, ``None`` where the text only looks like one."""
+    """Return the call or the decorator around an offset, ``None`` where the text only looks like
+    one.
+    """
     node = root.named_descendant_for_byte_range(offset, offset + 1)
     call = None
     for _ in range(_MOST_STEPS):
@@ -104,18 +114,37 @@ def _route(reader: DefinitionReader, found: re.Match[bytes], holder: Node) -> De
     start, end = holder.start_byte, holder.end_byte
     text = " ".join(source.text(start, min(end, start + LONGEST_SIGNATURE)).split())
     return Definition(
-        "route", name, name, source.line(start), source.line(end - 1), start, end, -1, text, "",
+        "route",
+        name,
+        name,
+        source.line(start),
+        source.line(end - 1),
+        start,
+        end,
+        -1,
+        text,
+        "",
         body_hash(source.bared[start:end]),
-    )  # fmt: skip
+    )
 
 
-def _answers(reader: DefinitionReader, holder: Node, route: Definition, place: int) -> list[Reference]:
+def _answers(
+    reader: DefinitionReader, holder: Node, route: Definition, place: int
+) -> list[Reference]:
     if holder.type in _MARKS:
         # A decorator stands inside the definition that it decorates, an attribute likewise.
         scope = reader.scopes.at(holder.start_byte)
         if scope < 0:
             return []
-        return [Reference("calls", reader.definitions[scope].name, _class_of(reader, scope), route.first_line, place)]
+        return [
+            Reference(
+                "calls",
+                reader.definitions[scope].name,
+                _class_of(reader, scope),
+                route.first_line,
+                place,
+            )
+        ]
     arguments = holder.child_by_field_name("arguments")
     answers = []
     for argument in arguments.named_children[1:] if arguments else ():
@@ -138,16 +167,26 @@ def _answers(reader: DefinitionReader, holder: Node, route: Definition, place: i
 def _class_of(reader: DefinitionReader, place: int) -> str:
     """Return the class that a method has to be looked for in, nothing for a function."""
     parent = reader.definitions[place].parent
-    return reader.definitions[parent].qualname if parent >= 0 and reader.definitions[parent].kind == "class" else ""
+    return (
+        reader.definitions[parent].qualname
+        if parent >= 0 and reader.definitions[parent].kind == "class"
+        else ""
+    )
 
 
-def _calls_inside(reader: DefinitionReader, handler: Node, route: Definition, place: int) -> list[Reference]:
-    """Return what a function calls that is written where the route is: nameless, it leaves its calls to the route."""
+def _calls_inside(
+    reader: DefinitionReader, handler: Node, route: Definition, place: int
+) -> list[Reference]:
+    """Return what a function calls that is written where the route is: nameless, it leaves its
+    calls to the route.
+    """
     source = reader.source
     calls: dict[tuple[str, str], Reference] = {}
     for start, end in source.spans("call"):
         if handler.start_byte <= start < handler.end_byte and end - start <= LONGEST_USE:
             name, receiver = split_use(source.data[start:end], source.traits.separators)
             if name and len(calls) < _MOST_CALLS_INSIDE:
-                calls.setdefault((name, receiver), Reference("calls", name, receiver, source.line(start), place))
+                calls.setdefault(
+                    (name, receiver), Reference("calls", name, receiver, source.line(start), place)
+                )
     return list(calls.values())

@@ -72,21 +72,68 @@ class ChunkRow(NamedTuple):
 def code_file(row: Row) -> CodeFile:
     no, path, language, kind, hash_, size, mtime_ns, lines, is_test, stale_at, indexed_at = row
     return CodeFile(
-        no, path, language, kind, bytes(hash_), size, mtime_ns, lines, bool(is_test), stale_at, indexed_at
-    )  # fmt: skip
+        no,
+        path,
+        language,
+        kind,
+        bytes(hash_),
+        size,
+        mtime_ns,
+        lines,
+        bool(is_test),
+        stale_at,
+        indexed_at,
+    )
 
 
 def node_row(row: Row) -> NodeRow:
-    no, file_no, kind, name, qualname, ordinal, parent_no, first, last, body_hash, sketch, signature, doc = row
-    return NodeRow(
-        no, file_no, kind, name, qualname, ordinal, parent_no, first, last, bytes(body_hash), bytes(sketch), signature,
+    (
+        no,
+        file_no,
+        kind,
+        name,
+        qualname,
+        ordinal,
+        parent_no,
+        first,
+        last,
+        body_hash,
+        sketch,
+        signature,
         doc,
-    )  # fmt: skip
+    ) = row
+    return NodeRow(
+        no,
+        file_no,
+        kind,
+        name,
+        qualname,
+        ordinal,
+        parent_no,
+        first,
+        last,
+        bytes(body_hash),
+        bytes(sketch),
+        signature,
+        doc,
+    )
 
 
 def node(row: Row) -> Node:
-    no, kind, name, qualname, path, first, last, parent_no, signature, doc, body_hash, is_stale = row
+    no, kind, name, qualname, path, first, last, parent_no, signature, doc, body_hash, is_stale = (
+        row
+    )
     return Node(
-        no, kind, from_storable(name), from_storable(qualname), path, first, last, parent_no, from_storable(signature),
-        from_storable(doc), bytes(body_hash), bool(is_stale),
-    )  # fmt: skip
+        no,
+        kind,
+        from_storable(name),
+        from_storable(qualname),
+        path,
+        first,
+        last,
+        parent_no,
+        from_storable(signature),
+        from_storable(doc),
+        bytes(body_hash),
+        bool(is_stale),
+    )

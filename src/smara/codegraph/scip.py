@@ -1,10 +1,12 @@
 """SCIP indexes: what a compiler says about the names of a tree, which wins over what syntax tells.
 
-Such an index is a protobuf message that tools like scip-typescript, scip-python and rust-analyzer write. It is read
-here without a protobuf runtime: of its many fields a handful count, and the wire format is numbers and lengths.
+Such an index is a protobuf message that tools like scip-typescript, scip-python and rust-analyzer
+write. It is read here without a protobuf runtime: of its many fields a handful count, and the wire
+format is numbers and lengths.
 
-The index is as old as the build that made it. A document whose definitions are no longer where it says is left out,
-and a name counts only on the line that the file has it on, so that an old index misses rather than misleads.
+The index is as old as the build that made it. A document whose definitions are no longer where it
+says is left out, and a name counts only on the line that the file has it on, so that an old index
+misses rather than misleads.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ _LAST_NAME = re.compile(r"(?:`((?:[^`]|``)+)`|([\w+\-$]+))(?:\([^()]*\)\.|[#.:!/
 
 
 class Occurrence(NamedTuple):
-    """A name in a document: its line (counted from 1), the symbol it means, whether it is defined here."""
+    """A name in a document: its line (counted from 1), the symbol it means, whether it is defined
+    here.
+    """
 
     line: int
     symbol: str
@@ -73,10 +77,15 @@ class ScipIndex:
         for path, occurrences in self.documents.items():
             defined = [each for each in occurrences if each.is_definition]
             nodes = definitions(path)
-            found = [(each, _node_of(each, nodes)) for each in defined if not each.symbol.startswith("local ")]
+            found = [
+                (each, _node_of(each, nodes))
+                for each in defined
+                if not each.symbol.startswith("local ")
+            ]
             named = [each for each, _ in found if name_of(each.symbol)]
             placed = [(each, no) for each, no in found if no is not None]
-            # Parameters and variables have no node of ours, so that even a fresh index places only a part of them.
+            # Parameters and variables have no node of ours, so that even a fresh index places only
+            # a part of them.
             if nodes and named and not _agrees(named, nodes):
                 continue
             self._known.add(path)
@@ -84,7 +93,9 @@ class ScipIndex:
                 self._nodes.setdefault(each.symbol, Meant(no, path))
 
     def precise(self, path: str) -> Precise:
-        """What the names of a file mean; empty for a file that the index does not know or that has changed."""
+        """What the names of a file mean; empty for a file that the index does not know or that has
+        changed.
+        """
         if path not in self._known:
             return {}
         found: dict[tuple[int, str], Meant] = {}
@@ -105,10 +116,14 @@ def read_scip(path: Path) -> ScipIndex:
     """Read an index; one that cannot be read raises :class:`InvalidInputError` with what to do."""
     try:
         if path.stat().st_size > LARGEST_INDEX:
-            raise InvalidInputError(f"{path} is larger than 1 GiB; index parts of the tree on their own")
+            raise InvalidInputError(
+                f"{path} is larger than 1 GiB; index parts of the tree on their own"
+            )
         data = path.read_bytes()
     except OSError as error:
-        raise InvalidInputError(f"{path} cannot be read ({error.strerror}); give the path of a SCIP index") from error
+        raise InvalidInputError(
+            f"{path} cannot be read ({error.strerror}); give the path of a SCIP index"
+        ) from error
     return parse_scip(data, str(path))
 
 
@@ -128,7 +143,9 @@ def parse_scip(data: bytes, name: str = "the index") -> ScipIndex:
 
 
 def name_of(symbol: str) -> str:
-    """The last name of a symbol: ``… src/`client.ts`/Client#send().`` is ``send``; empty for locals and files."""
+    """The last name of a symbol: ``… src/`client.ts`/Client#send().`` is ``send``; empty for locals
+    and files.
+    """
     if symbol.startswith("local "):
         return ""
     found = _LAST_NAME.search(symbol)
@@ -200,19 +217,34 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def _node_of(occurrence: Occurrence, nodes: Sequence[NamedLines]) -> int | None:
-    """The node whose name stands on the occurrence's line: the innermost that holds the line and is named so."""
+    """The node whose name stands on the occurrence's line: the innermost that holds the line and is
+    named so.
+    """
     name = name_of(occurrence.symbol)
-    fitting = [each for each in nodes if each.name == name and each.first_line <= occurrence.line <= each.last_line]
+    fitting = [
+        each
+        for each in nodes
+        if each.name == name and each.first_line <= occurrence.line <= each.last_line
+    ]
     return max(fitting, key=lambda each: each.first_line).no if fitting else None
 
 
 def _agrees(defined: Sequence[Occurrence], nodes: Sequence[NamedLines]) -> bool:
-    """Whether the tree's definitions are where the index has them; names that only one of them has say nothing."""
+    """Whether the tree's definitions are where the index has them; names that only one of them has
+    say nothing.
+    """
     firsts: dict[str, list[int]] = {}
     for node in nodes:
         firsts.setdefault(node.name, []).append(node.first_line)
     shared = [each for each in defined if name_of(each.symbol) in firsts]
     # A name stands on the first line of its definition, or a few decorators later.
-    apart = [min((each.line - first) % FAR_APART for first in firsts[name_of(each.symbol)]) for each in shared]
+    apart = [
+        min((each.line - first) % FAR_APART for first in firsts[name_of(each.symbol)])
+        for each in shared
+    ]
     near = sum(lines <= MOST_DECORATORS for lines in apart)
-    return bool(shared) and near >= AGREEMENT * len(shared) and apart.count(0) >= EXACT_AGREEMENT * len(shared)
+    return (
+        bool(shared)
+        and near >= AGREEMENT * len(shared)
+        and apart.count(0) >= EXACT_AGREEMENT * len(shared)
+    )

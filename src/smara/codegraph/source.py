@@ -1,4 +1,6 @@
-"""One file while it is being read: its bytes, what the query found in them, and where lines begin."""
+"""One file while it is being read: its bytes, what the query found in them, and where lines
+begin.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,11 @@ _MARKS = (
 
 
 def readable(data: bytes) -> bytes:
-    """Return a file's bytes as UTF-8 without a byte order mark and without NUL, whatever it was written in.
+    """Return a file's bytes as UTF-8 without a byte order mark and without NUL, whatever it was
+    written in.
 
-    What is not UTF-8 is read as Latin-1, in which every byte is a character. The offsets of definitions
-    are those of the result.
+    What is not UTF-8 is read as Latin-1, in which every byte is a character. The offsets of
+    definitions are those of the result.
     """
     for mark, encoding in _MARKS:
         if data.startswith(mark):
@@ -48,7 +51,9 @@ def _next_line(start: int, width: int) -> int:
 
 @dataclass(slots=True)
 class Source:
-    """A file's bytes and what was found in them, as the readers of definitions, imports and uses want it."""
+    """A file's bytes and what was found in them, as the readers of definitions, imports and uses
+    want it.
+    """
 
     path: str
     language: Language
@@ -62,7 +67,12 @@ class Source:
 
     @classmethod
     def read(
-        cls, path: str, language: Language, data: bytes, found: dict[str, list[Node]], block_ends: Iterable[int] = ()
+        cls,
+        path: str,
+        language: Language,
+        data: bytes,
+        found: dict[str, list[Node]],
+        block_ends: Iterable[int] = (),
     ) -> Source:
         """Return a file made ready: bared of comments and layout, with a table of its lines.
 
@@ -93,7 +103,9 @@ class Source:
         return self.data[start:end].decode("utf-8", "replace")
 
     def said(self, start: int, end: int) -> bytes:
-        """Return the bytes between two offsets; comments that begin there are left out, and the gaps closed."""
+        """Return the bytes between two offsets; comments that begin there are left out, and the
+        gaps closed.
+        """
         pieces = []
         for place in range(bisect_left(self.comments, (start, 0)), len(self.comments)):
             first, behind = self.comments[place]
@@ -101,17 +113,22 @@ class Source:
                 break
             pieces.append(self.data[start:first])
             start = behind
-        return b" ".join(b"".join([*pieces, self.data[start:end]]).split()) if pieces else self.data[start:end]
+        return (
+            b" ".join(b"".join([*pieces, self.data[start:end]]).split())
+            if pieces
+            else self.data[start:end]
+        )
 
     def spans(self, label: str) -> list[Span]:
         """Return where the query found something, in order."""
         return sorted([(node.start_byte, node.end_byte) for node in self.found.get(label, ())])
 
     def pairs(self, first: str, second: str) -> list[tuple[int, int, int, int]]:
-        """Return the spans of two names that the query finds together, such as a variable and its type.
+        """Return the spans of two names that the query finds together, such as a variable and its
+        type.
 
-        Several variables may share one type, so each takes the nearest: the next one after it or, where
-        types are written first, the last one before it.
+        Several variables may share one type, so each takes the nearest: the next one after it or,
+        where types are written first, the last one before it.
         """
         names, types = self.spans(first), self.spans(second)
         pairs = []

@@ -1,7 +1,8 @@
 """The code in the database: SQL and the mapping of rows, no decisions.
 
-Every statement names ``:project``, the wall; see ``core.scope``. A tree's *revision* grows with every transaction that
-changes it, and a file keeps the revision of its last change: who holds the graph in memory reads only what is newer.
+Every statement names ``:project``, the wall; see ``core.scope``. A tree's *revision* grows with
+every transaction that changes it, and a file keeps the revision of its last change: who holds the
+graph in memory reads only what is newer.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class CodeStore(FileStore):
         for part in parts(file_nos):
             rows = session.all(
                 self.sql(
-                    "SELECT no, file_no, kind, name, qualname, ordinal, parent_no, first_line, last_line, body_hash,"
+                    "SELECT no, file_no, kind, name, qualname, ordinal, parent_no, first_line, "
+                    "last_line, body_hash,"
                     f" sketch, signature, doc FROM code_nodes WHERE project_no = :project"
                     f" AND file_no IN ({marks(len(part))}) ORDER BY file_no, first_line, no"
                 ),
@@ -46,8 +48,10 @@ class CodeStore(FileStore):
     def add_nodes(self, session: Session, tree_no: int, rows: Iterable[NodeRow]) -> None:
         session.run_many(
             self.sql(
-                "INSERT INTO code_nodes (project_no, tree_no, no, file_no, kind, name, qualname, ordinal, parent_no,"
-                f" first_line, last_line, body_hash, sketch, signature, doc) VALUES (:project, ?, {marks(13)})"
+                "INSERT INTO code_nodes (project_no, tree_no, no, file_no, kind, name, qualname, "
+                "ordinal, parent_no,"
+                " first_line, last_line, body_hash, sketch, signature, doc) VALUES (:project, ?, "
+                f"{marks(13)})"
             ),
             [(tree_no, *row) for row in rows],
         )
@@ -56,7 +60,8 @@ class CodeStore(FileStore):
         """Write what may change of nodes that stay."""
         session.run_many(
             self.sql(
-                "UPDATE code_nodes SET parent_no = ?, first_line = ?, last_line = ?, body_hash = ?, sketch = ?,"
+                "UPDATE code_nodes SET parent_no = ?, first_line = ?, last_line = ?, body_hash = "
+                "?, sketch = ?,"
                 " signature = ?, doc = ? WHERE project_no = :project AND no = ?"
             ),
             [(*row[6:], row.no) for row in rows],
@@ -65,21 +70,30 @@ class CodeStore(FileStore):
     def remove_nodes(self, session: Session, numbers: Sequence[int]) -> None:
         for part in parts(numbers):
             session.run(
-                self.sql(f"DELETE FROM code_nodes WHERE project_no = :project AND no IN ({marks(len(part))})"), part
+                self.sql(
+                    "DELETE FROM code_nodes WHERE project_no = :project AND no IN "
+                    f"({marks(len(part))})"
+                ),
+                part,
             )
 
     def named(self, session: Session, tree_no: int, names: Sequence[str], limit: int) -> list[Row]:
-        """(number, path, language, kind, name, qualname) of definitions by name, by path and line; some per name."""
+        """(number, path, language, kind, name, qualname) of definitions by name, by path and line;
+        some per name.
+        """
         found: list[Row] = []
         for part in parts(names):
             found += session.all(
                 self.sql(
                     "SELECT no, path, language, kind, name, qualname FROM ("
-                    "SELECT n.no AS no, f.path AS path, f.language AS language, n.kind AS kind, n.name AS name,"
+                    "SELECT n.no AS no, f.path AS path, f.language AS language, n.kind AS kind, "
+                    "n.name AS name,"
                     " n.qualname AS qualname, n.first_line AS first_line, n.ordinal AS ordinal,"
-                    " row_number() OVER (PARTITION BY n.name ORDER BY f.path, n.first_line, n.qualname, n.ordinal)"
+                    " row_number() OVER (PARTITION BY n.name ORDER BY f.path, n.first_line, "
+                    "n.qualname, n.ordinal)"
                     " AS place FROM code_nodes n JOIN code_files f ON f.no = n.file_no"
-                    f" WHERE n.project_no = :project AND n.tree_no = ? AND n.name IN ({marks(len(part))})"
+                    " WHERE n.project_no = :project AND n.tree_no = ? AND n.name IN "
+                    f"({marks(len(part))})"
                     f" AND n.kind <> 'file') AS found WHERE place <= {int(limit)}"
                     " ORDER BY name, path, first_line, qualname, ordinal"
                 ),
@@ -88,11 +102,15 @@ class CodeStore(FileStore):
         return found
 
     def list_nodes(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[Node]:
-        """Nodes ``n`` of files ``f`` by the rest of a statement: conditions behind the wall, order and limit."""
+        """Nodes ``n`` of files ``f`` by the rest of a statement: conditions behind the wall, order
+        and limit.
+        """
         rows = session.all(
             self.sql(
-                "SELECT n.no, n.kind, n.name, n.qualname, f.path, n.first_line, n.last_line, n.parent_no, n.signature,"
-                " n.doc, n.body_hash, f.stale_at IS NOT NULL FROM code_nodes n JOIN code_files f ON f.no = n.file_no"
+                "SELECT n.no, n.kind, n.name, n.qualname, f.path, n.first_line, n.last_line, "
+                "n.parent_no, n.signature,"
+                " n.doc, n.body_hash, f.stale_at IS NOT NULL FROM code_nodes n JOIN code_files f "
+                "ON f.no = n.file_no"
                 f" WHERE n.project_no = :project{rest}"
             ),
             values,
@@ -107,7 +125,8 @@ class CodeStore(FileStore):
         for part in parts(file_nos):
             rows = session.all(
                 self.sql(
-                    "SELECT no, file_no, node_no, kind, name, first_line, last_line, prefix, text FROM code_chunks"
+                    "SELECT no, file_no, node_no, kind, name, first_line, last_line, prefix, text "
+                    "FROM code_chunks"
                     f" WHERE project_no = :project AND file_no IN ({marks(len(part))}) ORDER BY no"
                 ),
                 part,
@@ -122,22 +141,33 @@ class CodeStore(FileStore):
         for part in parts(numbers):
             rows = session.all(
                 self.sql(
-                    "SELECT no, file_no, node_no, kind, name, first_line, last_line, prefix, text FROM code_chunks"
+                    "SELECT no, file_no, node_no, kind, name, first_line, last_line, prefix, text "
+                    "FROM code_chunks"
                     f" WHERE project_no = :project AND no IN ({marks(len(part))})"
                 ),
                 part,
             )
             for row in rows:
-                name, prefix, text = from_storable(row[4]), from_storable(row[7]), from_storable(row[8])
-                found[row[0]] = ChunkRow(row[0], row[1], row[2], row[3], name, row[5], row[6], prefix, text)
+                name, prefix, text = (
+                    from_storable(row[4]),
+                    from_storable(row[7]),
+                    from_storable(row[8]),
+                )
+                found[row[0]] = ChunkRow(
+                    row[0], row[1], row[2], row[3], name, row[5], row[6], prefix, text
+                )
         return found
 
-    def piece(self, session: Session, tree_no: int, path: str, first_line: int, last_line: int) -> CodePiece | None:
+    def piece(
+        self, session: Session, tree_no: int, path: str, first_line: int, last_line: int
+    ) -> CodePiece | None:
         """The chunk of a file with these lines."""
         row = session.one(
             self.sql(
-                "SELECT c.kind, c.name, c.text, f.stale_at FROM code_files f JOIN code_chunks c ON c.file_no = f.no"
-                " WHERE f.project_no = :project AND f.tree_no = ? AND f.path = ? AND c.first_line = ?"
+                "SELECT c.kind, c.name, c.text, f.stale_at FROM code_files f JOIN code_chunks c "
+                "ON c.file_no = f.no"
+                " WHERE f.project_no = :project AND f.tree_no = ? AND f.path = ? AND c.first_line "
+                "= ?"
                 " AND c.last_line = ? ORDER BY c.no LIMIT 1"
             ),
             (tree_no, path, first_line, last_line),
@@ -150,7 +180,8 @@ class CodeStore(FileStore):
     def add_chunks(self, session: Session, tree_no: int, rows: Iterable[ChunkRow]) -> None:
         session.run_many(
             self.sql(
-                "INSERT INTO code_chunks (project_no, tree_no, no, file_no, node_no, kind, name, first_line, last_line,"
+                "INSERT INTO code_chunks (project_no, tree_no, no, file_no, node_no, kind, name, "
+                "first_line, last_line,"
                 f" prefix, text) VALUES (:project, ?, {marks(9)})"
             ),
             [(tree_no, *row) for row in rows],
@@ -171,12 +202,18 @@ class CodeStore(FileStore):
         self.database.records.remove(session, "code", numbers)
         for part in parts(numbers):
             session.run(
-                self.sql(f"DELETE FROM code_chunks WHERE project_no = :project AND no IN ({marks(len(part))})"), part
+                self.sql(
+                    "DELETE FROM code_chunks WHERE project_no = :project AND no IN "
+                    f"({marks(len(part))})"
+                ),
+                part,
             )
 
     # facts and edges
 
-    def put_facts(self, session: Session, tree_no: int, rows: Iterable[tuple[int, bytes, bytes, bytes]]) -> None:
+    def put_facts(
+        self, session: Session, tree_no: int, rows: Iterable[tuple[int, bytes, bytes, bytes]]
+    ) -> None:
         """Write (file, outline, uses, asked)."""
         session.run_many(
             self.sql(
@@ -190,7 +227,10 @@ class CodeStore(FileStore):
     def remove_facts(self, session: Session, file_nos: Sequence[int]) -> None:
         for part in parts(file_nos):
             session.run(
-                self.sql(f"DELETE FROM code_facts WHERE project_no = :project AND file_no IN ({marks(len(part))})"),
+                self.sql(
+                    "DELETE FROM code_facts WHERE project_no = :project AND file_no IN "
+                    f"({marks(len(part))})"
+                ),
                 part,
             )
 
@@ -207,14 +247,18 @@ class CodeStore(FileStore):
             )
         return found
 
-    def outlines(self, session: Session, tree_no: int, paths: Sequence[str] | None = None) -> list[Row]:
+    def outlines(
+        self, session: Session, tree_no: int, paths: Sequence[str] | None = None
+    ) -> list[Row]:
         """(path, number of the file, of its node, outline) of files, or of all."""
         if paths is None:
             return session.all(self.sql(f"{_OUTLINES} ORDER BY f.path"), (tree_no,))
         return [
             row
             for part in parts(paths)
-            for row in session.all(self.sql(f"{_OUTLINES} AND f.path IN ({marks(len(part))})"), (tree_no, *part))
+            for row in session.all(
+                self.sql(f"{_OUTLINES} AND f.path IN ({marks(len(part))})"), (tree_no, *part)
+            )
         ]
 
     def asked(self, session: Session, tree_no: int, after_revision: int) -> list[Row]:
@@ -232,7 +276,8 @@ class CodeStore(FileStore):
         listed = list(rows)
         session.run_many(
             self.sql(
-                "UPDATE code_files SET edges = ?, revision = ?, stale_at = NULL WHERE project_no = :project AND no = ?"
+                "UPDATE code_files SET edges = ?, revision = ?, stale_at = NULL WHERE project_no "
+                "= :project AND no = ?"
             ),
             [(edges, revision, no) for no, edges, _, revision in listed],
         )
@@ -247,7 +292,8 @@ class CodeStore(FileStore):
         for part in parts(file_nos):
             rows = session.all(
                 self.sql(
-                    f"SELECT no, edges FROM code_files WHERE project_no = :project AND no IN ({marks(len(part))})"
+                    "SELECT no, edges FROM code_files WHERE project_no = :project AND no IN "
+                    f"({marks(len(part))})"
                 ),
                 part,
             )
@@ -258,35 +304,55 @@ class CodeStore(FileStore):
 
     def remove_files(self, session: Session, numbers: Sequence[int]) -> None:
         """Remove files with all that belongs to them."""
-        chunks = [no for found in self.chunks(session, numbers).values() for no in (chunk.no for chunk in found)]
+        chunks = [
+            no
+            for found in self.chunks(session, numbers).values()
+            for no in (chunk.no for chunk in found)
+        ]
         self.remove_chunks(session, chunks)
         for part in parts(numbers):
             for table in ("code_nodes", "code_facts"):
                 session.run(
-                    self.sql(f"DELETE FROM {table} WHERE project_no = :project AND file_no IN ({marks(len(part))})"),
+                    self.sql(
+                        f"DELETE FROM {table} WHERE project_no = :project AND file_no IN "
+                        f"({marks(len(part))})"
+                    ),
                     part,
                 )
             session.run(
-                self.sql(f"DELETE FROM code_files WHERE project_no = :project AND no IN ({marks(len(part))})"), part
+                self.sql(
+                    "DELETE FROM code_files WHERE project_no = :project AND no IN "
+                    f"({marks(len(part))})"
+                ),
+                part,
             )
 
     def remove_tree(self, session: Session, tree_no: int) -> None:
         """Remove a tree with everything in it."""
         rows = session.all(
-            self.sql("SELECT no FROM code_files WHERE project_no = :project AND tree_no = ?"), (tree_no,)
+            self.sql("SELECT no FROM code_files WHERE project_no = :project AND tree_no = ?"),
+            (tree_no,),
         )
         self.remove_files(session, [row[0] for row in rows])
         for table in ("code_modules", "code_churn", "code_cochange"):
-            session.run(self.sql(f"DELETE FROM {table} WHERE project_no = :project AND tree_no = ?"), (tree_no,))
-        session.run(self.sql("DELETE FROM code_trees WHERE project_no = :project AND no = ?"), (tree_no,))
+            session.run(
+                self.sql(f"DELETE FROM {table} WHERE project_no = :project AND tree_no = ?"),
+                (tree_no,),
+            )
+        session.run(
+            self.sql("DELETE FROM code_trees WHERE project_no = :project AND no = ?"), (tree_no,)
+        )
 
 
 def indexed_chunks(session: Session) -> Iterator[tuple[int, int, str, ChunkRow]]:
-    """Every chunk of every project, as (number, project, path, chunk), for the index that all projects share."""
+    """Every chunk of every project, as (number, project, path, chunk), for the index that all
+    projects share.
+    """
     after = 0
     while True:
         rows = session.all(
-            "SELECT c.no, c.project_no, f.path, c.file_no, c.node_no, c.kind, c.name, c.first_line, c.last_line,"
+            "SELECT c.no, c.project_no, f.path, c.file_no, c.node_no, c.kind, c.name, "
+            "c.first_line, c.last_line,"
             " c.prefix, c.text FROM code_chunks c JOIN code_files f ON f.no = c.file_no"
             f" WHERE c.no > ? ORDER BY c.no LIMIT {PART}",
             (after,),

@@ -1,4 +1,6 @@
-"""What somebody means by ``auth.py``, ``src/auth.py:Session.login``, ``login``, ``auth.py:42`` or ``src/auth/``."""
+"""What somebody means by ``auth.py``, ``src/auth.py:Session.login``, ``login``, ``auth.py:42`` or
+``src/auth/``.
+"""
 
 from __future__ import annotations
 
@@ -56,9 +58,12 @@ class Targets:
     """Finds nodes by what people and agents call them."""
 
     def __init__(
-        self, lookup: CodeLookup, root: str, find_paths: Callable[[], Paths],
+        self,
+        lookup: CodeLookup,
+        root: str,
+        find_paths: Callable[[], Paths],
         at_line: Callable[[str, int], int | None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._lookup = lookup
         self._root = root.rstrip("/\\")
         self._find_paths = find_paths
@@ -70,7 +75,8 @@ class Targets:
         paths = self._find_paths()
         files = paths.called(wanted)
         if files:
-            # A word may name a file without a suffix (``run``) and a function: then both may be meant.
+            # A word may name a file without a suffix (``run``) and a function: then both may be
+            # meant.
             named = self._symbols(session, wanted) if wanted.isidentifier() else []
             return [*named, *self._file_nodes(session, files)]
         path, rest = _split(wanted)
@@ -95,7 +101,8 @@ class Targets:
         named = ", ".join(f"{node.label} (line {node.first_line})" for node in best[:MOST_NAMED])
         more = f" and {len(best) - MOST_NAMED} more" if len(best) > MOST_NAMED else ""
         raise InvalidInputError(
-            f"{text!r} may mean {len(best)} things: {named}{more}. Name one as PATH:NAME or PATH:LINE.",
+            f"{text!r} may mean {len(best)} things: {named}{more}. Name one as PATH:NAME or "
+            "PATH:LINE.",
             candidates=[node.label for node in best],
         )
 
@@ -113,7 +120,9 @@ class Targets:
     def _plain(self, text: str) -> str:
         wanted = text.strip()
         if not wanted or len(wanted) > _LONGEST:
-            raise InvalidInputError("Name a file, a folder or a symbol: src/auth.py, Session.login, src/auth.py:42.")
+            raise InvalidInputError(
+                "Name a file, a folder or a symbol: src/auth.py, Session.login, src/auth.py:42."
+            )
         if "\\" in wanted and "/" not in wanted:
             wanted = wanted.replace("\\", "/")
         if wanted.startswith("../"):
@@ -150,7 +159,11 @@ class Targets:
     def _unknown(self, session: Session, text: str) -> NotFoundError:
         path, rest = _split(self._plain(text))
         near = _near(rest or path, self._lookup.distinct_names(session), self._find_paths().all)
-        hint = f" Did you mean {', '.join(near)}?" if near else " `smara graph map` shows what there is."
+        hint = (
+            f" Did you mean {', '.join(near)}?"
+            if near
+            else " `smara graph map` shows what there is."
+        )
         if self._lookup.is_building(session):
             hint += " The code is being indexed: it may not have been read yet."
         return NotFoundError(f"There is no file or symbol {text!r} in the index.{hint}", near=near)
@@ -171,17 +184,25 @@ def _is_called(node: Node, dotted: str) -> bool:
 
 
 def _is_in_module(node: Node, dotted: str) -> bool:
-    """Whether ``smara.codegraph.models.Node`` may name a node: its path without the suffix, then its qualified name."""
+    """Whether ``smara.codegraph.models.Node`` may name a node: its path without the suffix, then
+    its qualified name.
+    """
     module = re.sub(r"(/__init__|/mod|/index)?\.\w+$", "", node.path).replace("/", ".")
     whole = f".{module}.{node.qualname}"
     return whole.endswith(f".{dotted}")
 
 
 def _likeliest(found: Sequence[Node], wanted: str) -> list[Node]:
-    """Of several, those whose whole name was given; of these the ones outside of tests, where there are any."""
+    """Of several, those whose whole name was given; of these the ones outside of tests, where there
+    are any.
+    """
     dotted = _dotted(wanted)
     whole = [node for node in found if node.qualname == dotted] or list(found)
-    plain = [node for node in whole if node.kind != "test" and not re.search(r"(^|/)tests?/|(^|/)test_", node.path)]
+    plain = [
+        node
+        for node in whole
+        if node.kind != "test" and not re.search(r"(^|/)tests?/|(^|/)test_", node.path)
+    ]
     return plain or whole
 
 
@@ -191,6 +212,10 @@ def _near(wanted: str, names: Iterable[str], paths: Iterable[str]) -> list[str]:
     by_end: dict[str, str] = {}
     for each in (*names, *paths):
         end = each.rpartition("/")[2].casefold()
-        if end and abs(len(end) - len(last)) <= max(3, len(last) // 2) and (end[0] == last[:1] or last in end):
+        if (
+            end
+            and abs(len(end) - len(last)) <= max(3, len(last) // 2)
+            and (end[0] == last[:1] or last in end)
+        ):
             by_end.setdefault(end, each)
     return [by_end[end] for end in get_close_matches(last, list(by_end)[:20_000], 3, _CLOSE)]

@@ -1,4 +1,6 @@
-"""Which definitions of a file may be taken over unread when the file has changed; see ``splicing``."""
+"""Which definitions of a file may be taken over unread when the file has changed; see
+``splicing``.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,14 @@ _CLOSED = re.compile(rb"(?:(?:[ \t\f\r\n]++|#[^\n]*+)*+\))*")
 """Parentheses that say nothing do not count as code; the statement ends behind them."""
 
 
-def units_of(reader: DefinitionReader, data: bytes, lending: set[int], before: Sequence[Unit] = ()) -> tuple[Unit, ...]:
+def units_of(
+    reader: DefinitionReader, data: bytes, lending: set[int], before: Sequence[Unit] = ()
+) -> tuple[Unit, ...]:
     """Return the definitions of a file that may be taken over the next time.
 
-    A method is one only if it stands right in its class and binds nothing of it: which of two methods gives a field
-    its type depends on both. ``before`` are the units of the definitions that were kept.
+    A method is one only if it stands right in its class and binds nothing of it: which of two
+    methods gives a field its type depends on both. ``before`` are the units of the definitions that
+    were kept.
     """
     found: dict[int, Unit] = {}
     definitions, starts, columns = reader.definitions, reader.source.line_starts, reader.columns
@@ -33,7 +38,12 @@ def units_of(reader: DefinitionReader, data: bytes, lending: set[int], before: S
     behind = 0
     for place, each in enumerate(definitions):
         parent = each.parent
-        if place < behind or each.kind not in _BODIES or (parent >= 0 and parent not in found) or place in closed:
+        if (
+            place < behind
+            or each.kind not in _BODIES
+            or (parent >= 0 and parent not in found)
+            or place in closed
+        ):
             continue
         start = starts[each.first_line - 1]
         is_right_inside = each.first_byte - start == (columns.get(parent) if parent >= 0 else 0)
@@ -59,11 +69,17 @@ def _moved_units(kept: Kept, place: int, before: dict[int, Unit]) -> Iterator[tu
 
 def _moved_unit(unit: Unit, on: int, right: int) -> Unit:
     place, start, end, until, blocks, digest = unit
-    return Unit(place + on, start + right, end + right, until + right, blocks, digest) if on or right else unit
+    return (
+        Unit(place + on, start + right, end + right, until + right, blocks, digest)
+        if on or right
+        else unit
+    )
 
 
 def _closed(definitions: Sequence[Definition], lending: set[int]) -> set[int]:
-    """Return the places of functions that say something of the class around them, with those they stand in."""
+    """Return the places of functions that say something of the class around them, with those they
+    stand in.
+    """
     closed: set[int] = set()
     for place in lending:
         while place >= 0 and definitions[place].kind != "class":
@@ -72,11 +88,14 @@ def _closed(definitions: Sequence[Definition], lending: set[int]) -> set[int]:
     return closed
 
 
-def _unit(reader: DefinitionReader, data: bytes, place: int, each: Definition, start: int) -> Unit | None:
+def _unit(
+    reader: DefinitionReader, data: bytes, place: int, each: Definition, start: int
+) -> Unit | None:
     first, end = each.first_byte, reader.ends[place]
     marked = reader.source.bared[end]
     blocks = marked - _around(reader, place) if each.parent >= 0 else marked
-    # The lines of what stands for it must be as many, and more blocks than can be counted are not known.
+    # The lines of what stands for it must be as many, and more blocks than can be counted are not
+    # known.
     if not 0 < blocks <= marked <= _MOST_BLOCKS or b"\n" in data[first : first + len(STAND_IN) + 1]:
         return None
     if first > start and data[start:first].strip():
@@ -97,7 +116,9 @@ def _around(reader: DefinitionReader, place: int) -> int:
 
 
 def next_code(data: bytes, offset: int) -> int:
-    """Return the offset behind the first character after an offset that is neither a blank nor in a comment."""
+    """Return the offset behind the first character after an offset that is neither a blank nor in a
+    comment.
+    """
     found = _TO_NEXT_CODE.match(data, offset)
     return found.end() if found else offset
 

@@ -24,10 +24,12 @@ _RESOLVED_AT_ONCE = 400
 
 
 def update(tree: Tree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
-    """Read some files again; those that are gone are removed, and what depends on them is joined anew.
+    """Read some files again; those that are gone are removed, and what depends on them is joined
+    anew.
 
-    Paths may be absolute or relative to the root; those outside of it are nobody's business here. A tree that was never
-    indexed, a folder among the paths or a change of what is ignored leads to a run over everything.
+    Paths may be absolute or relative to the root; those outside of it are nobody's business here. A
+    tree that was never indexed, a folder among the paths or a change of what is ignored leads to a
+    run over everything.
     """
     with tree.changing(), _collected_later():
         return _update(tree, paths)
@@ -35,8 +37,9 @@ def update(tree: Tree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
 
 @contextmanager
 def _collected_later() -> Iterator[None]:
-    """A block in which no circles of garbage are looked for: an update leaves none, and looking through all that the
-    process holds takes as long as the update."""
+    """A block in which no circles of garbage are looked for: an update leaves none, and looking
+    through all that the process holds takes as long as the update.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -52,7 +55,9 @@ def get_ready(tree: Tree) -> None:
     from smara.secrets.scan import scan
 
     store, row = tree.parts.store, tree.row()
-    scan(f"password = '{'x7Qp2mLk' * 2}'")  # one that looks real: only then the scanner compiles its rules
+    scan(
+        f"password = '{'x7Qp2mLk' * 2}'"
+    )  # one that looks real: only then the scanner compiles its rules
     if row is None:
         return
     with tree.lock, store.database.read() as session:
@@ -68,12 +73,22 @@ def _update(tree: Tree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
     row = tree.row()
     wanted = _inside(tree.root, paths)
     is_behind = row is None or row.finished_at is None or row.version != VERSION
-    if row is None or is_behind or len(wanted) > MOST_PATHS or _concerns_everything(tree.root, wanted):
+    if (
+        row is None
+        or is_behind
+        or len(wanted) > MOST_PATHS
+        or _concerns_everything(tree.root, wanted)
+    ):
         return index(tree)
     walked = tree.walk().some(wanted)
     with store.database.read() as session:
         seen = store.files(session, row.no, wanted)
-        below = [each for path in wanted if path not in walked.files for each in store.below(session, row.no, path)]
+        below = [
+            each
+            for path in wanted
+            if path not in walked.files
+            for each in store.below(session, row.no, path)
+        ]
     plan = plan_of(walked, seen)
     writer = Writer(store, row.no, tree.held, tree.numbers)
     late = [seen[each.path] for each in plan.read if each.path in seen]
@@ -90,7 +105,9 @@ def _update(tree: Tree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
     if works or gone:
         with store.database.write(is_derived=True) as session:
             indexed = (
-                writer.write(session, works, seen, clock.now_ms(), is_first=False, earlier=earlier) if works else 0
+                writer.write(session, works, seen, clock.now_ms(), is_first=False, earlier=earlier)
+                if works
+                else 0
             )
             removed = writer.remove(session, gone, clock.now_ms()) if gone else 0
     resolving = Resolving(store, row.no, tree.root, tree.held)
@@ -98,9 +115,13 @@ def _update(tree: Tree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
         pass
     same = plan.unchanged + sum(work.is_same for work in works)
     return IndexReport(
-        len(wanted), indexed, same, removed, seconds=round(clock.monotonic() - started, 4),
+        len(wanted),
+        indexed,
+        same,
+        removed,
+        seconds=round(clock.monotonic() - started, 4),
         skipped={str(reason): count for reason, count in walked.skipped.items()},
-    )  # fmt: skip
+    )
 
 
 class Differences(NamedTuple):
@@ -110,7 +131,9 @@ class Differences(NamedTuple):
     added: list[str]
     removed: list[str]
     unsure: list[str]
-    """Of the size they had; they were saved so shortly before they were read that their time tells nothing."""
+    """Of the size they had; they were saved so shortly before they were read that their time tells
+    nothing.
+    """
 
     @property
     def paths(self) -> list[str]:
@@ -126,18 +149,34 @@ def differences(tree: Tree) -> Differences:
         return Differences([], sorted(walked.files), [], [])
     with store.database.read() as session:
         seen: dict[str, FileRow] = store.files(session, row.no)
-    changed = [path for path, found in walked.files.items() if path in seen and not is_as_before(seen[path], found)]
-    unsure = {path for path in changed if not seen[path].mtime_ns and seen[path].size == walked.files[path].size}
+    changed = [
+        path
+        for path, found in walked.files.items()
+        if path in seen and not is_as_before(seen[path], found)
+    ]
+    unsure = {
+        path
+        for path in changed
+        if not seen[path].mtime_ns and seen[path].size == walked.files[path].size
+    }
     return Differences(
-        sorted(path for path in changed if path not in unsure), sorted(walked.files.keys() - seen.keys()),
-        sorted(seen.keys() - walked.files.keys()), sorted(unsure),
-    )  # fmt: skip
+        sorted(path for path in changed if path not in unsure),
+        sorted(walked.files.keys() - seen.keys()),
+        sorted(seen.keys() - walked.files.keys()),
+        sorted(unsure),
+    )
 
 
 def changed_paths(tree: Tree, limit: int = 10_000) -> tuple[list[str], list[str], list[str]]:
-    """Which files look different, new or gone, without reading or writing any: (changed, added, removed)."""
+    """Which files look different, new or gone, without reading or writing any: (changed, added,
+    removed).
+    """
     found = differences(tree)
-    return sorted([*found.changed, *found.unsure])[:limit], found.added[:limit], found.removed[:limit]
+    return (
+        sorted([*found.changed, *found.unsure])[:limit],
+        found.added[:limit],
+        found.removed[:limit],
+    )
 
 
 def _inside(root: str, paths: Sequence[str | os.PathLike[str]]) -> list[str]:

@@ -1,4 +1,6 @@
-"""What a file uses: names that are called, inherited or mentioned, and variables whose type is plain to see."""
+"""What a file uses: names that are called, inherited or mentioned, and variables whose type is
+plain to see.
+"""
 
 from __future__ import annotations
 
@@ -33,47 +35,60 @@ _WORDS_BEFORE = re.compile(r"^\(*(?:new|await|yield|go|defer)\s+")
 _PATH_BEFORE = re.compile(rb"[\w:.]*$")
 _FIRST_PART = re.compile(r"\.|::|->|[(\[!?]")
 _NAME = re.compile(r"[^\W\d][\w$]*|\$[\w$]*|#\w+")
-_OPTIONAL = re.compile(r"^(?:typing\.|t\.)?(?:Optional|Final|ClassVar|Annotated|Type|type)\[(.*)\]$", re.S)
+_OPTIONAL = re.compile(
+    r"^(?:typing\.|t\.)?(?:Optional|Final|ClassVar|Annotated|Type|type)\[(.*)\]$", re.S
+)
 _WRAPPERS = re.compile(
-    r"^(?:Box|Rc|Arc|Option|Ref|RefMut|Readonly|Partial|Promise|std::unique_ptr|std::shared_ptr|unique_ptr|shared_ptr)<(.*)>$",
+    r"^(?:Box|Rc|Arc|Option|Ref|RefMut|Readonly|Partial|Promise|std::unique_ptr|std::shared_ptr"
+    r"|unique_ptr|shared_ptr)<(.*)>$",
     re.S,
 )
 _ANYTHING: set[str] = set()
-"""Stands for every name: where files share names without importing them, any type may be another file's."""
+"""Stands for every name: where files share names without importing them, any type may be another
+file's.
+"""
 _WITH_MACROS = ("c", "cpp")
 """What is in capitals here may be any header's macro."""
 _PLAIN_TYPES = word_set(
-    "var string int int8 int16 int32 int64 uint uint8 uint16 uint32 uint64 byte rune bool error any float32 float64"
-    " uintptr complex64 complex128 size_t ssize_t uint8_t uint16_t uint32_t uint64_t int8_t int16_t int32_t int64_t"
+    "var string int int8 int16 int32 int64 uint uint8 uint16 uint32 uint64 byte rune bool error "
+    "any float32 float64"
+    " uintptr complex64 complex128 size_t ssize_t uint8_t uint16_t uint32_t uint64_t int8_t "
+    "int16_t int32_t int64_t"
     " String Object Integer Long Boolean Double Override std T K V NULL EOF TRUE FALSE"
 )
 _NO_TYPES = word_set("var auto let void None any unknown object Any _ require")
 _TYPE_WORDS = re.compile(
-    r"^(?:(?:const|mut|dyn|impl|final|volatile|static|struct|enum|union|unsigned|readonly|ref|&\s*'\w+)\s+)+"
+    r"^(?:(?:const|mut|dyn|impl|final|volatile|static|struct|enum|union|unsigned|readonly|ref"
+    r"|&\s*'\w+)\s+)+"
 )
 
 
 def read_references(
     source: Source, scopes: Scopes, definitions: Sequence[Definition], imports: Sequence[Import]
 ) -> list[Reference]:
-    """Return what the definitions use, each use once for each definition, with the line where it first stands.
+    """Return what the definitions use, each use once for each definition, with the line where it
+    first stands.
 
-    Names that are called or inherited are all kept. Those only mentioned are kept where the file itself
-    imports or defines their first part, since any other is a local variable.
+    Names that are called or inherited are all kept. Those only mentioned are kept where the file
+    itself imports or defines their first part, since any other is a local variable.
     """
     known = known_names(definitions, imports)
     references: list[Reference] = []
     bases = set(source.spans("base"))
     spans = [(node.start_byte, node.end_byte) for node in source.found.get("call", ())]
     spans += [(node.start_byte, _before_arguments(node)) for node in source.found.get("invoke", ())]
-    spans += [(_path_start(source.data, node.start_byte), node.end_byte) for node in source.found.get("token", ())]
+    spans += [
+        (_path_start(source.data, node.start_byte), node.end_byte)
+        for node in source.found.get("token", ())
+    ]
     spans += [span for span in source.spans("element") if _is_component(source.data[slice(*span)])]
     spans.sort()
     _collect(source, scopes, "inherits", sorted(bases), references, definitions)
     _collect(source, scopes, "calls", spans, references, definitions)
     types = source.spans("type")
     if types:
-        # A type that is called, inherited or qualified is found a second time by its last name alone.
+        # A type that is called, inherited or qualified is found a second time by its last name
+        # alone.
         taken = bases.union(spans)
         widest = {end: start for start, end in sorted(taken.union(types), reverse=True)}
         alone = [span for span in types if span not in taken and widest[span[1]] == span[0]]
@@ -83,25 +98,38 @@ def read_references(
     if bases:
         mentioned = [span for span in mentioned if span not in bases]
     is_any = source.language in _WITH_MACROS
-    constants = [span for span in constant_spans(source, None if is_any else known) if span not in bases]
+    constants = [
+        span for span in constant_spans(source, None if is_any else known) if span not in bases
+    ]
     if constants and is_any:
         mentioned = sorted({*mentioned}.difference(constants))
         _collect(source, scopes, "references", constants, references, definitions, _ANYTHING)
     elif constants:
         mentioned = sorted({*mentioned, *constants})
-        _collect(source, scopes, "references", constants, references, definitions, set(source.traits.selves))
+        _collect(
+            source,
+            scopes,
+            "references",
+            constants,
+            references,
+            definitions,
+            set(source.traits.selves),
+        )
     _collect(source, scopes, "references", mentioned, references, definitions, known)
     return references
 
 
 def known_names(definitions: Sequence[Definition], imports: Sequence[Import]) -> set[str]:
     """Return the names by which a file speaks of what it defines and imports."""
-    known = {definition.name for definition in definitions} | {found.alias or found.name for found in imports}
+    known = {definition.name for definition in definitions} | {
+        found.alias or found.name for found in imports
+    }
     return known | {_first_name(found) for found in imports if not found.name}
 
 
 def _path_start(data: bytes, start: int) -> int:
-    """Return where the path before a name begins, in a macro whose contents are not parsed: ``Shop::new``.
+    """Return where the path before a name begins, in a macro whose contents are not parsed:
+    ``Shop::new``.
 
     A dot without a name before it belongs to it: ``a().b`` has a receiver, although an unknown one.
     """
@@ -118,7 +146,11 @@ def _first_name(found: Import) -> str:
     """Return the name by which a file speaks of a module that it imports whole."""
     if found.alias:
         return found.alias
-    return found.module.rpartition("/")[2] if "/" in found.module else _FIRST_PART.split(found.module, maxsplit=1)[0]
+    return (
+        found.module.rpartition("/")[2]
+        if "/" in found.module
+        else _FIRST_PART.split(found.module, maxsplit=1)[0]
+    )
 
 
 def _before_arguments(node: Node) -> int:
@@ -127,10 +159,17 @@ def _before_arguments(node: Node) -> int:
 
 
 def _collect(
-    source: Source, scopes: Scopes, kind: ReferenceKind, spans: Iterable[tuple[int, int]],
-    references: list[Reference], definitions: Sequence[Definition], known: set[str] | None = None,
-) -> None:  # fmt: skip
-    """Add the references at sorted spans; with ``known``, only those that begin with a name of it."""
+    source: Source,
+    scopes: Scopes,
+    kind: ReferenceKind,
+    spans: Iterable[tuple[int, int]],
+    references: list[Reference],
+    definitions: Sequence[Definition],
+    known: set[str] | None = None,
+) -> None:
+    """Add the references at sorted spans; with ``known``, only those that begin with a name of
+    it.
+    """
     data, starts, separators = source.data, source.line_starts, source.traits.separators
     add, make = references.append, tuple.__new__
     breaks, owners = scopes.breaks, scopes.owners
@@ -153,8 +192,12 @@ def _collect(
             add(make(Reference, (kind, name, receiver, bisect_right(starts, start), scope)))
 
 
-def _is_known(name: str, receiver: str, known: set[str], scope: int, definitions: Sequence[Definition]) -> bool:
-    """Say whether a mention may lead somewhere: not to itself, and to a name that the file imports or defines."""
+def _is_known(
+    name: str, receiver: str, known: set[str], scope: int, definitions: Sequence[Definition]
+) -> bool:
+    """Say whether a mention may lead somewhere: not to itself, and to a name that the file imports
+    or defines.
+    """
     first = _FIRST_PART.split(receiver, maxsplit=1)[0] if receiver else name
     if known is _ANYTHING:
         return first not in _PLAIN_TYPES and not (scope >= 0 and definitions[scope].name == name)
@@ -165,14 +208,19 @@ def _is_known(name: str, receiver: str, known: set[str], scope: int, definitions
 def split_use(text: bytes, separators: tuple[bytes, ...]) -> tuple[str, str]:
     """Return the name and the receiver of a use: ``os.path.join`` is ``join`` of ``os.path``.
 
-    What was called or indexed on the way keeps its empty brackets (``Path().parent``); what has no plain
-    name is ``?``. A name without a receiver has an empty one.
+    What was called or indexed on the way keeps its empty brackets (``Path().parent``); what has no
+    plain name is ``?``. A name without a receiver has an empty one.
     """
     written = text.decode("utf-8", "replace")
     if written.isidentifier():
         return written, ""
     receiver, dot, name = written.rpartition(".")
-    if dot and name.isidentifier() and receiver.replace(".", "").isidentifier() and len(receiver) <= LONGEST_RECEIVER:
+    if (
+        dot
+        and name.isidentifier()
+        and receiver.replace(".", "").isidentifier()
+        and len(receiver) <= LONGEST_RECEIVER
+    ):
         return name, receiver
     if " " in written:
         written = _WORDS_BEFORE.sub("", written)
@@ -193,7 +241,9 @@ def split_use(text: bytes, separators: tuple[bytes, ...]) -> tuple[str, str]:
 
 
 def _without_angles(text: str) -> str:
-    """Return a name without its type arguments, one inside the other: ``Map<K,List<V>>`` is ``Map``."""
+    """Return a name without its type arguments, one inside the other: ``Map<K,List<V>>`` is
+    ``Map``.
+    """
     for _ in range(4):
         if "<" not in text:
             break
@@ -217,9 +267,9 @@ def read_bindings(
 
     The places of functions that bind something of the class around them are put into ``lending``.
 
-    What a call makes is bound to the name that is called: a class, or a function that returns something.
-    Fields are bound as ``self.x`` in the scope of their class, in every language; what a function returns
-    is bound as ``()`` in its own scope.
+    What a call makes is bound to the name that is called: a class, or a function that returns
+    something. Fields are bound as ``self.x`` in the scope of their class, in every language; what a
+    function returns is bound as ``()`` in its own scope.
     """
     bindings: dict[tuple[str, int], Binding] = {}
     for names, types, read in _PAIRS:
@@ -228,7 +278,9 @@ def read_bindings(
         for start, end, type_start, type_end in source.pairs(names, types):
             if end - start <= LONGEST_TYPE and type_end - type_start <= LONGEST_USE:
                 text, inside = source.text(start, end), scopes.at(start)
-                name, scope = _variable(f"this.{text}" if names == "own.name" else text, inside, definitions, source)
+                name, scope = _variable(
+                    f"this.{text}" if names == "own.name" else text, inside, definitions, source
+                )
                 if inside != scope:
                     lending.add(inside)
                 kind = read(source.text(type_start, type_end))
@@ -244,9 +296,12 @@ def read_bindings(
 
 
 def _add_copies(
-    source: Source, scopes: Scopes, definitions: Sequence[Definition], bindings: dict[tuple[str, int], Binding],
+    source: Source,
+    scopes: Scopes,
+    definitions: Sequence[Definition],
+    bindings: dict[tuple[str, int], Binding],
     lending: set[int],
-) -> None:  # fmt: skip
+) -> None:
     """Bind fields that take the value of a variable whose type is known: ``self.x = x``."""
     for start, end, other, other_end in source.pairs("copied.name", "copied.from"):
         scope = scopes.at(start)
@@ -258,13 +313,19 @@ def _add_copies(
             bindings.setdefault((name, owner), Binding(name, known.type, owner))
 
 
-def _variable(text: str, scope: int, definitions: Sequence[Definition], source: Source) -> tuple[str, int]:
-    """Return the name and the scope of a variable; a field of an object is bound in the object's class."""
+def _variable(
+    text: str, scope: int, definitions: Sequence[Definition], source: Source
+) -> tuple[str, int]:
+    """Return the name and the scope of a variable; a field of an object is bound in the object's
+    class.
+    """
     while scope >= 0 and definitions[scope].kind == "constant":
         scope = definitions[scope].parent
     receiver, dot, name = text.rpartition(".")
     if not dot:
-        return (f"self.{text}" if scope >= 0 and definitions[scope].kind == "class" else text), scope
+        return (
+            f"self.{text}" if scope >= 0 and definitions[scope].kind == "class" else text
+        ), scope
     if receiver not in source.traits.selves:
         return "", scope
     while scope >= 0 and definitions[scope].kind != "class":
@@ -285,7 +346,9 @@ def _plain_invocation(text: str) -> str:
 
 
 def plain_type(text: str) -> str:
-    """Return a written type without what only qualifies it: quotes, ``Optional``, ``| None``, pointers, ``const``."""
+    """Return a written type without what only qualifies it: quotes, ``Optional``, ``| None``,
+    pointers, ``const``.
+    """
     if text.isidentifier():
         return "" if text in _NO_TYPES else text
     text = text.strip().lstrip(":").strip().strip("'\"")

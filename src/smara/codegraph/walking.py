@@ -24,10 +24,19 @@ Small = NDArray[np.int32]
 
 KIND_NO = KIND_CODES
 NODE_KIND_NO = {kind: number for number, kind in enumerate(NODE_KINDS)}
-NODE_DTYPE = np.dtype([("no", "<i8"), ("parent", "<i8"), ("kind", "u1"), ("first", "<i4"), ("last", "<i4")])
+NODE_DTYPE = np.dtype(
+    [("no", "<i8"), ("parent", "<i8"), ("kind", "u1"), ("first", "<i4"), ("last", "<i4")]
+)
 """A node of a file: its number, that of what it lies in (0 for none), its kind and lines."""
 
-_WEIGHTS = {"contains": 0.9, "imports": 0.7, "calls": 1.0, "inherits": 1.0, "references": 0.6, "tests": 0.9}
+_WEIGHTS = {
+    "contains": 0.9,
+    "imports": 0.7,
+    "calls": 1.0,
+    "inherits": 1.0,
+    "references": 0.6,
+    "tests": 0.9,
+}
 KIND_WEIGHTS: Floats = np.array([_WEIGHTS[kind] for kind in EDGE_KINDS])
 """How surely a change goes over an edge: a caller is touched, who merely names it perhaps."""
 
@@ -56,9 +65,11 @@ class FilePart(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Who is joined to whom, each pair once with the greatest weight of its edges, in the order of who stands first.
+    """Who is joined to whom, each pair once with the greatest weight of its edges, in the order of
+    who stands first.
 
-    ``starts`` says where the pairs of each place begin; ``near`` is that place again, for reading all at once.
+    ``starts`` says where the pairs of each place begin; ``near`` is that place again, for reading
+    all at once.
     """
 
     starts: Ints
@@ -76,7 +87,9 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Rings:
-    """The nodes around a start: by place the depth (0 for the start, -1 for what is not reached) and the weight."""
+    """The nodes around a start: by place the depth (0 for the start, -1 for what is not reached)
+    and the weight.
+    """
 
     depths: Small
     weights: NDArray[np.float32]
@@ -133,7 +146,9 @@ class Graph:
         return _places(self.nos, wanted)[1]
 
     def within(self, places: Ints) -> Ints:
-        """Some nodes with everything that lies in them, at any depth; in the order of their numbers."""
+        """Some nodes with everything that lies in them, at any depth; in the order of their
+        numbers.
+        """
         found, ring = [places], places
         while len(ring):
             ring = self.children[_ranges(self.child_starts, ring)]
@@ -151,9 +166,16 @@ class Graph:
         return self._pairs[kinds]
 
     def rings(
-        self, start: Ints, depth: int, *, is_backward: bool, kinds: tuple[str, ...] = (), touched: Ints | None = None
+        self,
+        start: Ints,
+        depth: int,
+        *,
+        is_backward: bool,
+        kinds: tuple[str, ...] = (),
+        touched: Ints | None = None,
     ) -> Rings:
-        """The nodes around ``start``, each at its least depth with the greatest weight it has there.
+        """The nodes around ``start``, each at its least depth with the greatest weight it has
+        there.
 
         Backward are those that depend on the start, forward those it depends on. ``kinds`` limits
         the edges. ``touched`` are nodes whose surroundings stand in the first ring without an edge:
@@ -169,7 +191,9 @@ class Graph:
         for number in range(1, depth + 1):
             reached = _spread(frontier, depths, weights, number, pull, push)
             if number == 1 and touched is not None:
-                reached = _distinct(np.concatenate([reached, self._touch(depths, weights, touched)]), self.size)
+                reached = _distinct(
+                    np.concatenate([reached, self._touch(depths, weights, touched)]), self.size
+                )
             if not len(reached):
                 break
             depths[reached] = number
@@ -180,25 +204,33 @@ class Graph:
     def way_back(
         self, rings: Rings, places: Ints, *, is_backward: bool, kinds: tuple[str, ...] = ()
     ) -> tuple[Ints, Ints]:
-        """For each of some places the edge by which it was reached (or ``CONTAINMENT``) and the place before it."""
+        """For each of some places the edge by which it was reached (or ``CONTAINMENT``) and the
+        place before it.
+        """
         joined = self.pairs(kinds)[0 if is_backward else 1]
         slots = _ranges(joined.starts, places)
         counts = joined.starts[places + 1] - joined.starts[places]
         owner = np.repeat(np.arange(len(places)), counts)
         far = joined.far[slots]
         carried = rings.weights[far] * joined.weights[slots]
-        is_it = (rings.depths[far] == (rings.depths[places] - 1)[owner]) & (carried == rings.weights[places][owner])
+        is_it = (rings.depths[far] == (rings.depths[places] - 1)[owner]) & (
+            carried == rings.weights[places][owner]
+        )
         edges = np.full(len(places), CONTAINMENT, dtype=np.int64)
         before = np.full(len(places), -1, dtype=np.int64)
         at = np.flatnonzero(is_it)[::-1]  # backward, so that of several the first is what remains
         edges[owner[at]], before[owner[at]] = joined.edges[slots[at]], far[at]
         for missing in np.flatnonzero(before < 0).tolist():
-            inside = self.children[self.child_starts[places[missing]] : self.child_starts[places[missing] + 1]]
+            inside = self.children[
+                self.child_starts[places[missing]] : self.child_starts[places[missing] + 1]
+            ]
             before[missing] = inside[rings.depths[inside] == 0][0]
         return edges, before
 
     def _touch(self, depths: Small, weights: NDArray[np.float32], touched: Ints) -> Ints:
-        """Reach what some nodes lie in, as far as it is a symbol: whoever uses a class uses its methods."""
+        """Reach what some nodes lie in, as far as it is a symbol: whoever uses a class uses its
+        methods.
+        """
         around = self.parents[touched]
         around = around[around >= 0]
         around = around[(self.kinds[around] != NODE_KIND_NO["file"]) & (depths[around] < 0)]
@@ -207,8 +239,16 @@ class Graph:
         return found
 
 
-def _spread(frontier: Ints, depths: Small, weights: NDArray[np.float32], number: int, pull: Pairs, push: Pairs) -> Ints:
-    """Reach whoever is joined to the last ring, each with the greatest weight it gets; the places, in order.
+def _spread(
+    frontier: Ints,
+    depths: Small,
+    weights: NDArray[np.float32],
+    number: int,
+    pull: Pairs,
+    push: Pairs,
+) -> Ints:
+    """Reach whoever is joined to the last ring, each with the greatest weight it gets; the places,
+    in order.
 
     The ring pushes along its own pairs, or those not reached yet pull along theirs, whichever are
     fewer: from a hub that half of the code uses, the next ring is small.
@@ -220,7 +260,9 @@ def _spread(frontier: Ints, depths: Small, weights: NDArray[np.float32], number:
         if 0 < int(counts.sum()) < pushed:
             slots = _ranges(pull.starts, waiting)
             lit = np.where(depths == number - 1, weights, np.float32(0.0))
-            best = np.maximum.reduceat(lit[pull.far[slots]] * pull.weights[slots], np.cumsum(counts) - counts)
+            best = np.maximum.reduceat(
+                lit[pull.far[slots]] * pull.weights[slots], np.cumsum(counts) - counts
+            )
             is_reached = best > 0
             reached: Ints = waiting[is_reached]
             weights[reached] = best[is_reached]
@@ -234,7 +276,9 @@ def _spread(frontier: Ints, depths: Small, weights: NDArray[np.float32], number:
 
 
 def _distinct(places: Ints, size: int) -> Ints:
-    """Some places, each once and in order; many of them are told apart by marking them, which sorts nothing."""
+    """Some places, each once and in order; many of them are told apart by marking them, which sorts
+    nothing.
+    """
     if len(places) * _VERY_FEW < size:
         return np.unique(places)
     is_there = np.zeros(size, dtype=bool)
@@ -243,13 +287,17 @@ def _distinct(places: Ints, size: int) -> Ints:
 
 
 def _make_pairs(graph: Graph, kinds: tuple[str, ...]) -> tuple[Pairs, Pairs]:
-    """The pairs of a graph in both orders. The edges lie sorted by user and used, so equal pairs stand together."""
+    """The pairs of a graph in both orders. The edges lie sorted by user and used, so equal pairs
+    stand together.
+    """
     edges = np.arange(graph.edge_count)
     if kinds:
         edges = edges[np.isin(graph.edge_kinds, [KIND_NO[kind] for kind in kinds])]  # type: ignore[index]
     users, used = graph.from_places[edges], graph.to_places[edges]
     # Nothing weighs nothing: a walk could not tell it from what is not reached.
-    weights = np.maximum(KIND_WEIGHTS[graph.edge_kinds[edges]] * graph.confidences[edges], 1e-6).astype(np.float32)
+    weights = np.maximum(
+        KIND_WEIGHTS[graph.edge_kinds[edges]] * graph.confidences[edges], 1e-6
+    ).astype(np.float32)
     is_first = np.ones(len(edges), dtype=bool)
     is_first[1:] = (users[1:] != users[:-1]) | (used[1:] != used[:-1])
     heads = np.flatnonzero(is_first)
@@ -264,7 +312,13 @@ def _make_pairs(graph: Graph, kinds: tuple[str, ...]) -> tuple[Pairs, Pairs]:
     order = np.argsort(used, kind="stable")
     return (
         Pairs(_starts(users, graph.size), users, used, greatest, edges),
-        Pairs(_starts(used[order], graph.size), used[order], users[order], greatest[order], edges[order]),
+        Pairs(
+            _starts(used[order], graph.size),
+            used[order],
+            users[order],
+            greatest[order],
+            edges[order],
+        ),
     )
 
 
@@ -297,33 +351,50 @@ def build_graph(parts: Sequence[FilePart]) -> Graph:
     nodes, files = nodes[order], files[order]
     nos = nodes["no"].astype(np.int64)
     parents = _parent_places(nos, nodes["parent"])
-    edges = _known_edges(nos, [*(part.edges for part in parts if len(part.edges)), _nested(nodes, parents)])
+    edges = _known_edges(
+        nos, [*(part.edges for part in parts if len(part.edges)), _nested(nodes, parents)]
+    )
     has_parent = np.flatnonzero(parents >= 0)
     children = has_parent[np.argsort(parents[has_parent], kind="stable")]
     file_is_test = np.array([part.is_test for part in parts], dtype=bool)
     is_test = nodes["kind"] == NODE_KIND_NO["test"]
     return Graph(
-        nos=nos, kinds=nodes["kind"].copy(), parents=parents,
-        is_test=is_test | file_is_test[files] if len(nos) else is_test, first_lines=nodes["first"].astype(np.int32),
-        last_lines=nodes["last"].astype(np.int32), files=files.astype(np.int64),
-        file_nos=np.array([part.no for part in parts], dtype=np.int64), paths=tuple(part.path for part in parts),
+        nos=nos,
+        kinds=nodes["kind"].copy(),
+        parents=parents,
+        is_test=is_test | file_is_test[files] if len(nos) else is_test,
+        first_lines=nodes["first"].astype(np.int32),
+        last_lines=nodes["last"].astype(np.int32),
+        files=files.astype(np.int64),
+        file_nos=np.array([part.no for part in parts], dtype=np.int64),
+        paths=tuple(part.path for part in parts),
         file_is_test=file_is_test,
-        child_starts=_starts(parents[has_parent], len(nos)), children=children, **edges,
-    )  # fmt: skip
+        child_starts=_starts(parents[has_parent], len(nos)),
+        children=children,
+        **edges,
+    )
 
 
 def _nested(nodes: Any, parents: Ints) -> Any:
-    """An edge from each function to what is defined in it: that is a part of what the function does."""
+    """An edge from each function to what is defined in it: that is a part of what the function
+    does.
+    """
     inside = np.flatnonzero(parents >= 0)
     inside = inside[np.isin(nodes["kind"][parents[inside]], _WITH_A_BODY)]
     edges = np.zeros(len(inside), dtype=np.dtype(EDGE_DTYPE))
     edges["from_no"], edges["to_no"] = nodes["no"][parents[inside]], nodes["no"][inside]
-    edges["line"], edges["kind"], edges["confidence"] = nodes["first"][inside], _NESTED, CONFIDENCE_STEPS
+    edges["line"], edges["kind"], edges["confidence"] = (
+        nodes["first"][inside],
+        _NESTED,
+        CONFIDENCE_STEPS,
+    )
     return edges
 
 
 def _known_edges(nos: Ints, arrays: Sequence[Any]) -> dict[str, Any]:
-    """The edges in the order of where they start and end. Stored containment is left out: parents say it already."""
+    """The edges in the order of where they start and end. Stored containment is left out: parents
+    say it already.
+    """
     edges = np.concatenate(arrays)
     edges = edges[(edges["kind"] != KIND_NO["contains"]) & (edges["from_no"] != edges["to_no"])]
     edges["kind"][edges["kind"] == _NESTED] = KIND_NO["contains"]
@@ -334,11 +405,14 @@ def _known_edges(nos: Ints, arrays: Sequence[Any]) -> dict[str, Any]:
     order = np.argsort(from_places * len(nos) + to_places, kind="stable")
     from_places, to_places, edges = from_places[order], to_places[order], edges[order]
     return {
-        "from_places": from_places, "to_places": to_places, "edge_kinds": edges["kind"].copy(),
-        "edge_sources": edges["source"].copy(), "edge_lines": edges["line"].astype(np.int32),
+        "from_places": from_places,
+        "to_places": to_places,
+        "edge_kinds": edges["kind"].copy(),
+        "edge_sources": edges["source"].copy(),
+        "edge_lines": edges["line"].astype(np.int32),
         "confidences": (edges["confidence"] / CONFIDENCE_STEPS).astype(np.float32),
         "out_starts": _starts(from_places, len(nos)),
-    }  # fmt: skip
+    }
 
 
 def _parent_places(nos: Ints, parents: Ints) -> Ints:
@@ -350,4 +424,6 @@ def _parent_places(nos: Ints, parents: Ints) -> Ints:
 
 def _starts(sorted_places: Ints, size: int) -> Ints:
     """Where the entries of each place begin in a sorted array; one more at the end."""
-    return np.concatenate([[0], np.cumsum(np.bincount(sorted_places, minlength=size))]).astype(np.int64)
+    return np.concatenate([[0], np.cumsum(np.bincount(sorted_places, minlength=size))]).astype(
+        np.int64
+    )

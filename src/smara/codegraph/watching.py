@@ -1,7 +1,8 @@
 """Keeping an index up to date with every save.
 
-Changes are gathered for half a second, so that a branch switch or a formatter is one update and not a thousand. What
-could not be written is tried again; a root that is deleted is waited for; only being told to ends the watch.
+Changes are gathered for half a second, so that a branch switch or a formatter is one update and not
+a thousand. What could not be written is tried again; a root that is deleted is waited for; only
+being told to ends the watch.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def watch(tree: Tree, stop: threading.Event, on_update: OnUpdate | None = None) 
 def _follow(watcher: _Watcher, notices: RustNotify, root: str, stop: threading.Event) -> None:
     """Follow the changes in one folder, as long as the root is that folder."""
     folder = _identity(root)
-    # Changes are told from here on, and only then everything is compared: nothing is saved in between unseen.
+    # Changes are told from here on, and only then everything is compared: nothing is saved in
+    # between unseen.
     watcher.all_anew()
     while not stop.is_set() and _identity(root) == folder:
         changes = notices.watch(DEBOUNCE_MS, _STEP_MS, _TICK_MS, stop)
@@ -60,7 +62,9 @@ def _follow(watcher: _Watcher, notices: RustNotify, root: str, stop: threading.E
 
 @contextmanager
 def _kept_open(root: str) -> Iterator[None]:
-    """Keep a folder's number from being given to the next one of the same name, which would then look the same."""
+    """Keep a folder's number from being given to the next one of the same name, which would then
+    look the same.
+    """
     if not hasattr(os, "O_DIRECTORY"):
         yield
         return
@@ -72,7 +76,9 @@ def _kept_open(root: str) -> Iterator[None]:
 
 
 def _identity(root: str) -> tuple[int, int] | None:
-    """Which folder a path means. One that was deleted and made again is another, of whose changes nobody tells us."""
+    """Which folder a path means. One that was deleted and made again is another, of whose changes
+    nobody tells us.
+    """
     try:
         facts = os.stat(root)
     except OSError:
@@ -131,7 +137,8 @@ def _notices(root: str) -> RustNotify:
     except FileNotFoundError:
         raise
     except OSError as error:
-        # The system has no watches left, or none for this kind of disk: look around instead of being told.
+        # The system has no watches left, or none for this kind of disk: look around instead of
+        # being told.
         log.warning("code.watch_polls", error=str(error))
         return RustNotify([root], False, True, _TICK_MS, True, True)
 

@@ -1,7 +1,8 @@
-"""One file, from its bytes to everything the index keeps of it. Pure: no database, nothing but the one file is read.
+"""One file, from its bytes to everything the index keeps of it. Pure: no database, nothing but the
+one file is read.
 
-This is what runs in worker processes, so that parsing, redacting and the analysis of words use every core; what
-comes back is ready to be written.
+This is what runs in worker processes, so that parsing, redacting and the analysis of words use
+every core; what comes back is ready to be written.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class ReadyChunk(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What came of one file. Without a skip and with the hash that was known, nothing else is filled in."""
+    """What came of one file. Without a skip and with the hash that was known, nothing else is
+    filled in.
+    """
 
     path: str
     size: int
@@ -80,19 +83,25 @@ def content_hash(data: bytes) -> bytes:
 
 
 def work_on(
-    reader: TreeReader, asked: Asked, has_text: bool = True, known: Container[KnownChunk] = frozenset(),
+    reader: TreeReader,
+    asked: Asked,
+    has_text: bool = True,
+    known: Container[KnownChunk] = frozenset(),
     before: FileFacts | None = None,
-) -> Work:  # fmt: skip
-    """Read and take apart one file. Never raises for what a file holds; ``has_text`` asks for chunks too.
+) -> Work:
+    """Read and take apart one file. Never raises for what a file holds; ``has_text`` asks for
+    chunks too.
 
-    Chunks that are ``known``, as they are stored, come without their terms: they keep those they have. ``before`` is
-    what the file said the last time; see :func:`smara.codegraph.extract.extract`.
+    Chunks that are ``known``, as they are stored, come without their terms: they keep those they
+    have. ``before`` is what the file said the last time; see
+    :func:`smara.codegraph.extract.extract`.
     """
     try:
         opened = reader.read(asked.path, files.MOST_BYTES)
     except NotRead as error:
         return Work(asked.path, 0, 0, b"", error.reason)
-    # A file saved again within the same tick of the clock would look unchanged; its time is not trusted.
+    # A file saved again within the same tick of the clock would look unchanged; its time is not
+    # trusted.
     mtime_ns = 0 if time.time_ns() - opened.mtime_ns < _RACY_NS else opened.mtime_ns
     found = content_hash(opened.data)
     if found == asked.known_hash:
@@ -106,9 +115,12 @@ def work_on(
 
 
 def taken_apart(
-    path: str, data: bytes, has_text: bool = True, known: Container[KnownChunk] = frozenset(),
+    path: str,
+    data: bytes,
+    has_text: bool = True,
+    known: Container[KnownChunk] = frozenset(),
     before: FileFacts | None = None,
-) -> Work:  # fmt: skip
+) -> Work:
     """What the content of a file says."""
     from smara.codegraph.languages import header_language, language_of
 
@@ -135,13 +147,16 @@ def taken_apart(
         facts = extract(path, text.encode("utf-8", "replace"), language, before)
     safe_text, safe_facts, doc = _without_secrets(path, text, facts, has_text)
     return empty._replace(
-        language=language, kind=kind, lines=text.count("\n") + (not text.endswith("\n") and text != ""),
-        is_test=is_test_path(path), doc=doc,
+        language=language,
+        kind=kind,
+        lines=text.count("\n") + (not text.endswith("\n") and text != ""),
+        is_test=is_test_path(path),
+        doc=doc,
         facts=None if safe_facts is None else slim(safe_facts),
         uses=b"" if safe_facts is None else pack_facts(safe_facts),
         chunks=tuple(ready_chunks(safe_facts, path, safe_text, known)) if has_text else (),
         whole=safe_facts,
-    )  # fmt: skip
+    )
 
 
 def decoded(data: bytes) -> str | None:
@@ -155,7 +170,8 @@ def decoded(data: bytes) -> str | None:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = data.decode("latin-1")
-    # Most texts in an old encoding are ASCII but for a few letters; a binary file is nothing of the kind.
+    # Most texts in an old encoding are ASCII but for a few letters; a binary file is nothing of the
+    # kind.
     strange = sum(1 for sign in text[:_LOOKED_AT] if sign < " " and sign not in "\t\n\r\f\x0b\x1b")
     return None if strange > len(text[:_LOOKED_AT]) // 100 else text
 
@@ -172,14 +188,20 @@ def _reason_against(data: bytes, text: str, kind: FileKind) -> SkipReason | None
 
 
 def slim(facts: FileFacts) -> FileFacts:
-    """Facts without the names that are used, but for what classes extend: what other files may ask of this one."""
-    return facts._replace(references=tuple(each for each in facts.references if each.kind == "inherits"))
+    """Facts without the names that are used, but for what classes extend: what other files may ask
+    of this one.
+    """
+    return facts._replace(
+        references=tuple(each for each in facts.references if each.kind == "inherits")
+    )
 
 
 def _without_secrets(
     path: str, text: str, facts: FileFacts | None, has_text: bool
 ) -> tuple[str, FileFacts | None, str]:
-    """The text and the facts without any secret, lines kept where they are; and what the file says of itself."""
+    """The text and the facts without any secret, lines kept where they are; and what the file says
+    of itself.
+    """
     from smara.secrets.scan import scan
 
     doc = _first_line(path, text)
@@ -191,7 +213,8 @@ def _without_secrets(
     position = 0
     for finding in findings:
         hidden = text[finding.start : finding.end]
-        # A key over several lines must leave as many: everything below would be told of the wrong line.
+        # A key over several lines must leave as many: everything below would be told of the wrong
+        # line.
         pieces += (text[position : finding.start], finding.placeholder, "\n" * hidden.count("\n"))
         position = finding.end
     safe = "".join([*pieces, text[position:]])
@@ -199,7 +222,8 @@ def _without_secrets(
         facts = facts._replace(
             definitions=tuple(map(_safe_definition, facts.definitions)),
             imports=tuple(each._replace(module=_redacted(each.module)) for each in facts.imports),
-            # What is stored of it is not what it says, and must not be put beside what is read the next time.
+            # What is stored of it is not what it says, and must not be put beside what is read the
+            # next time.
             units=(),
         )
     return safe, facts, _first_line(path, safe)
@@ -233,7 +257,12 @@ def _redacted(text: str) -> str:
 
 def chunk_key(chunk: CodeChunk) -> KnownChunk:
     """What a chunk is known again by: all of it but its place, as it is stored."""
-    return str(chunk.kind), to_storable(chunk.name), to_storable(chunk.prefix), to_storable(chunk.text)
+    return (
+        str(chunk.kind),
+        to_storable(chunk.name),
+        to_storable(chunk.prefix),
+        to_storable(chunk.text),
+    )
 
 
 def ready_chunks(

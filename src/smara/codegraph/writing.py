@@ -1,7 +1,8 @@
 """From files that were taken apart to rows: what stays keeps its number, the rest comes and goes.
 
-All of it happens in the caller's transaction, and the files whose edges may have changed with it are marked stale in
-the same one: a process that is killed afterwards leaves work to be done, never a graph that is wrong unnoticed.
+All of it happens in the caller's transaction, and the files whose edges may have changed with it
+are marked stale in the same one: a process that is killed afterwards leaves work to be done, never
+a graph that is wrong unnoticed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _BLOCK = {"file": 64, "node": 2_000, "chunk": 1_000}
 
 
 class Numbers:
-    """Numbers for new rows, taken from the database some at a time. Not inside a transaction: it is one itself."""
+    """Numbers for new rows, taken from the database some at a time. Not inside a transaction: it is
+    one itself.
+    """
 
     def __init__(self, store: CodeStore) -> None:
         self._store = store
@@ -79,20 +82,27 @@ class Writer:
         self._store, self._tree_no, self._held, self._numbers = store, tree_no, held, numbers
 
     def write(
-        self, session: Session, works: Sequence[Work], seen: Mapping[str, FileRow], now_ms: int, is_first: bool,
+        self,
+        session: Session,
+        works: Sequence[Work],
+        seen: Mapping[str, FileRow],
+        now_ms: int,
+        is_first: bool,
         earlier: Earlier | None = None,
-    ) -> int:  # fmt: skip
+    ) -> int:
         """Write files; how many. Call ``numbers.prepare`` before the transaction.
 
-        ``seen`` are the rows as they were when it was decided to read the files: one that somebody else has written
-        since is left as they wrote it. ``is_first`` says that all edges are going to be made anyway. ``earlier`` saves
-        reading what is stored of the files a second time.
+        ``seen`` are the rows as they were when it was decided to read the files: one that somebody
+        else has written since is left as they wrote it. ``is_first`` says that all edges are going
+        to be made anyway. ``earlier`` saves reading what is stored of the files a second time.
         """
         store = self._store
         rows = store.files(session, self._tree_no, [work.path for work in works])
         works = [work for work in works if _is_as_seen(rows.get(work.path), seen.get(work.path))]
         revision = store.next_revision(session, self._tree_no)
-        old = [row for work in works if (row := rows.get(work.path)) is not None and not work.is_same]
+        old = [
+            row for work in works if (row := rows.get(work.path)) is not None and not work.is_same
+        ]
         if earlier is None or not all(map(earlier.is_current, old)):
             earlier = Earlier.read(session, store, old)
         nodes, chunks, outlines = earlier.nodes, earlier.chunks, earlier.outlines
@@ -112,7 +122,11 @@ class Writer:
             batch.written += 1
             outcome[work.path] = (no, after)
             change = change_between(work.path, before, after)
-            if change is None and work.path.rpartition("/")[2] in NAMING_FILES and (after is None or row is None):
+            if (
+                change is None
+                and work.path.rpartition("/")[2] in NAMING_FILES
+                and (after is None or row is None)
+            ):
                 change = Change(work.path, None, is_come_or_gone=row is None)
             if change is not None:
                 batch.changes.append(change)
@@ -123,22 +137,40 @@ class Writer:
             self.mark_touched(session, batch.changes, now_ms)
         self._held.partial = None
         if len(works) == 1 and not is_first:
-            self._note_partial(works[0], rows.get(works[0].path), before, outcome, batch.changes, revision)
+            self._note_partial(
+                works[0], rows.get(works[0].path), before, outcome, batch.changes, revision
+            )
         return batch.written
 
     def _note_partial(
-        self, work: Work, row: FileRow | None, before: Outline | None,
-        outcome: Mapping[str, tuple[int, Outline | None]], changes: Sequence[Change], revision: int,
-    ) -> None:  # fmt: skip
-        """Keep in mind what was taken over of a file whose edges were right until now: they need not be made again."""
-        if work.whole is None or not work.whole.taken or row is None or row.is_stale or before is None:
+        self,
+        work: Work,
+        row: FileRow | None,
+        before: Outline | None,
+        outcome: Mapping[str, tuple[int, Outline | None]],
+        changes: Sequence[Change],
+        revision: int,
+    ) -> None:
+        """Keep in mind what was taken over of a file whose edges were right until now: they need
+        not be made again.
+        """
+        if (
+            work.whole is None
+            or not work.whole.taken
+            or row is None
+            or row.is_stale
+            or before is None
+        ):
             return
         after, names = outcome[work.path][1], [change.names for change in changes]
         if after is None or None in names:
             return
         changed = frozenset(name for each in names for name in each or ())
         if not self._held.notes.is_reached_through(row.no, changed):
-            self._held.partial = row.no, Partial(revision, work.whole, after.nos, before.nos, changed)
+            self._held.partial = (
+                row.no,
+                Partial(revision, work.whole, after.nos, before.nos, changed),
+            )
 
     def remove(self, session: Session, rows: Sequence[FileRow], now_ms: int) -> int:
         """Remove files; how many were there. Those that somebody else has written since stay."""
@@ -148,12 +180,17 @@ class Writer:
         if not gone:
             return 0
         store.next_revision(session, self._tree_no)
-        outlines = {row[0]: bytes(row[1]) for row in store.facts(session, "outline", [row.no for row in gone])}
+        outlines = {
+            row[0]: bytes(row[1])
+            for row in store.facts(session, "outline", [row.no for row in gone])
+        }
         changes = []
         for row in gone:
             before = unpack_outline(row.path, 0, outlines[row.no]) if row.no in outlines else None
             change = change_between(row.path, before, None)
-            changes.append(change if change is not None else Change(row.path, None, is_come_or_gone=True))
+            changes.append(
+                change if change is not None else Change(row.path, None, is_come_or_gone=True)
+            )
         store.remove_files(session, [row.no for row in gone])
         self.mark_touched(session, changes, now_ms)
         return len(gone)
@@ -174,13 +211,32 @@ class Writer:
     def _put_file(self, session: Session, work: Work, no: int, revision: int, now_ms: int) -> None:
         stale_at = now_ms if work.facts is not None else None
         self._store.put_file(
-            session, self._tree_no,
-            (no, work.path, work.language, work.kind, work.hash, work.size, work.mtime_ns, work.lines,
-             int(work.is_test), stale_at, now_ms, revision, work.skip),
-        )  # fmt: skip
+            session,
+            self._tree_no,
+            (
+                no,
+                work.path,
+                work.language,
+                work.kind,
+                work.hash,
+                work.size,
+                work.mtime_ns,
+                work.lines,
+                int(work.is_test),
+                stale_at,
+                now_ms,
+                revision,
+                work.skip,
+            ),
+        )
 
     def _put_parts(
-        self, work: Work, no: int, nodes: Sequence[NodeRow], chunks: Sequence[ChunkRow], batch: Batch
+        self,
+        work: Work,
+        no: int,
+        nodes: Sequence[NodeRow],
+        chunks: Sequence[ChunkRow],
+        batch: Batch,
     ) -> Outline | None:
         if work.skip is not None:
             batch.removed_nodes += [node.no for node in nodes]
@@ -196,16 +252,31 @@ class Writer:
         batch.facts.append((no, pack_outline(outline), work.uses, b""))
         return outline
 
-    def _put_nodes(self, work: Work, no: int, nodes: Sequence[NodeRow], batch: Batch) -> tuple[int, list[int]]:
+    def _put_nodes(
+        self, work: Work, no: int, nodes: Sequence[NodeRow], batch: Batch
+    ) -> tuple[int, list[int]]:
         """Number the file and its definitions, each as it was before where it was there before."""
         known = {(node.kind, node.qualname, node.ordinal): node for node in nodes}
         name = work.path.rpartition("/")[2]
         place: tuple[str, str, int] = ("file", work.path, 0)
         file_no = known[place].no if place in known else self._numbers.take("node")
         rows = [
-            NodeRow(file_no, no, "file", name, work.path, 0, None, 1, work.lines, work.hash, b"", "",
-                    to_storable(work.doc))
-        ]  # fmt: skip
+            NodeRow(
+                file_no,
+                no,
+                "file",
+                name,
+                work.path,
+                0,
+                None,
+                1,
+                work.lines,
+                work.hash,
+                b"",
+                "",
+                to_storable(work.doc),
+            )
+        ]
         numbers: list[int] = []
         met: dict[tuple[str, str], int] = {}
         for each in work.facts.definitions if work.facts else ():
@@ -230,7 +301,13 @@ class Writer:
         return file_no, numbers
 
     def _put_chunks(
-        self, work: Work, no: int, file_no: int, numbers: Sequence[int], chunks: Sequence[ChunkRow], batch: Batch
+        self,
+        work: Work,
+        no: int,
+        file_no: int,
+        numbers: Sequence[int],
+        chunks: Sequence[ChunkRow],
+        batch: Batch,
     ) -> None:
         """Chunks with the text they had keep their numbers, and with them their vectors."""
         known: dict[tuple[str, str, str, str], list[ChunkRow]] = {}
@@ -242,13 +319,25 @@ class Writer:
             key = chunk_key(each)
             if same := known.get(key):
                 before = same.pop(0)
-                row = before._replace(node_no=node_no, first_line=each.first_line, last_line=each.last_line)
+                row = before._replace(
+                    node_no=node_no, first_line=each.first_line, last_line=each.last_line
+                )
                 if row != before:
                     batch.moved_chunks.append(row)
                 continue
             number = self._numbers.take("chunk")
             batch.added_chunks.append(
-                ChunkRow(number, no, node_no, key[0], key[1], each.first_line, each.last_line, key[2], key[3])
+                ChunkRow(
+                    number,
+                    no,
+                    node_no,
+                    key[0],
+                    key[1],
+                    each.first_line,
+                    each.last_line,
+                    key[2],
+                    key[3],
+                )
             )
             batch.terms.append((number, RecordTerms(ready.head, ready.bodies)))
         batch.removed_chunks += [chunk.no for same in known.values() for chunk in same]
@@ -268,7 +357,9 @@ class Writer:
 
 
 def _is_as_seen(row: FileRow | None, seen: FileRow | None) -> bool:
-    """Whether a file's content in the index is the one that was there when it was decided to read the file again."""
+    """Whether a file's content in the index is the one that was there when it was decided to read
+    the file again.
+    """
     if row is None or seen is None:
         return row is None and seen is None
     return (row.no, row.hash, row.skip) == (seen.no, seen.hash, seen.skip)
@@ -280,5 +371,17 @@ def _node(each: Definition, number: int, file_no: int, ordinal: int, parent: int
     if not texts.isascii() or "\0" in texts:
         name, qualname, signature, doc = map(to_storable, (name, qualname, signature, doc))
     return NodeRow(
-        number, file_no, kind, name, qualname, ordinal, parent, first, last, digest, drawn, signature, doc
-    )  # fmt: skip
+        number,
+        file_no,
+        kind,
+        name,
+        qualname,
+        ordinal,
+        parent,
+        first,
+        last,
+        digest,
+        drawn,
+        signature,
+        doc,
+    )

@@ -1,1 +1,3 @@
-"""What the agent gets: memory as sections of a context, ordered so that prompt caches hit, with a receipt."""
+"""What the agent gets: memory as sections of a context, ordered so that prompt caches hit, with a
+receipt.
+"""

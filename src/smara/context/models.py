@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 SectionName = Literal[
-    "instructions", "reflections", "observations", "working_memory", "current_task", "other_conversations", "time"
+    "instructions",
+    "reflections",
+    "observations",
+    "working_memory",
+    "current_task",
+    "other_conversations",
+    "time",
 ]
 
 

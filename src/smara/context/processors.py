@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from smara.context.models import Context, ContextMessage, Receipt, Section
-from smara.context.stack import PROMPTS, days_of, others_section, section, stable_sections, task_section, time_section
+from smara.context.stack import (
+    PROMPTS,
+    days_of,
+    others_section,
+    section,
+    stable_sections,
+    task_section,
+    time_section,
+)
 from smara.context.times import GAP_MS, duration
 from smara.context.within import run_within
 from smara.core import log
@@ -51,7 +59,9 @@ class ContextSettings:
 
 
 class _Drawn(NamedTuple):
-    """What does not change until other observations are active: their ids, their text, their days."""
+    """What does not change until other observations are active: their ids, their text, their
+    days.
+    """
 
     ids: tuple[str, ...]
     sections: tuple[Section, ...]
@@ -65,9 +75,15 @@ class Processors:
     """Memory's part in an agent's loop, step by step."""
 
     def __init__(
-        self, messages: Messages, threads: Threads, observations: Observations, working: Working,
-        counter: TokenCounter, clock: Clock, settings: ContextSettings,
-    ) -> None:  # fmt: skip
+        self,
+        messages: Messages,
+        threads: Threads,
+        observations: Observations,
+        working: Working,
+        counter: TokenCounter,
+        clock: Clock,
+        settings: ContextSettings,
+    ) -> None:
         self._messages = messages
         self._threads = threads
         self._observations = observations
@@ -101,15 +117,20 @@ class Processors:
             thread = self._threads.find(thread_id)
             if thread is None:
                 return Context((), given, Receipt(thread_id))
-            waited, notes = self._advance(thread, mode, self._is_cold(thread, model), deadline_seconds)
-            # Read again: activating may have told the thread its task, and somebody may have spoken.
+            waited, notes = self._advance(
+                thread, mode, self._is_cold(thread, model), deadline_seconds
+            )
+            # Read again: activating may have told the thread its task, and somebody may have
+            # spoken.
             return self._build(self._threads.find(thread_id) or thread, given, step, waited, notes)
         except SmaraError as error:
             log.warning("context.failed", error=error.code)
             return Context((), given, Receipt(thread_id, notes=(f"memory was left out: {error}",)))
         except Exception as error:  # noqa: BLE001 - the agent's turn must not die of its memory
             log.warning("context.failed", error=type(error).__name__)
-            return Context((), given, Receipt(thread_id, notes=("memory was left out: unexpected trouble",)))
+            return Context(
+                (), given, Receipt(thread_id, notes=("memory was left out: unexpected trouble",))
+            )
 
     def _is_cold(self, thread: Thread, model: str | None) -> bool:
         """Whether the reader has nothing of this conversation cached."""
@@ -124,7 +145,9 @@ class Processors:
     def _advance(
         self, thread: Thread, mode: AgentMode, is_cold: bool, deadline_seconds: float | None
     ) -> tuple[float, list[str]]:
-        """Let the cycle go on: buffer behind the scenes, activate, and past the limit wait, up to the deadline."""
+        """Let the cycle go on: buffer behind the scenes, activate, and past the limit wait, up to
+        the deadline.
+        """
         if not self._settings.is_enabled or self._settings.is_read_only:
             return 0.0, []
         wanted = self._observations.look_after(thread.id, mode=mode)
@@ -134,30 +157,46 @@ class Processors:
         notes = [ahead.error] if ahead.error and ahead.code != "in_progress" else []
         if not wanted.blocks:
             return 0.0, notes
-        deadline = self._settings.block_deadline_seconds if deadline_seconds is None else deadline_seconds
+        deadline = (
+            self._settings.block_deadline_seconds if deadline_seconds is None else deadline_seconds
+        )
         started = self._clock.monotonic()
-        is_done = run_within(self._clock, deadline, lambda is_over: self._observe(thread.id, mode, is_over))
+        is_done = run_within(
+            self._clock, deadline, lambda is_over: self._observe(thread.id, mode, is_over)
+        )
         waited = self._clock.monotonic() - started
         if not is_done:
-            notes.append("the observation took longer than the deadline; it goes on behind the scenes")
+            notes.append(
+                "the observation took longer than the deadline; it goes on behind the scenes"
+            )
         return waited, notes
 
     def _observe(self, thread_id: str, mode: AgentMode, is_over: threading.Event) -> None:
-        """Observe what is pending and show all but the newest; who is at it already is waited for."""
+        """Observe what is pending and show all but the newest; who is at it already is waited
+        for.
+        """
         while self._observations.buffer(thread_id, mode=mode).code == "in_progress":
-            if is_over.wait(_AGAIN_SECONDS):  # another process tells nobody when it is done, so we look again
+            if is_over.wait(
+                _AGAIN_SECONDS
+            ):  # another process tells nobody when it is done, so we look again
                 return
         self._observations.activate(thread_id, mode=mode)
 
     def _build(
-        self, thread: Thread, given: tuple[ContextMessage, ...], step: int, waited: float, notes: list[str]
+        self,
+        thread: Thread,
+        given: tuple[ContextMessage, ...],
+        step: int,
+        waited: float,
+        notes: list[str],
     ) -> Context:
         settings = self._settings
         drawn = _NOTHING
         sections: list[Section] = []
         observed = 0
         if settings.is_enabled:
-            # In this order: with an activation in between, a message is shown twice rather than not at all.
+            # In this order: with an activation in between, a message is shown twice rather than not
+            # at all.
             observed = self._observations.observed_seq(thread.id)
             drawn = self._stable(thread)
             sections += drawn.sections
@@ -168,13 +207,20 @@ class Processors:
         for each in sections:
             sizes[each.name] = sizes.get(each.name, 0) + each.tokens
         receipt = Receipt(
-            thread.id, drawn.ids, sizes, sum(message.token_count for message in raw), left_out,
-            waited, tuple(notes),
-        )  # fmt: skip
+            thread.id,
+            drawn.ids,
+            sizes,
+            sum(message.token_count for message in raw),
+            left_out,
+            waited,
+            tuple(notes),
+        )
         return Context(tuple(sections), messages, receipt)
 
     def _stable(self, thread: Thread) -> _Drawn:
-        """The active observations and their text, read and drawn once for each version of the record."""
+        """The active observations and their text, read and drawn once for each version of the
+        record.
+        """
         record = self._observations.record(thread.id)
         if record is None:
             return _NOTHING
@@ -194,17 +240,23 @@ class Processors:
         """What changes oftener: working memory, the task, other conversations, the time."""
         settings, counter = self._settings, self._counter
         found: list[Section | None] = []
-        for scope, where in (("resource", {"resource_id": thread.resource_id}), ("thread", {"thread_id": thread.id})):
+        for scope, where in (
+            ("resource", {"resource_id": thread.resource_id}),
+            ("thread", {"thread_id": thread.id}),
+        ):
             page = self._working.find(scope=scope, **where)  # type: ignore[arg-type]  # both are scopes
             if page is not None:
-                found.append(section("working_memory", self._working.render(scope=scope, **where), counter))  # type: ignore[arg-type]
+                text = self._working.render(scope=scope, **where)  # type: ignore[arg-type]
+                found.append(section("working_memory", text, counter))
         found.append(task_section(thread, settings.wants_suggested_response, counter))
         if settings.is_enabled and settings.scope == "resource":
             unobserved = self._observations.unobserved_elsewhere(thread.id)
             found.append(others_section(unobserved, settings.timezone, _OTHERS_TOKENS, counter))
         if drawn.ids:
             now = self._clock.now_ms()
-            found.append(time_section(drawn.days, now, thread.updated_at, settings.timezone, counter))
+            found.append(
+                time_section(drawn.days, now, thread.updated_at, settings.timezone, counter)
+            )
         return [each for each in found if each is not None and each.text]
 
     def _raw(self, thread: Thread, observed: int) -> tuple[list[Message], int]:
@@ -220,14 +272,16 @@ class Processors:
     def _told(self, raw: Sequence[Message], is_continued: bool) -> Iterable[ContextMessage]:
         if is_continued:
             yield ContextMessage(
-                "user", f"<system-reminder>{load_prompt(PROMPTS, 'continuation').text}</system-reminder>"
+                "user",
+                f"<system-reminder>{load_prompt(PROMPTS, 'continuation').text}</system-reminder>",
             )
         before: int | None = None
         for message in raw:
             if before is not None and message.created_at - before >= GAP_MS:
                 gap = duration(message.created_at - before)
                 yield ContextMessage(
-                    "user", f"<system-reminder>{gap} passed before the next message.</system-reminder>"
+                    "user",
+                    f"<system-reminder>{gap} passed before the next message.</system-reminder>",
                 )
             before = message.created_at
             yield ContextMessage(message.role, message.raw_content, message.id, message.seq)
@@ -243,7 +297,8 @@ class Processors:
         resource_id: str | None = None,
         session_id: str | None = None,
     ) -> list[Message]:
-        """Keep what was said in a step, the person's words included; what could not be kept is logged, never raised.
+        """Keep what was said in a step, the person's words included; what could not be kept is
+        logged, never raised.
 
         Call it behind the caller's own guardrails: what they abort was never said.
         """
@@ -265,7 +320,9 @@ class Processors:
 
 
 def _as_context(message: Mapping[str, Any] | NewMessage) -> ContextMessage:
-    """A message as it came; one that memory could not keep is still the agent's, and goes through as it is."""
+    """A message as it came; one that memory could not keep is still the agent's, and goes through
+    as it is.
+    """
     from smara.messages.layout import pack, parts_of
     from smara.messages.models import plain
     from smara.messages.prepare import as_new_message
@@ -274,5 +331,9 @@ def _as_context(message: Mapping[str, Any] | NewMessage) -> ContextMessage:
         new = as_new_message(message)
         return ContextMessage(new.role, pack(parts_of(new.content))[0])
     except (SmaraError, TypeError):
-        given = message if isinstance(message, Mapping) else {"content": getattr(message, "content", message)}
+        given = (
+            message
+            if isinstance(message, Mapping)
+            else {"content": getattr(message, "content", message)}
+        )
         return ContextMessage(str(given.get("role", "user")), plain(given.get("content")))

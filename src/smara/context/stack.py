@@ -29,11 +29,17 @@ Render = Callable[[Sequence[Observation]], str]
 def stable_sections(
     active: Sequence[Observation], scope: str, timezone: str, counter: TokenCounter
 ) -> tuple[Section, ...]:
-    """Instructions, reflections and observations: the same, byte for byte, until other observations are active."""
+    """Instructions, reflections and observations: the same, byte for byte, until other observations
+    are active.
+    """
     draw = render_by_thread if scope == "resource" else render
     reflections = [row for row in active if row.kind == "reflection"]
     observations = [row for row in active if row.kind == "observation"]
-    found = [_section("instructions", load_prompt(PROMPTS, "instructions").text, counter)] if active else []
+    found = (
+        [_section("instructions", load_prompt(PROMPTS, "instructions").text, counter)]
+        if active
+        else []
+    )
     for name, tag, rows in (
         ("reflections", "reflections", reflections),
         ("observations", "observations", observations),
@@ -53,18 +59,25 @@ def task_section(thread: Thread, wants_response: bool, counter: TokenCounter) ->
     if kept.get("currentTask"):
         lines.append(f"<current-task>\n{neutralized(str(kept['currentTask']))}\n</current-task>")
     if wants_response and kept.get("suggestedResponse"):
-        lines.append(f"<suggested-response>\n{neutralized(str(kept['suggestedResponse']))}\n</suggested-response>")
+        lines.append(
+            f"<suggested-response>\n{neutralized(str(kept['suggestedResponse']))}\n</suggested-response>"
+        )
     return _section("current_task", "\n".join(lines), counter) if lines else None
 
 
 def others_section(
     messages: Sequence[Message], timezone: str, most_tokens: int, counter: TokenCounter
 ) -> Section | None:
-    """What was said in other conversations of the same resource and is not observed yet; the newest within a budget."""
+    """What was said in other conversations of the same resource and is not observed yet; the newest
+    within a budget.
+    """
     by_thread: dict[str, list[str]] = {}
     used = 0
     for message in sorted(messages, key=lambda each: each.created_at, reverse=True):
-        line = f"[{local(message.created_at, timezone):%Y-%m-%d %H:%M}] {message.role}: {_short(message.raw_content)}"
+        line = (
+            f"[{local(message.created_at, timezone):%Y-%m-%d %H:%M}] {message.role}: "
+            f"{_short(message.raw_content)}"
+        )
         used += counter.count(line).tokens
         if used > most_tokens:
             break
@@ -72,7 +85,13 @@ def others_section(
     if not by_thread:
         return None
     blocks = [
-        "\n".join([f'<unobserved-context thread="{_attribute(thread_id)}">', *reversed(lines), "</unobserved-context>"])
+        "\n".join(
+            [
+                f'<unobserved-context thread="{_attribute(thread_id)}">',
+                *reversed(lines),
+                "</unobserved-context>",
+            ]
+        )
         for thread_id, lines in by_thread.items()
     ]
     intro = "Said in other conversations with the same person, not in this one:"
@@ -86,9 +105,15 @@ def days_of(active: Sequence[Observation], timezone: str) -> tuple[tuple[str, in
 
 
 def time_section(
-    days: Sequence[tuple[str, int]], now_ms: int, last_said_at: int | None, timezone: str, counter: TokenCounter
+    days: Sequence[tuple[str, int]],
+    now_ms: int,
+    last_said_at: int | None,
+    timezone: str,
+    counter: TokenCounter,
 ) -> Section:
-    """What time it is, how long ago the last message was, and how long ago the days of the observations are."""
+    """What time it is, how long ago the last message was, and how long ago the days of the
+    observations are.
+    """
     now = local(now_ms, timezone)
     lines = [f"It is {now:%A, %Y-%m-%d} ({timezone})."]
     if last_said_at is not None:
@@ -110,9 +135,13 @@ def _section(name: SectionName, text: str, counter: TokenCounter) -> Section:
 
 
 def _shown(row: Observation) -> Observation:
-    """An observation whose words can neither open nor close a block, nor begin a line of their own."""
+    """An observation whose words can neither open nor close a block, nor begin a line of their
+    own.
+    """
     thread_id = None if row.thread_id is None else _attribute(row.thread_id)
-    return replace(row, thread_id=thread_id, text=_one(row.text), details=tuple(map(_one, row.details)))
+    return replace(
+        row, thread_id=thread_id, text=_one(row.text), details=tuple(map(_one, row.details))
+    )
 
 
 def _attribute(text: str) -> str:

@@ -25,7 +25,13 @@ def duration(milliseconds: int) -> str:
     >>> duration(90 * 60_000), duration(45 * 86_400_000), duration(800 * 86_400_000)
     ('1 hour', '1 month', '2 years')
     """
-    for size, name in ((365 * _DAY, "year"), (30 * _DAY, "month"), (7 * _DAY, "week"), (_DAY, "day"), (_HOUR, "hour")):
+    for size, name in (
+        (365 * _DAY, "year"),
+        (30 * _DAY, "month"),
+        (7 * _DAY, "week"),
+        (_DAY, "day"),
+        (_HOUR, "hour"),
+    ):
         if milliseconds >= size:
             return _counted(milliseconds // size, name)
     return _counted(max(1, milliseconds // _MINUTE), "minute")

@@ -52,7 +52,11 @@ def check_time(milliseconds: int | None, what: str = "created_at") -> int | None
     if milliseconds is None:
         return None
     if not isinstance(milliseconds, int) or isinstance(milliseconds, bool):
-        raise InvalidInputError(f"{what} must be milliseconds since 1970, a whole number; got {milliseconds!r}.")
+        raise InvalidInputError(
+            f"{what} must be milliseconds since 1970, a whole number; got {milliseconds!r}."
+        )
     if not _EARLIEST_MS <= milliseconds <= _LATEST_MS:
-        raise InvalidInputError(f"{what} {milliseconds} is not within the years 1 to 9999. Give milliseconds.")
+        raise InvalidInputError(
+            f"{what} {milliseconds} is not within the years 1 to 9999. Give milliseconds."
+        )
     return milliseconds

@@ -39,7 +39,9 @@ class Period:
     day: int | None
 
     def contains(self, time_ms: int) -> bool:
-        """Whether a moment lies in the month, or between the day before the day and a week after it."""
+        """Whether a moment lies in the month, or between the day before the day and a week after
+        it.
+        """
         try:
             moment = datetime.fromtimestamp(time_ms / 1000, UTC).date()
             if self.day is None:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from functools import lru_cache
+from functools import lru_cache, partial
 from zoneinfo import ZoneInfo
 
 from smara.core.dates import find_period
@@ -24,29 +24,38 @@ from smara.core.dates import find_period
 _READ_CHARACTERS = 2_000
 _SLACK = timedelta(days=1)
 _NUMBERS = {
-    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
-    "ten": 10, "twelve": 12, "couple of": 2, "a couple of": 2, "un": 1, "une": 1, "deux": 2, "trois": 3, "einem": 1,
+    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
+    "eight": 8, "nine": 9,
+    "ten": 10, "twelve": 12, "couple of": 2, "a couple of": 2, "un": 1, "une": 1, "deux": 2,
+    "trois": 3, "einem": 1,
     "einer": 1, "zwei": 2, "drei": 3, "dos": 2, "tres": 3, "两": 2, "一": 1, "二": 2, "三": 3,
 }  # fmt: skip
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _UNITS = {
     "day": "day", "jour": "day", "tag": "day", "día": "day", "dia": "day", "天": "day", "日": "day",
-    "week": "week", "semaine": "week", "woche": "week", "semana": "week", "周": "week", "週間": "week",
-    "month": "month", "mois": "month", "monat": "month", "mes": "month", "个月": "month", "ヶ月": "month",
+    "week": "week", "semaine": "week", "woche": "week", "semana": "week", "周": "week", "週間": "week",  # noqa: E501
+    "month": "month", "mois": "month", "monat": "month", "mes": "month", "个月": "month",
+    "ヶ月": "month",
     "year": "year", "an": "year", "année": "year", "jahr": "year", "año": "year", "年": "year",
 }  # fmt: skip
 _DAYS_AWAY = {
-    "yesterday": -1, "last night": -1, "tomorrow": 1, "day before yesterday": -2, "day after tomorrow": 2,
-    "hier": -1, "demain": 1, "avant-hier": -2, "après-demain": 2, "gestern": -1, "vorgestern": -2, "übermorgen": 2,
-    "ayer": -1, "anteayer": -2, "ieri": -1, "domani": 1, "ontem": -1, "amanhã": 1, "вчера": -1, "завтра": 1,
+    "yesterday": -1, "last night": -1, "tomorrow": 1, "day before yesterday": -2,
+    "day after tomorrow": 2,
+    "hier": -1, "demain": 1, "avant-hier": -2, "après-demain": 2, "gestern": -1, "vorgestern": -2,
+    "übermorgen": 2,
+    "ayer": -1, "anteayer": -2, "ieri": -1, "domani": 1, "ontem": -1, "amanhã": 1, "вчера": -1,
+    "завтра": 1,
     "昨天": -1, "明天": 1, "前天": -2, "后天": 2, "昨日": -1, "明日": 1, "一昨日": -2, "明後日": 2,
     "어제": -1, "내일": 1,
 }  # fmt: skip
 _SPANS_AWAY = {
-    "last week": ("week", -1), "this week": ("week", 0), "next week": ("week", 1), "last month": ("month", -1),
-    "this month": ("month", 0), "next month": ("month", 1), "last year": ("year", -1), "next year": ("year", 1),
+    "last week": ("week", -1), "this week": ("week", 0), "next week": ("week", 1),
+    "last month": ("month", -1),
+    "this month": ("month", 0), "next month": ("month", 1), "last year": ("year", -1),
+    "next year": ("year", 1),
     "last weekend": ("weekend", -1), "this weekend": ("weekend", 0), "next weekend": ("weekend", 1),
-    "semaine dernière": ("week", -1), "semaine prochaine": ("week", 1), "mois dernier": ("month", -1),
+    "semaine dernière": ("week", -1), "semaine prochaine": ("week", 1), "mois dernier": ("month",
+    -1),
     "letzte woche": ("week", -1), "nächste woche": ("week", 1), "letzten monat": ("month", -1),
     "semana pasada": ("week", -1), "próxima semana": ("week", 1), "mes pasado": ("month", -1),
     "上周": ("week", -1), "下周": ("week", 1), "上个月": ("month", -1), "下个月": ("month", 1),
@@ -74,12 +83,15 @@ def _words(table: Iterable[str]) -> re.Pattern[str]:
 _DAY_WORD = _words(_DAYS_AWAY)
 _SPAN_WORD = _words(_SPANS_AWAY)
 _AGO = re.compile(
-    rf"\b{_COUNT}\s{{0,3}}{_UNIT}\s{{1,3}}ago\b|\b(?:il y a|hace|vor)\s{{1,3}}{_COUNT}\s{{1,3}}{_UNIT}\b", re.I
+    rf"\b{_COUNT}\s{{0,3}}{_UNIT}\s{{1,3}}ago\b|\b(?:il y a|hace"
+    rf"|vor)\s{{1,3}}{_COUNT}\s{{1,3}}{_UNIT}\b",
+    re.I,
 )
 _CJK_AGO = re.compile(r"(\d{1,3}|[一二三两])\s?(天|日|周|週間|个月|ヶ月|年)(前|后|後)")
 _AHEAD = re.compile(rf"\b(?:in|dans|en)\s{{1,3}}{_COUNT}\s{{1,3}}{_UNIT}\b", re.IGNORECASE)
 _WEEKDAY = re.compile(
-    rf"(?:\b(last|next|this|by|until|before|due|on|every)\s{{1,3}})?\b({'|'.join(_WEEKDAYS)})\b", re.I
+    rf"(?:\b(last|next|this|by|until|before|due|on|every)\s{{1,3}})?\b({'|'.join(_WEEKDAYS)})\b",
+    re.I,
 )
 _BACK = re.compile(
     rf"\b(?:past|last|previous)\s{{1,3}}(?:{_COUNT}|few|several)\s{{1,3}}(day|week|month|year)s?\b"
@@ -90,13 +102,46 @@ _SINCE = re.compile(r"\bsince\b", re.IGNORECASE)
 _A_FEW = 3
 _DAYS_OF = {"day": 1, "week": 7, "month": 31, "year": 366}
 _END_OF_MONTH = re.compile(r"\bend of (?:the|this) month\b", re.IGNORECASE)
-_FUTURE = re.compile(r"\b(?:will|going to|gonna|plan|plans|planning|by|until|due|deadline|upcoming|next)\b|'ll\b", re.I)
-_PAST = re.compile(r"\b(?:was|were|went|had|did|been|got|bought|met|saw|took|made|ago|last|[a-z]{3,20}ed)\b", re.I)
-_RECURRING = re.compile(r"\b(?:every|each|anniversary|birthday|annual|annually|yearly)\b", re.IGNORECASE)
+_FUTURE = re.compile(
+    r"\b(?:will|going to|gonna|plan|plans|planning|by|until|due|deadline|upcoming|next)\b|'ll\b",
+    re.I,
+)
+_PAST = re.compile(
+    r"\b(?:was|were|went|had|did|been|got|bought|met|saw|took|made|ago|last|[a-z]{3,20}ed)\b", re.I
+)
+_RECURRING = re.compile(
+    r"\b(?:every|each|anniversary|birthday|annual|annually|yearly)\b", re.IGNORECASE
+)
 _HINTS = (
-    *("day", "week", "month", "year", "morrow", "night", "hier", "demain", "gestern", "woche", "monat", "semain"),
+    *(
+        "day",
+        "week",
+        "month",
+        "year",
+        "morrow",
+        "night",
+        "hier",
+        "demain",
+        "gestern",
+        "woche",
+        "monat",
+        "semain",
+    ),
     *("semana", " mes", "jour", "tag", "ayer", "ieri", "domani", "ontem", "20", "19"),
-    *(" jan", " feb", " mar", " apr", " may", " jun", " jul", " aug", " sep", " oct", " nov", " dec"),
+    *(
+        " jan",
+        " feb",
+        " mar",
+        " apr",
+        " may",
+        " jun",
+        " jul",
+        " aug",
+        " sep",
+        " oct",
+        " nov",
+        " dec",
+    ),
 )
 _QUOTED = re.compile(r"`[^`\n]{0,300}`|\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”")
 
@@ -109,7 +154,9 @@ class Days:
     last: date
 
     def contains(self, time_ms: int) -> bool:
-        """Whether a moment lies in these days, or in the day before or after them: clocks and words are not exact."""
+        """Whether a moment lies in these days, or in the day before or after them: clocks and words
+        are not exact.
+        """
         try:
             moment = datetime.fromtimestamp(time_ms / 1000, UTC).date()
         except (ValueError, OverflowError, OSError):
@@ -133,7 +180,9 @@ def zone_of(name: str) -> tzinfo:
 
 
 def moment_in(zone: tzinfo, time_ms: int) -> datetime:
-    """A time in milliseconds as it is on the clocks of a zone; what no calendar has becomes 1970."""
+    """A time in milliseconds as it is on the clocks of a zone; what no calendar has becomes
+    1970.
+    """
     try:
         return datetime.fromtimestamp(time_ms / 1000, zone)
     except (ValueError, OverflowError, OSError):
@@ -151,18 +200,23 @@ def days_meant(text: str, said_on: date) -> Days | None:
     found: list[tuple[int, Callable[[], Days | None]]] = []
     for pattern, resolve in _RESOLVERS:
         if match := pattern.search(read):
-            found.append((match.start(), lambda match=match, resolve=resolve: resolve(match, read, said_on)))  # type: ignore[misc]
+            found.append((match.start(), partial(resolve, match, read, said_on)))
     try:
         for _, resolve_one in sorted(found, key=lambda each: each[0]):
             if days := resolve_one():
                 return days
         return None if _RECURRING.search(read) else _written(read, said_on)
-    except (OverflowError, ValueError, KeyError):  # no such day, or a letter whose small form is another
+    except (
+        OverflowError,
+        ValueError,
+        KeyError,
+    ):  # no such day, or a letter whose small form is another
         return None
 
 
 def days_asked(text: str, today: date) -> Days | None:
-    """The days that a question looks back on: as in ``days_meant``, and "the past two weeks", which end today.
+    """The days that a question looks back on: as in ``days_meant``, and "the past two weeks", which
+    end today.
 
     >>> days_asked("what did I bake in the past two weeks?", date(2026, 3, 11)).render()
     '2026-02-25..2026-03-11'
@@ -243,7 +297,9 @@ def _weekday(match: re.Match[str], text: str, today: date) -> Days | None:
 
 
 def _written(text: str, today: date) -> Days | None:
-    """A date with a month in it; without a year, the one that the tense of the sentence makes likely."""
+    """A date with a month in it; without a year, the one that the tense of the sentence makes
+    likely.
+    """
     period = find_period(text)
     if period is None:
         return None
@@ -282,7 +338,9 @@ def _number(word: str) -> int:
     return int(word) if word.isdigit() else _NUMBERS[word.lower()]
 
 
-_RESOLVERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str, date], Days | None]], ...] = (
+_RESOLVERS: tuple[
+    tuple[re.Pattern[str], Callable[[re.Match[str], str, date], Days | None]], ...
+] = (
     (_DAY_WORD, _day),
     (_SPAN_WORD, _span),
     (_AGO, _ago),

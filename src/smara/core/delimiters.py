@@ -15,16 +15,23 @@ from functools import lru_cache
 from unicodedata import category, normalize
 
 DELIMITERS = (
-    "working-memory", "memor", "observ", "unobserved", "reflect", "current-task", "suggested-response", "thread",
+    "working-memory", "memor", "observ", "unobserved", "reflect", "current-task",
+    "suggested-response", "thread",
     "smara", "sys", "instruction", "antml", "function", "tool", "human", "user", "assistant", "|",
 )  # fmt: skip
-"""How the names of blocks begin: ours, those of the hosts we speak to, and ``<|`` of chat formats."""
+"""How the names of blocks begin: ours, those of the hosts we speak to, and ``<|`` of chat
+formats.
+"""
 
 BLOCKS = (
-    "working-memory", "memories", "memory", "memory-context", "observations", "reflections", "observed-fields",
-    "unobserved-context", "current-task", "suggested-response", "thread-title", "smara-memory", "system-reminder",
+    "working-memory", "memories", "memory", "memory-context", "observations", "reflections",
+    "observed-fields",
+    "unobserved-context", "current-task", "suggested-response", "thread-title", "smara-memory",
+    "system-reminder",
 )  # fmt: skip
-"""The blocks in which memory speaks, by their whole names: what stands inside was not said by anybody."""
+"""The blocks in which memory speaks, by their whole names: what stands inside was not said by
+anybody.
+"""
 
 _BRACKETS = "<＜﹤≮‹\u2329〈⟨❬❮❰˂ᐸᚲ⧼⦑𝈶"
 _BRACKET = re.compile(f"[{_BRACKETS}]")
@@ -43,21 +50,29 @@ _UNENCODABLE = re.compile("[\ud800-\udfff]")
 
 
 def neutralized(text: str) -> str:
-    """The text as a model may be shown it: no block of ours opens or closes in it, nothing in it is hidden."""
+    """The text as a model may be shown it: no block of ours opens or closes in it, nothing in it is
+    hidden.
+    """
     return _escaped(_cleaned(text))
 
 
 def _cleaned(text: str) -> str:
-    """Without control characters and what cannot be seen; joiners stay, which scripts and emoji need."""
+    """Without control characters and what cannot be seen; joiners stay, which scripts and emoji
+    need.
+    """
     return _UNENCODABLE.sub("\ufffd", _REMOVED.sub("", _LINE_ENDS.sub("\n", text)))
 
 
 def _escaped(text: str) -> str:
-    return _BRACKET.sub(lambda found: "&lt;" if _opens_a_block(text, found.end()) else found[0], text)
+    return _BRACKET.sub(
+        lambda found: "&lt;" if _opens_a_block(text, found.end()) else found[0], text
+    )
 
 
 def _opens_a_block(text: str, at: int) -> bool:
-    """Whether a name of ours follows, as a reader who overlooks spaces, dashes and disguises would take it."""
+    """Whether a name of ours follows, as a reader who overlooks spaces, dashes and disguises would
+    take it.
+    """
     name = ""
     while at < len(text) and len(name) < _LONGEST and text[at] not in _BRACKETS:
         name += _read(text[at])

@@ -14,10 +14,25 @@ from typing import Any, Literal, get_args
 
 Agent = Literal["claude", "codex", "gemini", "copilot", "cursor", "opencode", "generic"]
 Kind = Literal[
-    "session_start", "prompt", "tool_pre", "tool_post", "tool_fail", "tool_batch", "step", "reasoning", "compact_pre",
-    "compact_post", "subagent_start", "subagent_stop", "turn_end", "turn_fail", "session_end", "file_changed", "task",
+    "session_start",
+    "prompt",
+    "tool_pre",
+    "tool_post",
+    "tool_fail",
+    "tool_batch",
+    "step",
+    "reasoning",
+    "compact_pre",
+    "compact_post",
+    "subagent_start",
+    "subagent_stop",
+    "turn_end",
+    "turn_fail",
+    "session_end",
+    "file_changed",
+    "task",
     "instructions",
-]  # fmt: skip
+]
 AGENTS: tuple[Agent, ...] = get_args(Agent)
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -32,14 +47,19 @@ class HostEvent:
     at_ms: int
     cwd: str = ""
     source: str = ""
-    """Why: ``startup``, ``resume``, ``clear`` or ``compact`` of a session, ``manual`` or ``auto``, a reason."""
+    """Why: ``startup``, ``resume``, ``clear`` or ``compact`` of a session, ``manual`` or ``auto``,
+    a reason.
+    """
     prompt: str = ""
     """What the person said."""
     tool: str = ""
-    """``Bash``, ``Read``, ``Edit``, ``Write``, ``Grep``, ``Glob``, ``WebFetch``, ``WebSearch``, ``Task``,
-    ``mcp:<server>:<tool>``; other names as the host gives them."""
+    """``Bash``, ``Read``, ``Edit``, ``Write``, ``Grep``, ``Glob``, ``WebFetch``, ``WebSearch``,
+    ``Task``, ``mcp:<server>:<tool>``; other names as the host gives them.
+    """
     tool_input: Mapping[str, Any] = field(default_factory=dict)
-    """Its arguments, under one name each: ``file_path``, ``command``, ``pattern``; others as the host gives them."""
+    """Its arguments, under one name each: ``file_path``, ``command``, ``pattern``; others as the
+    host gives them.
+    """
     tool_output: str = ""
     error: str | None = None
     tool_use_id: str = ""
@@ -59,8 +79,17 @@ class HostEvent:
     def _made_key(self) -> str:
         if self.tool_use_id:
             return event_key(self.session_id, self.kind, self.tool_use_id)
-        told = (self.source, self.prompt, self.tool, dict(self.tool_input), self.tool_output, self.error,
-                self.subagent_id, self.text, self.at_ms)  # fmt: skip
+        told = (
+            self.source,
+            self.prompt,
+            self.tool,
+            dict(self.tool_input),
+            self.tool_output,
+            self.error,
+            self.subagent_id,
+            self.text,
+            self.at_ms,
+        )
         text = json.dumps(told, sort_keys=True, default=str)
         return event_key(self.session_id, self.kind, text.encode("utf-8", "surrogatepass"))
 
@@ -68,7 +97,11 @@ class HostEvent:
         """One line of JSON; what is empty is left out."""
         told = {each.name: getattr(self, each.name) for each in fields(self)}
         told["tool_input"] = dict(self.tool_input)
-        kept = {name: value for name, value in told.items() if value not in ("", None, {}) or name == "session_id"}
+        kept = {
+            name: value
+            for name, value in told.items()
+            if value not in ("", None, {}) or name == "session_id"
+        }
         return json.dumps(kept, separators=(",", ":"), default=str)
 
     @classmethod
@@ -78,7 +111,11 @@ class HostEvent:
         Raises ``ValueError`` when the line holds no event.
         """
         told = json.loads(line)
-        if not isinstance(told, dict) or told.get("kind") not in KINDS or told.get("agent") not in AGENTS:
+        if (
+            not isinstance(told, dict)
+            or told.get("kind") not in KINDS
+            or told.get("agent") not in AGENTS
+        ):
             raise ValueError("the line holds no event")
         known = {each.name for each in fields(cls)}
         try:
@@ -88,7 +125,9 @@ class HostEvent:
 
 
 def event_key(session_id: str, kind: str, what: str | bytes) -> str:
-    """The key of an event that a host names (``what`` is its id), or that is known by its bytes alone."""
+    """The key of an event that a host names (``what`` is its id), or that is known by its bytes
+    alone.
+    """
     if isinstance(what, bytes):
         what = _digest(what)
     return f"{session_id}:{kind}:{what}"
@@ -107,12 +146,14 @@ SAME_TELLING_MS = 5_000
 
 
 def is_same_telling(key: str, other: str) -> bool:
-    """Whether two keys name one event. A tilde and a time end the keys of events that nothing else tells apart.
+    """Whether two keys name one event. A tilde and a time end the keys of events that nothing else
+    tells apart.
 
-    The same words may be said twice in a session; two tellings of them are one only at nearly the same time.
+    The same words may be said twice in a session; two tellings of them are one only at nearly the
+    same time.
 
-    >>> is_same_telling("s:prompt:ab~1000", "s:prompt:ab~1400"), is_same_telling("s:prompt:ab~1000", "s:prompt:ab~9000")
-    (True, False)
+    >>> is_same_telling("s:prompt:ab~1000", "s:prompt:ab~1400"), is_same_telling("s:prompt:ab~1000",
+    "s:prompt:ab~9000") (True, False)
     """
     if key == other:
         return True

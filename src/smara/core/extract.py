@@ -1,4 +1,6 @@
-"""What can be taken out of a text without understanding it: names, first sentences, lines that define something."""
+"""What can be taken out of a text without understanding it: names, first sentences, lines that
+define something.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,18 @@ _AROUND = ".,;:!?\"'()[]{}<>*~=|&%$^`-“”‘’…—–"
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"[^\n.!?。!?]{8,}(?:[.](?=\w)[^\n.!?]+)*[.!?。!?]?")
 _DEFINITION = re.compile(
-    r"\s*(?:export\s+)?(?:async\s+)?(?:def|class|function|const|let|var|type|interface|struct|enum|fn|func|impl|trait"
-    r"|import|from|CREATE|ALTER|SELECT|INSERT|UPDATE|public|private|protected|module|package|use|#include|@\w+)\b.*",
+    r"\s*(?:export\s+)?(?:async\s+)?(?:def|class|function|const|let|var|type|interface|struct"
+    r"|enum|fn|func|impl|trait"
+    r"|import|from|CREATE|ALTER|SELECT|INSERT|UPDATE|public|private|protected|module|package|use"
+    r"|#include|@\w+)\b.*",
     re.IGNORECASE,
 )
 
 
 def names_in(text: str) -> list[str]:
-    """What looks like a name: it has an underscore, a slash or a dot in it, or capitals behind its first letter."""
+    """What looks like a name: it has an underscore, a slash or a dot in it, or capitals behind its
+    first letter.
+    """
     found = []
     for chunk in text.split():
         if chunk.isalpha() and chunk[1:].islower():

@@ -20,15 +20,17 @@ Telling = Literal["tell", "hedge", "withhold"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 TELLINGS: tuple[Telling, ...] = get_args(Telling)
 LITTLE_OF_A_FILE = 0.1
-"""A file changes all the time: where only the file is named, so much of it may differ before that counts."""
+"""A file changes all the time: where only the file is named, so much of it may differ before that
+counts.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class AnchorVerdict:
     """What became of one piece of code that a statement names.
 
-    ``path`` and ``symbol`` are where it was, ``now_path`` and ``now_symbol`` where it is today. ``changed`` is the
-    share of it that differs, from 0 to 1, where that is known.
+    ``path`` and ``symbol`` are where it was, ``now_path`` and ``now_symbol`` where it is today.
+    ``changed`` is the share of it that differs, from 0 to 1, where that is known.
     """
 
     verdict: Verdict
@@ -77,7 +79,9 @@ class Policy:
     drifted: Telling = "hedge"
     orphaned: Telling = "withhold"
     withhold_fraction: float = 0.5
-    """When more than this share of the code differs, a drifted statement is treated as an orphaned one."""
+    """When more than this share of the code differs, a drifted statement is treated as an orphaned
+    one.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,9 @@ class Judged:
 
 
 CODE_CHANGED = "the code "
-"""What a hedge, and the reason of a review that it asks for, begins with when code has changed or gone."""
+"""What a hedge, and the reason of a review that it asks for, begins with when code has changed or
+gone.
+"""
 NOTHING_NAMED = Freshness("fresh")
 """Of a statement that names no code we know: nothing speaks against it."""
 
@@ -143,8 +149,9 @@ NOTHING_NAMED = Freshness("fresh")
 def together(judged: Sequence[Judged], policy: Policy | None = None) -> Freshness:
     """The verdict over all anchors of one statement.
 
-    It is orphaned when everything it names is gone, and drifted when a part of it has changed or gone;
-    the share is the mean over what it names. Where definitions are named, files are only their place.
+    It is orphaned when everything it names is gone, and drifted when a part of it has changed or
+    gone; the share is the mean over what it names. Where definitions are named, files are only
+    their place.
 
     >>> gone, same = AnchorVerdict("orphaned", "a.py", "f"), AnchorVerdict("fresh", "b.py", "g")
     >>> both = together([Judged(gone), Judged(same)])
@@ -161,7 +168,10 @@ def together(judged: Sequence[Judged], policy: Policy | None = None) -> Freshnes
     anchors = tuple(each.verdict for each in counted)
     has_drifted = verdict in ("drifted", "orphaned")
     return Freshness(
-        verdict, anchors, changed if has_drifted else None, _telling(verdict, changed or 0.0, policy or Policy())
+        verdict,
+        anchors,
+        changed if has_drifted else None,
+        _telling(verdict, changed or 0.0, policy or Policy()),
     )
 
 
@@ -173,7 +183,9 @@ def _counted(judged: Sequence[Judged]) -> list[Judged]:
 
 def _effective(judged: Judged) -> Verdict:
     found = judged.verdict
-    is_little = judged.is_file and found.verdict == "drifted" and (found.changed or 0.0) < LITTLE_OF_A_FILE
+    is_little = (
+        judged.is_file and found.verdict == "drifted" and (found.changed or 0.0) < LITTLE_OF_A_FILE
+    )
     return "fresh" if is_little else found.verdict
 
 
@@ -188,8 +200,10 @@ def _worst(verdicts: Sequence[Verdict]) -> Verdict:
     if known and all(each == "orphaned" for each in known) and len(known) == len(verdicts):
         return "orphaned"
     for verdict, sign in (
-        ("drifted", ("drifted", "orphaned")), ("unknown", ("unknown",)), ("moved", ("moved",)),
-    ):  # fmt: skip
+        ("drifted", ("drifted", "orphaned")),
+        ("unknown", ("unknown",)),
+        ("moved", ("moved",)),
+    ):
         if any(each in sign for each in verdicts):
             return verdict  # type: ignore[return-value]  # one of the three
     return "fresh"

@@ -1,7 +1,8 @@
 """Asking git, and nothing but git.
 
-A repository's configuration may name programs: a pager, a monitor of the file system, drivers of differences, hooks.
-None of them is run here, nothing is written, and nobody is asked for a password.
+A repository's configuration may name programs: a pager, a monitor of the file system, drivers of
+differences, hooks. None of them is run here, nothing is written, and nobody is asked for a
+password.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from smara.config import environment_for_git
 from smara.environment import patience
 
 _SAFE = (
-    "--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}",
-    "-c", "core.untrackedCache=false", "-c", "core.quotePath=false", "-c", "log.showSignature=false",
+    "--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c",
+    f"core.hooksPath={os.devnull}",
+    "-c", "core.untrackedCache=false", "-c", "core.quotePath=false", "-c",
+    "log.showSignature=false",
     "-c", "diff.renameLimit=1000",
 )  # fmt: skip
 
@@ -38,9 +41,13 @@ def ask_git(folder: str, *arguments: str, timeout_seconds: float = 5.0) -> GitAn
     try:
         done = subprocess.run(  # noqa: S603 - fixed arguments, no shell
             ["git", *_SAFE, arguments[0], *guard, *arguments[1:]],  # noqa: S607 - git is where the user has it
-            cwd=folder, capture_output=True, stdin=subprocess.DEVNULL, check=False, env=environment_for_git(),
+            cwd=folder,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+            env=environment_for_git(),
             timeout=timeout_seconds * patience(),
-        )  # fmt: skip
+        )
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
     return GitAnswer(done.returncode, done.stdout)

@@ -19,7 +19,9 @@ IdMaker = Callable[[], str]
 class Uuid7:
     """Makes UUID v7 strings, increasing within this process; safe to call from any thread."""
 
-    def __init__(self, clock: Clock | None = None, random_bytes: Callable[[int], bytes] = os.urandom) -> None:
+    def __init__(
+        self, clock: Clock | None = None, random_bytes: Callable[[int], bytes] = os.urandom
+    ) -> None:
         self._clock = clock or SystemClock()
         self._random_bytes = random_bytes
         self._lock = threading.Lock()

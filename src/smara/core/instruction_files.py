@@ -5,14 +5,18 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-# Host, and the path below the folder that the file speaks of. A ``**`` stands for any folders, also for none.
+# Host, and the path below the folder that the file speaks of. A ``**`` stands for any folders, also
+# for none.
 PATTERNS: tuple[tuple[str, str], ...] = (
     ("agents", "AGENTS.md"), ("agents", "AGENT.md"), ("agents", "AGENTS.override.md"),
     ("claude", "CLAUDE.md"), ("claude", "CLAUDE.local.md"), ("claude", ".claude/CLAUDE.md"),
     ("claude", ".claude/rules/**/*.md"),
-    ("cursor", ".cursorrules"), ("cursor", ".cursor/rules/**/*.mdc"), ("cursor", ".cursor/rules/**/*.md"),
-    ("gemini", "GEMINI.md"), ("gemini", ".gemini/GEMINI.md"), ("qwen", "QWEN.md"), ("warp", "WARP.md"),
-    ("copilot", ".github/copilot-instructions.md"), ("copilot", ".github/instructions/**/*.instructions.md"),
+    ("cursor", ".cursorrules"), ("cursor", ".cursor/rules/**/*.mdc"), ("cursor",
+    ".cursor/rules/**/*.md"),
+    ("gemini", "GEMINI.md"), ("gemini", ".gemini/GEMINI.md"), ("qwen", "QWEN.md"), ("warp",
+    "WARP.md"),
+    ("copilot", ".github/copilot-instructions.md"), ("copilot",
+    ".github/instructions/**/*.instructions.md"),
     ("windsurf", ".windsurfrules"), ("windsurf", ".windsurf/rules/**/*.md"),
     ("cline", ".clinerules"), ("cline", ".clinerules/**/*.md"), ("cline", ".clinerules/**/*.txt"),
     ("roo", ".roorules"), ("roo", ".roo/rules*/**/*.md"), ("roo", ".roo/rules*/**/*.txt"),
@@ -46,7 +50,8 @@ def host_of(path: str) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=1_024)
 def is_instruction_file(path: str) -> bool:
-    """Whether a path, in whatever letters and slashes, is a file in which agents are told what to do.
+    """Whether a path, in whatever letters and slashes, is a file in which agents are told what to
+    do.
 
     >>> is_instruction_file("packages/app/CLAUDE.md"), is_instruction_file("src/claude.py")
     (True, False)

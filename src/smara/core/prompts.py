@@ -46,8 +46,8 @@ def load_prompt(folder: Path, name: str) -> Prompt:
 def parse_prompt(content: str) -> Prompt:
     """A prompt from the content of its file.
 
-    >>> parse_prompt("---\\nname: greet\\nversion: 2\\ninputs: who\\n---\\nHello {{who}}.\\n").render({"who": "you"})
-    'Hello you.'
+    >>> parse_prompt("---\\nname: greet\\nversion: 2\\ninputs: who\\n---\\nHello
+    {{who}}.\\n").render({"who": "you"}) 'Hello you.'
     """
     found = _FILE.fullmatch(content)
     if found is None:

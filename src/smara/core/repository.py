@@ -25,7 +25,9 @@ class Repository:
     def name(self) -> str:
         """The folder's name, for people to read."""
         folder = Path(self.common_dir)
-        return (folder.parent if folder.name == ".git" else folder).name.removesuffix(".git") or "project"
+        return (folder.parent if folder.name == ".git" else folder).name.removesuffix(
+            ".git"
+        ) or "project"
 
     @property
     def first_commit(self) -> str | None:
@@ -51,7 +53,9 @@ class Repository:
 
 
 def find_repository(start: str | os.PathLike[str]) -> Repository | None:
-    """The repository that holds a folder, or ``None``; a folder that cannot be looked into holds none."""
+    """The repository that holds a folder, or ``None``; a folder that cannot be looked into holds
+    none.
+    """
     folder = Path(os.path.abspath(start))
     for candidate in (folder, *folder.parents):
         marker = candidate / ".git"

@@ -38,7 +38,12 @@ def walled(scope: Scope, sql: str) -> str:
 
 def is_id(value: object) -> bool:
     """Whether a value could be an id at all; what cannot be one is not found, whatever it is."""
-    return isinstance(value, str) and 0 < len(value) <= MAX_ID_LENGTH and value.isprintable() and _is_encodable(value)
+    return (
+        isinstance(value, str)
+        and 0 < len(value) <= MAX_ID_LENGTH
+        and value.isprintable()
+        and _is_encodable(value)
+    )
 
 
 def require_id(value: str, what: str) -> str:
@@ -50,11 +55,14 @@ def require_id(value: str, what: str) -> str:
         raise InvalidInputError(f"{what} must not be empty. Give a non-empty text.", what=what)
     if len(value) > MAX_ID_LENGTH:
         raise InvalidInputError(
-            f"{what} has {len(value)} characters; at most {MAX_ID_LENGTH} are allowed. Use a shorter one.", what=what
+            f"{what} has {len(value)} characters; at most {MAX_ID_LENGTH} are allowed. Use a "
+            "shorter one.",
+            what=what,
         )
     if not value.isprintable() or not _is_encodable(value):
         raise InvalidInputError(
-            f"{what} holds characters that cannot be printed. Use letters, digits and punctuation.", what=what
+            f"{what} holds characters that cannot be printed. Use letters, digits and punctuation.",
+            what=what,
         )
     return value
 

@@ -1,9 +1,11 @@
-"""Whether a text may hold a secret, told from afar: for hooks, which cannot load the scanner with every call.
+"""Whether a text may hold a secret, told from afar: for hooks, which cannot load the scanner with
+every call.
 
-It says yes to everything that :func:`smara.secrets.scan` would find, and to little else. Three things are looked for,
-with the standard library's bytes alone: the openings of vendors' formats, exactly as the rules have them
-(:mod:`.suspicion_table`); something random behind a word such as ``token`` or a vendor's name; and behind a word for a
-password anything with a digit or a sign in it. The text may be JSON as it came over a pipe, escapes and all.
+It says yes to everything that :func:`smara.secrets.scan` would find, and to little else. Three
+things are looked for, with the standard library's bytes alone: the openings of vendors' formats,
+exactly as the rules have them (:mod:`.suspicion_table`); something random behind a word such as
+``token`` or a vendor's name; and behind a word for a password anything with a digit or a sign in
+it. The text may be JSON as it came over a pipe, escapes and all.
 """
 
 from smara.core.suspicion_table import CLASSES, OPENINGS
@@ -18,8 +20,9 @@ _DIGITS, _LOWER, _UPPER = b"0123456789", bytes(range(97, 123)), bytes(range(65, 
 _WORD = frozenset(_DIGITS + _LOWER + _UPPER)
 # Every byte as the kind it is of: a digit, a small letter, a capital, or anything else.
 _KINDS = bytes(
-    48 if each in _DIGITS else 97 if each in _LOWER else 65 if each in _UPPER else 32 for each in range(256)
-)  # fmt: skip
+    48 if each in _DIGITS else 97 if each in _LOWER else 65 if each in _UPPER else 32
+    for each in range(256)
+)
 _BACKSLASH = ord("\\")
 _SIGNS = frozenset(b"!@#$%^&*+=?~|;")
 _SETS = {name: frozenset(members.encode("latin-1")) for name, members in CLASSES.items()}
@@ -27,7 +30,7 @@ _SETS = {name: frozenset(members.encode("latin-1")) for name, members in CLASSES
 _WORDS = b"""
     secret token key credential creds sessid connect.sid bearer authorization basic_auth basic-auth basicauth
     http_auth http-auth httpauth proxy_auth proxy-auth proxyauth _auth "auth auth\\ signature code= pass pwd curl
-"""
+"""  # noqa: E501
 # Vendors whose keys have no mark of their own.
 _VENDORS = b"""
     adafruit adobe airtable algolia alibaba aliyun amplitude appsflyer artifactory asana atlassian auth0 azure
@@ -40,13 +43,20 @@ _VENDORS = b"""
     pagerduty paypal plaid privateai private_ai private-ai pusher rapidapi rollbar segment sendbird sentry sidekiq
     contribsys snyk sonar spotify squarespace sumo supabase telegram travis trello twilio twitch twitter typeform
     vercel vonage yandex zendesk zoom
-"""
+"""  # noqa: E501
 _NAMES = (*_WORDS.split(), *_VENDORS.split())
 _PASSWORDS = (b"pass", b"pwd")
 _TOLD = (b"pass", b"pwd", b"secret", b"token", b"key")
 _VERBS = (b"is", b"was", b"are", b"for", b"to", b"of", b"on", b"in")
 _ESCAPED = tuple(b"\\u00%d" % number for number in range(2, 8))
-_IDS = (b'"session_id"', b'"sessionId"', b'"tool_use_id"', b'"transcript_path"', b'"prompt_id"', b'"turn_id"')
+_IDS = (
+    b'"session_id"',
+    b'"sessionId"',
+    b'"tool_use_id"',
+    b'"transcript_path"',
+    b'"prompt_id"',
+    b'"turn_id"',
+)
 
 
 def may_hold_secret(text: bytes) -> bool:
@@ -85,11 +95,13 @@ def _has_opening(text: bytes) -> bool:
 def _fits(around: bytes, places: str) -> bool:
     return len(around) == len(places) and all(
         byte in _SETS[each] for byte, each in zip(around, places, strict=True)
-    )  # fmt: skip
+    )
 
 
 def _begins(text: bytes, start: int) -> bool:
-    """Whether a word may begin here: after anything but a letter or digit, or after an escape that ends in one."""
+    """Whether a word may begin here: after anything but a letter or digit, or after an escape that
+    ends in one.
+    """
     if start == 0 or text[start - 1] not in _WORD or text[start] not in _WORD:
         return True
     before = text[max(0, start - 16) : start]
@@ -124,7 +136,9 @@ def _has_named(text: bytes, lowered: bytes) -> bool:
     """Whether a name of a secret is given something that may be one."""
     if b"authorization" in lowered and b"basic" in lowered:
         return True
-    if any(_is_given(lowered, word) for word in _PASSWORDS) or any(_is_told(lowered, word) for word in _TOLD):
+    if any(_is_given(lowered, word) for word in _PASSWORDS) or any(
+        _is_told(lowered, word) for word in _TOLD
+    ):
         return True
     has_cookie = b"cookie" in lowered
     at = seen = 0
@@ -146,28 +160,43 @@ def _escape(text: bytes, at: int) -> int:
 
 
 def _is_random(run: bytes) -> bool:
-    """Whether letters and digits, or small letters and capitals, are mixed as in no word; given by their kinds."""
+    """Whether letters and digits, or small letters and capitals, are mixed as in no word; given by
+    their kinds.
+    """
     if run.isdigit():
         return False
-    switches = 0 if run.isalpha() else run.count(b"a0") + run.count(b"A0") + run.count(b"0a") + run.count(b"0A")
+    switches = (
+        0
+        if run.isalpha()
+        else run.count(b"a0") + run.count(b"A0") + run.count(b"0a") + run.count(b"0A")
+    )
     if switches >= 2:
         return True
     # Capitals within a word; each is counted twice, since they may overlap.
-    return len(run) >= 16 and switches + 2 * (run.count(b"AaA") + run.count(b"aAA") + run.count(b"0AA")) >= 3
+    return (
+        len(run) >= 16
+        and switches + 2 * (run.count(b"AaA") + run.count(b"aAA") + run.count(b"0AA")) >= 3
+    )
 
 
 def _is_given(lowered: bytes, word: bytes) -> bool:
-    """Whether a word for a password is assigned, or passed with, something that has a digit or a sign."""
+    """Whether a word for a password is assigned, or passed with, something that has a digit or a
+    sign.
+    """
     at = lowered.find(word)
     while at >= 0:
         end = at + len(word)
         limit = end + 24
-        while end < len(lowered) and end < limit and (lowered[end] in _WORD or lowered[end] in b"_.-"):
+        while (
+            end < len(lowered) and end < limit and (lowered[end] in _WORD or lowered[end] in b"_.-")
+        ):
             end += 1
         rest = lowered[end : end + 200].lstrip(b"\\\"'`*]")
         blank = rest[:1] in (b" ", b"\t") or rest[:2] == b"\\t"
         rest = rest.lstrip(b" \t")
-        is_given = blank or rest.startswith(b"value") or (rest[:1] != b"" and rest[:1] in b":=!?|>,(")
+        is_given = (
+            blank or rest.startswith(b"value") or (rest[:1] != b"" and rest[:1] in b":=!?|>,(")
+        )
         if is_given and _has_value(rest):
             return True
         at = lowered.find(word, at + 1)
@@ -180,14 +209,20 @@ def _is_told(lowered: bytes, word: bytes) -> bool:
     while at >= 0:
         rest = lowered[at + len(word) : at + len(word) + 200]
         cut = rest.find(b" ")
-        if 0 <= cut <= 24 and rest[cut + 1 :].split(b" ", 1)[0].rstrip(b":") in _VERBS and _has_value(rest[cut + 1 :]):
+        if (
+            0 <= cut <= 24
+            and rest[cut + 1 :].split(b" ", 1)[0].rstrip(b":") in _VERBS
+            and _has_value(rest[cut + 1 :])
+        ):
             return True
         at = lowered.find(word, at + 1)
     return False
 
 
 def _has_value(rest: bytes) -> bool:
-    """Whether something of six bytes or more follows that has a digit or a sign in it, and a letter."""
+    """Whether something of six bytes or more follows that has a digit or a sign in it, and a
+    letter.
+    """
     for piece in rest.replace(b"\\n", b" ").replace(b'"', b" ").replace(b"'", b" ").split()[:12]:
         value = piece.lstrip(b":=!?|>,(\\`*").rstrip(b"\\,;:)]}>`*")
         if len(value) >= 6 and any(each in _SIGNS or 48 <= each <= 57 for each in value):

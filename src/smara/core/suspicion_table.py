@@ -1,7 +1,9 @@
-"""What formats of vendors begin with, for those who have no time to load the rules; see ``suspicion``.
+"""What formats of vendors begin with, for those who have no time to load the rules; see
+``suspicion``.
 
-Written by ``python -m tests.unit.secrets.openings``. An opening is looked for by its fixed part. Then follow how many
-bytes stand before that, whether the opening begins a word, and the classes of the bytes before and behind.
+Written by ``python -m tests.unit.secrets.openings``. An opening is looked for by its fixed part.
+Then follow how many bytes stand before that, whether the opening begins a word, and the classes of
+the bytes before and behind.
 """
 
 CLASSES = {

@@ -1,7 +1,8 @@
-"""The block in which memory speaks to an agent unasked, and how its own words are known when they come back.
+"""The block in which memory speaks to an agent unasked, and how its own words are known when they
+come back.
 
-Hosts write what a hook told them into their transcripts. Taken from there like everything else, memory would
-remember its own words as something that was said, find them, and tell them again.
+Hosts write what a hook told them into their transcripts. Taken from there like everything else,
+memory would remember its own words as something that was said, find them, and tell them again.
 """
 
 from __future__ import annotations
@@ -12,10 +13,9 @@ OPENING, CLOSING = "<smara-memory>", "</smara-memory>"
 def without_told(text: str) -> str:
     """A text without the blocks in which memory spoke; itself when there are none.
 
-    >>> without_told("<smara-memory>\\n- Known.\\n</smara-memory>")
-    ''
-    >>> without_told("Before <smara-memory>x</smara-memory>after"), without_told("<smara-memory> is how it opens")
-    ('Before after', '<smara-memory> is how it opens')
+    >>> without_told("<smara-memory>\\n- Known.\\n</smara-memory>") '' >>> without_told("Before
+    <smara-memory>x</smara-memory>after"), without_told("<smara-memory> is how it opens") ('Before
+    after', '<smara-memory> is how it opens')
     """
     kept: list[str] = []
     rest = text

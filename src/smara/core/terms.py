@@ -38,8 +38,31 @@ MARKS = (
 
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufe00-\ufe0f\ufeff]+")
 _LETTERS = str.maketrans(
-    {"ß": "ss", "ẞ": "Ss", "ø": "o", "Ø": "O", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ł": "l", "Ł": "L"}
-    | {"đ": "d", "Đ": "D", "ð": "d", "Ð": "D", "þ": "th", "Þ": "Th", "ı": "i", "ħ": "h", "Ħ": "H", "ŋ": "ng", "’": "'"}
+    {
+        "ß": "ss",
+        "ẞ": "Ss",
+        "ø": "o",
+        "Ø": "O",
+        "æ": "ae",
+        "Æ": "Ae",
+        "œ": "oe",
+        "Œ": "Oe",
+        "ł": "l",
+        "Ł": "L",
+    }
+    | {
+        "đ": "d",
+        "Đ": "D",
+        "ð": "d",
+        "Ð": "D",
+        "þ": "th",
+        "Þ": "Th",
+        "ı": "i",
+        "ħ": "h",
+        "Ħ": "H",
+        "ŋ": "ng",
+        "’": "'",
+    }
 )
 
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\x00-\x7f]+")
@@ -59,9 +82,12 @@ _STEPS = re.compile(r"[/\\@]|::|[:,]")
 _EXTENSIONS = frozenset(
     re.findall(
         r"\w+",
-        "py pyi ts tsx js jsx mjs cjs md txt json jsonl yaml yml toml ini cfg conf lock sh bash zsh fish bat ps1 c h cc"
-        " cpp hpp cs go rs rb php java kt kts swift scala clj ex exs erl hs lua pl r jl sql html htm css scss sass less"
-        " vue svelte xml svg png jpg jpeg gif webp ico pdf csv tsv zip gz tar log env db sqlite proto graphql tf ipynb"
+        "py pyi ts tsx js jsx mjs cjs md txt json jsonl yaml yml toml ini cfg conf lock sh bash "
+        "zsh fish bat ps1 c h cc"
+        " cpp hpp cs go rs rb php java kt kts swift scala clj ex exs erl hs lua pl r jl sql html "
+        "htm css scss sass less"
+        " vue svelte xml svg png jpg jpeg gif webp ico pdf csv tsv zip gz tar log env db sqlite "
+        "proto graphql tf ipynb"
         " wasm so dll exe bin map snap patch diff",
     )
 )
@@ -101,7 +127,9 @@ def fold(word: str) -> str:
     word = _INVISIBLE.sub("", unicodedata.normalize("NFKC", word)).translate(_LETTERS)
     if not word.isascii() and not cjk_run().search(word):
         decomposed = unicodedata.normalize("NFKD", word)
-        word = unicodedata.normalize("NFC", "".join([c for c in decomposed if not unicodedata.combining(c)]))
+        word = unicodedata.normalize(
+            "NFC", "".join([c for c in decomposed if not unicodedata.combining(c)])
+        )
     return _foreign().sub("-", word)
 
 
@@ -116,7 +144,9 @@ def fit(term: str) -> str:
 
 
 def expand(word: str) -> Expansion:
-    """The terms of one word, the whole before its parts; no term for a word without letters or digits."""
+    """The terms of one word, the whole before its parts; no term for a word without letters or
+    digits.
+    """
     if word.isascii() and word.isalpha() and len(word) <= LONGEST_TERM:
         lower = word.lower()
         if word == lower or word[1:] == lower[1:] or word.isupper():
@@ -196,13 +226,19 @@ def _expand_number(word: str) -> tuple[Term, ...]:
         return (Term(fit(ordinal[1]), "number"),)
     if unit := _UNIT.fullmatch(word):
         amount, name = unit[1], unit[2].lower()
-        return (Term(fit(amount + name), "number"), Term(fit(amount), "number"), Term(stem(name), "part"))
+        return (
+            Term(fit(amount + name), "number"),
+            Term(fit(amount), "number"),
+            Term(stem(name), "part"),
+        )
     return ()
 
 
 def _expand_identifier(word: str) -> Expansion:
     if uuid := _UUID.fullmatch(word):
-        return Expansion(True, (Term(word.replace("-", "").lower(), "identifier"), Term(uuid[1].lower(), "part")))
+        return Expansion(
+            True, (Term(word.replace("-", "").lower(), "identifier"), Term(uuid[1].lower(), "part"))
+        )
     _, found, rest = word.partition("://")
     steps = [step for step in _STEPS.split(rest if found else word) if step.strip("_.-")]
     if not steps:
@@ -225,9 +261,17 @@ def _expand_identifier(word: str) -> Expansion:
     if len(everything) == 1:
         piece = everything[0]
         is_plain = piece == word.lower() and (word.isalpha() or not piece.isascii())
-        kind: Kind = "word" if is_plain or not piece.isascii() else "number" if piece.isdigit() else "identifier"
+        kind: Kind = (
+            "word"
+            if is_plain or not piece.isascii()
+            else "number"
+            if piece.isdigit()
+            else "identifier"
+        )
         return Expansion(not is_plain, (Term(_part(piece), kind),))
-    return Expansion(True, _named([(_whole(everything), "path" if is_path else "identifier"), *wholes], parts))
+    return Expansion(
+        True, _named([(_whole(everything), "path" if is_path else "identifier"), *wholes], parts)
+    )
 
 
 def _named(wholes: list[tuple[str, Kind]], parts: list[str]) -> tuple[Term, ...]:
@@ -264,7 +308,9 @@ def _pieces(atom: str) -> list[str]:
         if len(name) > LONGEST_TERM and len(split) < 3:
             pieces.append(name[:_KEPT_OF_JUNK].lower())
         elif len(split) > 4 and len(name) < 2.6 * len(split):
-            pieces.append(name[:_KEPT_OF_JUNK].lower() if len(name) > LONGEST_TERM else name.lower())
+            pieces.append(
+                name[:_KEPT_OF_JUNK].lower() if len(name) > LONGEST_TERM else name.lower()
+            )
         else:
             pieces += [piece.lower() for piece in split] or [name.lower()]
     return pieces

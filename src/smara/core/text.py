@@ -16,9 +16,10 @@ from functools import cache
 from smara.core.pieces import pieces
 from smara.core.terms import LONGEST_TERM, MARKS, cjk_run, expand, fold
 
-# A separator joins two words only when it stands alone between them: ``a.b`` is one word, ``a. b`` and ``a...b`` two.
-# Possessive quantifiers: nothing is tried twice, so the cost is linear whatever the text. Not of a group that may fail
-# in its middle: Python before 3.11.5 keeps what it took of it. What follows here never fails: nothing is tried again.
+# A separator joins two words only when it stands alone between them: ``a.b`` is one word, ``a. b``
+# and ``a...b`` two. Possessive quantifiers: nothing is tried twice, so the cost is linear whatever
+# the text. Not of a group that may fail in its middle: Python before 3.11.5 keeps what it took of
+# it. What follows here never fails: nothing is tried again.
 _JOINT = r"(?:[-./\\@'’]|:(?::|//|(?=\d))|,(?=\d\d\d\b))"
 _ASCII_WORD = re.compile(rf"\w++(?:{_JOINT}\w++)*(?:\+\+|\#)?", re.ASCII)
 _LETTERS = rf"\w++(?:[{MARKS}]\w*+)*+"
@@ -82,13 +83,17 @@ class _Table(dict[str, str]):
         self.characters += len(chunk) + len(prose) + len(code)
         if code:
             self.code[chunk] = code
-        self[chunk] = chunk if prose == chunk else prose  # one string serves as both, most words being their own stem
+        self[chunk] = (
+            chunk if prose == chunk else prose
+        )  # one string serves as both, most words being their own stem
         return prose
 
     def quote(self, chunk: str) -> str:
         known = self.quoted.get(chunk)
         if known is None:
-            known = " ".join([term.text for word in find_words(chunk) for term in expand(word).terms])
+            known = " ".join(
+                [term.text for word in find_words(chunk) for term in expand(word).terms]
+            )
             self.quoted[chunk] = known
             self.characters += len(chunk) + len(known)
         return known
@@ -102,9 +107,11 @@ _table = _Table()
 
 
 def _current_table() -> _Table:
-    """The table of known chunks. A full one is replaced, never emptied: another thread may be reading it.
+    """The table of known chunks. A full one is replaced, never emptied: another thread may be
+    reading it.
 
-    The new one fetches what is still in use from the one before, which is then forgotten with the next change.
+    The new one fetches what is still in use from the one before, which is then forgotten with the
+    next change.
     """
     global _table
     table = _table
@@ -115,7 +122,9 @@ def _current_table() -> _Table:
 
 
 def analyze(text: str) -> Analysis:
-    """The terms of a text. Never raises, costs linear time, and the same text always gives the same terms."""
+    """The terms of a text. Never raises, costs linear time, and the same text always gives the same
+    terms.
+    """
     if len(text) <= _SLICE and "`" not in text:
         table = _current_table()
         chunks = text.split()
@@ -192,16 +201,26 @@ def words(text: str) -> list[str]:
 
 
 def _surfaces(chunk: str) -> list[str]:
-    found = [fold(word).lower().strip("_+#") for word in find_words(chunk) if len(word) <= 2 * LONGEST_TERM]
+    found = [
+        fold(word).lower().strip("_+#")
+        for word in find_words(chunk)
+        if len(word) <= 2 * LONGEST_TERM
+    ]
     return [word for word in found if 3 <= len(word) <= LONGEST_TERM and _is_surface(word)]
 
 
 def _is_surface(word: str) -> bool:
-    return bool(_HAS_LETTER.search(word)) and "'" not in word and (word.isascii() or not cjk_run().search(word))
+    return (
+        bool(_HAS_LETTER.search(word))
+        and "'" not in word
+        and (word.isascii() or not cjk_run().search(word))
+    )
 
 
 def spans(text: str, terms: Collection[str], limit: int = 1_000) -> list[tuple[int, int]]:
-    """The places in the raw text that match any of the terms, in order and apart, at most ``limit`` of them."""
+    """The places in the raw text that match any of the terms, in order and apart, at most ``limit``
+    of them.
+    """
     wanted = frozenset(terms)
     if not wanted:
         return []
@@ -239,7 +258,9 @@ def _places_in_word(word: str, start: int, wanted: frozenset[str]) -> list[tuple
 
 
 def snippet(text: str, terms: Collection[str], width: int = 240) -> str:
-    """The stretch of about ``width`` characters with the most distinct terms, cut at words, with … where cut."""
+    """The stretch of about ``width`` characters with the most distinct terms, cut at words, with …
+    where cut.
+    """
     if len(text) <= width:
         return " ".join(text.split())
     start = best_window(text, terms, width)
@@ -260,7 +281,9 @@ def best_window(text: str, terms: Collection[str], width: int) -> int:
     for begin, end in _regions(text, wanted):
         for start, stop in spans(text[begin:end], wanted):
             found = {term.text for term in expand(text[begin + start : begin + stop]).terms}
-            matches.append((begin + start, wanted & found or frozenset({text[begin + start : begin + stop]})))
+            matches.append(
+                (begin + start, wanted & found or frozenset({text[begin + start : begin + stop]}))
+            )
     if not matches:
         return 0
     best, best_value, head = 0, -1.0, 0
@@ -268,14 +291,18 @@ def best_window(text: str, terms: Collection[str], width: int) -> int:
         while position - matches[head][0] > width * 0.8:
             head += 1
         inside = matches[max(head, tail - 40) : tail + 1]
-        value = len(frozenset().union(*[found for _, found in inside])) + 0.01 * min(len(inside), 20)
+        value = len(frozenset().union(*[found for _, found in inside])) + 0.01 * min(
+            len(inside), 20
+        )
         if value > best_value:
             best, best_value = matches[head][0], value
     return max(0, best - width // 8)
 
 
 def _regions(text: str, wanted: frozenset[str]) -> list[tuple[int, int]]:
-    """The parts of a text worth a close look: all of it, or in a huge one the surroundings of literal finds."""
+    """The parts of a text worth a close look: all of it, or in a huge one the surroundings of
+    literal finds.
+    """
     if len(text) <= _SCANNED_FOR_SNIPPET:
         return [(0, len(text))]
     hits: list[int] = [0]

@@ -21,7 +21,8 @@ DEFAULT_ENCODING = "o200k_base"
 PIECE_CHARACTERS = 32_768
 
 _ENCODING_BY_MODEL_PREFIX = (
-    ("gpt-4o", "o200k_base"), ("gpt-4.1", "o200k_base"), ("gpt-5", "o200k_base"), ("gpt-oss", "o200k_base"),
+    ("gpt-4o", "o200k_base"), ("gpt-4.1", "o200k_base"), ("gpt-5", "o200k_base"), ("gpt-oss",
+    "o200k_base"),
     ("chatgpt-4o", "o200k_base"), ("o1", "o200k_base"), ("o3", "o200k_base"), ("o4", "o200k_base"),
     ("gpt-4", "cl100k_base"), ("gpt-3.5", "cl100k_base"), ("text-embedding-", "cl100k_base"),
     ("llama-3", "llama3"), ("llama3", "llama3"), ("deepseek", "deepseek_v3"), ("qwen", "qwen3"),

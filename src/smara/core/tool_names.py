@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 _TOOLS: dict[str, tuple[str, ...]] = {
-    "Bash": ("bash", "shell", "exec_command", "run_shell_command", "local_shell", "local_shell_call", "terminal",
+    "Bash": ("bash", "shell", "exec_command", "run_shell_command", "local_shell",
+    "local_shell_call", "terminal",
              "run_terminal_cmd", "powershell", "execute_command"),
     "Read": ("read", "view", "read_file", "read_many_files", "open_file", "cat"),
-    "Edit": ("edit", "multiedit", "strreplace", "str_replace", "str_replace_editor", "apply_patch", "replace",
+    "Edit": ("edit", "multiedit", "strreplace", "str_replace", "str_replace_editor", "apply_patch",
+    "replace",
              "edit_file", "search_replace", "patch", "notebookedit"),
     "Write": ("write", "create", "write_file", "create_file"),
     "Grep": ("grep", "search_file_content", "grep_search", "rg", "codebase_search"),
@@ -27,7 +29,16 @@ _TOOLS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 _NAMES = {alias: name for name, aliases in _TOOLS.items() for alias in aliases}
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "file_path": ("file_path", "filePath", "path", "target_file", "absolute_path", "notebook_path", "filename", "file"),
+    "file_path": (
+        "file_path",
+        "filePath",
+        "path",
+        "target_file",
+        "absolute_path",
+        "notebook_path",
+        "filename",
+        "file",
+    ),
     "command": ("command", "cmd", "script"),
     "pattern": ("pattern", "query", "regex"),
     "url": ("url", "uri"),
@@ -44,7 +55,8 @@ _PATCHED = ("*** Update File: ", "*** Add File: ", "*** Delete File: ")
 def tool_name(name: str) -> str:
     """A host's name for a tool as ours; the names of MCP tools become ``mcp:<server>:<tool>``.
 
-    ``mcp__browser__click`` (Claude, Codex) and ``mcp_browser_click`` (Gemini) are both ``mcp:browser:click``.
+    ``mcp__browser__click`` (Claude, Codex) and ``mcp_browser_click`` (Gemini) are both
+    ``mcp:browser:click``.
     """
     if name.startswith("mcp__"):
         server, _, tool = name.removeprefix("mcp__").partition("__")
@@ -74,7 +86,11 @@ def tool_arguments(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
 def shell_line(words: list[Any]) -> str:
     """A command given as words; of ``bash -lc TEXT`` the text, which is what was asked for."""
     texts = [str(word) for word in words]
-    if len(texts) == 3 and texts[0].rsplit("/", 1)[-1] in ("bash", "sh", "zsh") and texts[1] in ("-c", "-lc"):
+    if (
+        len(texts) == 3
+        and texts[0].rsplit("/", 1)[-1] in ("bash", "sh", "zsh")
+        and texts[1] in ("-c", "-lc")
+    ):
         return texts[2]
     import shlex
 
@@ -86,5 +102,10 @@ def patched_files(arguments: Mapping[str, Any]) -> list[str]:
     for value in arguments.values():
         if isinstance(value, str) and "*** Begin Patch" in value:
             lines = value.splitlines()
-            return [line.removeprefix(mark).strip() for line in lines for mark in _PATCHED if line.startswith(mark)]
+            return [
+                line.removeprefix(mark).strip()
+                for line in lines
+                for mark in _PATCHED
+                if line.startswith(mark)
+            ]
     return []

@@ -22,15 +22,30 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{3,}")
 _ENDS_A_COMMAND = ("&&", "||", ";", "|", ">", "1>", "2>", "&>", ")", "&")
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
 _ELSEWHERE = re.compile(
-    r"\bPATH=(?:\"[^\"]*\"|'[^']*'|\S*)|(?:^|[;&|]\s*)(?:source|\.|eval|nvm|conda|mise activate)\s+[^;&|]+"
+    r"\bPATH=(?:\"[^\"]*\"|'[^']*'|\S*)|(?:^|[;&|]\s*)(?:source|\.|eval|nvm|conda|mise "
+    r"activate)\s+[^;&|]+"
 )
 _ELSEWHERE_WORDS = ("PATH=", "source ", ". ", "eval ", "nvm ", "conda ", "activate")
 _MOST_CHARACTERS = 4_000
-_BEFORE_A_PROGRAM = ("sudo", "env", "time", "nice", "nohup", "timeout", "xargs", "exec", "command", "then", "do", "!")
+_BEFORE_A_PROGRAM = (
+    "sudo",
+    "env",
+    "time",
+    "nice",
+    "nohup",
+    "timeout",
+    "xargs",
+    "exec",
+    "command",
+    "then",
+    "do",
+    "!",
+)
 
 
 def triggers_of(tool: str, arguments: Mapping[str, Any]) -> list[str]:
-    """The triggers of a call: its tool, the last names of its files, the programs of its command, what it searches.
+    """The triggers of a call: its tool, the last names of its files, the programs of its command,
+    what it searches.
 
     >>> triggers_of("exec_command", {"cmd": "cd web && CI=1 npm test | tail"})
     ['tool:Bash', 'program:cd', 'program:npm', 'program:tail']
@@ -69,7 +84,9 @@ def program_triggers(command: str) -> list[str]:
 def _program_of(part: str) -> list[str]:
     """A program and its words, without what is set or stands before it."""
     words = [word for word in part.split() if not _ASSIGNMENT.fullmatch(word)]
-    while words and (words[0] in _BEFORE_A_PROGRAM or words[0].startswith("-") or words[0].isdigit()):
+    while words and (
+        words[0] in _BEFORE_A_PROGRAM or words[0].startswith("-") or words[0].isdigit()
+    ):
         words.pop(0)
     return words
 
@@ -80,14 +97,20 @@ def words_of(pattern: str) -> list[str]:
     >>> words_of(r"class\s+CartTotal|fee")
     ['class', 'carttotal']
     """
-    return [word.lower() for word in _WORD.findall(pattern[:_MOST_CHARACTERS].replace("\\s", " ").replace("\\b", " "))]
+    return [
+        word.lower()
+        for word in _WORD.findall(
+            pattern[:_MOST_CHARACTERS].replace("\\s", " ").replace("\\b", " ")
+        )
+    ]
 
 
 def runs(line: str, command: str) -> bool:
-    """Whether a command line runs a command, whatever is set before it and done with its output after it.
+    """Whether a command line runs a command, whatever is set before it and done with its output
+    after it.
 
-    >>> runs("cd web && CI=1 npm test 2>&1 | tail -5", "npm test"), runs("npm test -- --watch", "npm test")
-    (True, False)
+    >>> runs("cd web && CI=1 npm test 2>&1 | tail -5", "npm test"), runs("npm test -- --watch", "npm
+    test") (True, False)
     """
     text = " ".join(line[:_MOST_CHARACTERS].replace("\n", " ; ").split())
     start = text.find(command) if command else -1
@@ -100,14 +123,15 @@ def runs(line: str, command: str) -> bool:
 
 
 def starts(line: str, needs: Sequence[str]) -> bool:
-    """Whether a command line starts a program by its bare name, with these words: its subcommands, its options.
+    """Whether a command line starts a program by its bare name, with these words: its subcommands,
+    its options.
 
-    Subcommands stand right behind the program, options anywhere. A line that looks for programs elsewhere does not.
+    Subcommands stand right behind the program, options anywhere. A line that looks for programs
+    elsewhere does not.
 
     >>> starts("cd api && go build ./...", ("go",)), starts("/usr/local/go/bin/go build", ("go",))
-    (True, False)
-    >>> starts("gh pr diff 7 --stat", ("gh", "pr", "--stat")), starts('git commit -m "x; go"', ("go",))
-    (True, False)
+    (True, False) >>> starts("gh pr diff 7 --stat", ("gh", "pr", "--stat")), starts('git commit -m
+    "x; go"', ("go",)) (True, False)
     """
     if not needs or looks_elsewhere(line):
         return False
@@ -124,7 +148,8 @@ def starts(line: str, needs: Sequence[str]) -> bool:
 
 
 def looks_elsewhere(line: str) -> str:
-    """Where a command line says that programs are to be found; then it says nothing of how they are otherwise.
+    """Where a command line says that programs are to be found; then it says nothing of how they are
+    otherwise.
 
     >>> looks_elsewhere('export PATH="/opt/go/bin:$PATH" && go build'), looks_elsewhere("go build")
     ('PATH="/opt/go/bin:$PATH"', '')
@@ -136,11 +161,16 @@ def looks_elsewhere(line: str) -> str:
 
 
 def _only_prepares(before: str) -> bool:
-    """Whether what stands before a command, back to the last joint, only sets variables or wraps it."""
+    """Whether what stands before a command, back to the last joint, only sets variables or wraps
+    it.
+    """
     last = _JOINTS.split(before)[-1]
     if last and not last.endswith(" "):
         return False
     return all(
-        word in _BEFORE_A_PROGRAM or word.startswith("-") or word.isdigit() or _ASSIGNMENT.fullmatch(word)
+        word in _BEFORE_A_PROGRAM
+        or word.startswith("-")
+        or word.isdigit()
+        or _ASSIGNMENT.fullmatch(word)
         for word in last.split()
     )

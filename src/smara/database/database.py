@@ -51,7 +51,9 @@ class Database(Protocol):
     vectors: Vectors
     warnings: list[str]
     on_write: Callable[[], object] | None
-    """Called after each committed write, but those of what can be made again. Must be quick and never raise."""
+    """Called after each committed write, but those of what can be made again. Must be quick and
+    never raise.
+    """
 
     def read(self, deadline_seconds: float | None = None) -> AbstractContextManager[Session]:
         """A connection for reading; sees everything committed.

@@ -7,10 +7,22 @@ import sys
 from pathlib import Path
 
 _NETWORK_TYPES = frozenset(
-    ["nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "afs", "ncpfs", "ceph", "glusterfs", "lustre", "gpfs",
+    ["nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "afs", "ncpfs", "ceph", "glusterfs",
+        "lustre", "gpfs",
      "9p", "drvfs", "vboxsf", "prl_fs", "davfs", "afpfs", "webdav", "beegfs", "ocfs2"]
 )  # fmt: skip
-_NETWORK_FUSE = ("sshfs", "rclone", "s3fs", "gcsfuse", "goofys", "davfs", "smbnetfs", "curlftpfs", "glusterfs", "ceph")
+_NETWORK_FUSE = (
+    "sshfs",
+    "rclone",
+    "s3fs",
+    "gcsfuse",
+    "goofys",
+    "davfs",
+    "smbnetfs",
+    "curlftpfs",
+    "glusterfs",
+    "ceph",
+)
 
 
 def network_filesystem(path: str | os.PathLike[str]) -> str | None:
@@ -59,7 +71,9 @@ def _mac_mounts() -> str:
     import subprocess
 
     try:
-        done = subprocess.run(["/sbin/mount"], capture_output=True, text=True, timeout=5, check=False)
+        done = subprocess.run(
+            ["/sbin/mount"], capture_output=True, text=True, timeout=5, check=False
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
     return from_mac(done.stdout)
@@ -72,7 +86,9 @@ def from_mac(mounts: str) -> str:
         _, found, rest = line.partition(" on ")
         folder, options_found, options = rest.rpartition(" (")
         if found and options_found:
-            lines.append(f"x {folder.replace(' ', chr(92) + '040')} {options.split(',')[0].rstrip(')')}")
+            lines.append(
+                f"x {folder.replace(' ', chr(92) + '040')} {options.split(',')[0].rstrip(')')}"
+            )
     return "\n".join(lines)
 
 

@@ -66,7 +66,12 @@ class Within:
     @property
     def is_filtered(self) -> bool:
         """Whether more than the project is asked for."""
-        return self.needs_records or self.thread_no is not None or self.resource_id is not None or bool(self.roles)
+        return (
+            self.needs_records
+            or self.thread_no is not None
+            or self.resource_id is not None
+            or bool(self.roles)
+        )
 
 
 class Matching(NamedTuple):
@@ -94,9 +99,16 @@ class FullText(Protocol):
         ...
 
     def match(
-        self, session: Session, terms: Sequence[str], within: Within, limit: int, prefix: bool = False
+        self,
+        session: Session,
+        terms: Sequence[str],
+        within: Within,
+        limit: int,
+        prefix: bool = False,
     ) -> list[int]:
-        """Rows that hold all the terms, newest first, at most ``limit``; with ``prefix`` the last term may go on."""
+        """Rows that hold all the terms, newest first, at most ``limit``; with ``prefix`` the last
+        term may go on.
+        """
         ...
 
     def matching(self, term: str, within: Within) -> Matching:

@@ -20,20 +20,35 @@ class PostgresFullText:
 
     def add(self, session: Session, rows: Sequence[IndexRow]) -> None:
         session.run_many(
-            "INSERT INTO message_index (no, chunk, project_no, thread_no, resource, role, prose, code, terms)"
+            "INSERT INTO message_index (no, chunk, project_no, thread_no, resource, role, prose, "
+            "code, terms)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, array_to_tsvector(string_to_array(?, ' ')))",
             [
-                (no_of(r.row), r.row & _CHUNK_MASK, r.project_no, r.thread_no, r.resource_id, r.role, r.prose, r.code,
-                 distinct_terms(r.prose, r.code))
+                (
+                    no_of(r.row),
+                    r.row & _CHUNK_MASK,
+                    r.project_no,
+                    r.thread_no,
+                    r.resource_id,
+                    r.role,
+                    r.prose,
+                    r.code,
+                    distinct_terms(r.prose, r.code),
+                )
                 for r in rows
             ],
-        )  # fmt: skip
+        )
 
     def remove(self, session: Session, no: int) -> None:
         session.run("DELETE FROM message_index WHERE no = ?", (no,))
 
     def match(
-        self, session: Session, terms: Sequence[str], within: Within, limit: int, prefix: bool = False
+        self,
+        session: Session,
+        terms: Sequence[str],
+        within: Within,
+        limit: int,
+        prefix: bool = False,
     ) -> list[int]:
         query = " & ".join(quoted(term) for term in terms) + (":*" if prefix else "")
         conditions, values = record_conditions(within)
@@ -52,31 +67,39 @@ class PostgresFullText:
         join = " JOIN messages m ON m.no = i.no" if within.needs_records else ""
         sql = (
             f"SELECT i.no * {1 << CHUNK_BITS} + i.chunk FROM message_index i{join}"
-            f" WHERE i.terms @@ ?::tsquery{joined(conditions)} ORDER BY i.no DESC, i.chunk DESC LIMIT ?"
+            f" WHERE i.terms @@ ?::tsquery{joined(conditions)} ORDER BY i.no DESC, i.chunk DESC "
+            "LIMIT ?"
         )
         return [row[0] for row in session.all(sql, (query, *values, limit))]
 
     def matching(self, term: str, within: Within) -> Matching:
         row = f"f.no * {1 << CHUNK_BITS} + f.chunk"
         source = "message_index f JOIN messages m ON m.no = f.no"
-        return Matching(row, source, "f.terms @@ ?::tsquery", "f.no DESC, f.chunk DESC", (quoted(term),))
+        return Matching(
+            row, source, "f.terms @@ ?::tsquery", "f.no DESC, f.chunk DESC", (quoted(term),)
+        )
 
     def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
         if not rows:
             return {}
         sql = (
             "SELECT i.no, i.chunk, i.prose, i.code FROM message_index i"
-            " JOIN unnest(?::bigint[], ?::int[]) AS wanted (no, chunk) ON i.no = wanted.no AND i.chunk = wanted.chunk"
+            " JOIN unnest(?::bigint[], ?::int[]) AS wanted (no, chunk) ON i.no = wanted.no AND "
+            "i.chunk = wanted.chunk"
         )
         values = ([no_of(row) for row in rows], [row & _CHUNK_MASK for row in rows])
         return {row[0] << CHUNK_BITS | row[1]: (row[2], row[3]) for row in session.all(sql, values)}
 
     def problems(self, session: Session, deep: bool) -> list[str]:
         if not deep:
-            row = session.one("SELECT EXISTS (SELECT 1 FROM messages) AND NOT EXISTS (SELECT 1 FROM message_index)")
+            row = session.one(
+                "SELECT EXISTS (SELECT 1 FROM messages) AND NOT EXISTS (SELECT 1 FROM "
+                "message_index)"
+            )
             return ["The search index is empty, and there are messages."] if row and row[0] else []
         row = session.one(
-            "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM message_index i WHERE i.no = m.no)"
+            "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM message_index i "
+            "WHERE i.no = m.no)"
         )
         missing = int(row[0]) if row else 0
         return [f"The search index lacks {missing} messages."] if missing else []

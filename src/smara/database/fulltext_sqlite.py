@@ -11,7 +11,15 @@ import zlib
 from collections.abc import Sequence
 
 from smara.database.database import Session, marks, parts
-from smara.database.fulltext import CHUNK_BITS, MAX_CHUNKS, IndexRow, Matching, Within, joined, row_of
+from smara.database.fulltext import (
+    CHUNK_BITS,
+    MAX_CHUNKS,
+    IndexRow,
+    Matching,
+    Within,
+    joined,
+    row_of,
+)
 from smara.database.sqlite_repair import are_sound, remake
 from smara.errors import CorruptError
 
@@ -29,20 +37,35 @@ class SqliteFullText:
         session.run_many(
             "INSERT INTO message_index (rowid, prose, code, scope) VALUES (?, ?, ?, ?)",
             [
-                (r.row, r.prose, r.code, f"^p{r.project_no} ^t{r.thread_no} ^r{r.role} {_resource_term(r.resource_id)}")
+                (
+                    r.row,
+                    r.prose,
+                    r.code,
+                    f"^p{r.project_no} ^t{r.thread_no} ^r{r.role} {_resource_term(r.resource_id)}",
+                )
                 for r in rows
             ],
         )
-        session.run("UPDATE index_state SET rows = rows + ? WHERE name = 'message_index'", (len(rows),))
+        session.run(
+            "UPDATE index_state SET rows = rows + ? WHERE name = 'message_index'", (len(rows),)
+        )
 
     def remove(self, session: Session, no: int) -> None:
         removed = session.run(
-            "DELETE FROM message_index WHERE rowid BETWEEN ? AND ?", (row_of(no), row_of(no, MAX_CHUNKS - 1))
+            "DELETE FROM message_index WHERE rowid BETWEEN ? AND ?",
+            (row_of(no), row_of(no, MAX_CHUNKS - 1)),
         )
-        session.run("UPDATE index_state SET rows = rows - ? WHERE name = 'message_index'", (removed,))
+        session.run(
+            "UPDATE index_state SET rows = rows - ? WHERE name = 'message_index'", (removed,)
+        )
 
     def match(
-        self, session: Session, terms: Sequence[str], within: Within, limit: int, prefix: bool = False
+        self,
+        session: Session,
+        terms: Sequence[str],
+        within: Within,
+        limit: int,
+        prefix: bool = False,
     ) -> list[int]:
         expression = " AND ".join([quoted(term) for term in terms])
         if prefix:
@@ -51,9 +74,11 @@ class SqliteFullText:
         # The limit is written into the statement: as a bound value it would make SQLite
         # prepare the statement anew at every call, because FTS5 is told of it while planning.
         if not within.needs_records:
-            # Thousands of numbers come as one text: taken out of the database one by one they cost twice as much.
+            # Thousands of numbers come as one text: taken out of the database one by one they cost
+            # twice as much.
             sql = (
-                "SELECT group_concat(row, ' ') FROM (SELECT rowid AS row FROM message_index WHERE message_index MATCH ?"
+                "SELECT group_concat(row, ' ') FROM (SELECT rowid AS row FROM message_index WHERE "
+                "message_index MATCH ?"
                 f" ORDER BY rowid DESC LIMIT {int(limit)})"
             )
             found = session.all(sql, (expression,))
@@ -67,7 +92,8 @@ class SqliteFullText:
         return [row[0] for row in session.all(sql, (expression, *values))]
 
     def matching(self, term: str, within: Within) -> Matching:
-        # The wall is put up by the statement, on the message itself, which costs less for a rare term.
+        # The wall is put up by the statement, on the message itself, which costs less for a rare
+        # term.
         expression = quoted(term)
         source = f"message_index f CROSS JOIN messages m ON m.no = f.rowid >> {CHUNK_BITS}"
         return Matching("f.rowid", source, "message_index MATCH ?", "f.rowid DESC", (expression,))
@@ -79,7 +105,8 @@ class SqliteFullText:
             found.update((row[0], (row[1], row[2])) for row in session.all(sql, part))
         if not all(isinstance(text, str) for pair in found.values() for text in pair):
             raise CorruptError(
-                "The search index is damaged. Run `smara doctor --fix`.", reason="terms that are no text"
+                "The search index is damaged. Run `smara doctor --fix`.",
+                reason="terms that are no text",
             )
         return found
 
@@ -87,7 +114,9 @@ class SqliteFullText:
         try:
             found = _quick_problems(session)
             if deep and not found:
-                session.run("INSERT INTO message_index (message_index, rank) VALUES ('integrity-check', 1)")
+                session.run(
+                    "INSERT INTO message_index (message_index, rank) VALUES ('integrity-check', 1)"
+                )
         except CorruptError as error:
             return [f"The search index is damaged ({error.facts.get('reason')})."]
         return found

@@ -46,7 +46,10 @@ class Glance:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._connection.close()
 
@@ -66,13 +69,16 @@ class OpenLook:
 
         names = [name for name in re.findall(r":(\w+)", sql) if name != "project"]
         row = self._session.one(
-            walled(self._scope, re.sub(r":(?!project)\w+", "?", sql)), tuple(values[name] for name in names)
+            walled(self._scope, re.sub(r":(?!project)\w+", "?", sql)),
+            tuple(values[name] for name in names),
         )
         return int(row[0]) if row else 0
 
 
 def glance(path: str, project_no: int, schema: int) -> Glance | None:
-    """A look into a store of this schema; ``None`` when it has another, is busy, or cannot be read."""
+    """A look into a store of this schema; ``None`` when it has another, is busy, or cannot be
+    read.
+    """
     import apsw
 
     try:

@@ -50,10 +50,13 @@ class Leases:
         with self._database.write() as session:
             before = session.one("SELECT owner FROM leases WHERE name = ?", (name,))
             row = session.one(
-                "INSERT INTO leases (name, owner, operation_id, fence, acquired_at, heartbeat_at, expires_at)"
+                "INSERT INTO leases (name, owner, operation_id, fence, acquired_at, heartbeat_at, "
+                "expires_at)"
                 " VALUES (?, ?, ?, 1, ?, ?, ?)"
-                " ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, operation_id = excluded.operation_id,"
-                " fence = leases.fence + 1, acquired_at = excluded.acquired_at, heartbeat_at = excluded.heartbeat_at,"
+                " ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, operation_id = "
+                "excluded.operation_id,"
+                " fence = leases.fence + 1, acquired_at = excluded.acquired_at, heartbeat_at = "
+                "excluded.heartbeat_at,"
                 " expires_at = excluded.expires_at"
                 " WHERE leases.owner IS NULL OR leases.expires_at <= ?"
                 " RETURNING fence, expires_at",
@@ -61,7 +64,9 @@ class Leases:
             )
         if row is None:
             return None
-        return Lease(name, owner, operation_id, int(row[0]), int(row[1]), before[0] if before else None)
+        return Lease(
+            name, owner, operation_id, int(row[0]), int(row[1]), before[0] if before else None
+        )
 
     def renew(self, lease: Lease, lease_seconds: float = 30.0) -> Lease:
         """Prolong a lease that is still held; ``LeaseLostError`` when it is not."""
@@ -75,7 +80,14 @@ class Leases:
             )
         if not changed:
             raise _lost(lease)
-        return Lease(lease.name, lease.owner, lease.operation_id, lease.fence, expires_at, lease.taken_over_from)
+        return Lease(
+            lease.name,
+            lease.owner,
+            lease.operation_id,
+            lease.fence,
+            expires_at,
+            lease.taken_over_from,
+        )
 
     def release(self, lease: Lease) -> bool:
         """Give the lease back; ``False`` when it was no longer ours. Safe to repeat."""
@@ -96,7 +108,8 @@ class Leases:
         """
         now = self._clock.now_ms()
         changed = session.run(
-            "UPDATE leases SET heartbeat_at = ? WHERE name = ? AND operation_id = ? AND fence = ? AND expires_at > ?",
+            "UPDATE leases SET heartbeat_at = ? WHERE name = ? AND operation_id = ? AND fence = ? "
+            "AND expires_at > ?",
             (now, lease.name, lease.operation_id, lease.fence, now),
         )
         if not changed:
@@ -106,7 +119,8 @@ class Leases:
         """Who holds the lease now, expired ones included; ``None`` when nobody does."""
         with self._database.read() as session:
             row = session.one(
-                "SELECT owner, operation_id, fence, expires_at FROM leases WHERE name = ? AND owner IS NOT NULL",
+                "SELECT owner, operation_id, fence, expires_at FROM leases WHERE name = ? AND "
+                "owner IS NOT NULL",
                 (name,),
             )
         return Lease(name, row[0], row[1], int(row[2]), int(row[3])) if row else None
@@ -120,7 +134,8 @@ def host_name() -> str:
 
 
 def is_gone(owner: str) -> bool:
-    """Whether an owner, ``HOST:PID`` and what may follow, is a process of this machine that is no more.
+    """Whether an owner, ``HOST:PID`` and what may follow, is a process of this machine that is no
+    more.
 
     Nobody has to wait for the end of its lease.
     """
@@ -139,7 +154,8 @@ def is_gone(owner: str) -> bool:
 
 def _lost(lease: Lease) -> LeaseLostError:
     return LeaseLostError(
-        f"The lease {lease.name!r} of {lease.owner!r} has expired or went to another worker; nothing was written. "
+        f"The lease {lease.name!r} of {lease.owner!r} has expired or went to another worker; "
+        "nothing was written. "
         "Acquire it again and redo the work.",
         name=lease.name,
         owner=lease.owner,

@@ -84,10 +84,14 @@ def _take(database: Database, session: Session, step: Migration, now_ms: int) ->
         if database.kind == "sqlite":
             session.run("PRAGMA application_id = 1397571922")
         session.run(
-            "CREATE TABLE migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)"
+            "CREATE TABLE migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at "
+            "BIGINT NOT NULL)"
         )
     session.run(step.sql)
-    session.run("INSERT INTO migrations (number, name, applied_at) VALUES (?, ?, ?)", (step.number, step.name, now_ms))
+    session.run(
+        "INSERT INTO migrations (number, name, applied_at) VALUES (?, ?, ?)",
+        (step.number, step.name, now_ms),
+    )
     if database.kind == "sqlite":
         session.run(f"PRAGMA user_version = {step.number}")
 

@@ -71,14 +71,18 @@ class PostgresDatabase:
     kind: Literal["sqlite", "postgres"] = "postgres"
 
     def __init__(
-        self, url: str, durability: Literal["full", "normal"] = "full", busy_timeout_seconds: float = 30.0
+        self,
+        url: str,
+        durability: Literal["full", "normal"] = "full",
+        busy_timeout_seconds: float = 30.0,
     ) -> None:
         try:
             import psycopg
             import psycopg_pool  # noqa: F401 - both are needed; said here rather than at first use
         except ImportError as error:
             raise MissingExtraError(
-                "PostgreSQL needs the psycopg package. Install it with `pip install 'smara[postgres]'`."
+                "PostgreSQL needs the psycopg package. Install it with `pip install "
+                "'smara[postgres]'`."
             ) from error
         self.conninfo, self.schema = split_schema(url)
         self.durability = durability
@@ -108,13 +112,19 @@ class PostgresDatabase:
         from psycopg_pool import ConnectionPool
 
         return ConnectionPool(
-            self.conninfo, min_size=1, max_size=8, open=True, configure=self._configure, timeout=self._timeout_seconds,
+            self.conninfo,
+            min_size=1,
+            max_size=8,
+            open=True,
+            configure=self._configure,
+            timeout=self._timeout_seconds,
             kwargs={"autocommit": True},
-        )  # fmt: skip
+        )
 
     def _connection(self) -> Any:
         if self._pid != os.getpid():
-            # After a fork both sides would speak over the same sockets; the parent's are left alone.
+            # After a fork both sides would speak over the same sockets; the parent's are left
+            # alone.
             self._abandoned = self._pool
             self._pool = self._make_pool()
             self._pid = os.getpid()
@@ -123,7 +133,9 @@ class PostgresDatabase:
     def _configure(self, connection: Any) -> None:
         connection.execute(f"SET search_path TO {self.schema}")
         connection.execute(f"SET lock_timeout TO {self._busy_timeout_ms}")
-        connection.execute(f"SET synchronous_commit TO {'on' if self.durability == 'full' else 'off'}")
+        connection.execute(
+            f"SET synchronous_commit TO {'on' if self.durability == 'full' else 'off'}"
+        )
 
     @contextmanager
     def read(self, deadline_seconds: float | None = None) -> Iterator[PostgresSession]:
@@ -162,7 +174,9 @@ class PostgresDatabase:
 
     def facts(self) -> dict[str, Any]:
         with self.read() as session:
-            row = session.one("SELECT current_setting('server_version'), pg_database_size(current_database())")
+            row = session.one(
+                "SELECT current_setting('server_version'), pg_database_size(current_database())"
+            )
         version, size = row if row else ("?", 0)
         return {
             "engine": "postgres",
@@ -192,7 +206,9 @@ class translating:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> None:
         if error is None or kind is None or not kind.__module__.startswith("psycopg"):
             return
         raise translate(error) from error
@@ -203,19 +219,31 @@ def translate(error: BaseException) -> DatabaseError:
     state = getattr(error, "sqlstate", None) or ""
     reason = _reason(error)
     if state == "57014":
-        return DeadlineError("PostgreSQL was too slow to answer in time. Ask for less, or wait longer.", reason=reason)
-    if state in ("55P03", "40001", "40P01") or type(error).__name__ in ("PoolTimeout", "TooManyRequests"):
+        return DeadlineError(
+            "PostgreSQL was too slow to answer in time. Ask for less, or wait longer.",
+            reason=reason,
+        )
+    if state in ("55P03", "40001", "40P01") or type(error).__name__ in (
+        "PoolTimeout",
+        "TooManyRequests",
+    ):
         return BusyError(f"PostgreSQL was busy: {reason}. Try again.", reason=reason)
     if state in ("53100", "53200"):
-        return DiskFullError(f"PostgreSQL has no room left: {reason}. Nothing was stored.", reason=reason)
+        return DiskFullError(
+            f"PostgreSQL has no room left: {reason}. Nothing was stored.", reason=reason
+        )
     if state == "25006":
-        return ReadOnlyError(f"PostgreSQL is read-only: {reason}. Connect to the primary.", reason=reason)
+        return ReadOnlyError(
+            f"PostgreSQL is read-only: {reason}. Connect to the primary.", reason=reason
+        )
     if state.startswith(("08", "57P")) or not state:
         return CannotOpenError(
-            f"The connection to PostgreSQL is gone: {reason}. Check the server; try again.", reason=reason
+            f"The connection to PostgreSQL is gone: {reason}. Check the server; try again.",
+            reason=reason,
         )
     return DatabaseError(
-        f"PostgreSQL refused: {reason} ({state}). This is a bug in Smara; please report it.", reason=reason
+        f"PostgreSQL refused: {reason} ({state}). This is a bug in Smara; please report it.",
+        reason=reason,
     )
 
 
@@ -239,7 +267,9 @@ def split_schema(url: str) -> tuple[str, str]:
     given = parse_qsl(query, keep_blank_values=True)
     schema = next((value for key, value in given if key == "schema"), "smara")
     if not _SCHEMA.fullmatch(schema):
-        raise InvalidInputError(f"{schema!r} is not a schema name. Use lower-case letters, digits and underscores.")
+        raise InvalidInputError(
+            f"{schema!r} is not a schema name. Use lower-case letters, digits and underscores."
+        )
     rest = urlencode([(key, value) for key, value in given if key != "schema"])
     return f"{base}?{rest}" if rest else base, schema
 

@@ -47,7 +47,9 @@ class Projects:
     def of_repository(self, repository: Repository) -> Scope:
         """The project of a git repository, made on first use and found again after a move."""
         with self._database.read() as session:
-            row = session.one("SELECT no, id FROM projects WHERE git_common_dir = ?", (repository.common_dir,))
+            row = session.one(
+                "SELECT no, id FROM projects WHERE git_common_dir = ?", (repository.common_dir,)
+            )
         if row is None:
             with self._database.write() as session:
                 row = self._moved(session, repository) or self._insert(
@@ -58,7 +60,9 @@ class Projects:
     def list(self) -> list[Project]:
         """Every project of this store, oldest first."""
         with self._database.read() as session:
-            rows = session.all("SELECT id, name, git_common_dir, remote, created_at FROM projects ORDER BY no")
+            rows = session.all(
+                "SELECT id, name, git_common_dir, remote, created_at FROM projects ORDER BY no"
+            )
         return [Project(*row) for row in rows]
 
     def _moved(self, session: Session, repository: Repository) -> tuple[int, str] | None:
@@ -66,16 +70,26 @@ class Projects:
         if repository.first_commit is None:
             return None
         rows = session.all(
-            "SELECT no, id, git_common_dir, remote FROM projects WHERE first_commit = ?", (repository.first_commit,)
+            "SELECT no, id, git_common_dir, remote FROM projects WHERE first_commit = ?",
+            (repository.first_commit,),
         )
         for no, project_id, common_dir, remote in rows:
             if remote == repository.remote and not Repository.is_there(common_dir):
-                session.run("UPDATE projects SET git_common_dir = ? WHERE no = ?", (repository.common_dir, no))
+                session.run(
+                    "UPDATE projects SET git_common_dir = ? WHERE no = ?",
+                    (repository.common_dir, no),
+                )
                 return int(no), str(project_id)
         return None
 
-    def _insert(self, session: Session, project_id: str, name: str, repository: Repository | None) -> tuple[int, str]:
-        found = (repository.common_dir, repository.first_commit, repository.remote) if repository else (None,) * 3
+    def _insert(
+        self, session: Session, project_id: str, name: str, repository: Repository | None
+    ) -> tuple[int, str]:
+        found = (
+            (repository.common_dir, repository.first_commit, repository.remote)
+            if repository
+            else (None,) * 3
+        )
         session.run(
             "INSERT INTO projects (id, name, git_common_dir, first_commit, remote, created_at)"
             " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",

@@ -34,7 +34,10 @@ def terms_of(head: str, body: str) -> RecordTerms:
 
     pieces = analyze_chunks(body)[:MAX_PIECES]
     title = analyze(head)
-    return RecordTerms(_joined(title.prose, title.code), tuple(_joined(piece.prose, piece.code) for piece in pieces))
+    return RecordTerms(
+        _joined(title.prose, title.code),
+        tuple(_joined(piece.prose, piece.code) for piece in pieces),
+    )
 
 
 def record_row(kind: RecordKind, no: int, piece: int = 0) -> int:
@@ -64,26 +67,42 @@ def record_kind(row: int) -> RecordKind:
 class RecordIndex(Protocol):
     """The index of records of one database."""
 
-    def put(self, session: Session, kind: RecordKind, no: int, project_no: int, terms: RecordTerms) -> None:
+    def put(
+        self, session: Session, kind: RecordKind, no: int, project_no: int, terms: RecordTerms
+    ) -> None:
         """Index a record in the place of what was there; part of the caller's transaction."""
         ...
 
     def add(
-        self, session: Session, kind: RecordKind, project_no: int, records: Sequence[tuple[int, RecordTerms]]
+        self,
+        session: Session,
+        kind: RecordKind,
+        project_no: int,
+        records: Sequence[tuple[int, RecordTerms]],
     ) -> None:
         """Index many records that are new; part of the caller's transaction."""
         ...
 
     def remove(self, session: Session, kind: RecordKind, numbers: Sequence[int]) -> None:
-        """Take records out of the index; those that are not in it are left alone. Part of the caller's transaction."""
+        """Take records out of the index; those that are not in it are left alone. Part of the
+        caller's transaction.
+        """
         ...
 
     def match(
-        self, session: Session, term: str, project_no: int | None, kind: RecordKind, limit: int, prefix: bool = False
+        self,
+        session: Session,
+        term: str,
+        project_no: int | None,
+        kind: RecordKind,
+        limit: int,
+        prefix: bool = False,
     ) -> list[int]:
-        """Rows that hold a term, newest record first, at most ``limit``; with ``prefix`` the term may go on.
+        """Rows that hold a term, newest record first, at most ``limit``; with ``prefix`` the term
+        may go on.
 
-        ``None`` for the project is for a store with a single one, where the wall would only cost time.
+        ``None`` for the project is for a store with a single one, where the wall would only cost
+        time.
         """
         ...
 

@@ -1,4 +1,6 @@
-"""The index of records on PostgreSQL: tables of terms with a GIN index over them; code has one of its own."""
+"""The index of records on PostgreSQL: tables of terms with a GIN index over them; code has one of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,18 @@ from smara.database.records import RecordKind, RecordTerms, record_kind, record_
 class PostgresRecordIndex:
     """A tsvector per row, asked for rows and never for an order of merit."""
 
-    def put(self, session: Session, kind: RecordKind, no: int, project_no: int, terms: RecordTerms) -> None:
+    def put(
+        self, session: Session, kind: RecordKind, no: int, project_no: int, terms: RecordTerms
+    ) -> None:
         self.remove(session, kind, [no])
         self.add(session, kind, project_no, [(no, terms)])
 
     def add(
-        self, session: Session, kind: RecordKind, project_no: int, records: Sequence[tuple[int, RecordTerms]]
+        self,
+        session: Session,
+        kind: RecordKind,
+        project_no: int,
+        records: Sequence[tuple[int, RecordTerms]],
     ) -> None:
         table = _table_of(kind)
         session.run_many(
@@ -34,10 +42,19 @@ class PostgresRecordIndex:
     def remove(self, session: Session, kind: RecordKind, numbers: Sequence[int]) -> None:
         if numbers:
             table = _table_of(kind)
-            session.run(f"DELETE FROM {table} WHERE kind = ? AND no = ANY(?::bigint[])", (kind, list(numbers)))
+            session.run(
+                f"DELETE FROM {table} WHERE kind = ? AND no = ANY(?::bigint[])",
+                (kind, list(numbers)),
+            )
 
     def match(
-        self, session: Session, term: str, project_no: int | None, kind: RecordKind, limit: int, prefix: bool = False
+        self,
+        session: Session,
+        term: str,
+        project_no: int | None,
+        kind: RecordKind,
+        limit: int,
+        prefix: bool = False,
     ) -> list[int]:
         table = _table_of(kind)
         rows = session.all(
@@ -66,7 +83,9 @@ class PostgresRecordIndex:
         return found
 
     def problems(self, session: Session, deep: bool) -> list[str]:
-        row = session.one("SELECT EXISTS (SELECT 1 FROM tasks) AND NOT EXISTS (SELECT 1 FROM record_index)")
+        row = session.one(
+            "SELECT EXISTS (SELECT 1 FROM tasks) AND NOT EXISTS (SELECT 1 FROM record_index)"
+        )
         if row and row[0]:
             return ["The index of tasks is empty, and there are tasks."]
         if not deep:
@@ -79,7 +98,8 @@ class PostgresRecordIndex:
         if missing:
             return [f"The index of tasks lacks {missing} of them."]
         row = session.one(
-            "SELECT count(*) FROM memories m WHERE (m.deprecated_at IS NULL OR m.deprecated_because = 'superseded')"
+            "SELECT count(*) FROM memories m WHERE (m.deprecated_at IS NULL OR "
+            "m.deprecated_because = 'superseded')"
             " AND NOT EXISTS (SELECT 1 FROM record_index i WHERE i.kind = 'memory' AND i.no = m.no)"
         )
         missing = int(row[0]) if row else 0

@@ -1,7 +1,7 @@
 """The index of records on SQLite: an FTS5 table with the wall as a term, and a second one for code.
 
-Code has a table of its own because there is so much of it: with 50,000 of its rows among the tasks and
-memories, every look for one of those would pass over them, 18 ms for each common word.
+Code has a table of its own because there is so much of it: with 50,000 of its rows among the tasks
+and memories, every look for one of those would pass over them, 18 ms for each common word.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from smara.errors import CorruptError
 _COLUMNS = "(head, body, scope, tokenize = \"ascii tokenchars '!#$%&()*+,-./:;<=>?@[]^_`{|}~'\""
 _DEFINITIONS = {
     "record_index": f"CREATE VIRTUAL TABLE record_index USING fts5 {_COLUMNS})",
-    # Nobody asks where in a chunk a term stands, and without places the table is made a third sooner.
+    # Nobody asks where in a chunk a term stands, and without places the table is made a third
+    # sooner.
     "code_index": f"CREATE VIRTUAL TABLE code_index USING fts5 {_COLUMNS}, detail = none)",
 }
 _TABLES: tuple[tuple[str, str], ...] = (("record_index", "tasks"), ("code_index", "code"))
@@ -37,12 +38,18 @@ _KIND_OF_ROW = f"(rowid >> {PIECE_BITS} & {(1 << KIND_BITS) - 1})"
 class SqliteRecordIndex:
     """FTS5, asked for rows and never for an order of merit."""
 
-    def put(self, session: Session, kind: RecordKind, no: int, project_no: int, terms: RecordTerms) -> None:
+    def put(
+        self, session: Session, kind: RecordKind, no: int, project_no: int, terms: RecordTerms
+    ) -> None:
         self.remove(session, kind, [no])
         self.add(session, kind, project_no, [(no, terms)])
 
     def add(
-        self, session: Session, kind: RecordKind, project_no: int, records: Sequence[tuple[int, RecordTerms]]
+        self,
+        session: Session,
+        kind: RecordKind,
+        project_no: int,
+        records: Sequence[tuple[int, RecordTerms]],
     ) -> None:
         table, scope = _table_of(kind), f"^p{project_no}"
         rows = [
@@ -50,7 +57,9 @@ class SqliteRecordIndex:
             for no, terms in records
             for piece, body in enumerate(terms.bodies)
         ]
-        session.run_many(f"INSERT INTO {table} (rowid, head, body, scope) VALUES (?, ?, ?, ?)", rows)
+        session.run_many(
+            f"INSERT INTO {table} (rowid, head, body, scope) VALUES (?, ?, ?, ?)", rows
+        )
         _count(session, table, len(rows))
 
     def remove(self, session: Session, kind: RecordKind, numbers: Sequence[int]) -> None:
@@ -62,9 +71,19 @@ class SqliteRecordIndex:
         _count(session, table, -removed)
 
     def match(
-        self, session: Session, term: str, project_no: int | None, kind: RecordKind, limit: int, prefix: bool = False
+        self,
+        session: Session,
+        term: str,
+        project_no: int | None,
+        kind: RecordKind,
+        limit: int,
+        prefix: bool = False,
     ) -> list[int]:
-        expression = quoted(term) + (" *" if prefix else "") + ("" if project_no is None else f' AND "^p{project_no}"')
+        expression = (
+            quoted(term)
+            + (" *" if prefix else "")
+            + ("" if project_no is None else f' AND "^p{project_no}"')
+        )
         # The kind is read off the row number, which costs less than one more list to meet. A bound
         # limit would make SQLite prepare the statement anew at every call.
         table = _table_of(kind)
@@ -78,12 +97,16 @@ class SqliteRecordIndex:
         found: dict[int, tuple[str, str]] = {}
         for table, wanted in _by_table(rows):
             for part in parts(wanted):
-                statement = f"SELECT id, c0, c1 FROM {table}_content WHERE id IN ({marks(len(part))})"
+                statement = (
+                    f"SELECT id, c0, c1 FROM {table}_content WHERE id IN ({marks(len(part))})"
+                )
                 found.update((row[0], (row[1], row[2])) for row in session.all(statement, part))
         return found
 
     def problems(self, session: Session, deep: bool) -> list[str]:
-        return [problem for table, what in _TABLES for problem in _problems(session, table, what, deep)]
+        return [
+            problem for table, what in _TABLES for problem in _problems(session, table, what, deep)
+        ]
 
     def is_sound(self, session: Session) -> bool:
         return are_sound(session, tuple(_DEFINITIONS))
@@ -110,7 +133,10 @@ def _by_table(rows: Sequence[int]) -> list[tuple[str, list[int]]]:
     code = [row for row in rows if record_kind(row) == "code"]
     if not code:
         return [("record_index", list(rows))]
-    return [("code_index", code), ("record_index", [row for row in rows if record_kind(row) != "code"])]
+    return [
+        ("code_index", code),
+        ("record_index", [row for row in rows if record_kind(row) != "code"]),
+    ]
 
 
 def _count(session: Session, table: str, more: int) -> None:

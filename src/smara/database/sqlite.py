@@ -47,8 +47,8 @@ def wal_is_safe(version: str) -> bool:
 
     Fixed in 3.51.3, and in the maintenance releases 3.50.7 and 3.44.6 of their branches.
 
-    >>> [wal_is_safe(v) for v in ("3.40.1", "3.44.6", "3.50.6", "3.50.7", "3.51.2", "3.51.3", "3.54.1")]
-    [False, True, False, True, False, True, True]
+    >>> [wal_is_safe(v) for v in ("3.40.1", "3.44.6", "3.50.6", "3.50.7", "3.51.2", "3.51.3",
+    "3.54.1")] [False, True, False, True, False, True, True]
     """
     parts = tuple(int(part) for part in version.split(".")[:3])
     if parts >= (3, 51, 3):
@@ -137,7 +137,8 @@ class SqliteDatabase:
         network = network_filesystem(self.path)
         if network:
             self._warn(
-                f"{self.path} is on a network file system ({network}), where locks cannot be trusted. "
+                f"{self.path} is on a network file system ({network}), where locks cannot be "
+                "trusted. "
                 "The rollback journal is used; keep the store on a local disk, or use PostgreSQL."
             )
             return "delete"
@@ -178,7 +179,9 @@ class SqliteDatabase:
         return connection
 
     def _can_only_be_read(self) -> bool:
-        """Whether the file is there, whole without a log, and its folder takes no file beside it."""
+        """Whether the file is there, whole without a log, and its folder takes no file beside
+        it.
+        """
         folder = os.path.dirname(os.path.abspath(self.path))
         has_log = os.path.exists(self.path + "-wal") and os.path.getsize(self.path + "-wal") > 0
         return os.access(self.path, os.R_OK) and not os.access(folder, os.W_OK) and not has_log
@@ -187,7 +190,10 @@ class SqliteDatabase:
         """A store nobody writes to can be read without the files SQLite would put beside it."""
         if not self.is_read_only:
             self.is_read_only = True
-            self._warn(f"{self.path} can only be read; nothing can be stored. Check the permissions of its folder.")
+            self._warn(
+                f"{self.path} can only be read; nothing can be stored. Check the permissions of "
+                "its folder."
+            )
         from urllib.parse import quote
 
         address = f"file:{quote(os.path.abspath(self.path))}?immutable=1"
@@ -205,7 +211,8 @@ class SqliteDatabase:
             is_foreign = has_tables and connection.pragma("application_id") == 0
         if is_foreign:
             raise CannotOpenError(
-                f"{self.path} is a SQLite database of another program. Choose another path with --db or SMARA_DB.",
+                f"{self.path} is a SQLite database of another program. Choose another path with "
+                "--db or SMARA_DB.",
                 path=self.path,
             )
         mode = connection.pragma("journal_mode")
@@ -334,7 +341,9 @@ class SqliteDatabase:
         lines = [line for row in rows for line in row.splitlines()]
         # Pages that nothing uses are left by a repair that was cut short; they harm nobody.
         harmless = ("ok", "*** in database main ***")
-        return [line for line in lines if line not in harmless and not line.endswith(": never used")]
+        return [
+            line for line in lines if line not in harmless and not line.endswith(": never used")
+        ]
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -383,7 +392,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def _deadline(seconds: float) -> Callable[[], bool]:
-    """Says yes once the time is over; what runs after the statement it stopped has as much time again."""
+    """Says yes once the time is over; what runs after the statement it stopped has as much time
+    again.
+    """
     stop_at = time.monotonic() + seconds
 
     def is_over() -> bool:
@@ -428,18 +439,24 @@ def _create_private_file(path: str) -> None:
     except FileExistsError:
         if not os.access(path, os.R_OK):
             raise CannotOpenError(
-                f"No permission to open {path}. Check its owner and mode, or choose another path with --db.", path=path
+                f"No permission to open {path}. Check its owner and mode, or choose another path "
+                "with --db.",
+                path=path,
             ) from None
     except IsADirectoryError:
         raise CannotOpenError(f"{path} is a folder. Give the path of a file.", path=path) from None
     except PermissionError:
         if not os.access(path, os.R_OK):
             raise CannotOpenError(
-                f"No permission to open {path}. Check its owner and mode, or choose another path with --db.", path=path
+                f"No permission to open {path}. Check its owner and mode, or choose another path "
+                "with --db.",
+                path=path,
             ) from None
     except OSError as error:
         if not os.path.exists(path):
-            raise CannotOpenError(f"Cannot create {path}: {error.strerror}. Choose another path.", path=path) from None
+            raise CannotOpenError(
+                f"Cannot create {path}: {error.strerror}. Choose another path.", path=path
+            ) from None
 
 
 def _size(path: str) -> int:

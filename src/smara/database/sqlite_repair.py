@@ -40,14 +40,17 @@ def remake(session: Session, tables: Sequence[str], definition: str, is_damaged:
 
 
 def _names(tables: Sequence[str]) -> list[str]:
-    return [name for table in tables for name in (table, *(f"{table}_{suffix}" for suffix in _SHADOWS))]
+    return [
+        name for table in tables for name in (table, *(f"{table}_{suffix}" for suffix in _SHADOWS))
+    ]
 
 
 def _drop(session: Session, name: str) -> None:
     try:
         session.run(f"DROP TABLE IF EXISTS {name}")
     except DatabaseError:
-        # An FTS5 table that has lost one of the tables behind it cannot be opened, and so not dropped.
+        # An FTS5 table that has lost one of the tables behind it cannot be opened, and so not
+        # dropped.
         _forget(session, [name])
 
 

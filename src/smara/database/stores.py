@@ -27,7 +27,9 @@ class ProjectStore:
 
 
 class NamedStore(ProjectStore):
-    """Tables of rows that have a UUID and a short id, and are called by these, their ends or their beginnings."""
+    """Tables of rows that have a UUID and a short id, and are called by these, their ends or their
+    beginnings.
+    """
 
     TABLE: ClassVar[str]
     """The table with what it is called in statements, ``tasks t``."""
@@ -38,13 +40,22 @@ class NamedStore(ProjectStore):
 
     def numbers(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[int]:
         """Numbers of rows by the rest of a statement."""
-        statement = f"SELECT {self.ALIAS}.no FROM {self.TABLE} WHERE {self.ALIAS}.project_no = :project{rest}"
+        statement = (
+            f"SELECT {self.ALIAS}.no FROM {self.TABLE} WHERE {self.ALIAS}.project_no = "
+            f":project{rest}"
+        )
         return [row[0] for row in session.all(self.sql(statement), values)]
 
-    def looked_up(self, session: Session, conditions: Sequence[tuple[str, Any]], limit: int) -> list[tuple[int, str]]:
+    def looked_up(
+        self, session: Session, conditions: Sequence[tuple[str, Any]], limit: int
+    ) -> list[tuple[int, str]]:
         """Numbers and short ids of rows for which any of the conditions holds."""
         where = " OR ".join(condition for condition, _ in conditions)
-        values = [value for _, given in conditions for value in (given if isinstance(given, tuple) else (given,))]
+        values = [
+            value
+            for _, given in conditions
+            for value in (given if isinstance(given, tuple) else (given,))
+        ]
         statement = (
             f"SELECT {self.ALIAS}.no, {self.ALIAS}.short_id FROM {self.TABLE}"
             f" WHERE {self.ALIAS}.project_no = :project AND ({where}) LIMIT ?"
@@ -52,7 +63,9 @@ class NamedStore(ProjectStore):
         return [(row[0], row[1]) for row in session.all(self.sql(statement), (*values, limit))]
 
     def find_no(self, session: Session, given: object) -> int | None:
-        """The number of the row that somebody calls so, or ``None``; ``InvalidInputError`` when several are meant."""
+        """The number of the row that somebody calls so, or ``None``; ``InvalidInputError`` when
+        several are meant.
+        """
         if not isinstance(given, str) or not is_id(given.strip()):
             return None
         text, at = given.strip(), self.ALIAS
@@ -63,7 +76,10 @@ class NamedStore(ProjectStore):
         found = self.looked_up(session, [(f"{at}.bare_key = ?", key)], _MOST_CANDIDATES + 1)
         if not found and len(key) >= SHORTEST_PREFIX:
             ends = (key, key + "\U0010ffff")
-            begins = [(f"({at}.{name} >= ? AND {at}.{name} < ?)", ends) for name in ("key", "bare_key", "id")]
+            begins = [
+                (f"({at}.{name} >= ? AND {at}.{name} < ?)", ends)
+                for name in ("key", "bare_key", "id")
+            ]
             found = self.looked_up(session, begins, _MOST_CANDIDATES + 1)
         if len(found) > 1:
             raise self._ambiguous(text, [short_id for _, short_id in found])
@@ -84,6 +100,8 @@ class NamedStore(ProjectStore):
         more = " and more" if len(found) > _MOST_CANDIDATES else ""
         meant = f"{', '.join(names)}{more}"
         return InvalidInputError(
-            f"{text!r} may mean {meant}. Give more characters of the id.", candidates=names,
-            brief=f"Ambiguous {self.WHAT} id: {text}", hint=f"It may mean {meant}. Give more characters.",
-        )  # fmt: skip
+            f"{text!r} may mean {meant}. Give more characters of the id.",
+            candidates=names,
+            brief=f"Ambiguous {self.WHAT} id: {text}",
+            hint=f"It may mean {meant}. Give more characters.",
+        )

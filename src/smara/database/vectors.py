@@ -1,9 +1,9 @@
 """Vectors as the rooms see them: kept per space, project and kind, found again by row.
 
-A vector is stored as one signed byte per dimension. Only its direction counts, so no scale
-is kept: on real conversations the ten nearest are the same in 99.6 of 100 cases, for a quarter of
-the bytes. The signs of 256 records at a time stand together in a *block*, 1/8 of that again: they are
-all that a search has to read of everything, and a block's stamp tells who has read it before that it
+A vector is stored as one signed byte per dimension. Only its direction counts, so no scale is kept:
+on real conversations the ten nearest are the same in 99.6 of 100 cases, for a quarter of the bytes.
+The signs of 256 records at a time stand together in a *block*, 1/8 of that again: they are all that
+a search has to read of everything, and a block's stamp tells who has read it before that it
 changed. Blocks are made from the vectors and can be made again at any time.
 """
 
@@ -45,7 +45,9 @@ def vector_kind(code: int) -> VectorKind:
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Where vectors stand: the shelf of one space, one project, one kind. Number 0 is a shelf with nothing on it."""
+    """Where vectors stand: the shelf of one space, one project, one kind. Number 0 is a shelf with
+    nothing on it.
+    """
 
     no: int
     space_no: int
@@ -72,11 +74,15 @@ class Shelf:
 
     def rows_of_block(self, block: int) -> tuple[int, int]:
         """The first and the last row that a block may hold."""
-        return self.rows_of(block << BLOCK_BITS)[0], self.rows_of(((block + 1) << BLOCK_BITS) - 1)[1]
+        return self.rows_of(block << BLOCK_BITS)[0], self.rows_of(((block + 1) << BLOCK_BITS) - 1)[
+            1
+        ]
 
 
 class Block(NamedTuple):
-    """The signs of the vectors of 256 records: its number, its stamp, rows from its first on, and 8 signs per byte."""
+    """The signs of the vectors of 256 records: its number, its stamp, rows from its first on, and 8
+    signs per byte.
+    """
 
     block: int
     stamp: int
@@ -97,19 +103,29 @@ class Vectors(Protocol):
         """
         ...
 
-    def free(self, session: Session, shelf: Shelf, records: Iterable[int]) -> tuple[set[int], set[int]]:
-        """Which of some records are there and stay so until the transaction ends, and which somebody is removing."""
+    def free(
+        self, session: Session, shelf: Shelf, records: Iterable[int]
+    ) -> tuple[set[int], set[int]]:
+        """Which of some records are there and stay so until the transaction ends, and which
+        somebody is removing.
+        """
         ...
 
-    def settle(self, session: Session, shelf: Shelf, entries: Sequence[tuple[int, int, int]]) -> set[int]:
-        """Take (space, record, stamp) off the queue, but those that were put there again; the records taken."""
+    def settle(
+        self, session: Session, shelf: Shelf, entries: Sequence[tuple[int, int, int]]
+    ) -> set[int]:
+        """Take (space, record, stamp) off the queue, but those that were put there again; the
+        records taken.
+        """
         ...
 
     def by_rows(self, session: Session, shelf: Shelf, rows: Sequence[int]) -> dict[int, bytes]:
         """The vectors of rows, of those that have one."""
         ...
 
-    def scan(self, session: Session, shelf: Shelf, first: int = 0, last: int = LAST_ROW) -> tuple[Rows, Codes]:
+    def scan(
+        self, session: Session, shelf: Shelf, first: int = 0, last: int = LAST_ROW
+    ) -> tuple[Rows, Codes]:
         """All vectors within a range of rows, in the order of the rows."""
         ...
 
@@ -133,12 +149,18 @@ class Vectors(Protocol):
         """Take away up to ``limit`` vectors, and the blocks with the last; how many were taken."""
         ...
 
-    def nearest(self, session: Session, shelf: Shelf, query: Floats, limit: int) -> list[int] | None:
-        """Rows near a vector, some more than asked for, from an index of the server; ``None`` where it has none."""
+    def nearest(
+        self, session: Session, shelf: Shelf, query: Floats, limit: int
+    ) -> list[int] | None:
+        """Rows near a vector, some more than asked for, from an index of the server; ``None`` where
+        it has none.
+        """
         ...
 
     def make_index(self, session: Session, shelf: Shelf, dims: int) -> bool:
-        """Have the server make an index of a large shelf, where it can; whether it did. Outside any transaction."""
+        """Have the server make an index of a large shelf, where it can; whether it did. Outside any
+        transaction.
+        """
         ...
 
 
@@ -149,7 +171,9 @@ def encode(vectors: Floats) -> list[bytes]:
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
     scaled = np.divide(vectors, largest, out=np.zeros_like(vectors), where=largest > 0)
     codes = np.rint(scaled * 127).astype(np.int8)
-    return [row.tobytes() if some else b"" for row, some in zip(codes, largest[:, 0] > 0, strict=True)]
+    return [
+        row.tobytes() if some else b"" for row, some in zip(codes, largest[:, 0] > 0, strict=True)
+    ]
 
 
 def decode(stored: Sequence[bytes], dims: int) -> Codes:
@@ -162,8 +186,8 @@ def decode(stored: Sequence[bytes], dims: int) -> Codes:
 def cosines(codes: Codes, query: Floats) -> NDArray[np.float64]:
     """The cosine of each stored vector with a query of length 1.
 
-    The query is rounded to whole numbers too, and whole numbers are added without an error in any order:
-    the same vectors have the same cosine wherever they are compared.
+    The query is rounded to whole numbers too, and whole numbers are added without an error in any
+    order: the same vectors have the same cosine wherever they are compared.
     """
     import numpy as np
 

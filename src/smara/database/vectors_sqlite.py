@@ -15,13 +15,20 @@ class SqliteVectors(TableVectors):
 
     stamps_removals = True
 
-    def free(self, session: Session, shelf: Shelf, records: Iterable[int]) -> tuple[set[int], set[int]]:
+    def free(
+        self, session: Session, shelf: Shelf, records: Iterable[int]
+    ) -> tuple[set[int], set[int]]:
         table = table_of(shelf.kind)
-        statement = f"SELECT no FROM {table} WHERE project_no = ? AND no IN (SELECT value FROM json_each(?))"
+        statement = (
+            f"SELECT no FROM {table} WHERE project_no = ? AND no IN (SELECT value FROM "
+            "json_each(?))"
+        )
         rows = session.all(statement, (shelf.project_no, json.dumps(list(records))))
         return {row[0] for row in rows}, set()
 
-    def settle(self, session: Session, shelf: Shelf, entries: Sequence[tuple[int, int, int]]) -> set[int]:
+    def settle(
+        self, session: Session, shelf: Shelf, entries: Sequence[tuple[int, int, int]]
+    ) -> set[int]:
         taken = set()
         for space_no, no, stamp in entries:
             if session.run(
@@ -36,6 +43,8 @@ class SqliteVectors(TableVectors):
         # In the order of the table, in which neighbors lie on the same page.
         wanted = json.dumps([shelf.base + row for row in sorted(rows)])
         found = session.all(
-            "SELECT v.no, v.vector FROM json_each(?) AS wanted CROSS JOIN vectors v ON v.no = wanted.value", (wanted,)
+            "SELECT v.no, v.vector FROM json_each(?) AS wanted CROSS JOIN vectors v ON v.no = "
+            "wanted.value",
+            (wanted,),
         )
         return {no - shelf.base: stored for no, stored in found if stored}

@@ -32,7 +32,10 @@ class TableVectors:
             return
         session.run_many(
             "DELETE FROM vectors WHERE no BETWEEN ? AND ?",
-            [(shelf.base + first, shelf.base + last) for first, last in map(shelf.rows_of, sorted(records))],
+            [
+                (shelf.base + first, shelf.base + last)
+                for first, last in map(shelf.rows_of, sorted(records))
+            ],
         )
         self._insert(session, shelf, _rows(shelf, records))
         self.remake(session, shelf, blocks_of(records))
@@ -45,13 +48,19 @@ class TableVectors:
 
     def blocks(self, session: Session, shelf: Shelf, after_stamp: int) -> list[Block]:
         found = session.all(
-            "SELECT block, stamp, offsets, signs FROM vector_blocks WHERE shelf_no = ? AND stamp > ? ORDER BY stamp",
+            "SELECT block, stamp, offsets, signs FROM vector_blocks WHERE shelf_no = ? AND stamp "
+            "> ? ORDER BY stamp",
             (shelf.no, after_stamp),
         )
-        return [Block(*row) if row[3] is not None else self.make_block(session, shelf, row[0], row[1]) for row in found]
+        return [
+            Block(*row) if row[3] is not None else self.make_block(session, shelf, row[0], row[1])
+            for row in found
+        ]
 
     def count(self, session: Session, shelf: Shelf) -> int:
-        row = session.one("SELECT coalesce(sum(size), 0) FROM vector_blocks WHERE shelf_no = ?", (shelf.no,))
+        row = session.one(
+            "SELECT coalesce(sum(size), 0) FROM vector_blocks WHERE shelf_no = ?", (shelf.no,)
+        )
         return int(row[0]) if row else 0
 
     def clear(self, session: Session, shelf: Shelf, limit: int) -> int:
@@ -65,26 +74,34 @@ class TableVectors:
             session.run("DELETE FROM vector_blocks WHERE shelf_no = ?", (shelf.no,))
         return taken
 
-    def nearest(self, session: Session, shelf: Shelf, query: Floats, limit: int) -> list[int] | None:
+    def nearest(
+        self, session: Session, shelf: Shelf, query: Floats, limit: int
+    ) -> list[int] | None:
         return None
 
     def make_index(self, session: Session, shelf: Shelf, dims: int) -> bool:
         return False
 
-    def scan(self, session: Session, shelf: Shelf, first: int = 0, last: int = LAST_ROW) -> tuple[Rows, Codes]:
+    def scan(
+        self, session: Session, shelf: Shelf, first: int = 0, last: int = LAST_ROW
+    ) -> tuple[Rows, Codes]:
         found = session.all(
-            "SELECT no, vector FROM vectors WHERE no BETWEEN ? AND ? AND length(vector) > 0 ORDER BY no",
+            "SELECT no, vector FROM vectors WHERE no BETWEEN ? AND ? AND length(vector) > 0 ORDER "
+            "BY no",
             (shelf.base + first, shelf.base + last),
         )
         return _as_arrays([no - shelf.base for no, _ in found], [stored for _, stored in found])
 
     def _insert(self, session: Session, shelf: Shelf, rows: Iterator[tuple[int, bytes]]) -> None:
         session.run_many(
-            "INSERT INTO vectors (no, vector) VALUES (?, ?)", [(shelf.base + row, stored) for row, stored in rows]
+            "INSERT INTO vectors (no, vector) VALUES (?, ?)",
+            [(shelf.base + row, stored) for row, stored in rows],
         )
 
     def make_block(self, session: Session, shelf: Shelf, block: int, stamp: int = 0) -> Block:
-        return as_block(shelf, block, stamp, *self.scan(session, shelf, *shelf.rows_of_block(block)))
+        return as_block(
+            shelf, block, stamp, *self.scan(session, shelf, *shelf.rows_of_block(block))
+        )
 
 
 def _rows(shelf: Shelf, records: Mapping[int, Sequence[bytes]]) -> Iterator[tuple[int, bytes]]:
@@ -93,9 +110,12 @@ def _rows(shelf: Shelf, records: Mapping[int, Sequence[bytes]]) -> Iterator[tupl
 
 
 def _next_stamp(session: Session, shelf: Shelf) -> int:
-    """A stamp that no block of this space has yet; nobody else gets one until the transaction ends."""
+    """A stamp that no block of this space has yet; nobody else gets one until the transaction
+    ends.
+    """
     row = session.one(
-        "UPDATE vector_fills SET stamp = stamp + 1 WHERE project_no = ? AND space_no = ? RETURNING stamp",
+        "UPDATE vector_fills SET stamp = stamp + 1 WHERE project_no = ? AND space_no = ? "
+        "RETURNING stamp",
         (shelf.project_no, shelf.space_no),
     )
     return int(row[0]) if row else 0
@@ -105,7 +125,8 @@ def _write_block(session: Session, shelf: Shelf, block: Block) -> None:
     session.run(
         "INSERT INTO vector_blocks (shelf_no, block, stamp, size, offsets, signs)"
         " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (shelf_no, block) DO UPDATE"
-        " SET stamp = excluded.stamp, size = excluded.size, offsets = excluded.offsets, signs = excluded.signs",
+        " SET stamp = excluded.stamp, size = excluded.size, offsets = excluded.offsets, signs = "
+        "excluded.signs",
         (shelf.no, block.block, block.stamp, len(block.offsets) // 4, block.offsets, block.signs),
     )
 

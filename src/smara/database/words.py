@@ -57,4 +57,8 @@ def shortest(rows: Sequence[Row], limit: int) -> list[str]:
 
 def after(prefix: str) -> str:
     """The smallest text greater than every text that starts with ``prefix``."""
-    return prefix[:-1] + chr(ord(prefix[-1]) + 1) if ord(prefix[-1]) < 0xD7FF else prefix + "\U0010ffff"
+    return (
+        prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        if ord(prefix[-1]) < 0xD7FF
+        else prefix + "\U0010ffff"
+    )

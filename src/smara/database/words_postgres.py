@@ -15,7 +15,8 @@ class PostgresWords:
         # In one order everywhere: two writers that add the same new words in different
         # orders would wait for each other for ever.
         session.run_many(
-            "INSERT INTO words (project_no, word, trigrams) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            "INSERT INTO words (project_no, word, trigrams) VALUES (?, ?, ?) ON CONFLICT DO "
+            "NOTHING",
             [(project_no, word, trigrams(word)) for word in sorted(words)],
         )
 
@@ -28,7 +29,8 @@ class PostgresWords:
 
     def containing(self, session: Session, project_no: int, fragment: str, limit: int) -> list[str]:
         rows = session.all(
-            "SELECT word FROM words WHERE trigrams @> ?::text[] AND project_no = ? AND strpos(word, ?) > 0 LIMIT ?",
+            "SELECT word FROM words WHERE trigrams @> ?::text[] AND project_no = ? AND "
+            "strpos(word, ?) > 0 LIMIT ?",
             (trigrams(fragment), project_no, fragment, limit * 20),
         )
         return shortest(rows, limit)

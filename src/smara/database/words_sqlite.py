@@ -38,17 +38,25 @@ class SqliteWords:
 
     def add(self, session: Session, project_no: int, words: Sequence[str]) -> None:
         session.run(
-            "INSERT INTO words (project_no, word) SELECT ?, value FROM json_each(?) WHERE true ON CONFLICT DO NOTHING",
+            "INSERT INTO words (project_no, word) SELECT ?, value FROM json_each(?) WHERE true ON "
+            "CONFLICT DO NOTHING",
             (project_no, json.dumps(list(words))),
         )
-        session.run("UPDATE index_state SET rows = (SELECT coalesce(max(no), 0) FROM words) WHERE name = 'words'")
+        session.run(
+            "UPDATE index_state SET rows = (SELECT coalesce(max(no), 0) FROM words) WHERE name = "
+            "'words'"
+        )
 
     def problems(self, session: Session, deep: bool) -> list[str]:
         """Compare the table with what was put in, and try the trigram index."""
         try:
             state = session.one("SELECT rows FROM index_state WHERE name = 'words'")
-            found = session.one("SELECT count(*) FROM words" if deep else "SELECT max(no) FROM words")
-            session.all("SELECT rowid FROM word_trigrams WHERE word_trigrams MATCH '\"the\"' LIMIT 1")
+            found = session.one(
+                "SELECT count(*) FROM words" if deep else "SELECT max(no) FROM words"
+            )
+            session.all(
+                "SELECT rowid FROM word_trigrams WHERE word_trigrams MATCH '\"the\"' LIMIT 1"
+            )
             if deep:
                 session.run("INSERT INTO word_trigrams (word_trigrams) VALUES ('integrity-check')")
         except CorruptError as error:
@@ -90,10 +98,13 @@ class SqliteWords:
             session.run("BEGIN IMMEDIATE")
             try:
                 session.run(
-                    "INSERT INTO word_trigrams (rowid, word) SELECT no, word FROM words WHERE no > ?", (indexed,)
+                    "INSERT INTO word_trigrams (rowid, word) SELECT no, word FROM words WHERE no "
+                    "> ?",
+                    (indexed,),
                 )
                 moved = session.run(
-                    "UPDATE index_state SET rows = ? WHERE name = 'word_trigrams' AND rows = ?", (last, indexed)
+                    "UPDATE index_state SET rows = ? WHERE name = 'word_trigrams' AND rows = ?",
+                    (last, indexed),
                 )
             except DatabaseError:
                 session.run("ROLLBACK")
@@ -111,6 +122,7 @@ class SqliteWords:
     def recreate(self, session: Session, is_damaged: bool) -> None:
         remake(session, ("word_trigrams", "words"), _DEFINITION, is_damaged)
         session.run(
-            "INSERT INTO index_state (name, rows, analysis) VALUES ('words', 0, 1), ('word_trigrams', 0, 1)"
+            "INSERT INTO index_state (name, rows, analysis) VALUES ('words', 0, 1), "
+            "('word_trigrams', 0, 1)"
             " ON CONFLICT (name) DO UPDATE SET rows = 0"
         )

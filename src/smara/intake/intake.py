@@ -38,8 +38,15 @@ class Intake:
                 keys.append(event.key)
         return found
 
-    def end(self, told: Sequence[HostEvent], fresh: Sequence[HostEvent], jobs: Iterable[Job], lease: Lease) -> None:
-        """Note that events were taken in: their keys, who told them, and what is to be done; all or nothing.
+    def end(
+        self,
+        told: Sequence[HostEvent],
+        fresh: Sequence[HostEvent],
+        jobs: Iterable[Job],
+        lease: Lease,
+    ) -> None:
+        """Note that events were taken in: their keys, who told them, and what is to be done; all or
+        nothing.
 
         Raises ``LeaseLostError``, and notes nothing, when somebody else is at it by now.
         """

@@ -32,24 +32,31 @@ class IntakeStore(ProjectStore):
                 found.setdefault(from_storable(stem), []).append(int(at_ms))
         return found
 
-    def insert_events(self, session: Session, rows: Iterable[tuple[str, int, str]], now_ms: int) -> None:
+    def insert_events(
+        self, session: Session, rows: Iterable[tuple[str, int, str]], now_ms: int
+    ) -> None:
         session.run_many(
             self.sql(
                 "INSERT INTO intake_events (project_no, stem, at_ms, session_id, taken_at)"
                 " VALUES (:project, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
             ),
-            [(to_storable(stem), at_ms, to_storable(session_id), now_ms) for stem, at_ms, session_id in rows],
+            [
+                (to_storable(stem), at_ms, to_storable(session_id), now_ms)
+                for stem, at_ms, session_id in rows
+            ],
         )
 
     def delete_events(self, session: Session, before_ms: int) -> int:
         return session.run(
-            self.sql("DELETE FROM intake_events WHERE project_no = :project AND taken_at < ?"), (before_ms,)
+            self.sql("DELETE FROM intake_events WHERE project_no = :project AND taken_at < ?"),
+            (before_ms,),
         )
 
     def hear(self, session: Session, heard: Iterable[Heard]) -> None:
         session.run_many(
             self.sql(
-                "INSERT INTO intake_hosts (project_no, agent, kind, last_at, event_count, repeat_count)"
+                "INSERT INTO intake_hosts (project_no, agent, kind, last_at, event_count, "
+                "repeat_count)"
                 " VALUES (:project, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (project_no, agent, kind) DO UPDATE SET"
                 " last_at = CASE WHEN excluded.last_at > intake_hosts.last_at THEN excluded.last_at"
@@ -57,7 +64,10 @@ class IntakeStore(ProjectStore):
                 " event_count = intake_hosts.event_count + excluded.event_count,"
                 " repeat_count = intake_hosts.repeat_count + excluded.repeat_count"
             ),
-            [(each.agent, each.kind, each.last_at, each.event_count, each.repeat_count) for each in heard],
+            [
+                (each.agent, each.kind, each.last_at, each.event_count, each.repeat_count)
+                for each in heard
+            ],
         )
 
     def list_heard(self, session: Session) -> list[Heard]:
@@ -67,24 +77,37 @@ class IntakeStore(ProjectStore):
                 " WHERE project_no = :project ORDER BY agent, last_at DESC"
             )
         )
-        return [Heard(str(a), str(k), int(at), int(events), int(repeats)) for a, k, at, events, repeats in rows]
+        return [
+            Heard(str(a), str(k), int(at), int(events), int(repeats))
+            for a, k, at, events, repeats in rows
+        ]
 
     def put_job(self, session: Session, job: Job, now_ms: int) -> None:
-        """Add a job, or give the one that is there the new time and facts; its attempts begin again."""
+        """Add a job, or give the one that is there the new time and facts; its attempts begin
+        again.
+        """
         session.run(
             self.sql(
-                "INSERT INTO intake_jobs (project_no, kind, session_id, facts, due_at, attempts, error, created_at)"
+                "INSERT INTO intake_jobs (project_no, kind, session_id, facts, due_at, attempts, "
+                "error, created_at)"
                 " VALUES (:project, ?, ?, ?, ?, 0, NULL, ?)"
                 " ON CONFLICT (project_no, kind, session_id) DO UPDATE SET facts = excluded.facts,"
                 " due_at = excluded.due_at, attempts = 0, error = NULL"
             ),
-            (job.kind, to_storable(job.session_id), to_storable(dump_metadata(job.facts)), job.due_at, now_ms),
+            (
+                job.kind,
+                to_storable(job.session_id),
+                to_storable(dump_metadata(job.facts)),
+                job.due_at,
+                now_ms,
+            ),
         )
 
     def due_jobs(self, session: Session, now_ms: int, most_attempts: int, limit: int) -> list[Job]:
         rows = session.all(
             self.sql(
-                f"SELECT {_JOB} FROM intake_jobs WHERE project_no = :project AND due_at <= ? AND attempts < ?"
+                f"SELECT {_JOB} FROM intake_jobs WHERE project_no = :project AND due_at <= ? AND "
+                "attempts < ?"
                 " ORDER BY due_at, kind DESC LIMIT ?"
             ),
             (now_ms, most_attempts, limit),
@@ -92,14 +115,17 @@ class IntakeStore(ProjectStore):
         return [_job(row) for row in rows]
 
     def list_jobs(self, session: Session) -> list[Job]:
-        rows = session.all(self.sql(f"SELECT {_JOB} FROM intake_jobs WHERE project_no = :project ORDER BY due_at"))
+        rows = session.all(
+            self.sql(f"SELECT {_JOB} FROM intake_jobs WHERE project_no = :project ORDER BY due_at")
+        )
         return [_job(row) for row in rows]
 
     def delete_job(self, session: Session, job: Job) -> None:
         """Delete a job that was done, unless it was asked for again in the meantime."""
         session.run(
             self.sql(
-                "DELETE FROM intake_jobs WHERE project_no = :project AND kind = ? AND session_id = ? AND due_at = ?"
+                "DELETE FROM intake_jobs WHERE project_no = :project AND kind = ? AND session_id "
+                "= ? AND due_at = ?"
             ),
             (job.kind, to_storable(job.session_id), job.due_at),
         )
@@ -117,6 +143,10 @@ class IntakeStore(ProjectStore):
 def _job(row: Row) -> Job:
     kind, session_id, facts, due_at, attempts, error = row
     return Job(
-        kind, from_storable(session_id), json.loads(from_storable(facts)), int(due_at), int(attempts),
+        kind,
+        from_storable(session_id),
+        json.loads(from_storable(facts)),
+        int(due_at),
+        int(attempts),
         None if error is None else from_storable(error),
-    )  # fmt: skip
+    )

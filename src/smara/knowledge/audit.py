@@ -1,4 +1,5 @@
-"""An audit: how much of what is remembered is junk, said twice, contradicted or stale, with examples.
+"""An audit: how much of what is remembered is junk, said twice, contradicted or stale, with
+examples.
 
 The same rules that keep memories out at the door are applied to those that are inside, so
 the numbers mean the same for a store that was filled by somebody else's rules.
@@ -57,31 +58,49 @@ class Audit:
 
     @property
     def health(self) -> int:
-        """From 0 to 100: the share of memories that are neither junk nor said twice, contradicted or stale."""
-        lost = self.junk.share + self.duplicates.share + self.contradictions.share + self.stale.share
+        """From 0 to 100: the share of memories that are neither junk nor said twice, contradicted
+        or stale.
+        """
+        lost = (
+            self.junk.share + self.duplicates.share + self.contradictions.share + self.stale.share
+        )
         return round(100 * max(0.0, 1 - lost)) if self.active else 100
 
 
 def audit(
-    memories: Sequence[TypedMemory], total: int, now_ms: int, files: FileHistory | None = None, examples: int = 5,
+    memories: Sequence[TypedMemory],
+    total: int,
+    now_ms: int,
+    files: FileHistory | None = None,
+    examples: int = 5,
     code: Mapping[str, Freshness] | None = None,
-) -> Audit:  # fmt: skip
-    """Measure the active memories of a store; ``code`` is how they stand to the code they name, by id."""
+) -> Audit:
+    """Measure the active memories of a store; ``code`` is how they stand to the code they name, by
+    id.
+    """
     counted = _Counted(len(memories), examples)
     pairs = list(_pairs(memories))
     types: dict[str, int] = {}
     for memory in memories:
         types[memory.type] = types.get(memory.type, 0) + 1
     return Audit(
-        total, len(memories),
+        total,
+        len(memories),
         counted.singles(memories, lambda memory: "; ".join(_junk(memory))),
-        counted.pairs(pairs, _repeated), counted.pairs(pairs, _contradicted),
-        counted.singles(memories, lambda memory: _stale(memory, now_ms, files, (code or {}).get(memory.id))),
-        counted.singles(memories, lambda memory: "; ".join(memory.review_reasons) if memory.needs_review else ""),
-        counted.singles(memories, lambda memory: ", ".join(memory.taint) if memory.is_tainted else ""),
+        counted.pairs(pairs, _repeated),
+        counted.pairs(pairs, _contradicted),
+        counted.singles(
+            memories, lambda memory: _stale(memory, now_ms, files, (code or {}).get(memory.id))
+        ),
+        counted.singles(
+            memories, lambda memory: "; ".join(memory.review_reasons) if memory.needs_review else ""
+        ),
+        counted.singles(
+            memories, lambda memory: ", ".join(memory.taint) if memory.is_tainted else ""
+        ),
         counted.singles(memories, _without_evidence),
         tuple(sorted(types.items(), key=lambda each: (-each[1], each[0]))),
-    )  # fmt: skip
+    )
 
 
 class _Counted:
@@ -91,16 +110,25 @@ class _Counted:
         self._active = active
         self._examples = examples
 
-    def singles(self, memories: Iterable[TypedMemory], why: Callable[[TypedMemory], str]) -> Measure:
+    def singles(
+        self, memories: Iterable[TypedMemory], why: Callable[[TypedMemory], str]
+    ) -> Measure:
         """Memories that something is true of by themselves."""
         found = [(memory, reason) for memory in memories if (reason := why(memory))]
-        shown = tuple(Example((memory.short_id,), memory.label, reason) for memory, reason in found[: self._examples])
+        shown = tuple(
+            Example((memory.short_id,), memory.label, reason)
+            for memory, reason in found[: self._examples]
+        )
         return self._measure(len(found), shown)
 
     def pairs(
-        self, pairs: Iterable[tuple[TypedMemory, TypedMemory]], why: Callable[[TypedMemory, TypedMemory], str]
+        self,
+        pairs: Iterable[tuple[TypedMemory, TypedMemory]],
+        why: Callable[[TypedMemory, TypedMemory], str],
     ) -> Measure:
-        """Memories that something is true of beside an older one; the newer one of each pair is counted once."""
+        """Memories that something is true of beside an older one; the newer one of each pair is
+        counted once.
+        """
         found: dict[str, Example] = {}
         for older, newer in pairs:
             if newer.id not in found and (reason := why(older, newer)):
@@ -112,7 +140,8 @@ class _Counted:
 
 
 def _pairs(memories: Sequence[TypedMemory]) -> Iterator[tuple[TypedMemory, TypedMemory]]:
-    """(older, newer) of memories that share one of their rarest words or pairs of words, or all of them.
+    """(older, newer) of memories that share one of their rarest words or pairs of words, or all of
+    them.
 
     What nearly everything shares is passed over, so the cost stays far from comparing every pair.
     """
@@ -121,7 +150,8 @@ def _pairs(memories: Sequence[TypedMemory]) -> Iterator[tuple[TypedMemory, Typed
     blocks: dict[object, list[int]] = {}
     for number, found in enumerate(marks):
         rare = sorted(
-            (mark for mark in found if often[mark] <= _LARGEST_BLOCK), key=lambda mark: (often[mark], str(mark))
+            (mark for mark in found if often[mark] <= _LARGEST_BLOCK),
+            key=lambda mark: (often[mark], str(mark)),
         )
         for mark in rare[:_BLOCK_MARKS]:
             blocks.setdefault(mark, []).append(number)
@@ -158,7 +188,9 @@ def _contradicted(older: TypedMemory, newer: TypedMemory) -> str:
     return f"against {older.short_id}: {found.why}" if found else ""
 
 
-def _stale(memory: TypedMemory, now_ms: int, files: FileHistory | None, code: Freshness | None) -> str:
+def _stale(
+    memory: TypedMemory, now_ms: int, files: FileHistory | None, code: Freshness | None
+) -> str:
     return "; ".join(reason.text for reason in staleness_of(memory, now_ms, files, code).reasons)
 
 

@@ -1,4 +1,5 @@
-"""Changes to one memory: edit, pin, verify, forget, restore, relate, mark as stale. Each takes an open turn.
+"""Changes to one memory: edit, pin, verify, forget, restore, relate, mark as stale. Each takes an
+open turn.
 
 An agent may mend what agents made. What a person confirmed or pinned is changed by persons
 alone: a text from a web page must not be able to rewrite it through an agent's hands.
@@ -27,7 +28,9 @@ _PLACES = frozenset(
 
 
 def update(turn: Turn, stored: Stored, fields: Mapping[str, Any], taint: set[str]) -> Stored:
-    """Give fields new values; unchanged ones are no change. What an agent brings in adds its taint."""
+    """Give fields new values; unchanged ones are no change. What an agent brings in adds its
+    taint.
+    """
     memory = stored.memory
     refuse_deprecated(memory)
     _refuse_agents(turn, memory, "edit", is_upkeep=_PLACES.issuperset(fields))
@@ -37,7 +40,10 @@ def update(turn: Turn, stored: Stored, fields: Mapping[str, Any], taint: set[str
     if not changed:
         return stored
     if "taint" in changed and not memory.is_verified and not memory.needs_review:
-        changed |= {"needs_review": True, "review_reasons": [f"it comes from {', '.join(changed['taint'])}"]}
+        changed |= {
+            "needs_review": True,
+            "review_reasons": [f"it comes from {', '.join(changed['taint'])}"],
+        }
     return turn.change(stored, "updated", changed)
 
 
@@ -53,10 +59,16 @@ def pin(turn: Turn, stored: Stored, is_pinned: bool) -> Stored:
 def verified_fields(turn: Turn, memory: TypedMemory) -> dict[str, Any]:
     """What becomes of a memory that a person calls true."""
     return {
-        "is_verified": True, "verified_at": turn.now_ms, "verified_by": turn.actor, "last_verified_use_at": turn.now_ms,
+        "is_verified": True,
+        "verified_at": turn.now_ms,
+        "verified_by": turn.actor,
+        "last_verified_use_at": turn.now_ms,
         "confidence": max(memory.confidence, VERIFIED_CONFIDENCE),
-        "needs_review": False, "review_reasons": [], "stale_at": None, "stale_because": None,
-    }  # fmt: skip
+        "needs_review": False,
+        "review_reasons": [],
+        "stale_at": None,
+        "stale_because": None,
+    }
 
 
 def verify(turn: Turn, stored: Stored) -> Stored:
@@ -78,21 +90,33 @@ def forget(turn: Turn, stored: Stored, why: str) -> Stored:
 
 
 def put_aside(turn: Turn, reasons: Mapping[str, str]) -> list[tuple[Stored, Stored]]:
-    """Forget memories by their ids, those that are there and active; each as it was and as it is."""
+    """Forget memories by their ids, those that are there and active; each as it was and as it
+    is.
+    """
     numbers = turn.store.numbers_of_ids(turn.session, list(reasons))
     there = turn.store.by_numbers(turn.session, numbers.values())
-    found = [Stored(no, there[no]) for no in numbers.values() if no in there and there[no].is_active]
+    found = [
+        Stored(no, there[no]) for no in numbers.values() if no in there and there[no].is_active
+    ]
     return [(each, forget(turn, each, reasons[each.memory.id])) for each in found]
 
 
 def restore(turn: Turn, stored: Stored) -> Stored:
-    """Bring back a memory that was put aside; what a person put aside, only a person brings back."""
+    """Bring back a memory that was put aside; what a person put aside, only a person brings
+    back.
+    """
     memory = stored.memory
     if memory.is_active:
         return stored
-    if memory.deprecated_because not in ("pruned", "forgotten") or _was_put_aside_by_person(turn, stored):
+    if memory.deprecated_because not in ("pruned", "forgotten") or _was_put_aside_by_person(
+        turn, stored
+    ):
         turn.refuse_others(f"restore a memory that was {memory.deprecated_because}")
-    fields: dict[str, Any] = {"deprecated_at": None, "deprecated_because": None, "superseded_by": None}
+    fields: dict[str, Any] = {
+        "deprecated_at": None,
+        "deprecated_because": None,
+        "superseded_by": None,
+    }
     if turn.by == "person" or not memory.is_tainted:
         fields["last_verified_use_at"] = turn.now_ms  # or it would be pruned again at once
     return turn.change(stored, "restored", fields)
@@ -123,7 +147,9 @@ def mark_fresh(turn: Turn, stored: Stored) -> Stored:
 
 
 def note_staleness(turn: Turn, stored: Stored, found: Staleness) -> Stored:
-    """What became of the files of a memory: gone, so it is stale; rewritten, so it is looked at again."""
+    """What became of the files of a memory: gone, so it is stale; rewritten, so it is looked at
+    again.
+    """
     if found.is_gone:
         return mark_stale(turn, stored, found.reasons[0].text)
     if not found.needs_review or stored.memory.needs_review:
@@ -133,13 +159,17 @@ def note_staleness(turn: Turn, stored: Stored, found: Staleness) -> Stored:
 
 
 def note_code(turn: Turn, stored: Stored, found: Freshness) -> Stored:
-    """Ask for a review of a memory whose code has changed, and no longer when the code is as it was."""
+    """Ask for a review of a memory whose code has changed, and no longer when the code is as it
+    was.
+    """
     memory = stored.memory
     others = [reason for reason in memory.review_reasons if not reason.startswith(CODE_CHANGED)]
     reasons = [*others, (found.hedge or CODE_CHANGED)[:500]] if found.needs_review else others
     if found.verdict == "unknown" or tuple(reasons) == memory.review_reasons:
         return stored
-    return turn.change(stored, "updated", {"needs_review": bool(reasons), "review_reasons": reasons})
+    return turn.change(
+        stored, "updated", {"needs_review": bool(reasons), "review_reasons": reasons}
+    )
 
 
 def relate(turn: Turn, stored: Stored, relation: Relation) -> None:
@@ -150,7 +180,9 @@ def relate(turn: Turn, stored: Stored, relation: Relation) -> None:
     if _has(stored.memory, resolved):
         return
     if resolved.type == "derived_from":
-        raise InvalidInputError("What a memory was derived from is said when it is made, for its trust depends on it.")
+        raise InvalidInputError(
+            "What a memory was derived from is said when it is made, for its trust depends on it."
+        )
     turn.put_relation(stored.no, resolved)
     turn.touch(stored)
     turn.event(stored.no, "related", {}, {"relation": plain_relation(resolved)})
@@ -163,7 +195,9 @@ def unrelate(turn: Turn, stored: Stored, relation: Relation) -> None:
     if not there:
         return
     if resolved.type in ("derived_from", "supersedes"):
-        raise InvalidInputError(f"The relation {resolved.type} is history and stays. Undo or restore instead.")
+        raise InvalidInputError(
+            f"The relation {resolved.type} is history and stays. Undo or restore instead."
+        )
     remove_relation(turn, stored, there[0])
     turn.touch(stored)
     turn.event(stored.no, "unrelated", {"relation": plain_relation(there[0])}, {})
@@ -172,7 +206,9 @@ def unrelate(turn: Turn, stored: Stored, relation: Relation) -> None:
 def remove_relation(turn: Turn, stored: Stored, relation: Relation) -> None:
     target = None
     if relation.memory_id is not None:
-        target = turn.store.numbers_of_ids(turn.session, [relation.memory_id]).get(relation.memory_id)
+        target = turn.store.numbers_of_ids(turn.session, [relation.memory_id]).get(
+            relation.memory_id
+        )
         if target is None:
             return
     turn.store.remove_relation(turn.session, stored.no, relation.type, target, relation.path)
@@ -180,9 +216,12 @@ def remove_relation(turn: Turn, stored: Stored, relation: Relation) -> None:
 
 def plain_relation(relation: Relation) -> dict[str, Any]:
     return {
-        "type": relation.type, "memory_id": relation.memory_id, "path": relation.path,
-        "confidence": relation.confidence, "is_auto": relation.is_auto,
-    }  # fmt: skip
+        "type": relation.type,
+        "memory_id": relation.memory_id,
+        "path": relation.path,
+        "confidence": relation.confidence,
+        "is_auto": relation.is_auto,
+    }
 
 
 def refuse_deprecated(memory: TypedMemory) -> None:
@@ -191,12 +230,16 @@ def refuse_deprecated(memory: TypedMemory) -> None:
         hint = "Restore it first."
         raise ConflictError(
             f"Memory {memory.short_id} was {memory.deprecated_because}. {hint}",
-            memory_id=memory.short_id, brief=f"Memory was {memory.deprecated_because}", hint=hint,
-        )  # fmt: skip
+            memory_id=memory.short_id,
+            brief=f"Memory was {memory.deprecated_because}",
+            hint=hint,
+        )
 
 
 def _refuse_agents(turn: Turn, memory: TypedMemory, what: str, is_upkeep: bool = False) -> None:
-    """What a person confirmed or pinned is theirs; the upkeep may flag it or follow a file's lines, and no more."""
+    """What a person confirmed or pinned is theirs; the upkeep may flag it or follow a file's lines,
+    and no more.
+    """
     is_theirs = memory.tier == "confirmed" or memory.is_pinned
     if turn.by == "person" or not is_theirs or (is_upkeep and turn.by == "system"):
         return
@@ -204,8 +247,10 @@ def _refuse_agents(turn: Turn, memory: TypedMemory, what: str, is_upkeep: bool =
     state = "pinned" if memory.is_pinned else "confirmed"
     raise ConflictError(
         f"Memory {memory.short_id} was {state} by a person; an agent cannot {what} it. {hint}",
-        memory_id=memory.short_id, brief=f"Memory was {state} by a person", hint=hint,
-    )  # fmt: skip
+        memory_id=memory.short_id,
+        brief=f"Memory was {state} by a person",
+        hint=hint,
+    )
 
 
 def _told(why: str) -> dict[str, Any]:

@@ -15,10 +15,14 @@ _NAMING = ("content", "files", "evidence", "commit", "data")
 
 
 class NamedCode(Protocol):
-    """Knows the code that memories name. Nothing it does may keep a memory from being written or read."""
+    """Knows the code that memories name. Nothing it does may keep a memory from being written or
+    read.
+    """
 
     def written(self, memories: Sequence[Stored]) -> None:
-        """Memories were made or changed: find the code they name. What they named before stays as it was."""
+        """Memories were made or changed: find the code they name. What they named before stays as
+        it was.
+        """
         ...
 
     def verified(self, memories: Sequence[Stored]) -> None:
@@ -26,11 +30,15 @@ class NamedCode(Protocol):
         ...
 
     def taken_back(self, memories: Sequence[Stored], since_ms: int) -> None:
-        """What a person said at some moment was taken back: what they spoke of before is what they speak of."""
+        """What a person said at some moment was taken back: what they spoke of before is what they
+        speak of.
+        """
         ...
 
     def freshness(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Freshness]:
-        """How memories stand to the code they name, by number; those that name none are left out."""
+        """How memories stand to the code they name, by number; those that name none are left
+        out.
+        """
         ...
 
     def named_in(self, session: Session, paths: Sequence[str] | None) -> Sequence[int]:
@@ -63,7 +71,11 @@ def tell(code: NamedCode, before: TypedMemory | None, after: Stored) -> None:
         code.written([after])
         return
     memory, was_at = after.memory, before.verified_at
-    if memory.verified_at is not None and memory.verified_at != was_at and memory.verified_at >= (was_at or 0):
+    if (
+        memory.verified_at is not None
+        and memory.verified_at != was_at
+        and memory.verified_at >= (was_at or 0)
+    ):
         code.verified([after])
         return
     if was_at is not None and memory.verified_at != was_at:

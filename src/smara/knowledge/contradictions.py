@@ -23,21 +23,28 @@ _CLAIMS: frozenset[MemoryType] = frozenset(
 )
 _EPISODES: frozenset[MemoryType] = frozenset({"dead_end", "work_unit_outcome", "work_state"})
 _COUNTING_WORDS = (
-    "line step issue pr task ticket bug page chapter section phase part item number no test case figure row column"
+    "line step issue pr task ticket bug page chapter section phase part item number no test case "
+    "figure row column"
     " attempt session day week sprint commit todo"
 )
 _SHARING_WORDS = (
-    "support includ contain work fail test handl accept break crash see find fix add has have offer list cover run"
+    "support includ contain work fail test handl accept break crash see find fix add has have "
+    "offer list cover run"
     " target match need"
 )
 _ENUMERATORS = frozenset(_COUNTING_WORDS.split())
 _CHOOSING = frozenset(("use", "prefer", "choos", "pick", "adopt"))
 _NOT_ALONE = frozenset(_SHARING_WORDS.split())
-"""What a thing does with several at once: that it supports 3.12 does not mean that it stopped supporting 3.11."""
+"""What a thing does with several at once: that it supports 3.12 does not mean that it stopped
+supporting 3.11.
+"""
 _PLACING = re.compile(
-    r"(?:lives? (?:in|at|under)|located (?:in|at)|defaults? to|runs? on|set to|named|called|stored (?:in|at)|kept in"
-    r"|deployed (?:to|on)|moved to|owned by|written in|built with|managed (?:by|with)|must be|should be|equals?"
-    r"|belongs? (?:in|to)|goes? (?:in|to)|expires? (?:in|after)|listens? on|points? to|=)\s*(?:the |an? )?[`\"']?$",
+    r"(?:lives? (?:in|at|under)|located (?:in|at)|defaults? to|runs? on|set to|named|called"
+    r"|stored (?:in|at)|kept in"
+    r"|deployed (?:to|on)|moved to|owned by|written in|built with|managed (?:by|with)|must be"
+    r"|should be|equals?"
+    r"|belongs? (?:in|to)|goes? (?:in|to)|expires? (?:in|after)|listens? on|points? to"
+    r"|=)\s*(?:the |an? )?[`\"']?$",
     re.IGNORECASE,
 )
 _BEING = re.compile(r"\b(?:is|are)\s+(?:the |an? |now )?[`\"']?$", re.IGNORECASE)
@@ -61,8 +68,10 @@ _CHANGES = tuple(
     )
 )
 _OPPOSITE_WORDS = (
-    "enabl/disabl enabled/disabled allow/forbid allow/deny allow/block requir/option mandatori/option before/after"
-    " sync/async synchron/asynchron true/fals tab/space uppercas/lowercas includ/exclud accept/reject"
+    "enabl/disabl enabled/disabled allow/forbid allow/deny allow/block requir/option "
+    "mandatori/option before/after"
+    " sync/async synchron/asynchron true/fals tab/space uppercas/lowercas includ/exclud "
+    "accept/reject"
     " public/privat increas/decreas opt-in/opt-out ascend/descend manual/automat mutabl/immut"
 )
 _OPPOSITES = frozenset(frozenset(pair.split("/")) for pair in _OPPOSITE_WORDS.split())
@@ -74,7 +83,8 @@ Sign = Literal["denied", "changed", "replaced", "version", "stated"]
 class Contradiction:
     """Why two statements cannot both be true; ``old`` and ``new`` are the words that differ.
 
-    When it is not sure ("use pytest for tests", "use nose for tests"), both are kept, and a person is asked.
+    When it is not sure ("use pytest for tests", "use nose for tests"), both are kept, and a person
+    is asked.
     """
 
     sign: Sign
@@ -89,7 +99,9 @@ def find_contradiction(new: TypedMemory, old: TypedMemory) -> Contradiction | No
     if new.type == old.type:
         key = subject_key(new.type, new.data)
         if key is not None and key == subject_key(old.type, old.data):
-            return Contradiction("version", f"both are about {key.partition(':')[2]}, and this one is newer")
+            return Contradiction(
+                "version", f"both are about {key.partition(':')[2]}, and this one is newer"
+            )
     if not _may_contradict(new, old):
         return None
     return compare(read(new.content), read(old.content), bool(set(new.files) & set(old.files)))
@@ -99,7 +111,11 @@ def compare(new: Statement, old: Statement, has_same_files: bool = False) -> Con
     """The sign that two statements contradict each other, by their words."""
     if "?" in new.text or "?" in old.text or not new.content or not old.content:
         return None
-    return _denied(new, old) or _changed(new, old, has_same_files) or _replaced(new, old, has_same_files)
+    return (
+        _denied(new, old)
+        or _changed(new, old, has_same_files)
+        or _replaced(new, old, has_same_files)
+    )
 
 
 def tells_of_change(text: str) -> bool:
@@ -120,7 +136,9 @@ def _may_contradict(new: TypedMemory, old: TypedMemory) -> bool:
 
 
 def _denied(new: Statement, old: Statement) -> Contradiction | None:
-    """The same words, denied in one of the two; or a thing that one asserts and the other rules out."""
+    """The same words, denied in one of the two; or a thing that one asserts and the other rules
+    out.
+    """
     common = overlap(new.content_set, old.content_set)
     (mine, my_lacks), (theirs, their_lacks) = _denials(new), _denials(old)
     has_same_order = overlap(new.pairs, old.pairs) >= 0.5 or len(new.content) < 3
@@ -129,23 +147,34 @@ def _denied(new: Statement, old: Statement) -> Contradiction | None:
     ruled_out, their_ruled_out = _ruled_out(new), _ruled_out(old)
     if common < 0.6:
         return None
-    for one, other, things, others in ((new, old, ruled_out, their_ruled_out), (old, new, their_ruled_out, ruled_out)):
+    for one, other, things, others in (
+        (new, old, ruled_out, their_ruled_out),
+        (old, new, their_ruled_out, ruled_out),
+    ):
         said = sorted((things - others) & other.content_set & one.content_set)
         is_plain = not _denials(other)[0]
         is_swapped = bool((others - things) & one.content_set)
         if said and (is_plain or is_swapped):
-            return Contradiction("denied", f"one rules out {said[0]}, which the other says", old.text, new.text)
+            return Contradiction(
+                "denied", f"one rules out {said[0]}, which the other says", old.text, new.text
+            )
     return None
 
 
 def _denials(statement: Statement) -> tuple[int, int]:
-    """How often something is denied, and how often something is lacking: "without" states a condition."""
-    lacks = sum(word.kind == "negation" and word.text.lower() == "without" for word in statement.words)
+    """How often something is denied, and how often something is lacking: "without" states a
+    condition.
+    """
+    lacks = sum(
+        word.kind == "negation" and word.text.lower() == "without" for word in statement.words
+    )
     return statement.negations - lacks, lacks
 
 
 def _ruled_out(statement: Statement) -> frozenset[str]:
-    """What is set against something else: in "use pnpm, not npm" and "prefer pnpm over npm" it is npm."""
+    """What is set against something else: in "use pnpm, not npm" and "prefer pnpm over npm" it is
+    npm.
+    """
     found: set[str] = set()
     for match in _CONTRAST.finditer(statement.text):
         found.update(read(match[1]).content_set)
@@ -161,13 +190,19 @@ def _changed(new: Statement, old: Statement, has_same_files: bool) -> Contradict
         return None
     mine = [word for word in new.words if word.kind != "small"]
     theirs = [word for word in old.words if word.kind != "small"]
-    matcher = SequenceMatcher(None, [word.stem for word in theirs], [word.stem for word in mine], autojunk=False)
+    matcher = SequenceMatcher(
+        None, [word.stem for word in theirs], [word.stem for word in mine], autojunk=False
+    )
     edits = [edit for edit in matcher.get_opcodes() if edit[0] != "equal"]
     if len(edits) != 1 or edits[0][0] != "replace":
         return None
     _, start, end, begin, stop = edits[0]
     was, now = theirs[start:end], mine[begin:stop]
-    if len(was) > 3 or len(now) > 3 or (begin + len(mine) - stop) / max(len(mine), len(theirs)) < 0.5:
+    if (
+        len(was) > 3
+        or len(now) > 3
+        or (begin + len(mine) - stop) / max(len(mine), len(theirs)) < 0.5
+    ):
         return None
     if not (_is_phrase(old, was) and _is_phrase(new, now)):
         return None  # two values have changed, so the subject may be another one
@@ -182,20 +217,29 @@ def _changed(new: Statement, old: Statement, has_same_files: bool) -> Contradict
 def _is_phrase(statement: Statement, words: Sequence[Word]) -> bool:
     """Whether words stand side by side, with nothing between them."""
     ends = [word.at + len(word.text) for word in words]
-    return all(not statement.text[end : word.at].strip() for end, word in zip(ends, words[1:], strict=False))
+    return all(
+        not statement.text[end : word.at].strip()
+        for end, word in zip(ends, words[1:], strict=False)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A place in a sentence where a value stands: what is before it and behind it in both statements."""
+    """A place in a sentence where a value stands: what is before it and behind it in both
+    statements.
+    """
 
     new: Statement
     head: Sequence[Word]
     tail: Sequence[Word]
     has_same_files: bool
 
-    def holds_one(self, was: Sequence[Word], now: Sequence[Word]) -> Literal["yes", "perhaps", "no"]:
-        """Whether only one value can stand here at a time, so that another value contradicts the first."""
+    def holds_one(
+        self, was: Sequence[Word], now: Sequence[Word]
+    ) -> Literal["yes", "perhaps", "no"]:
+        """Whether only one value can stand here at a time, so that another value contradicts the
+        first.
+        """
         is_single = len(was) == len(now) == 1
         if is_single and frozenset((was[0].stem, now[0].stem)) in _OPPOSITES:
             return "yes" if len(self.head) + len(self.tail) >= 2 else "no"
@@ -231,9 +275,15 @@ def _replaced(new: Statement, old: Statement, has_same_files: bool) -> Contradic
         for match in pattern.finditer(new.text):
             gone = read(match[1]).content_set
             shared = (new.content_set & old.content_set) - gone
-            is_about_it = bool(gone) and gone <= old.content_set and len(shared) >= (1 if has_same_files else 2)
+            is_about_it = (
+                bool(gone)
+                and gone <= old.content_set
+                and len(shared) >= (1 if has_same_files else 2)
+            )
             if is_about_it and _still_said(old, gone):
-                return Contradiction("replaced", f"it says that {match[1]} has gone", match[1], new.text)
+                return Contradiction(
+                    "replaced", f"it says that {match[1]} has gone", match[1], new.text
+                )
     return None
 
 
@@ -241,4 +291,8 @@ def _still_said(old: Statement, gone: frozenset[str]) -> bool:
     """Whether the older one asserts what has gone, and does not itself tell of its end."""
     if gone & _ruled_out(old):
         return False
-    return not any(read(match[1]).content_set & gone for pattern in _CHANGES for match in pattern.finditer(old.text))
+    return not any(
+        read(match[1]).content_set & gone
+        for pattern in _CHANGES
+        for match in pattern.finditer(old.text)
+    )

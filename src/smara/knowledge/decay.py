@@ -1,4 +1,5 @@
-"""What a memory is worth today: it fades from the last time it proved right, never from being shown.
+"""What a memory is worth today: it fades from the last time it proved right, never from being
+shown.
 
     stored 0.80, a gotcha (half-life 60 days), last verified use 90 days ago
     0.80 × 0.5^(90/60) = 0.28
@@ -38,7 +39,11 @@ class ConfidenceNow:
 
 def used_at(memory: TypedMemory) -> int:
     """When a memory was last known to be right: its last verified use, or when it was made."""
-    return memory.last_verified_use_at if memory.last_verified_use_at is not None else memory.created_at
+    return (
+        memory.last_verified_use_at
+        if memory.last_verified_use_at is not None
+        else memory.created_at
+    )
 
 
 def half_life_days(memory: TypedMemory) -> float | None:
@@ -57,7 +62,9 @@ def fading(memory: TypedMemory, now_ms: int) -> float:
 
 
 def confidence_now(memory: TypedMemory, now_ms: int, *others: tuple[str, float]) -> ConfidenceNow:
-    """What a memory is worth now; ``others`` are further factors, such as files that have changed."""
+    """What a memory is worth now; ``others`` are further factors, such as files that have
+    changed.
+    """
     value = memory.confidence
     steps = [Step(f"stored confidence of a {memory.type}", 1.0, round(value, 4))]
     for text, factor in ((_told(memory, now_ms), fading(memory, now_ms)), *others):
@@ -67,7 +74,9 @@ def confidence_now(memory: TypedMemory, now_ms: int, *others: tuple[str, float])
 
 
 def is_due(memory: TypedMemory, now_ms: int) -> bool:
-    """Whether a memory has faded so far that it is put aside; what a person verified or pinned never is."""
+    """Whether a memory has faded so far that it is put aside; what a person verified or pinned
+    never is.
+    """
     half_life = half_life_days(memory)
     if half_life is None or memory.is_verified:
         return False

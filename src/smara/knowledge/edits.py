@@ -11,17 +11,23 @@ from smara.knowledge import prepare
 from smara.knowledge.models import SCOPES, VISIBILITIES, TypedMemory
 
 EDITABLE = (
-    "content", "type", "confidence", "tags", "files", "modules", "scope", "visibility", "citation", "half_life_days",
-    "data", "commit", "evidence", "work_unit", "methodology", "target_node_id", "impacted_node_ids", "chunk",
+    "content", "type", "confidence", "tags", "files", "modules", "scope", "visibility", "citation",
+    "half_life_days",
+    "data", "commit", "evidence", "work_unit", "methodology", "target_node_id", "impacted_node_ids",
+    "chunk",
 )  # fmt: skip
 
 
 def edited_fields(memory: TypedMemory, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Changes as columns; ``None`` leaves a field as it is, and an empty text clears one that may be empty."""
+    """Changes as columns; ``None`` leaves a field as it is, and an empty text clears one that may
+    be empty.
+    """
     given = {name: value for name, value in changes.items() if value is not None}
     unknown = sorted(set(given) - set(EDITABLE))
     if unknown:
-        raise InvalidInputError(f"{', '.join(unknown)} cannot be edited. Edit one of {', '.join(EDITABLE)}.")
+        raise InvalidInputError(
+            f"{', '.join(unknown)} cannot be edited. Edit one of {', '.join(EDITABLE)}."
+        )
     fields: dict[str, Any] = {}
     for name, value in given.items():
         fields.update(_column(name, value))
@@ -56,9 +62,11 @@ _CLEANED: dict[str, tuple[str, Any]] = {
     "citation": ("citation", prepare.clean_citation),
     "half_life_days": ("half_life_days", lambda value: prepare.clean_half_life(value or None)),
     "commit": ("commit_sha", prepare.clean_commit),
-    "evidence": ("evidence", lambda value: [prepare.plain_evidence(each) for each in prepare.clean_evidence(value)]),
+    "evidence": ("evidence",
+    lambda value: [prepare.plain_evidence(each) for each in prepare.clean_evidence(value)]),
     "work_unit": ("work_unit", lambda value: prepare.clean_work_unit(value or None)),
     "impacted_node_ids": (
-        "impacted_node_ids", lambda value: list(prepare.clean_list(value, "impacted_node_ids", 500)),
+        "impacted_node_ids", lambda value: list(prepare.clean_list(value, "impacted_node_ids",
+        500)),
     ),
 }  # fmt: skip

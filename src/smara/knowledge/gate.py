@@ -21,7 +21,8 @@ from smara.knowledge.statements import Statement, read
 SessionType = Literal["build", "insights", "roadmap", "terminal", "changelog", "spec", "pr_review"]
 SESSION_TYPES: tuple[SessionType, ...] = get_args(SessionType)
 LEARNED_PER_SESSION: Mapping[SessionType, int] = {
-    "build": 20, "insights": 5, "roadmap": 3, "terminal": 3, "changelog": 0, "spec": 3, "pr_review": 8,
+    "build": 20, "insights": 5, "roadmap": 3, "terminal": 3, "changelog": 0, "spec": 3,
+    "pr_review": 8,
 }  # fmt: skip
 """The most that may be inferred in one session, by what the session is for."""
 RECORDED_PER_SESSION = 20
@@ -43,11 +44,13 @@ _JUNK: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("it is a system prompt, not something learned", r".*\bas an ai (?:language )?model\b"),
         (
             "it is a plan for the next step, not something learned",
-            r"\s*(?:i(?:'ll| will| am going to|'m going to)|let me|let's|next,? i|now i|first,? i(?:'ll| will))\b",
+            r"\s*(?:i(?:'ll| will| am going to|'m going to)|let me|let's|next,? i|now i|first,? "
+            r"i(?:'ll| will))\b",
         ),
         (
             "it tells what is happening at the moment",
-            r"\s*(?:i am|i'm|we are|we're|the agent is|the assistant is|claude is) (?:now |currently )?\w+ing\b",
+            r"\s*(?:i am|i'm|we are|we're|the agent is|the assistant is|claude is) (?:now "
+            r"|currently )?\w+ing\b",
         ),
         (
             "it only says that something was done",
@@ -57,19 +60,23 @@ _JUNK: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (
             "it says that nothing was found",
             r"\s*(?:(?:nothing|none|n/?a|unknown|not (?:applicable|available|specified))[\s.]*$"
-            r"|(?:nothing|no \w+(?: \w+)?) (?:was |were |has been |have been )?(?:found|identified|learned|extracted"
-            r"|new|noted|notable|relevant|to (?:report|remember|note|record|add|extract))\b[^.]{0,40}[\s.]*$)",
+            r"|(?:nothing|no \w+(?: \w+)?) (?:was |were |has been |have been )?(?:found"
+            r"|identified|learned|extracted"
+            r"|new|noted|notable|relevant|to (?:report|remember|note|record|add"
+            r"|extract))\b[^.]{0,40}[\s.]*$)",
         ),
         (
             "it tells of the user without saying what to do",
-            r"\s*(?:the )?user (?:asked|wants? to know|is asking|requested|said hello|greeted|thanked)\b",
+            r"\s*(?:the )?user (?:asked|wants? to know|is asking|requested|said hello|greeted"
+            r"|thanked)\b",
         ),
     )
 )
 
 
 def without_injected(text: str) -> str:
-    """A text without the blocks that a memory put into it; what is learned from the rest was not recalled.
+    """A text without the blocks that a memory put into it; what is learned from the rest was not
+    recalled.
 
     >>> without_injected("before <observations>* (09:00) used pnpm</observations> after")
     'before  after'
@@ -84,7 +91,9 @@ def without_injected(text: str) -> str:
 
 
 def _injected(text: str) -> list[tuple[int, int]]:
-    """Where blocks of ours stand, from tag to tag; a tag without its other half stands for itself."""
+    """Where blocks of ours stand, from tag to tag; a tag without its other half stands for
+    itself.
+    """
     tags = list(_TAG.finditer(text))
     ends: dict[str, int] = {}
     found = []
@@ -104,9 +113,14 @@ def holds_injected(text: str) -> bool:
 
 
 def reasons_against(
-    content: str, source: MemorySource, evidence: Sequence[Evidence], files: Sequence[str],
-    already_told: Sequence[str] = (), has_session: bool = True, has_origins: bool = False,
-) -> tuple[str, ...]:  # fmt: skip
+    content: str,
+    source: MemorySource,
+    evidence: Sequence[Evidence],
+    files: Sequence[str],
+    already_told: Sequence[str] = (),
+    has_session: bool = True,
+    has_origins: bool = False,
+) -> tuple[str, ...]:
     """Why a statement is not to be remembered; empty when nothing speaks against it.
 
     ``has_origins`` says that it was derived from other memories, which is evidence too.
@@ -119,14 +133,18 @@ def reasons_against(
         found.append("the agent was told this already, by a file or by a memory")
     rests_on_something = bool(evidence) or has_origins
     if source in INFERRED and not rests_on_something:
-        found.append("it has no evidence: name messages, lines of a file or a commit, or quote them")
+        found.append(
+            "it has no evidence: name messages, lines of a file or a commit, or quote them"
+        )
     if source == "agent_explicit" and not (rests_on_something or files or has_session):
         found.append("it has no evidence: name a file, a message or the session")
     return tuple(found)
 
 
 def is_echo(statement: Statement, already_told: Sequence[str]) -> bool:
-    """Whether nearly all words of a statement, and nearly all of its facts, stand together in one text told before."""
+    """Whether nearly all words of a statement, and nearly all of its facts, stand together in one
+    text told before.
+    """
     if len(statement.content_set) < _LEAST_WORDS:
         return False
     for text in already_told:
@@ -140,7 +158,9 @@ def is_echo(statement: Statement, already_told: Sequence[str]) -> bool:
 
 
 def limit_for(source: MemorySource, session_type: SessionType) -> int | None:
-    """How many memories of a source one session may bring; ``None`` for as many as a person likes."""
+    """How many memories of a source one session may bring; ``None`` for as many as a person
+    likes.
+    """
     if source in INFERRED:
         return LEARNED_PER_SESSION[session_type]
     return RECORDED_PER_SESSION if source == "agent_explicit" else None
@@ -166,11 +186,17 @@ def _form(statement: Statement, source: MemorySource) -> list[str]:
 def _origin(content: str, source: MemorySource, evidence: Sequence[Evidence]) -> list[str]:
     """What comes from where nothing is to be learned."""
     found = []
-    if holds_injected(content) or any(each.quote and holds_injected(each.quote) for each in evidence):
+    if holds_injected(content) or any(
+        each.quote and holds_injected(each.quote) for each in evidence
+    ):
         found.append("it repeats what a memory had put into the conversation")
     paths = [each.path for each in evidence if each.path]
     is_only_instructions = bool(paths) and all(map(is_instruction_file, paths))
-    if source != "imported" and is_only_instructions and not any(each.message_id for each in evidence):
+    if (
+        source != "imported"
+        and is_only_instructions
+        and not any(each.message_id for each in evidence)
+    ):
         found.append(f"it comes from {paths[0]}, which agents read anyway; import the file instead")
     return found
 

@@ -1,4 +1,5 @@
-"""Which type of memory a statement is, by its words alone; the same words always give the same type.
+"""Which type of memory a statement is, by its words alone; the same words always give the same
+type.
 
 No model is asked. The words are looked up in a table of cues; the kind with the most weight
 wins, and the cues that spoke for it are told, so that a person sees why.
@@ -15,7 +16,8 @@ from smara.knowledge.models import MemoryType
 
 # Where two kinds weigh the same, the one that would be missed more.
 _ORDER: tuple[MemoryType, ...] = (
-    "error_pattern", "gotcha", "dead_end", "decision", "requirement", "preference", "pattern", "module_insight",
+    "error_pattern", "gotcha", "dead_end", "decision", "requirement", "preference", "pattern",
+    "module_insight",
     "workflow_recipe",
 )  # fmt: skip
 _FENCE = re.compile(r"(`{3,})[^\n]*\n(.*?)(?:\1|\Z)", re.DOTALL)
@@ -39,8 +41,12 @@ class Guess:
 
 
 def type_of(
-    text: str, headings: Sequence[str] = (), marks: Sequence[str] = (), *, is_procedure: bool = False
-) -> Guess:  # fmt: skip
+    text: str,
+    headings: Sequence[str] = (),
+    marks: Sequence[str] = (),
+    *,
+    is_procedure: bool = False,
+) -> Guess:
     """The type of memory that a statement is.
 
     ``headings`` are those it stands under, from the outermost; ``marks`` what its form says of
@@ -103,7 +109,9 @@ def _is_command(text: str) -> bool:
         return any(COMMAND.search(code) for _, code in blocks)
     coded = _INLINE.findall(text)
     said = _INLINE.sub(" ", text)
-    return len(said.split()) <= _MOST_WORDS_OF_A_COMMAND and any(COMMAND.match(code) for code in coded)
+    return len(said.split()) <= _MOST_WORDS_OF_A_COMMAND and any(
+        COMMAND.match(code) for code in coded
+    )
 
 
 def _masked(found: re.Match[str]) -> str:

@@ -31,12 +31,15 @@ def _words(*words: str) -> str:
 
 
 _TROUBLE = (
-    r"(?:errors?\b|exceptions?\b(?!:)|traceback|crash\w*|segfaults?|panics?\b|ECONN\w+|ENOENT|EADDR\w+|exit code \d|"
+    r"(?:errors?\b|exceptions?\b(?!:)|traceback|crash\w*|segfaults?|panics?\b|ECONN\w+|ENOENT"
+    r"|EADDR\w+|exit code \d|"
     r"fail(?:s|ed|ing)? (?:with|on|to|when|because)|hangs?\b|times out\b|\w+(?:Error|Exception)\b)"
 )
 _REMEDY = (
-    r"(?:\bfix(?:ed)?(?: it| this| by)?\b|\bsolution\b|\bworkaround\b|\bresolved?s? (?:by|with)|\bre-?run\b|"
-    r"\bre-?install\b|\brestart\b|\bclear the\b|\bdelete the\b|\bmeans\b|\bcaused by\b|\bbecause\b|\b(?:try|do|run|set|"
+    r"(?:\bfix(?:ed)?(?: it| this| by)?\b|\bsolution\b|\bworkaround\b|\bresolved?s? (?:by|with)"
+    r"|\bre-?run\b|"
+    r"\bre-?install\b|\brestart\b|\bclear the\b|\bdelete the\b|\bmeans\b|\bcaused by\b"
+    r"|\bbecause\b|\b(?:try|do|run|set|"
     r"check|use|add|start|kill|remove|install|increase|export)\b|→|=>)"
 )
 
@@ -44,75 +47,93 @@ IN_WORDS: tuple[Cue, ...] = (
     _cue("error_pattern", 3, "an error and its remedy", rf"{_TROUBLE}[^\n]{{0,200}}?{_REMEDY}"),
     _cue(
         "error_pattern", 2.5, "what to do about an error",
-        r"\b(?:if|when|whenever|in case) (?:you (?:see|get|hit|encounter|run into)\b|[^,.]{1,60}?\b(?:fails?|crash\w*|"
+        r"\b(?:if|when|whenever|in case) (?:you (?:see|get|hit|encounter|run into)\b"
+        r"|[^,.]{1,60}?\b(?:fails?|crash\w*|"
         r"errors?|hangs?|breaks?|times out)\b)",
     ),
-    _cue("error_pattern", 1.5, "a remedy", r"\bfix: ", _words("to fix", "workaround for", "the fix is")),
+    _cue("error_pattern", 1.5, "a remedy", r"\bfix: ", _words("to fix", "workaround for",
+    "the fix is")),
     _cue(
         "gotcha", 4, "said to be a trap",
         _words(
-            "gotchas?", "beware", "watch out", "pitfalls?", "footguns?", "caveats?", "trap", "be careful",
+            "gotchas?", "beware", "watch out", "pitfalls?", "footguns?", "caveats?", "trap",
+            "be careful",
             "careful with", r"counter-?intuitive\w*", "heads[- ]up", "easy to (?:miss|forget)",
         ),
     ),
     _cue(
         "gotcha", 2.5, "does not do what one expects",
         _words(
-            "silently", r"surpris\w+", r"unexpected\w*", "subtle", "subtly", "flaky", r"out of sync",
+            "silently", r"surpris\w+", r"unexpected\w*", "subtle", "subtly", "flaky",
+            r"out of sync",
             "(?<!prevent )(?<!avoid )(?:race conditions?|deadlocks?|hangs?|leaks?)",
         ),
-        r"\b(?:does not|doesn't|won't|will not|cannot|can't|is not|isn't|are not|aren't|never)\b [^.;]{0,40}?\b(?:work|"
-        r"supported|send|sync|thread-?safe|safe|idempotent|reload\w*|refresh\w*|propagate\w*|inherit\w*|persist\w*|"
+        r"\b(?:does not|doesn't|won't|will not|cannot|can't|is not|isn't|are not|aren't|never)\b "
+        r"[^.;]{0,40}?\b(?:work|"
+        r"supported|send|sync|thread-?safe|safe|idempotent|reload\w*|refresh\w*|propagate\w*"
+        r"|inherit\w*|persist\w*|"
         r"awaited|retried|rolled back|hold)\b",
     ),
     _cue(
         "gotcha", 2, "breaks something",
         _words(
-            "(?:will |would |can )?breaks?", "corrupts?", "overwrit(?:es?|ten)", "wipes?", "rewrites?", "or else",
+            "(?:will |would |can )?breaks?", "corrupts?", "overwrit(?:es?|ten)", "wipes?",
+            "rewrites?", "or else",
             "otherwise", "stops? working", "get(?:s)? lost", "is lost",
         ),
     ),
-    _cue("gotcha", 1.5, "marked as a note", r"^(?:note|warning|caution|nb|attention|⚠\S*)(?: ?[:!—–-]|\s+that\b)"),
+    _cue("gotcha", 1.5, "marked as a note",
+    r"^(?:note|warning|caution|nb|attention|⚠\S*)(?: ?[:!—–-]|\s+that\b)"),
     _cue(
         "gotcha", 1.5, "an exception",
         _words(
-            "unlike", "except (?:that|when|for|in)", "despite", "even though", "only works", "known issue", "quirks?",
+            "unlike", "except (?:that|when|for|in)", "despite", "even though", "only works",
+            "known issue", "quirks?",
             "there is no", "not the same as",
         ),
     ),
     _cue(
         "gotcha", 2, "easily forgotten",
-        _words("(?:don't|do not) forget", "remember (?:that|it)", "keep in mind", "be aware", "note that"),
+        _words("(?:don't|do not) forget", "remember (?:that|it)", "keep in mind", "be aware",
+        "note that"),
     ),
     _cue(
         "dead_end", 4.5, "tried and given up",
-        r"\b(?:we |i |was |were |already )?tried\b[^.]{0,120}\b(?:but|failed|did not|didn't|gave up|abandoned|reverted|"
+        r"\b(?:we |i |was |were |already )?tried\b[^.]{0,120}\b(?:but|failed|did not|didn't|gave "
+        r"up|abandoned|reverted|"
         r"too slow|no luck|not worth)",
-        _words("dead end", "(?:was|were) (?:tried and )?(?:abandoned|reverted|rolled back)", "gave up on"),
+        _words("dead end", "(?:was|were) (?:tried and )?(?:abandoned|reverted|rolled back)",
+        "gave up on"),
     ),
     _cue(
         "decision", 4, "said to be decided",
-        r"\b(?:we|i|the team|it was|was|were|has been|have been) (?:have |has |had )?(?:deliberately |intentionally |"
-        r"explicitly )?(?:decided|chose|chosen|opted|settled on|agreed|picked|went with|rejected|dropped|moved away|"
+        r"\b(?:we|i|the team|it was|was|were|has been|have been) (?:have |has |had "
+        r")?(?:deliberately |intentionally |"
+        r"explicitly )?(?:decided|chose|chosen|opted|settled on|agreed|picked|went with|rejected"
+        r"|dropped|moved away|"
         r"standardi[sz]ed|migrated|switched)\b",
         r"\bdecision:|\b(?:decided (?:to|on|against|for)|ADR[- ]?\d+|by design)\b",
     ),
     _cue(
         "decision", 2.5, "one thing over another, and why",
-        r"\b(?:instead of|over|rather than|not|in favou?r of|no longer)\b[^\n]{3,120}\b(?:because|so that|due to|as it|"
+        r"\b(?:instead of|over|rather than|not|in favou?r of|no longer)\b[^\n]{3,120}\b(?:because"
+        r"|so that|due to|as it|"
         r"to (?:avoid|keep|reduce|allow))\b",
     ),
     _cue(
         "decision", 1.5, "a reason",
-        _words("rationale", "the reason (?:is|we|for|why)", "trade-?offs?", "deliberate(?:ly)?", "on purpose"),
+        _words("rationale", "the reason (?:is|we|for|why)", "trade-?offs?", "deliberate(?:ly)?",
+        "on purpose"),
     ),
     _cue("decision", 1, "because", _words("because", "that's why", "which is why")),
     _cue(
         "requirement", 3.5, "must",
         _words(
-            "must", "shall", "required", "mandatory", "non-negotiable", "needs? to", "ha(?:s|ve) to",
+            "must", "shall", "required", "mandatory", "non-negotiable", "needs? to",
+            "ha(?:s|ve) to",
             "(?:not|never) allowed", "forbidden", "prohibited", "off[- ]limits", "may not",
-            r"(?:at (?:least|most)|no (?:more|less) than|max(?:imum)?(?: of)?|min(?:imum)?(?: of)?|under|within|below|"
+            r"(?:at (?:least|most)|no (?:more|less) than|max(?:imum)?(?: of)?|min(?:imum)?(?: "
+            r"of)?|under|within|below|"
             r"up to) \d[\d,.]*",
         ),
         r"\b\d+ ?%",
@@ -121,43 +142,53 @@ IN_WORDS: tuple[Cue, ...] = (
     _cue(
         "requirement", 2.5, "never or always",
         _words(
-            "never", "always", "do not(?! forget)", "don't(?! forget)", "under no circumstances", "at all times",
-            "(?:every|each|all|any)(?: new| public)? (?:changes?|commits?|prs?|pull requests?|endpoints?|apis?|tests?|"
+            "never", "always", "do not(?! forget)", "don't(?! forget)", "under no circumstances",
+            "at all times",
+            "(?:every|each|all|any)(?: new| public)? (?:changes?|commits?|prs?|pull "
+            "requests?|endpoints?|apis?|tests?|"
             "features?|functions?|files?)",
         ),
     ),
     _cue(
         "requirement", 2, "before something is done",
-        r"\b(?:before|prior to|after) (?:every |each |any |all |you |a )?(?:commit\w*|merg\w*|push\w*|releas\w*|"
+        r"\b(?:before|prior to|after) (?:every |each |any |all |you |a )?(?:commit\w*|merg\w*"
+        r"|push\w*|releas\w*|"
         r"deploy\w*|pull request|pr\b|opening|submitting|mark\w*|finish\w*|complet\w*)",
     ),
-    _cue("requirement", 1.5, "should", _words("should", "ensure", "make sure", "verify that", "only")),
+    _cue("requirement", 1.5, "should", _words("should", "ensure", "make sure", "verify that",
+    "only")),
     _cue(
         "requirement", 2, "about safety",
         _words(
-            "secrets?", "credentials?", "api keys?", "passwords?", "pii", "gdpr", "wcag", r"accessib\w+",
+            "secrets?", "credentials?", "api keys?", "passwords?", "pii", "gdpr", "wcag",
+            r"accessib\w+",
             r"backwards?[- ]compatib\w+", "security", r"sanitiz\w+", r"encrypt\w*",
         ),
     ),
     _cue(
         "preference", 4, "said to be preferred",
-        _words(r"prefer\w*", "favou?rs?", "i (?:like|want|hate|love|always|never)", "would rather", "we like"),
+        _words(r"prefer\w*", "favou?rs?", "i (?:like|want|hate|love|always|never)", "would rather",
+        "we like"),
     ),
     _cue(
         "preference", 3.5, "one thing, not another",
-        r"\b(?:use|using|write|stick (?:to|with)|go with)\b[^.;]{1,60}?(?:\b(?:instead of|rather than|over|never)\b|"
+        r"\b(?:use|using|write|stick (?:to|with)|go with)\b[^.;]{1,60}?(?:\b(?:instead of|rather "
+        r"than|over|never)\b|"
         r"[,(] ?(?:not|no)\b)",
     ),
     _cue("preference", 2, "what to do", r"^what (?:not )?to\b"),
     _cue(
         "preference", 2.5, "about style",
         _words(
-            "naming", "camelcase", "snake_case", "kebab-case", "pascalcase", "upper_?case", r"indent\w*", "tabs?",
+            "naming", "camelcase", "snake_case", "kebab-case", "pascalcase", "upper_?case",
+            r"indent\w*", "tabs?",
             "spaces", "semicolons?", "quotes", "trailing commas?", "line (?:length|width)",
             "type (?:hints?|annotations?)", "explicit types?",
             "strict mode", "comments?", "docstrings?", "formatt(?:ing|er)", "style", r"readab\w+",
-            "concise", "verbose", "emojis?", "tone", "early returns?", r"immutab\w+", r"abbreviat\w+",
-            "commit messages?", "conventional commits", "subject line", "imperative mood", "arrow functions?",
+            "concise", "verbose", "emojis?", "tone", "early returns?", r"immutab\w+",
+            r"abbreviat\w+",
+            "commit messages?", "conventional commits", "subject line", "imperative mood",
+            "arrow functions?",
             "async/await", "composition", "(?:named|default) exports?", "pure functions",
         ),
     ),
@@ -165,42 +196,53 @@ IN_WORDS: tuple[Cue, ...] = (
         "pattern", 3.5, "said to be the pattern",
         _words(
             "patterns?", "idiom", "boilerplate", "canonical", "reference implementation",
-            "see .{2,60} (?:for|as) (?:an? |the )?(?:working )?(?:example|reference|pattern|template)",
+            "see .{2,60} (?:for|as) (?:an? |the )?(?:working "
+            ")?(?:example|reference|pattern|template)",
             "(?:same|similar) (?:way|shape|structure) as", "modell?ed (?:on|after)", "mirrors?",
             "follow(?:s|ing)? the (?:existing|same)", "copy .{2,40} and",
         ),
     ),
     _cue(
         "pattern", 2.5, "all are made one way",
-        r"\b(?:all|each|every|any|new) [\w-]+(?: [\w-]+)? (?:extends?|implements?|inherits?|go(?:es)? through|lives?|"
+        r"\b(?:all|each|every|any|new) [\w-]+(?: [\w-]+)? (?:extends?|implements?|inherits?"
+        r"|go(?:es)? through|lives?|"
         r"has|have|uses?|returns?|exports?|registers?|wraps?|gets?|belongs?)\b",
     ),
     _cue(
         "pattern", 2.5, "a helper to go through",
-        r"\b(?:use|call|via|through|with) (?:the |our |a )?`[^`]+`(?: \w+)? (?:helper|wrapper|hook|util\w*|factory|"
+        r"\b(?:use|call|via|through|with) (?:the |our |a )?`[^`]+`(?: \w+)? (?:helper|wrapper"
+        r"|hook|util\w*|factory|"
         r"decorator|fixture|client|middleware|base class|macro|builder)\b",
     ),
     _cue(
         "module_insight", 3, "a place and what is there",
-        r"^`?[\w@.*-]*(?:/[\w.@*{},-]*)+`?(?: \([^)]*\))? ?(?::|—|–|->|→|-|=|\b(?:is|are|contains?|holds?|defines?|has|"
+        r"^`?[\w@.*-]*(?:/[\w.@*{},-]*)+`?(?: \([^)]*\))? ?(?::|—|–|->|→|-|=|\b(?:is|are"
+        r"|contains?|holds?|defines?|has|"
         r"documents?|handles?|owns?|keeps?)\b)",
     ),
     _cue(
         "module_insight", 2.5, "what something is for",
         _words(
-            "contains?", "lives? (?:in|under|at|on)", "located (?:in|at|under)", "(?:is|are) responsible for",
-            "handles", "manages", "provides", "exposes", "implements", "consists of", "entry ?points?",
-            r"is (?:an?|the) [\w -]{0,40}(?:app|application|service|library|package|module|tool|server|client|cli|"
-            r"framework|monorepo|layer|component|wrapper|api|database|branch|core|main)", "wraps", "defines",
-            "talks to", "depends on", "(?:is )?built (?:with|on)", "written in", "powered by", "runs on", "serves",
+            "contains?", "lives? (?:in|under|at|on)", "located (?:in|at|under)",
+            "(?:is|are) responsible for",
+            "handles", "manages", "provides", "exposes", "implements", "consists of",
+            "entry ?points?",
+            r"is (?:an?|the) [\w -]{0,40}(?:app|application|service|library|package|module|tool"
+            r"|server|client|cli|"
+            r"framework|monorepo|layer|component|wrapper|api|database|branch|core|main)", "wraps",
+                "defines",
+            "talks to", "depends on", "(?:is )?built (?:with|on)", "written in", "powered by",
+            "runs on", "serves",
             "stores",
         ),
     ),
     _cue(
         "module_insight", 2, "a stack",
-        r"^(?:tech(?:nology)? )?(?:stack|languages?|frameworks?|frontend|front end|backend|database|db|runtime|"
+        r"^(?:tech(?:nology)? )?(?:stack|languages?|frameworks?|frontend|front end|backend"
+        r"|database|db|runtime|"
         r"monorepo|"
-        r"testing|tests|orm|ui|api|auth|state|hosting|styling|package managers?|test frameworks?|build"
+        r"testing|tests|orm|ui|api|auth|state|hosting|styling|package managers?|test frameworks?"
+        r"|build"
         r" tool)\b[^:]{0,20}:",
     ),
 )  # fmt: skip
@@ -209,15 +251,18 @@ IN_HEADINGS: tuple[Cue, ...] = (
     _cue(
         "error_pattern", 3, "under troubleshooting",
         _words(
-            r"troubleshoot\w*", "(?:common|known) (?:errors|problems|failures)", "errors? (?:and|&) (?:fix|solution)",
+            r"troubleshoot\w*", "(?:common|known) (?:errors|problems|failures)",
+                "errors? (?:and|&) (?:fix|solution)",
             "debugging", "faq",
         ),
     ),
     _cue(
         "gotcha", 6.5, "under traps",
         _words(
-            "gotchas?", "pitfalls?", "caveats?", "warnings?", "watch out", "known issues?", "quirks?", "limitations?",
-            "things to (?:know|watch|avoid)", "footguns?", "lessons", "non-?obvious", "(?:common )?mistakes",
+            "gotchas?", "pitfalls?", "caveats?", "warnings?", "watch out", "known issues?",
+            "quirks?", "limitations?",
+            "things to (?:know|watch|avoid)", "footguns?", "lessons", "non-?obvious",
+            "(?:common )?mistakes",
             "(?:critical|important) notes?",
         ),
     ),
@@ -228,44 +273,58 @@ IN_HEADINGS: tuple[Cue, ...] = (
     _cue(
         "requirement", 2, "under rules",
         _words(
-            "requirements?", "rules?", "must", "never", "always", "forbidden", "do not", "don'?ts?", "boundaries",
-            "constraints?", "invariants?", "security", "mandatory", "critical", "non-negotiables?", "definition"
+            "requirements?", "rules?", "must", "never", "always", "forbidden", "do not", "don'?ts?",
+            "boundaries",
+            "constraints?", "invariants?", "security", "mandatory", "critical", "non-negotiables?",
+            "definition"
             " of done",
-            "acceptance", "polic(?:y|ies)", "checklist", "limits?", "quality gates?", "review", "pull requests?",
+            "acceptance", "polic(?:y|ies)", "checklist", "limits?", "quality gates?", "review",
+            "pull requests?",
         ),
     ),
     _cue(
         "preference", 2, "under style",
         _words(
-            "style", "conventions?", "preferences?", "formatting", "naming", "guidelines?", "best practices",
-            "communication", "tone", "principles", "code quality", "standards?", "commits?", "git", "typescript",
+            "style", "conventions?", "preferences?", "formatting", "naming", "guidelines?",
+            "best practices",
+            "communication", "tone", "principles", "code quality", "standards?", "commits?", "git",
+            "typescript",
             "python", "documentation", "comments?", "imports?",
         ),
     ),
     _cue(
         "pattern", 2, "under patterns",
         _words(
-            "patterns?", "examples?", "idioms?", "how we", "common (?:tasks|operations)", "recipes?", "commands?",
-            "scripts?", "build", "running", "usage", "quick (?:start|reference)", "cli", "cheat ?sheet",
+            "patterns?", "examples?", "idioms?", "how we", "common (?:tasks|operations)",
+            "recipes?", "commands?",
+            "scripts?", "build", "running", "usage", "quick (?:start|reference)", "cli",
+            "cheat ?sheet",
         ),
     ),
     _cue(
         "module_insight", 2.5, "under structure",
         _words(
-            "architecture", "structure", "layout", "overview", "about", "modules?", "packages", "components",
-            r"director(?:y|ies)", "folders?", "(?:key )?files", "(?:tech(?:nology)? )?stack", "services?", "domain",
-            "glossary", "data model", "project", "codebase", "what is", "context", "entry points?", "branching",
+            "architecture", "structure", "layout", "overview", "about", "modules?", "packages",
+            "components",
+            r"director(?:y|ies)", "folders?", "(?:key )?files", "(?:tech(?:nology)? )?stack",
+                "services?", "domain",
+            "glossary", "data model", "project", "codebase", "what is", "context", "entry points?",
+            "branching",
         ),
     ),
 )  # fmt: skip
 
 COMMAND = re.compile(
-    r"(?:^|(?<=[\s$>;&|(]))(?:npm|npx|pnpm|yarn|bun|bunx|deno|node|uv|uvx|pip|pipx|poetry|python3?|pytest|tox|nox|"
+    r"(?:^|(?<=[\s$>;&|(]))(?:npm|npx|pnpm|yarn|bun|bunx|deno|node|uv|uvx|pip|pipx|poetry"
+    r"|python3?|pytest|tox|nox|"
     r"make|just|"
-    r"task|cargo|rustc|go|gradle|\./[\w./-]+|mvn|docker|docker-compose|podman|kubectl|helm|terraform|git|gh|rake|"
+    r"task|cargo|rustc|go|gradle|\./[\w./-]+|mvn|docker|docker-compose|podman|kubectl|helm"
+    r"|terraform|git|gh|rake|"
     r"bundle|"
-    r"rails|mix|composer|php|dotnet|swift|xcodebuild|flutter|dart|bazel|cmake|ctest|ruff|mypy|eslint|prettier|jest|"
-    r"vitest|playwright|tsc|turbo|nx|curl|ssh|psql|redis-cli|alembic|prisma|supabase|vercel|aws|gcloud|brew|apt|smara)"
+    r"rails|mix|composer|php|dotnet|swift|xcodebuild|flutter|dart|bazel|cmake|ctest|ruff|mypy"
+    r"|eslint|prettier|jest|"
+    r"vitest|playwright|tsc|turbo|nx|curl|ssh|psql|redis-cli|alembic|prisma|supabase|vercel|aws"
+    r"|gcloud|brew|apt|smara)"
     r"(?=\s|$)",
     re.MULTILINE,
 )
@@ -281,7 +340,8 @@ _VERBS = (
     "require|stay"
 )
 IMPERATIVE = re.compile(
-    r"(?:[\w /+&.-]{1,30}: )?(?:please |just |simply |(?:when|if|before|after|for|in)\b[^,.]{3,90}, )?"
+    r"(?:[\w /+&.-]{1,30}: )?(?:please |just |simply |(?:when|if|before|after|for"
+    r"|in)\b[^,.]{3,90}, )?"
     rf"(?:{_VERBS})\b",
     re.IGNORECASE,
 )

@@ -83,7 +83,8 @@ _TABLE: tuple[Kind, ...] = (
         "pattern", "an implementation that can be used again", 120,
         "like a workflow recipe: it lasts as long as the structure of the code", "module",
         (
-            _may("when_to_use", "text", "where it fits"), _may("example_file", "text", "where it can be seen"),
+            _may("when_to_use", "text", "where it fits"), _may("example_file", "text",
+            "where it can be seen"),
             _may("example_line", "count", "at which line"),
         ),
     ),
@@ -99,9 +100,12 @@ _TABLE: tuple[Kind, ...] = (
         "error_pattern", "an error that comes again, and its fix", 60,
         "errors go with the version that had them", "module",
         (
-            _may("error", "text", "the message, or what is constant in it"), _may("fix", "text", "what helped"),
-            _may("tool", "text", "which tool reported it"), _may("command", "text", "which command failed"),
-            _may("fingerprint", "text", "what identifies it"), _may("occurrences", "count", "how often it was seen"),
+            _may("error", "text", "the message, or what is constant in it"), _may("fix", "text",
+            "what helped"),
+            _may("tool", "text", "which tool reported it"), _may("command", "text",
+            "which command failed"),
+            _may("fingerprint", "text", "what identifies it"), _may("occurrences", "count",
+            "how often it was seen"),
         ),
         ("fingerprint",),
     ),
@@ -112,7 +116,8 @@ _TABLE: tuple[Kind, ...] = (
     ),
     Kind(
         "prefetch_pattern", "files that are read together", 60,
-        "counted from sessions, it is counted anew while it is true; like a gotcha, it goes with the code", "module",
+        "counted from sessions, it is counted anew while it is true; like a gotcha, it goes with "
+        "the code", "module",
         (
             _needed("module_trigger", "text", "the module that makes them needed"),
             _needed("always_read_files", "texts", "read in more than 80 % of the sessions"),
@@ -136,7 +141,8 @@ _TABLE: tuple[Kind, ...] = (
         (
             _needed("trigger_file", "text", "the file that changes"),
             _needed("dependent_files", "texts", "the files that must follow"),
-            _may("reason", "text", "why"), _may("strength", "fraction", "in which share of the changes"),
+            _may("reason", "text", "why"), _may("strength", "fraction",
+            "in which share of the changes"),
             _may("session_count", "count", "how many sessions it was counted from"),
         ),
         ("trigger_file",),
@@ -145,9 +151,11 @@ _TABLE: tuple[Kind, ...] = (
         "task_calibration", "how many steps work takes, against how many were planned", 180,
         "an average over many sessions moves slowly", "module",
         (
-            _needed("module", "text", "of which module"), _needed("methodology", "text", "planned by which method"),
+            _needed("module", "text", "of which module"), _needed("methodology", "text",
+            "planned by which method"),
             _needed("average_actual_steps", "number", "steps taken"),
-            _needed("average_planned_steps", "number", "steps planned"), _needed("ratio", "number", "taken to planned"),
+            _needed("average_planned_steps", "number", "steps planned"), _needed("ratio", "number",
+            "taken to planned"),
             _needed("sample_count", "count", "over how many pieces of work"),
         ),
         ("module", "methodology"),
@@ -157,7 +165,8 @@ _TABLE: tuple[Kind, ...] = (
         "user interfaces change most often of all", "global",
         (
             _needed(
-                "observation_type", "choice", "what was seen", "precondition", "timing", "ui_behavior", "test_sequence",
+                "observation_type", "choice", "what was seen", "precondition", "timing",
+                "ui_behavior", "test_sequence",
                 "mcp_gotcha",
             ),
             _may("tool", "text", "with which tool"),
@@ -169,16 +178,19 @@ _TABLE: tuple[Kind, ...] = (
         (
             _needed("approach_tried", "text", "what was tried"),
             _needed("why_it_failed", "text", "why it did not work"),
-            _may("alternative_used", "text", "what was done instead"), _may("task_context", "text", "for which task"),
+            _may("alternative_used", "text", "what was done instead"), _may("task_context", "text",
+            "for which task"),
         ),
     ),
     Kind(
         "work_unit_outcome", "what came of one piece of work", 90,
         "an episode, like a dead end: it teaches for a season", "work_unit",
         (
-            _needed("outcome", "choice", "how it ended", "success", "partial", "failure", "abandoned"),
+            _needed("outcome", "choice", "how it ended", "success", "partial", "failure",
+            "abandoned"),
             _may("summary", "text", "what was done"), _may("files_changed", "texts", "where"),
-            _may("steps", "count", "in how many steps"), _may("what_helped", "text", "what made it go well"),
+            _may("steps", "count", "in how many steps"), _may("what_helped", "text",
+            "what made it go well"),
         ),
     ),
     Kind(
@@ -196,7 +208,8 @@ _TABLE: tuple[Kind, ...] = (
         "context_cost", "how many tokens work on a module takes", 60,
         "sizes drift with the code, and are counted anew while they are true", "module",
         (
-            _needed("module", "text", "of which module"), _needed("average_tokens", "count", "tokens of a session"),
+            _needed("module", "text", "of which module"), _needed("average_tokens", "count",
+            "tokens of a session"),
             _may("peak_tokens", "count", "of the dearest one"),
             _needed("session_count", "count", "how many sessions it was counted from"),
         ),
@@ -225,15 +238,23 @@ def checked_data(type_: MemoryType, data: Mapping[str, Any], is_strict: bool) ->
     unknown = sorted(set(given) - set(fields))
     if unknown:
         known = ", ".join(fields) or "none"
-        raise InvalidInputError(f"A {type_} has no field {', '.join(unknown)}. It may have: {known}.", field="data")
-    missing = [field.name for field in fields.values() if field.is_needed and field.name not in given]
+        raise InvalidInputError(
+            f"A {type_} has no field {', '.join(unknown)}. It may have: {known}.", field="data"
+        )
+    missing = [
+        field.name for field in fields.values() if field.is_needed and field.name not in given
+    ]
     if missing and (given or is_strict):
-        raise InvalidInputError(f"The data of a {type_} needs {', '.join(missing)}.", field="data", missing=missing)
+        raise InvalidInputError(
+            f"The data of a {type_} needs {', '.join(missing)}.", field="data", missing=missing
+        )
     return {name: _checked(fields[name], given[name]) for name in fields if name in given}
 
 
 def subject_key(type_: MemoryType, data: Mapping[str, Any]) -> str | None:
-    """What a memory speaks of, where its fields say so: two of the same key are two versions of one."""
+    """What a memory speaks of, where its fields say so: two of the same key are two versions of
+    one.
+    """
     names = KINDS[type_].subject
     values = [str(data[name]).casefold().strip() for name in names if data.get(name)]
     return f"{type_}:{'|'.join(values)}" if names and len(values) == len(names) else None
@@ -243,31 +264,38 @@ def json_schema(type_: MemoryType) -> dict[str, Any]:
     """The extended shape of a type as a JSON Schema, for tools."""
     fields = KINDS[type_].fields
     schema: dict[str, Any] = {
-        "type": "object", "properties": {field.name: _schema_of(field) for field in fields},
+        "type": "object",
+        "properties": {field.name: _schema_of(field) for field in fields},
         "additionalProperties": False,
-    }  # fmt: skip
+    }
     needed = [field.name for field in fields if field.is_needed]
     return {**schema, "required": needed} if needed else schema
 
 
 def _schema_of(field: Field) -> dict[str, Any]:
     shapes: dict[FieldKind, dict[str, Any]] = {
-        "text": {"type": "string"}, "texts": {"type": "array", "items": {"type": "string"}},
-        "count": {"type": "integer", "minimum": 0}, "number": {"type": "number", "minimum": 0},
-        "fraction": {"type": "number", "minimum": 0, "maximum": 1}, "time": {"type": "integer", "minimum": 0},
+        "text": {"type": "string"},
+        "texts": {"type": "array", "items": {"type": "string"}},
+        "count": {"type": "integer", "minimum": 0},
+        "number": {"type": "number", "minimum": 0},
+        "fraction": {"type": "number", "minimum": 0, "maximum": 1},
+        "time": {"type": "integer", "minimum": 0},
         "choice": {"type": "string", "enum": list(field.choices)},
         "steps": {
             "type": "array",
             "items": {
                 "type": "object",
                 "properties": {
-                    "order": {"type": "integer"}, "description": {"type": "string"},
-                    "canonical_file": {"type": "string"}, "canonical_line": {"type": "integer"},
+                    "order": {"type": "integer"},
+                    "description": {"type": "string"},
+                    "canonical_file": {"type": "string"},
+                    "canonical_line": {"type": "integer"},
                 },
-                "required": ["description"], "additionalProperties": False,
+                "required": ["description"],
+                "additionalProperties": False,
             },
         },
-    }  # fmt: skip
+    }
     return {**shapes[field.kind], "description": field.meaning}
 
 
@@ -294,14 +322,27 @@ def _text(field: Field, value: Any) -> str:
 def _number(field: Field, value: Any) -> int | float:
     whole = field.kind in ("count", "time")
     is_number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or not 0 <= value < 2**53 or (field.kind == "fraction" and value > 1):
-        wanted = "a fraction from 0 to 1" if field.kind == "fraction" else f"a {'whole ' if whole else ''}number from 0"
+    if (
+        not is_number
+        or not math.isfinite(value)
+        or not 0 <= value < 2**53
+        or (field.kind == "fraction" and value > 1)
+    ):
+        wanted = (
+            "a fraction from 0 to 1"
+            if field.kind == "fraction"
+            else f"a {'whole ' if whole else ''}number from 0"
+        )
         raise _refused(field, wanted, value)
     return value  # type: ignore[no-any-return]  # checked above
 
 
 def _steps(field: Field, value: Any) -> list[dict[str, Any]]:
-    if isinstance(value, str) or not isinstance(value, Sequence) or not 1 <= len(value) <= _MOST_STEPS:
+    if (
+        isinstance(value, str)
+        or not isinstance(value, Sequence)
+        or not 1 <= len(value) <= _MOST_STEPS
+    ):
         raise _refused(field, f"a list of 1 to {_MOST_STEPS} steps", value)
     steps = []
     for number, each in enumerate(value, 1):
@@ -310,15 +351,23 @@ def _steps(field: Field, value: Any) -> list[dict[str, Any]]:
             raise _refused(field, "a list of texts, or of objects with a description", each)
         named = {_snake(name): given for name, given in step.items() if given is not None}
         if set(named) - {"order", "description", "canonical_file", "canonical_line"}:
-            raise _refused(field, "steps with order, description, canonical_file and canonical_line", sorted(named))
+            raise _refused(
+                field,
+                "steps with order, description, canonical_file and canonical_line",
+                sorted(named),
+            )
         made: dict[str, Any] = {
             "order": _number(Field("order", "count", ""), named.get("order", number)),
             "description": _text(Field("description", "text", ""), named.get("description")),
         }
         if "canonical_file" in named:
-            made["canonical_file"] = _text(Field("canonical_file", "text", ""), named["canonical_file"])
+            made["canonical_file"] = _text(
+                Field("canonical_file", "text", ""), named["canonical_file"]
+            )
         if "canonical_line" in named:
-            made["canonical_line"] = _number(Field("canonical_line", "count", ""), named["canonical_line"])
+            made["canonical_line"] = _number(
+                Field("canonical_line", "count", ""), named["canonical_line"]
+            )
         steps.append(made)
     return sorted(steps, key=lambda step: int(step["order"]))
 
@@ -328,4 +377,6 @@ def _snake(name: object) -> str:
 
 
 def _refused(field: Field, wanted: str, got: object) -> InvalidInputError:
-    return InvalidInputError(f"{field.name} must be {wanted}; got {str(got)[:80]!r}.", field=f"data.{field.name}")
+    return InvalidInputError(
+        f"{field.name} must be {wanted}; got {str(got)[:80]!r}.", field=f"data.{field.name}"
+    )

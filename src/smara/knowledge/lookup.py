@@ -1,4 +1,6 @@
-"""Finding a memory by whatever somebody calls it: UUID, short id, its end, or a beginning of these."""
+"""Finding a memory by whatever somebody calls it: UUID, short id, its end, or a beginning of
+these.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,9 @@ def require(session: Session, store: KnowledgeStore, memory_id: object) -> Store
         shown = memory_id if isinstance(memory_id, str) else repr(memory_id)
         hint = "`smara memories list` shows what there is."
         raise NotFoundError(
-            f"Memory not found: {shown}. {hint}", memory_id=memory_id, brief=f"Memory not found: {shown}", hint=hint
+            f"Memory not found: {shown}. {hint}",
+            memory_id=memory_id,
+            brief=f"Memory not found: {shown}",
+            hint=hint,
         )
     return Stored(no, store.by_number(session, no))

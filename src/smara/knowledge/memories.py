@@ -66,9 +66,13 @@ class Memories:
     """
 
     def __init__(
-        self, turns: Turns, sources: Sources | None = None, files: FileHistory | None = None,
-        similar: SimilarMemories | None = None, code: NamedCode | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        turns: Turns,
+        sources: Sources | None = None,
+        files: FileHistory | None = None,
+        similar: SimilarMemories | None = None,
+        code: NamedCode | None = None,
+    ) -> None:
         self._code = code or NoCode()
         self._turns = turns
         self._store = turns.store
@@ -94,9 +98,16 @@ class Memories:
     ) -> Added:
         """What a person teaches: confirmed at once. Without a type, the words decide."""
         new = NewMemory(
-            prepare.clean_content(text), type or self.guess_type(text), "user_taught", tags=tags, files=files,
-            modules=modules, citation=citation, visibility=visibility, is_pinned=is_pinned,
-        )  # fmt: skip
+            prepare.clean_content(text),
+            type or self.guess_type(text),
+            "user_taught",
+            tags=tags,
+            files=files,
+            modules=modules,
+            citation=citation,
+            visibility=visibility,
+            is_pinned=is_pinned,
+        )
         return self.add_many([new], by="person", actor=actor, session_id=session_id)[0]
 
     def add(
@@ -112,11 +123,18 @@ class Memories:
         already_told: Sequence[str] = (),
         **fields: Any,
     ) -> Added:
-        """Remember a statement; ``fields`` are those of :class:`NewMemory`. See :meth:`add_many`."""
+        """Remember a statement; ``fields`` are those of :class:`NewMemory`. See
+        :meth:`add_many`.
+        """
         return self.add_many(
-            [NewMemory(content, type, **fields)], by=by, actor=actor, session_id=session_id,
-            session_type=session_type, thread_id=thread_id, already_told=already_told,
-        )[0]  # fmt: skip
+            [NewMemory(content, type, **fields)],
+            by=by,
+            actor=actor,
+            session_id=session_id,
+            session_type=session_type,
+            thread_id=thread_id,
+            already_told=already_told,
+        )[0]
 
     def add_many(
         self,
@@ -133,10 +151,10 @@ class Memories:
     ) -> builtins.list[Added]:
         """Remember statements, all in one transaction; what came of each, in their order.
 
-        ``thread_id`` is the conversation in which they were noted: what came into it from
-        outside taints them. ``already_told`` are texts that the agent was given, such as boot
-        files: a statement that only repeats them is refused. ``put_aside`` gives the ids of memories
-        that are forgotten with it, and why; those that are put aside already are left. ``also`` is
+        ``thread_id`` is the conversation in which they were noted: what came into it from outside
+        taints them. ``already_told`` are texts that the agent was given, such as boot files: a
+        statement that only repeats them is refused. ``put_aside`` gives the ids of memories that
+        are forgotten with it, and why; those that are put aside already are left. ``also`` is
         called within the transaction, with what came of them; when it raises, nothing was changed.
         """
         from smara.knowledge.adding import Adder, prepare_new
@@ -144,24 +162,35 @@ class Memories:
 
         one_of(session_type, SESSION_TYPES, "session_type")
         has_session = session_id is not None or self._turns.default_session is not None
-        prepared = [self._with_cosines(prepare_new(each, already_told, has_session)) for each in new]
+        prepared = [
+            self._with_cosines(prepare_new(each, already_told, has_session)) for each in new
+        ]
         with self._turns.begin(actor, session_id, by) as turn:
             if turn.session_id is not None:
                 levels.see_session(turn, turn.session_id)
             adder = Adder(turn, self._sources, session_type, thread_id)
             added = [adder.add(each) for each in prepared]
-            new_ids = [each.memory.id for each in added if each.outcome == "added" and each.memory is not None]
+            new_ids = [
+                each.memory.id
+                for each in added
+                if each.outcome == "added" and each.memory is not None
+            ]
             numbers = self._store.numbers_of_ids(turn.session, new_ids)
             ended = changing.put_aside(turn, put_aside or {})
             if also is not None:
                 also(turn.session, added)
-        made = [each.memory for each in added if each.memory is not None and each.memory.id in numbers]
+        made = [
+            each.memory for each in added if each.memory is not None and each.memory.id in numbers
+        ]
         if made:
             self._code.written([Stored(numbers[each.id], each) for each in made])
         for before, after in ended:
             tell(self._code, before.memory, after)
         outcomes = [each.outcome for each in added]
-        log.event("memory.added", **{name: outcomes.count(name) for name in ("added", "duplicate", "refused")})
+        log.event(
+            "memory.added",
+            **{name: outcomes.count(name) for name in ("added", "duplicate", "refused")},
+        )
         return added
 
     def guess_type(self, text: str) -> MemoryType:
@@ -171,9 +200,11 @@ class Memories:
         return prepare.clean_type(type_of(text).type)
 
     def _with_cosines(self, prepared: Prepared) -> Prepared:
-        """What is close in meaning, looked up before anything is locked; trouble there never keeps a memory out.
+        """What is close in meaning, looked up before anything is locked; trouble there never keeps
+        a memory out.
 
-        What a person teaches is held against what is there by its words alone: it is wanted at once.
+        What a person teaches is held against what is there by its words alone: it is wanted at
+        once.
         """
         if self._similar is None or prepared.against or prepared.fields["source"] == "user_taught":
             return prepared
@@ -197,10 +228,11 @@ class Memories:
         taint: Sequence[str] = (),
         **changes: Any,
     ) -> TypedMemory:
-        """Change named fields, of those of :class:`NewMemory`; a list is replaced, ``data`` merged, ``""`` clears.
+        """Change named fields, of those of :class:`NewMemory`; a list is replaced, ``data`` merged,
+        ``""`` clears.
 
-        New evidence, ``taint`` and what came into the conversation ``thread_id`` from outside add to
-        what the memory is tainted with; nothing here takes taint away.
+        New evidence, ``taint`` and what came into the conversation ``thread_id`` from outside add
+        to what the memory is tainted with; nothing here takes taint away.
         """
         found = set(prepare.clean_taint(taint))
         with self._changing(memory_id, version, by, actor, session_id) as (turn, stored):
@@ -213,11 +245,15 @@ class Memories:
 
     def pin(self, memory_id: str, *, by: By = "person", **who: Any) -> TypedMemory:
         """Keep a memory from fading and from being pruned."""
-        return self._change(memory_id, lambda turn, stored: changing.pin(turn, stored, True), by, **who)
+        return self._change(
+            memory_id, lambda turn, stored: changing.pin(turn, stored, True), by, **who
+        )
 
     def unpin(self, memory_id: str, *, by: By = "person", **who: Any) -> TypedMemory:
         """Let it fade again."""
-        return self._change(memory_id, lambda turn, stored: changing.pin(turn, stored, False), by, **who)
+        return self._change(
+            memory_id, lambda turn, stored: changing.pin(turn, stored, False), by, **who
+        )
 
     def verify(self, memory_id: str, *, by: By = "person", **who: Any) -> TypedMemory:
         """A person says that it is true: its taint is cleared, and it counts as used now."""
@@ -225,13 +261,17 @@ class Memories:
 
     def forget(self, memory_id: str, why: str = "", *, by: By = "agent", **who: Any) -> TypedMemory:
         """Put a memory aside; it can be restored, and after a month of grace it is removed."""
-        return self._change(memory_id, lambda turn, stored: changing.forget(turn, stored, why), by, **who)
+        return self._change(
+            memory_id, lambda turn, stored: changing.forget(turn, stored, why), by, **who
+        )
 
     def restore(self, memory_id: str, *, by: By = "agent", **who: Any) -> TypedMemory:
         """Bring back what was put aside, however that was; an agent only what was pruned."""
         return self._change(memory_id, changing.restore, by, **who)
 
-    def used(self, memory_id: str, outcome: UseOutcome, *, note: str = "", by: By = "agent", **who: Any) -> TypedMemory:
+    def used(
+        self, memory_id: str, outcome: UseOutcome, *, note: str = "", by: By = "agent", **who: Any
+    ) -> TypedMemory:
         """Say what came of using a memory; being shown is no use. One use per session counts."""
 
         def act(turn: Turn, stored: Stored) -> Stored:
@@ -241,17 +281,27 @@ class Memories:
 
         return self._change(memory_id, act, by, **who)
 
-    def supersede(self, old_id: str, new_id: str, *, why: str = "", by: By = "agent", **who: Any) -> TypedMemory:
-        """Put a memory in the place of another that is no longer true; both are kept. The newer one."""
+    def supersede(
+        self, old_id: str, new_id: str, *, why: str = "", by: By = "agent", **who: Any
+    ) -> TypedMemory:
+        """Put a memory in the place of another that is no longer true; both are kept. The newer
+        one.
+        """
 
         def act(turn: Turn, new: Stored) -> Stored:
             old = require(turn.session, self._store, old_id)
-            return replacing.supersede(turn, old, new, prepare.clean_optional(why, "why", 500) or "somebody said so")
+            return replacing.supersede(
+                turn, old, new, prepare.clean_optional(why, "why", 500) or "somebody said so"
+            )
 
         return self._change(new_id, act, by, **who)
 
-    def merge(self, keep_id: str, other_ids: Sequence[str], *, by: By = "agent", **who: Any) -> TypedMemory:
-        """Make one of memories that say the same: the one that is kept, with what the others know besides."""
+    def merge(
+        self, keep_id: str, other_ids: Sequence[str], *, by: By = "agent", **who: Any
+    ) -> TypedMemory:
+        """Make one of memories that say the same: the one that is kept, with what the others know
+        besides.
+        """
 
         def act(turn: Turn, keep: Stored) -> Stored:
             others = [require(turn.session, self._store, each) for each in other_ids]
@@ -259,7 +309,9 @@ class Memories:
 
         return self._change(keep_id, act, by, **who)
 
-    def relate(self, memory_id: str, relation: Relation, *, by: By = "agent", **who: Any) -> TypedMemory:
+    def relate(
+        self, memory_id: str, relation: Relation, *, by: By = "agent", **who: Any
+    ) -> TypedMemory:
         """Say what a memory has to do with another, or with a file."""
 
         def act(turn: Turn, stored: Stored) -> Stored:
@@ -268,7 +320,9 @@ class Memories:
 
         return self._change(memory_id, act, by, **who)
 
-    def unrelate(self, memory_id: str, relation: Relation, *, by: By = "agent", **who: Any) -> TypedMemory:
+    def unrelate(
+        self, memory_id: str, relation: Relation, *, by: By = "agent", **who: Any
+    ) -> TypedMemory:
         """Take such a relation away."""
 
         def act(turn: Turn, stored: Stored) -> Stored:
@@ -279,23 +333,34 @@ class Memories:
 
     def mark_stale(self, memory_id: str, why: str, *, by: By = "agent", **who: Any) -> TypedMemory:
         """Say that a memory no longer holds; it is kept and found, and told to nobody unasked."""
-        return self._change(memory_id, lambda turn, stored: changing.mark_stale(turn, stored, why), by, **who)
+        return self._change(
+            memory_id, lambda turn, stored: changing.mark_stale(turn, stored, why), by, **who
+        )
 
     def mark_fresh(self, memory_id: str, *, by: By = "agent", **who: Any) -> TypedMemory:
         """Take that back."""
         return self._change(memory_id, changing.mark_fresh, by, **who)
 
     def undo(self, memory_id: str, *, by: By = "agent", **who: Any) -> TypedMemory:
-        """Take back the newest change that was not taken back yet, with its other half; again to go further back."""
+        """Take back the newest change that was not taken back yet, with its other half; again to go
+        further back.
+        """
         return self._change(memory_id, undo.undo, by, **who)
 
     # review
 
     def to_review(
-        self, *, session_id: str | None = None, type: MemoryType | None = None, limit: int = 50, offset: int = 0
+        self,
+        *,
+        session_id: str | None = None,
+        type: MemoryType | None = None,
+        limit: int = 50,
+        offset: int = 0,
     ) -> Page:
         """What waits for a person, the newest first."""
-        return self.list(needs_review=True, session_id=session_id, type=type, limit=limit, offset=offset)
+        return self.list(
+            needs_review=True, session_id=session_id, type=type, limit=limit, offset=offset
+        )
 
     def accept(
         self,
@@ -307,7 +372,9 @@ class Memories:
         session_id: str | None = None,
         **changes: Any,
     ) -> TypedMemory:
-        """A person says that it is true, perhaps after mending it; what it surely contradicts gives way."""
+        """A person says that it is true, perhaps after mending it; what it surely contradicts gives
+        way.
+        """
         from smara.knowledge import reviewing
 
         with self._changing(memory_id, version, by, actor, session_id) as (turn, stored):
@@ -315,21 +382,29 @@ class Memories:
 
     def accept_all(
         self, *, session_id: str | None = None, by: By = "person", actor: str | None = None
-    ) -> AcceptedAll:  # fmt: skip
-        """Accept what waits, of one session or of all; the tainted, disputed and flagged are left, with the reason."""
+    ) -> AcceptedAll:
+        """Accept what waits, of one session or of all; the tainted, disputed and flagged are left,
+        with the reason.
+        """
         from smara.knowledge import reviewing
 
         filters = reading.filters_for(self._store, {"needs_review": True, "session_id": session_id})
         with self._turns.begin(actor, None, by) as turn:
             active = ("m.deprecated_at IS NULL", ())
-            waiting = reading.select(turn.session, self._store, [active, *filters], "m.no", _REVIEWED_AT_ONCE)
+            waiting = reading.select(
+                turn.session, self._store, [active, *filters], "m.no", _REVIEWED_AT_ONCE
+            )
             return reviewing.accept_all(turn, waiting)
 
-    def reject(self, memory_id: str, why: str = "", *, by: By = "person", **who: Any) -> TypedMemory:
+    def reject(
+        self, memory_id: str, why: str = "", *, by: By = "person", **who: Any
+    ) -> TypedMemory:
         """A person says that it is not to be remembered; the same words are not learned again."""
         from smara.knowledge import reviewing
 
-        return self._change(memory_id, lambda turn, stored: reviewing.reject(turn, stored, why), by, **who)
+        return self._change(
+            memory_id, lambda turn, stored: reviewing.reject(turn, stored, why), by, **who
+        )
 
     # asking
 
@@ -345,13 +420,19 @@ class Memories:
             return None if no is None else self._store.by_number(session, no)
 
     def list(
-        self, *, state: State = "active", order: Order = "newest", limit: int = 50, offset: int = 0, **filters: Any
+        self,
+        *,
+        state: State = "active",
+        order: Order = "newest",
+        limit: int = 50,
+        offset: int = 0,
+        **filters: Any,
     ) -> Page:
         """Memories, the newest first.
 
-        Filters: ``type`` or ``types``, ``source``, ``scope``, ``visibility``, ``tier``, ``tag``, ``file``, ``module``,
-        ``session_id``, ``evidence_path``, ``message_id``, ``observation_id``, ``is_pinned``, ``is_verified``,
-        ``needs_review``.
+        Filters: ``type`` or ``types``, ``source``, ``scope``, ``visibility``, ``tier``, ``tag``,
+        ``file``, ``module``, ``session_id``, ``evidence_path``, ``message_id``, ``observation_id``,
+        ``is_pinned``, ``is_verified``, ``needs_review``.
         """
         reading.check_page(limit, offset)
         conditions = reading.filters_for(self._store, filters)
@@ -368,18 +449,28 @@ class Memories:
         root: str | None = None,
         is_injectable_only: bool = False,
     ) -> builtins.list[TypedMemory]:
-        """Active memories about files or the folders around them: the closest, most trusted and surest first.
+        """Active memories about files or the folders around them: the closest, most trusted and
+        surest first.
 
-        One look-up by index, for hooks. With ``is_injectable_only``, those that may be told unasked.
+        One look-up by index, for hooks. With ``is_injectable_only``, those that may be told
+        unasked.
         """
         reading.check_page(limit, 0)
         now, most = self._turns.clock.now_ms(), 10 * limit if is_injectable_only else limit
         with self._store.database.read() as session:
-            found = reading.for_files(session, self._store, paths, types, root, now, min_confidence, most)
+            found = reading.for_files(
+                session, self._store, paths, types, root, now, min_confidence, most
+            )
             level = self._store.state(session).trust_level if is_injectable_only else 1
-            code = self._freshness(session, [each.id for each in found]) if is_injectable_only else {}
+            code = (
+                self._freshness(session, [each.id for each in found]) if is_injectable_only else {}
+            )
         if is_injectable_only:
-            found = [each for each in found if told_unasked(each, now, level, code.get(each.id)) is not None]
+            found = [
+                each
+                for each in found
+                if told_unasked(each, now, level, code.get(each.id)) is not None
+            ]
         return found[:limit]
 
     def history(self, memory_id: str, *, limit: int = 50) -> builtins.list[MemoryEvent]:
@@ -390,30 +481,46 @@ class Memories:
             return self._store.events(session, stored.no, stored.memory.id, limit)
 
     def chain(self, memory_id: str) -> builtins.list[TypedMemory]:
-        """Everything that took the place of one another around a memory, the oldest first; empty without any."""
+        """Everything that took the place of one another around a memory, the oldest first; empty
+        without any.
+        """
         with self._store.database.read() as session:
             return reading.chain_of(session, self._store, require(session, self._store, memory_id))
 
     def why(self, memory_id: str) -> Why:
-        """Where a memory came from, how far it is trusted, what it is worth today, and what happened to it."""
+        """Where a memory came from, how far it is trusted, what it is worth today, and what
+        happened to it.
+        """
         from smara.knowledge.why import Why
 
         with self._store.database.snapshot() as session:
             stored = require(session, self._store, memory_id)
             memory = stored.memory
-            origins = [each.memory_id for each in memory.relations if each.type == "derived_from" and each.memory_id]
+            origins = [
+                each.memory_id
+                for each in memory.relations
+                if each.type == "derived_from" and each.memory_id
+            ]
             numbers = self._store.numbers_of_ids(session, origins).values()
-            now, code = self._turns.clock.now_ms(), self._freshness(session, [memory.id]).get(memory.id)
+            now, code = (
+                self._turns.clock.now_ms(),
+                self._freshness(session, [memory.id]).get(memory.id),
+            )
             stale = staleness_of(memory, now, self._files, code)
             worth = confidence_now(memory, now, *stale.factors)
             telling = confidence_now(memory, now, *stale.telling_factors).value
             return Why(
-                memory, tuple(self._sources.shown(session, memory.evidence)), trust_told(memory), worth, stale,
+                memory,
+                tuple(self._sources.shown(session, memory.evidence)),
+                trust_told(memory),
+                worth,
+                stale,
                 may_inject(memory, telling, self._store.state(session).trust_level, stale.is_gone),
                 tuple(reading.chain_of(session, self._store, stored)),
                 tuple(self._store.by_numbers(session, numbers).values()),
-                tuple(self._store.events(session, stored.no, memory.id, _EVENTS_SHOWN)), code,
-            )  # fmt: skip
+                tuple(self._store.events(session, stored.no, memory.id, _EVENTS_SHOWN)),
+                code,
+            )
 
     def confidence(self, memory: TypedMemory) -> ConfidenceNow:
         """What a memory is worth now, and how that is worked out."""
@@ -425,7 +532,8 @@ class Memories:
         return staleness_of(memory, self._turns.clock.now_ms(), self._files, code)
 
     def freshness(self, memories: Iterable[TypedMemory]) -> dict[str, Freshness]:
-        """How memories stand to the code they name, in the folder that asks, by id; those that name none are left out.
+        """How memories stand to the code they name, in the folder that asks, by id; those that name
+        none are left out.
 
         A reading: it changes nothing, and counts as no verification.
         """
@@ -438,7 +546,9 @@ class Memories:
         return {each: found[no] for each, no in numbers.items() if no in found}
 
     def may_inject(self, memory: TypedMemory) -> Verdict:
-        """Whether a memory may be told to an agent that did not ask, and whether as an instruction."""
+        """Whether a memory may be told to an agent that did not ask, and whether as an
+        instruction.
+        """
         with self._store.database.read() as session:
             level = self._store.state(session).trust_level
         stale = self.staleness(memory)
@@ -446,7 +556,9 @@ class Memories:
         return may_inject(memory, worth.value, level, stale.is_gone)
 
     def tellable(self, memories: Sequence[TypedMemory]) -> builtins.list[Tellable]:
-        """Those of some memories that may be told unasked, in their order, each with what has to be said beside it."""
+        """Those of some memories that may be told unasked, in their order, each with what has to be
+        said beside it.
+        """
         now = self._turns.clock.now_ms()
         with self._store.database.read() as session:
             level = self._store.state(session).trust_level
@@ -455,13 +567,17 @@ class Memories:
         return [told for told in found if told is not None]
 
     def audit(self, *, examples: int = 5) -> Audit:
-        """How much is junk, said twice, contradicted, stale, unreviewed, tainted or without evidence."""
+        """How much is junk, said twice, contradicted, stale, unreviewed, tainted or without
+        evidence.
+        """
         from smara.knowledge.audit import audit
 
         reading.check_page(examples, 0)
         active = [memory for memory in self.export() if memory.is_active]
         code = self.freshness(active)
-        return audit(active, self.totals().total, self._turns.clock.now_ms(), self._files, examples, code)
+        return audit(
+            active, self.totals().total, self._turns.clock.now_ms(), self._files, examples, code
+        )
 
     def totals(self) -> MemoryTotals:
         """How many memories there are, and how many wait for review."""
@@ -476,15 +592,21 @@ class Memories:
         """What is wrong with the totals; counts every memory, for the doctor."""
         with self._store.database.snapshot() as session:
             kept, counted = self._store.totals(session), self._store.recount(session)
-        return [] if kept == counted else [f"The totals of memories say {kept}, and there are {counted}."]
+        return (
+            []
+            if kept == counted
+            else [f"The totals of memories say {kept}, and there are {counted}."]
+        )
 
     def recount(self) -> MemoryTotals:
-        """Count the totals again and put them right; for when a backup or a hand has changed the tables."""
+        """Count the totals again and put them right; for when a backup or a hand has changed the
+        tables.
+        """
         with self._turns.begin(None, None, "system") as turn:
             counted = self._store.recount(turn.session)
             turn.state = turn.state._replace(
                 total=counted.total, active=counted.active, to_review=counted.to_review
-            )  # fmt: skip
+            )
             return counted
 
     # trust and upkeep
@@ -494,7 +616,9 @@ class Memories:
         with self._store.database.read() as session:
             return levels.status(session, self._store, self._store.state(session))
 
-    def set_trust_level(self, level: int, *, by: By = "person", actor: str | None = None) -> TrustStatus:
+    def set_trust_level(
+        self, level: int, *, by: By = "person", actor: str | None = None
+    ) -> TrustStatus:
         """Choose the level of trust; the fourth is reached in no other way."""
         with self._turns.begin(actor, None, by) as turn:
             levels.set_level(turn, level)
@@ -507,7 +631,9 @@ class Memories:
             return levels.status(turn.session, self._store, turn.state)
 
     def end_session(self, session_id: str) -> TrustStatus:
-        """A session is over: it counts for the trust that is earned, and once a day what has faded is pruned."""
+        """A session is over: it counts for the trust that is earned, and once a day what has faded
+        is pruned.
+        """
         name = clean_name(session_id, "session_id")
         with self._turns.begin(None, name, "system") as turn:
             levels.end_session(turn, name)
@@ -516,7 +642,9 @@ class Memories:
             return levels.status(turn.session, self._store, turn.state)
 
     def prune(self, *, dry_run: bool = False) -> Pruned:
-        """Put aside what has faded, and remove what was put aside a month ago; ``dry_run`` only tells."""
+        """Put aside what has faded, and remove what was put aside a month ago; ``dry_run`` only
+        tells.
+        """
         if dry_run:
             with self._store.database.snapshot() as session:
                 return pruning.preview(session, self._store, self._turns.clock.now_ms())
@@ -524,7 +652,9 @@ class Memories:
             return pruning.prune(turn)
 
     def check_files(self, files: FileHistory | None = None) -> builtins.list[TypedMemory]:
-        """Ask what became of the files that memories speak of; those that are stale now, or to be looked at again."""
+        """Ask what became of the files that memories speak of; those that are stale now, or to be
+        looked at again.
+        """
         history = files or self._files
         found: builtins.list[TypedMemory] = []
         if history is None:
@@ -542,15 +672,20 @@ class Memories:
         return found
 
     def check_code(self, paths: Sequence[str] | None = None) -> builtins.list[TypedMemory]:
-        """Ask what became of the code that memories name, in some files or anywhere: those whose review changed.
+        """Ask what became of the code that memories name, in some files or anywhere: those whose
+        review changed.
 
-        What has drifted or is orphaned in the folder that asks waits for a person from now on; what is as it was
-        again waits no longer for that.
+        What has drifted or is orphaned in the folder that asks waits for a person from now on; what
+        is as it was again waits no longer for that.
         """
         with self._store.database.read() as session:
             found = self._code.freshness(session, self._code.named_in(session, paths))
             there = self._store.by_numbers(session, found, has_relations=False)
-        asked = [no for no, memory in there.items() if memory.is_active and _may_be_asked(memory, found[no])]
+        asked = [
+            no
+            for no, memory in there.items()
+            if memory.is_active and _may_be_asked(memory, found[no])
+        ]
         changed: builtins.list[TypedMemory] = []
         for no in asked:
             with self._turns.begin(None, None, "system") as turn:
@@ -594,4 +729,6 @@ class Memories:
 
 def _may_be_asked(memory: TypedMemory, code: Freshness) -> bool:
     """Whether the state of its code may change what is asked of a person."""
-    return code.needs_review or any(reason.startswith(CODE_CHANGED) for reason in memory.review_reasons)
+    return code.needs_review or any(
+        reason.startswith(CODE_CHANGED) for reason in memory.review_reasons
+    )

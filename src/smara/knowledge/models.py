@@ -1,4 +1,5 @@
-"""Memories as values: one statement each, of a type, with where it comes from and how far it is to be trusted.
+"""Memories as values: one statement each, of a type, with where it comes from and how far it is to
+be trusted.
 
 A memory is never trusted because it was shown. What it comes from decides its *tier*:
 ``quarantined`` holds something from outside (the web, other servers, imported files, other
@@ -17,12 +18,31 @@ from typing import Any, Literal, get_args
 from smara.core.items import Items
 
 MemoryType = Literal[
-    "gotcha", "decision", "preference", "pattern", "requirement", "error_pattern", "module_insight",
-    "prefetch_pattern", "work_state", "causal_dependency", "task_calibration",
-    "e2e_observation", "dead_end", "work_unit_outcome", "workflow_recipe", "context_cost",
-]  # fmt: skip
+    "gotcha",
+    "decision",
+    "preference",
+    "pattern",
+    "requirement",
+    "error_pattern",
+    "module_insight",
+    "prefetch_pattern",
+    "work_state",
+    "causal_dependency",
+    "task_calibration",
+    "e2e_observation",
+    "dead_end",
+    "work_unit_outcome",
+    "workflow_recipe",
+    "context_cost",
+]
 MemorySource = Literal[
-    "agent_explicit", "observer_inferred", "qa_auto", "mcp_auto", "commit_auto", "user_taught", "imported"
+    "agent_explicit",
+    "observer_inferred",
+    "qa_auto",
+    "mcp_auto",
+    "commit_auto",
+    "user_taught",
+    "imported",
 ]
 MemoryScope = Literal["global", "module", "work_unit", "session"]
 Visibility = Literal["personal", "project", "team", "organization"]
@@ -35,10 +55,29 @@ ChunkType = Literal["function", "class", "module", "prose"]
 State = Literal["active", "deprecated", "all"]
 Order = Literal["newest", "confidence"]
 EventKind = Literal[
-    "created", "seen_again", "updated", "pinned", "unpinned", "verified", "used", "flagged", "accepted", "rejected",
-    "forgotten", "pruned", "restored", "superseded", "supersedes", "merged", "absorbed", "related", "unrelated",
-    "marked_stale", "marked_fresh", "undone",
-]  # fmt: skip
+    "created",
+    "seen_again",
+    "updated",
+    "pinned",
+    "unpinned",
+    "verified",
+    "used",
+    "flagged",
+    "accepted",
+    "rejected",
+    "forgotten",
+    "pruned",
+    "restored",
+    "superseded",
+    "supersedes",
+    "merged",
+    "absorbed",
+    "related",
+    "unrelated",
+    "marked_stale",
+    "marked_fresh",
+    "undone",
+]
 
 TYPES: tuple[MemoryType, ...] = get_args(MemoryType)
 SOURCES: tuple[MemorySource, ...] = get_args(MemorySource)
@@ -54,16 +93,21 @@ STATES: tuple[State, ...] = get_args(State)
 ORDERS: tuple[Order, ...] = get_args(Order)
 
 LOCAL_TAINT = frozenset({"tool", "file"})
-"""What tools on this machine and files of this repository said; every other taint is from outside."""
+"""What tools on this machine and files of this repository said; every other taint is from
+outside.
+"""
 MAX_CITATION_LENGTH = 40
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NAMED = {"message": "message_id", "observation": "observation_id", "commit": "commit"}
-_PLACE = re.compile(r"(?P<path>.+?)(?:@(?P<commit>[0-9a-fA-F]{7,64}))?(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?")
+_PLACE = re.compile(
+    r"(?P<path>.+?)(?:@(?P<commit>[0-9a-fA-F]{7,64}))?(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One thing a memory rests on: a message, an observation, lines of a file at a commit, or a quotation.
+    """One thing a memory rests on: a message, an observation, lines of a file at a commit, or a
+    quotation.
 
     >>> str(Evidence.parse("src/auth.py@3f2a9c1:10-20"))
     'src/auth.py@3f2a9c1:10-20'
@@ -88,7 +132,13 @@ class Evidence:
             return cls(path=text, quote=quote)
         first = int(match["first"]) if match["first"] else None
         last = int(match["last"]) if match["last"] else first
-        return cls(path=match["path"], commit=match["commit"], first_line=first, last_line=last, quote=quote)
+        return cls(
+            path=match["path"],
+            commit=match["commit"],
+            first_line=first,
+            last_line=last,
+            quote=quote,
+        )
 
     def __str__(self) -> str:
         if self.message_id:
@@ -234,7 +284,9 @@ class TypedMemory:
 
     @property
     def is_tainted(self) -> bool:
-        """Whether it holds something besides the words of people and agents here, and nobody has cleared it."""
+        """Whether it holds something besides the words of people and agents here, and nobody has
+        cleared it.
+        """
         return bool(self.taint) and not self.is_verified
 
     @property
@@ -256,7 +308,11 @@ class TypedMemory:
         if self.citation:
             return self.citation
         line = " ".join(self.content.split())
-        return line if len(line) <= MAX_CITATION_LENGTH else line[: MAX_CITATION_LENGTH - 1].rstrip() + "…"
+        return (
+            line
+            if len(line) <= MAX_CITATION_LENGTH
+            else line[: MAX_CITATION_LENGTH - 1].rstrip() + "…"
+        )
 
 
 def tier_of_taint(taint: Sequence[str]) -> TrustTier:
@@ -335,7 +391,9 @@ class AcceptedAll:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What pruning did, or would do: short ids of those put aside, and of those removed for good."""
+    """What pruning did, or would do: short ids of those put aside, and of those removed for
+    good.
+    """
 
     deprecated: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()

@@ -1,4 +1,6 @@
-"""From what a caller gives to what is stored: checked, redacted, with errors that say what is allowed."""
+"""From what a caller gives to what is stored: checked, redacted, with errors that say what is
+allowed.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +43,20 @@ _COMMIT = re.compile(r"[0-9A-Za-z][0-9A-Za-z._/-]{3,127}")
 _TAINT = re.compile(r"[a-z][a-z_]{0,39}")
 
 CONFIDENCE: Mapping[MemorySource, float] = {
-    "user_taught": 0.95, "agent_explicit": 0.8, "imported": 0.8, "qa_auto": 0.8, "commit_auto": 0.75, "mcp_auto": 0.75,
+    "user_taught": 0.95, "agent_explicit": 0.8, "imported": 0.8, "qa_auto": 0.8,
+    "commit_auto": 0.75, "mcp_auto": 0.75,
     "observer_inferred": 0.7,
 }  # fmt: skip
-"""What a memory is worth when nobody says: a person's word most, what was worked out from behavior least."""
+"""What a memory is worth when nobody says: a person's word most, what was worked out from behavior
+least.
+"""
 
-INFERRED: frozenset[MemorySource] = frozenset({"observer_inferred", "qa_auto", "mcp_auto", "commit_auto"})
-"""Sources that are no statement of anybody: they need evidence, and the whole shape of their type."""
+INFERRED: frozenset[MemorySource] = frozenset(
+    {"observer_inferred", "qa_auto", "mcp_auto", "commit_auto"}
+)
+"""Sources that are no statement of anybody: they need evidence, and the whole shape of their
+type.
+"""
 
 
 def clean_type(value: object) -> MemoryType:
@@ -61,23 +70,37 @@ def clean_by(value: object) -> str:
 def clean_content(content: object) -> str:
     """The statement itself: a text that is not blank."""
     if not isinstance(content, str):
-        raise invalid(f"content must be a text, not {type(content).__name__}", "Give a sentence or two.", "content")
+        raise invalid(
+            f"content must be a text, not {type(content).__name__}",
+            "Give a sentence or two.",
+            "content",
+        )
     text = content.strip()
     if not text:
-        raise invalid("A memory needs a content", "Say in a sentence what is to be remembered.", "content")
+        raise invalid(
+            "A memory needs a content", "Say in a sentence what is to be remembered.", "content"
+        )
     if len(text) > MAX_CONTENT_LENGTH:
-        brief = f"The content has {len(text):,} characters; at most {MAX_CONTENT_LENGTH:,} are stored"
-        raise invalid(brief, "Say it in a sentence or two, and give the rest as evidence.", "content")
+        brief = (
+            f"The content has {len(text):,} characters; at most {MAX_CONTENT_LENGTH:,} are stored"
+        )
+        raise invalid(
+            brief, "Say it in a sentence or two, and give the rest as evidence.", "content"
+        )
     return redact(text).text
 
 
 def clean_line(value: object, what: str, longest: int = _MAX_NAME_LENGTH) -> str:
     """One line of text that is not blank."""
     if not isinstance(value, str) or not value.strip():
-        raise invalid(f"{what} must be a text that is not blank; got {value!r}", "Give a few words.", what)
+        raise invalid(
+            f"{what} must be a text that is not blank; got {value!r}", "Give a few words.", what
+        )
     line = " ".join(value.split())
     if len(line) > longest:
-        raise invalid(f"{what} has {len(line)} characters; at most {longest} are allowed", "Shorten it.", what)
+        raise invalid(
+            f"{what} has {len(line)} characters; at most {longest} are allowed", "Shorten it.", what
+        )
     return redact(line).text
 
 
@@ -94,10 +117,14 @@ def clean_citation(value: object) -> str | None:
 def clean_list(values: object, what: str, longest: int = _MAX_NAME_LENGTH) -> tuple[str, ...]:
     """Texts of one line, each once, in the order given."""
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise invalid(f"{what} must be a list of texts, not {type(values).__name__}", "Give a list.", what)
+        raise invalid(
+            f"{what} must be a list of texts, not {type(values).__name__}", "Give a list.", what
+        )
     found = dict.fromkeys(clean_line(value, what, longest) for value in values)
     if len(found) > MAX_ITEMS:
-        raise invalid(f"{len(found)} {what} are too many", f"At most {MAX_ITEMS} are allowed.", what)
+        raise invalid(
+            f"{len(found)} {what} are too many", f"At most {MAX_ITEMS} are allowed.", what
+        )
     return tuple(found)
 
 
@@ -124,10 +151,14 @@ def clean_path(value: object, what: str = "files") -> str:
 
 def clean_files(values: object) -> tuple[str, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise invalid(f"files must be a list of paths, not {type(values).__name__}", "Give a list.", "files")
+        raise invalid(
+            f"files must be a list of paths, not {type(values).__name__}", "Give a list.", "files"
+        )
     found = tuple(dict.fromkeys(clean_path(value) for value in values))
     if len(found) > MAX_ITEMS:
-        raise invalid(f"{len(found)} files are too many", f"At most {MAX_ITEMS} are allowed.", "files")
+        raise invalid(
+            f"{len(found)} files are too many", f"At most {MAX_ITEMS} are allowed.", "files"
+        )
     return found
 
 
@@ -140,10 +171,14 @@ def clean_fraction(value: object, what: str) -> float:
 def clean_half_life(value: object) -> float | None:
     if value is None:
         return None
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    is_number = (
+        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    )
     if not is_number or not 0 < value <= 36_500:  # type: ignore[operator]  # checked before
         hint = "Give days, or pin the memory so that it never fades."
-        raise invalid(f"half_life_days must be a number above 0; got {value!r}", hint, "half_life_days")
+        raise invalid(
+            f"half_life_days must be a number above 0; got {value!r}", hint, "half_life_days"
+        )
     return float(value)  # type: ignore[arg-type]
 
 
@@ -151,18 +186,26 @@ def clean_commit(value: object) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str) or not _COMMIT.fullmatch(value):
-        raise invalid(f"commit must be the name of a commit; got {value!r}", "Give its hash.", "commit")
+        raise invalid(
+            f"commit must be the name of a commit; got {value!r}", "Give its hash.", "commit"
+        )
     return value
 
 
 def clean_taint(values: object) -> tuple[str, ...]:
     """Kinds of outside input, as words."""
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise invalid("taint must be a list of words", "Use web, mcp, imported, other, tool or file.", "taint")
+        raise invalid(
+            "taint must be a list of words", "Use web, mcp, imported, other, tool or file.", "taint"
+        )
     found = set()
     for value in values:
         if not isinstance(value, str) or not _TAINT.fullmatch(value):
-            raise invalid(f"a taint must be one small word; got {value!r}", "Use web, mcp, tool or file.", "taint")
+            raise invalid(
+                f"a taint must be one small word; got {value!r}",
+                "Use web, mcp, tool or file.",
+                "taint",
+            )
         found.add(value)
     return tuple(sorted(found))
 
@@ -170,10 +213,18 @@ def clean_taint(values: object) -> tuple[str, ...]:
 def clean_evidence(values: object) -> tuple[Evidence, ...]:
     """What a memory rests on; a text is read as ``path@commit:first-last`` or ``message:ID``."""
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise invalid("evidence must be a list", "Give a list of messages, places in files or quotations.", "evidence")
+        raise invalid(
+            "evidence must be a list",
+            "Give a list of messages, places in files or quotations.",
+            "evidence",
+        )
     found = dict.fromkeys(_one_evidence(value) for value in values)
     if len(found) > MAX_EVIDENCE:
-        raise invalid(f"{len(found)} pieces of evidence are too many", f"Give at most {MAX_EVIDENCE}.", "evidence")
+        raise invalid(
+            f"{len(found)} pieces of evidence are too many",
+            f"Give at most {MAX_EVIDENCE}.",
+            "evidence",
+        )
     return tuple(found)
 
 
@@ -182,24 +233,40 @@ def _one_evidence(value: Any) -> Evidence:
     if isinstance(given, Mapping):
         unknown = sorted(set(given) - set(Evidence.__slots__))
         if unknown:
-            raise invalid(f"evidence has no field {', '.join(map(str, unknown))}", "See Evidence.", "evidence")
+            raise invalid(
+                f"evidence has no field {', '.join(map(str, unknown))}", "See Evidence.", "evidence"
+            )
         given = Evidence(**given)
     if not isinstance(given, Evidence) or not any(
         (given.message_id, given.observation_id, given.path, given.commit, given.quote)
     ):
         hint = "Give a message id, path@commit:lines, a commit or a quotation."
         raise invalid(f"a piece of evidence says nothing: {value!r}", hint, "evidence")
-    first, last = given.first_line, given.last_line if given.last_line is not None else given.first_line
+    first, last = (
+        given.first_line,
+        given.last_line if given.last_line is not None else given.first_line,
+    )
     for line in (first, last):
-        if line is not None and (not isinstance(line, int) or isinstance(line, bool) or not 0 <= line < 2**31):
-            raise invalid(f"lines are whole numbers; got {line!r}", "Give the first and the last line.", "evidence")
+        if line is not None and (
+            not isinstance(line, int) or isinstance(line, bool) or not 0 <= line < 2**31
+        ):
+            raise invalid(
+                f"lines are whole numbers; got {line!r}",
+                "Give the first and the last line.",
+                "evidence",
+            )
     quote = None if given.quote is None else _quoted(given.quote)
     return Evidence(
         None if given.message_id is None else require_id(given.message_id, "message_id"),
-        None if given.observation_id is None else require_id(given.observation_id, "observation_id"),
-        None if given.path is None else clean_path(given.path, "evidence"), clean_commit(given.commit), first, last,
+        None
+        if given.observation_id is None
+        else require_id(given.observation_id, "observation_id"),
+        None if given.path is None else clean_path(given.path, "evidence"),
+        clean_commit(given.commit),
+        first,
+        last,
         quote,
-    )  # fmt: skip
+    )
 
 
 def _quoted(quote: object) -> str:
@@ -220,7 +287,9 @@ def clean_work_unit(unit: WorkUnit | None) -> dict[str, Any] | None:
     if unit is None:
         return None
     if not isinstance(unit, WorkUnit):
-        raise invalid("work_unit must be a WorkUnit", "Give its methodology and hierarchy.", "work_unit")
+        raise invalid(
+            "work_unit must be a WorkUnit", "Give its methodology and hierarchy.", "work_unit"
+        )
     return {
         "methodology": clean_line(unit.methodology, "methodology"),
         "hierarchy": list(clean_list(unit.hierarchy, "hierarchy")),
@@ -231,23 +300,33 @@ def clean_work_unit(unit: WorkUnit | None) -> dict[str, Any] | None:
 def clean_chunk(chunk: Chunk | None) -> dict[str, Any]:
     """The columns of a chunk, empty when there is none."""
     if chunk is None:
-        return {"chunk_type": None, "chunk_start_line": None, "chunk_end_line": None, "context_prefix": None}
+        return {
+            "chunk_type": None,
+            "chunk_start_line": None,
+            "chunk_end_line": None,
+            "context_prefix": None,
+        }
     if not isinstance(chunk, Chunk):
         raise invalid("chunk must be a Chunk", "Give its type and lines.", "chunk")
     return {
-        "chunk_type": one_of(chunk.type, CHUNK_TYPES, "chunk type"), "chunk_start_line": chunk.first_line,
+        "chunk_type": one_of(chunk.type, CHUNK_TYPES, "chunk type"),
+        "chunk_start_line": chunk.first_line,
         "chunk_end_line": chunk.last_line,
         "context_prefix": clean_optional(chunk.context_prefix, "context_prefix", 500),
-    }  # fmt: skip
+    }
 
 
 def clean_relation(relation: object) -> Relation:
     """A relation to one memory or one file."""
     if not isinstance(relation, Relation):
-        raise invalid("a relation must be a Relation", "Give its type and a memory or a path.", "relations")
+        raise invalid(
+            "a relation must be a Relation", "Give its type and a memory or a path.", "relations"
+        )
     one_of(relation.type, RELATION_TYPES, "relation type")
     if (relation.memory_id is None) == (relation.path is None):
-        raise invalid("a relation is to a memory or to a file", "Give one of memory_id and path.", "relations")
+        raise invalid(
+            "a relation is to a memory or to a file", "Give one of memory_id and path.", "relations"
+        )
     path = None if relation.path is None else clean_path(relation.path, "relation path")
     confidence = clean_fraction(relation.confidence, "confidence of a relation")
     return Relation(relation.type, relation.memory_id, path, confidence, bool(relation.is_auto))
@@ -257,21 +336,33 @@ def fields_of(new: NewMemory) -> dict[str, Any]:
     """A new memory as columns, before anything is known of its trust."""
     kind = clean_type(new.type)
     source: MemorySource = one_of(new.source, SOURCES, "source")  # type: ignore[assignment]  # one of SOURCES
-    confidence = CONFIDENCE[source] if new.confidence is None else clean_fraction(new.confidence, "confidence")
+    confidence = (
+        CONFIDENCE[source]
+        if new.confidence is None
+        else clean_fraction(new.confidence, "confidence")
+    )
     return {
-        "type": kind, "content": clean_content(new.content), "confidence": confidence,
+        "type": kind,
+        "content": clean_content(new.content),
+        "confidence": confidence,
         "tags": list(clean_tags(new.tags)),
-        "files": list(clean_files(new.files)), "modules": list(clean_list(new.modules, "modules")),
-        "scope": one_of(new.scope or KINDS[kind].scope, SCOPES, "scope"), "source": source,
-        "visibility": one_of(new.visibility, VISIBILITIES, "visibility"), "commit_sha": clean_commit(new.commit),
+        "files": list(clean_files(new.files)),
+        "modules": list(clean_list(new.modules, "modules")),
+        "scope": one_of(new.scope or KINDS[kind].scope, SCOPES, "scope"),
+        "source": source,
+        "visibility": one_of(new.visibility, VISIBILITIES, "visibility"),
+        "commit_sha": clean_commit(new.commit),
         "evidence": [plain_evidence(each) for each in clean_evidence(new.evidence)],
-        "work_unit": clean_work_unit(new.work_unit), "methodology": clean_optional(new.methodology, "methodology"),
+        "work_unit": clean_work_unit(new.work_unit),
+        "methodology": clean_optional(new.methodology, "methodology"),
         "target_node_id": clean_optional(new.target_node_id, "target_node_id", 500),
         "impacted_node_ids": list(clean_list(new.impacted_node_ids, "impacted_node_ids", 500)),
-        "half_life_days": clean_half_life(new.half_life_days), "citation": clean_citation(new.citation),
-        **clean_chunk(new.chunk), "data": clean_data(kind, new.data, source in INFERRED),
+        "half_life_days": clean_half_life(new.half_life_days),
+        "citation": clean_citation(new.citation),
+        **clean_chunk(new.chunk),
+        "data": clean_data(kind, new.data, source in INFERRED),
         "is_pinned": bool(new.is_pinned),
-    }  # fmt: skip
+    }
 
 
 def plain_evidence(evidence: Evidence) -> dict[str, Any]:

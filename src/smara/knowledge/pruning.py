@@ -1,4 +1,5 @@
-"""Pruning: what has faded is put aside, and after a month of grace removed. What a person verified or pinned never is.
+"""Pruning: what has faded is put aside, and after a month of grace removed. What a person verified
+or pinned never is.
 
 Superseded memories are history and stay; the rest leaves its fingerprint behind, so that
 what a person did not want is not learned again.
@@ -17,7 +18,9 @@ GRACE_DAYS = 30
 _MOST_AT_ONCE = 1_000
 _LIMIT_MS = PRUNED_AFTER_HALF_LIVES * DAY_MS
 _HALF_LIFE = " ".join(
-    f"WHEN '{kind.type}' THEN {kind.half_life_days}" for kind in KINDS.values() if kind.half_life_days
+    f"WHEN '{kind.type}' THEN {kind.half_life_days}"
+    for kind in KINDS.values()
+    if kind.half_life_days
 )
 _LASTING = ", ".join(f"'{kind.type}'" for kind in KINDS.values() if kind.half_life_days is None)
 _FADED = (
@@ -27,7 +30,8 @@ _FADED = (
     f" > {_LIMIT_MS} * coalesce(m.half_life_days, CASE m.type {_HALF_LIFE} ELSE 60 END)"
 )
 _GONE = (
-    " AND m.deprecated_at IS NOT NULL AND m.deprecated_at < ? AND m.is_pinned = 0 AND m.is_verified = 0"
+    " AND m.deprecated_at IS NOT NULL AND m.deprecated_at < ? AND m.is_pinned = 0 AND "
+    "m.is_verified = 0"
     " AND m.deprecated_because <> 'superseded'"
 )
 
@@ -40,11 +44,15 @@ def faded(session: Session, store: KnowledgeStore, now_ms: int) -> list[Stored]:
 def out_of_grace(session: Session, store: KnowledgeStore, now_ms: int) -> list[Stored]:
     """The memories that were put aside more than a month ago."""
     before = now_ms - GRACE_DAYS * DAY_MS
-    return store.select(session, f"{_GONE} ORDER BY m.deprecated_at, m.no LIMIT {_MOST_AT_ONCE}", (before,))
+    return store.select(
+        session, f"{_GONE} ORDER BY m.deprecated_at, m.no LIMIT {_MOST_AT_ONCE}", (before,)
+    )
 
 
 def prune(turn: Turn) -> Pruned:
-    """Remove what is out of its grace, then put aside what has faded; so everything has its grace."""
+    """Remove what is out of its grace, then put aside what has faded; so everything has its
+    grace.
+    """
     deleted = out_of_grace(turn.session, turn.store, turn.now_ms)
     for stored in deleted:
         turn.delete(stored)
@@ -54,7 +62,9 @@ def prune(turn: Turn) -> Pruned:
         days = (turn.now_ms - used_at(stored.memory)) // DAY_MS
         fields = {"deprecated_at": turn.now_ms, "deprecated_because": "pruned"}
         half_life = half_life_days(stored.memory)
-        turn.change(stored, "pruned", fields, {"why": f"not used for {days} days, half-life {half_life:g}"})
+        turn.change(
+            stored, "pruned", fields, {"why": f"not used for {days} days, half-life {half_life:g}"}
+        )
     turn.state = turn.state._replace(pruned_at=turn.now_ms)
     return _named(put_aside, deleted)
 
@@ -66,5 +76,6 @@ def preview(session: Session, store: KnowledgeStore, now_ms: int) -> Pruned:
 
 def _named(put_aside: list[Stored], deleted: list[Stored]) -> Pruned:
     return Pruned(
-        tuple(stored.memory.short_id for stored in put_aside), tuple(stored.memory.short_id for stored in deleted)
+        tuple(stored.memory.short_id for stored in put_aside),
+        tuple(stored.memory.short_id for stored in deleted),
     )

@@ -28,7 +28,11 @@ Filter = tuple[str, tuple[Any, ...]]
 _PAGE = 200
 _MOST_OF_A_FILE = 500
 _LOCAL = ("tool", "file", "file tool")
-_STATE = {"active": "m.deprecated_at IS NULL", "deprecated": "m.deprecated_at IS NOT NULL", "all": "1 = 1"}
+_STATE = {
+    "active": "m.deprecated_at IS NULL",
+    "deprecated": "m.deprecated_at IS NOT NULL",
+    "all": "1 = 1",
+}
 _TIER: dict[str, Filter] = {
     "confirmed": ("m.is_verified = 1", ()),
     "unconfirmed": ("m.is_verified = 0 AND m.taint = ''", ()),
@@ -37,11 +41,13 @@ _TIER: dict[str, Filter] = {
 }
 _ORDER = {"newest": "m.no DESC", "confidence": "m.confidence DESC, m.no DESC"}
 _CHOICES = {
-    "source": ("m.source", SOURCES), "scope": ("m.scope", SCOPES), "visibility": ("m.visibility", VISIBILITIES),
+    "source": ("m.source", SOURCES), "scope": ("m.scope", SCOPES), "visibility": ("m.visibility",
+    VISIBILITIES),
 }  # fmt: skip
 _FLAGS = ("is_pinned", "is_verified", "needs_review")
 _KEYS = {
-    "tag": "tag", "file": "file", "module": "module", "session_id": "session", "evidence_path": "evidence",
+    "tag": "tag", "file": "file", "module": "module", "session_id": "session",
+    "evidence_path": "evidence",
     "message_id": "message", "observation_id": "observation",
 }  # fmt: skip
 
@@ -73,41 +79,67 @@ def filters_for(store: KnowledgeStore, given: dict[str, Any]) -> list[Filter]:
 
 def _key_value(name: str, value: object) -> str:
     return (
-        prepare.clean_path(value, name) if name in ("file", "evidence_path") else prepare.clean_line(value, name, 512)
+        prepare.clean_path(value, name)
+        if name in ("file", "evidence_path")
+        else prepare.clean_line(value, name, 512)
     )
 
 
 def _keyed(store: KnowledgeStore, kind: str, value: str) -> Filter:
     condition = store.sql(
-        "m.no IN (SELECT k.memory_no FROM memory_keys k WHERE k.project_no = :project AND k.kind = ? AND k.value = ?)"
+        "m.no IN (SELECT k.memory_no FROM memory_keys k WHERE k.project_no = :project AND k.kind "
+        "= ? AND k.value = ?)"
     )
     return condition, (kind, to_storable(value))
 
 
 def list_page(
-    session: Session, store: KnowledgeStore, filters: Sequence[Filter], state: str, order: str, limit: int, offset: int
+    session: Session,
+    store: KnowledgeStore,
+    filters: Sequence[Filter],
+    state: str,
+    order: str,
+    limit: int,
+    offset: int,
 ) -> Page:
     """A page of memories."""
     one_of(state, STATES, "state")
     one_of(order, ORDERS, "order")
-    found = select(session, store, [(_STATE[state], ()), *filters], _ORDER[order], limit + 1, offset)
+    found = select(
+        session, store, [(_STATE[state], ()), *filters], _ORDER[order], limit + 1, offset
+    )
     memories = tuple(stored.memory for stored in found[:limit])
     return Page(memories, offset + limit if len(found) > limit else None)
 
 
 def select(
-    session: Session, store: KnowledgeStore, filters: Sequence[Filter], order: str, limit: int, offset: int = 0
+    session: Session,
+    store: KnowledgeStore,
+    filters: Sequence[Filter],
+    order: str,
+    limit: int,
+    offset: int = 0,
 ) -> list[Stored]:
     conditions = "".join(f" AND {condition}" for condition, _ in filters)
     values = [value for _, given in filters for value in given]
-    return store.select(session, f"{conditions} ORDER BY {order} LIMIT ? OFFSET ?", (*values, limit, offset))
+    return store.select(
+        session, f"{conditions} ORDER BY {order} LIMIT ? OFFSET ?", (*values, limit, offset)
+    )
 
 
 def for_files(
-    session: Session, store: KnowledgeStore, paths: Sequence[str], types: Sequence[str] | None, root: str | None,
-    now_ms: int, min_confidence: float, limit: int,
-) -> list[TypedMemory]:  # fmt: skip
-    """Active memories about files, or about folders around them; the closest, most trusted and surest first."""
+    session: Session,
+    store: KnowledgeStore,
+    paths: Sequence[str],
+    types: Sequence[str] | None,
+    root: str | None,
+    now_ms: int,
+    min_confidence: float,
+    limit: int,
+) -> list[TypedMemory]:
+    """Active memories about files, or about folders around them; the closest, most trusted and
+    surest first.
+    """
     closeness: dict[str, int] = {}
     for path in paths:
         for depth, name in enumerate(names_of(str(path), root)):
@@ -118,8 +150,10 @@ def for_files(
     values = list(closeness)[:_MOST_OF_A_FILE]
     rows = session.all(
         store.sql(
-            "SELECT k.memory_no, k.value FROM memory_keys k WHERE k.project_no = :project AND k.kind = 'file'"
-            f" AND k.value IN ({marks(len(values))}) ORDER BY k.memory_no DESC LIMIT {_MOST_OF_A_FILE}"
+            "SELECT k.memory_no, k.value FROM memory_keys k WHERE k.project_no = :project AND "
+            "k.kind = 'file'"
+            f" AND k.value IN ({marks(len(values))}) ORDER BY k.memory_no DESC LIMIT "
+            f"{_MOST_OF_A_FILE}"
         ),
         values,
     )
@@ -138,7 +172,8 @@ def for_files(
 
 
 def names_of(path: str, root: str | None) -> list[str]:
-    """The names under which a file may be kept, the closest first: itself, then the folders around it.
+    """The names under which a file may be kept, the closest first: itself, then the folders around
+    it.
 
     An absolute path is read relative to ``root``. Without a root, every end of it that has a
     folder in it counts, since nobody says where the project begins.
@@ -192,4 +227,6 @@ def check_page(limit: object, offset: object) -> None:
     """Refuse a page that cannot be."""
     for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**31:
-            raise InvalidInputError(f"{name} must be a whole number, at least {least}; got {value!r}.", field=name)
+            raise InvalidInputError(
+                f"{name} must be a whole number, at least {least}; got {value!r}.", field=name
+            )

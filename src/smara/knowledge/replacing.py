@@ -30,13 +30,19 @@ def supersede(turn: Turn, old: Stored, new: Stored, why: str) -> Stored:
         refuse_deprecated(stored.memory)
     if turn.by != "person" and is_outranked(new.memory, old.memory):
         raise _outranked(old.memory, new.memory)
-    fields = {"deprecated_at": turn.now_ms, "deprecated_because": "superseded", "superseded_by": new.memory.id}
+    fields = {
+        "deprecated_at": turn.now_ms,
+        "deprecated_because": "superseded",
+        "superseded_by": new.memory.id,
+    }
     turn.change(old, "superseded", fields, {"why": why, "by": new.memory.short_id})
     return turn.change(new, "supersedes", {}, {"why": why, "supersedes": old.memory.short_id})
 
 
 def merge(turn: Turn, keep: Stored, others: Iterable[Stored]) -> Stored:
-    """Memories that say the same become one: the one that is kept, with what the others know besides."""
+    """Memories that say the same become one: the one that is kept, with what the others know
+    besides.
+    """
     for other in others:
         _refuse_same(keep, other)
         for stored in (keep, other):
@@ -49,14 +55,22 @@ def merge(turn: Turn, keep: Stored, others: Iterable[Stored]) -> Stored:
 
 def absorb(turn: Turn, keep: Stored, other: Stored) -> Stored:
     """Put one memory aside in favor of another that says the same."""
-    keep = turn.change(keep, "absorbed", taken_over(keep.memory, other.memory), {"absorbed": other.memory.short_id})
-    fields = {"deprecated_at": turn.now_ms, "deprecated_because": "merged", "superseded_by": keep.memory.id}
+    keep = turn.change(
+        keep, "absorbed", taken_over(keep.memory, other.memory), {"absorbed": other.memory.short_id}
+    )
+    fields = {
+        "deprecated_at": turn.now_ms,
+        "deprecated_because": "merged",
+        "superseded_by": keep.memory.id,
+    }
     turn.change(other, "merged", fields, {"into": keep.memory.short_id})
     return keep
 
 
 def taken_over(keep: TypedMemory, other: TypedMemory) -> dict[str, Any]:
-    """What a memory gains from one that says the same; from a less trusted one only where it was seen."""
+    """What a memory gains from one that says the same; from a less trusted one only where it was
+    seen.
+    """
     fields: dict[str, Any] = {"session_ids": _joined(keep.session_ids, other.session_ids)}
     if rank_of(other.tier) >= rank_of(keep.tier):
         fields["tags"] = sorted(_joined(keep.tags, other.tags))
@@ -70,7 +84,11 @@ def taken_over(keep: TypedMemory, other: TypedMemory) -> dict[str, Any]:
 
 
 def _now(memory: TypedMemory, name: str) -> list[Any]:
-    return [plain_evidence(each) for each in memory.evidence] if name == "evidence" else list(getattr(memory, name))
+    return (
+        [plain_evidence(each) for each in memory.evidence]
+        if name == "evidence"
+        else list(getattr(memory, name))
+    )
 
 
 def _joined(one: Iterable[str], other: Iterable[str]) -> list[str]:
@@ -79,12 +97,17 @@ def _joined(one: Iterable[str], other: Iterable[str]) -> list[str]:
 
 def _refuse_same(one: Stored, other: Stored) -> None:
     if one.no == other.no:
-        raise InvalidInputError(f"{one.memory.short_id} was named twice. Name two different memories.")
+        raise InvalidInputError(
+            f"{one.memory.short_id} was named twice. Name two different memories."
+        )
 
 
 def _outranked(old: TypedMemory, new: TypedMemory) -> ConflictError:
     hint = "A person can decide: accept the newer one in review."
     return ConflictError(
-        f"{old.short_id} is {'pinned' if old.is_pinned else old.tier} and {new.short_id} only {new.tier}. {hint}",
-        memory_id=old.short_id, brief="A more trusted memory is not replaced by a less trusted one", hint=hint,
-    )  # fmt: skip
+        f"{old.short_id} is {'pinned' if old.is_pinned else old.tier} and {new.short_id} only "
+        f"{new.tier}. {hint}",
+        memory_id=old.short_id,
+        brief="A more trusted memory is not replaced by a less trusted one",
+        hint=hint,
+    )

@@ -19,7 +19,9 @@ from smara.knowledge.turn import Turn, plain
 
 
 def accept(turn: Turn, stored: Stored, edits: Mapping[str, Any]) -> Stored:
-    """A person says that it is true, perhaps in better words; what it surely contradicts gives way to it."""
+    """A person says that it is true, perhaps in better words; what it surely contradicts gives way
+    to it.
+    """
     memory = stored.memory
     turn.refuse_others("accept a memory")
     refuse_deprecated(memory)
@@ -27,8 +29,10 @@ def accept(turn: Turn, stored: Stored, edits: Mapping[str, Any]) -> Stored:
         hint = "Nothing is left to decide; undo takes it back."
         raise ConflictError(
             f"Memory {memory.short_id} was accepted already by {memory.verified_by}. {hint}",
-            memory_id=memory.short_id, brief="Memory was accepted already", hint=hint,
-        )  # fmt: skip
+            memory_id=memory.short_id,
+            brief="Memory was accepted already",
+            hint=hint,
+        )
     changed = {name: value for name, value in edits.items() if value != plain(memory, name)}
     accepted = turn.change(stored, "accepted", {**changed, **verified_fields(turn, memory)})
     for old in _disputed(turn, accepted.memory):
@@ -45,14 +49,19 @@ def reject(turn: Turn, stored: Stored, why: str) -> Stored:
     refuse_deprecated(memory)
     reason = clean_optional(why, "why", 500)
     fields = {
-        "deprecated_at": turn.now_ms, "deprecated_because": "rejected", "is_verified": False, "verified_at": None,
+        "deprecated_at": turn.now_ms,
+        "deprecated_because": "rejected",
+        "is_verified": False,
+        "verified_at": None,
         "verified_by": None,
-    }  # fmt: skip
+    }
     return turn.change(stored, "rejected", fields, {"why": reason} if reason else {})
 
 
 def accept_all(turn: Turn, waiting: Sequence[Stored]) -> AcceptedAll:
-    """Accept what waits, but for what is tainted, in dispute or flagged; each can be undone by itself."""
+    """Accept what waits, but for what is tainted, in dispute or flagged; each can be undone by
+    itself.
+    """
     accepted: list[TypedMemory] = []
     left: list[tuple[TypedMemory, str]] = []
     for stored in waiting:
@@ -71,7 +80,9 @@ def reason_to_look(memory: TypedMemory) -> str | None:
         return f"it comes from {', '.join(memory.taint)}: look at it by itself"
     if any(each.type == "conflicts_with" for each in memory.relations):
         return "it contradicts another memory: decide which one is true"
-    return "it was flagged as wrong" if memory.corrections and memory.uses_since_wrong == 0 else None
+    return (
+        "it was flagged as wrong" if memory.corrections and memory.uses_since_wrong == 0 else None
+    )
 
 
 def _disputed(turn: Turn, memory: TypedMemory) -> list[Stored]:
@@ -79,7 +90,12 @@ def _disputed(turn: Turn, memory: TypedMemory) -> list[Stored]:
     ids = [
         each.memory_id
         for each in memory.relations
-        if each.type == "conflicts_with" and each.is_auto and each.confidence >= SURE and each.memory_id
+        if each.type == "conflicts_with"
+        and each.is_auto
+        and each.confidence >= SURE
+        and each.memory_id
     ]
-    found = turn.store.by_numbers(turn.session, turn.store.numbers_of_ids(turn.session, ids).values())
+    found = turn.store.by_numbers(
+        turn.session, turn.store.numbers_of_ids(turn.session, ids).values()
+    )
     return [Stored(no, each) for no, each in found.items() if each.is_active]

@@ -1,4 +1,6 @@
-"""What memories rest on, as this room sees it: messages and observations are in other rooms, which answer here."""
+"""What memories rest on, as this room sees it: messages and observations are in other rooms, which
+answer here.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from smara.knowledge.models import Evidence
 
 @dataclass(frozen=True, slots=True)
 class SourceShown:
-    """A piece of evidence as it can be looked at: whether it is there, what it says, and its taint."""
+    """A piece of evidence as it can be looked at: whether it is there, what it says, and its
+    taint.
+    """
 
     evidence: Evidence
     is_there: bool | None

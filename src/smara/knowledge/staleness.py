@@ -21,7 +21,9 @@ from smara.knowledge.models import TypedMemory
 
 REVIEW_AFTER_DAYS = 30
 MOST_LOST_TO_CHANGES = 0.5
-"""When every file has changed, half of the confidence is left: what was true of them may still be."""
+"""When every file has changed, half of the confidence is left: what was true of them may still
+be.
+"""
 
 
 class FileHistory(Protocol):
@@ -67,24 +69,35 @@ class Staleness:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is not to be told unasked at all: it was marked, or what it speaks of is gone."""
+        """Whether it is not to be told unasked at all: it was marked, or what it speaks of is
+        gone.
+        """
         return self.is_withheld or any(reason.layer == 1 for reason in self.reasons)
 
     @property
     def factors(self) -> tuple[tuple[str, float], ...]:
         """What it takes from the confidence; time is counted by the decay already."""
-        return tuple((reason.text, reason.factor) for reason in self.reasons if reason.factor != 1.0)
+        return tuple(
+            (reason.text, reason.factor) for reason in self.reasons if reason.factor != 1.0
+        )
 
     @property
     def telling_factors(self) -> tuple[tuple[str, float], ...]:
-        """What it takes when it is decided whether a memory is told unasked: for changed code, the policy decides."""
+        """What it takes when it is decided whether a memory is told unasked: for changed code, the
+        policy decides.
+        """
         return () if self.is_by_code else self.factors
 
 
 def staleness_of(
-    memory: TypedMemory, now_ms: int, files: FileHistory | None = None, code: Freshness | None = None
+    memory: TypedMemory,
+    now_ms: int,
+    files: FileHistory | None = None,
+    code: Freshness | None = None,
 ) -> Staleness:
-    """What the four layers say of a memory; ``code`` is the verdict on the code it names, where it names any."""
+    """What the four layers say of a memory; ``code`` is the verdict on the code it names, where it
+    names any.
+    """
     if code is not None:
         found = [*_marked(memory, None), *_unused(memory, now_ms), *_code(code)]
         return Staleness(tuple(found), code.needs_review, code.is_withheld, is_by_code=True)
@@ -108,7 +121,9 @@ def _unused(memory: TypedMemory, now_ms: int) -> list[StaleReason]:
     days = (now_ms - used_at(memory)) / DAY_MS
     if half_life is None or days <= half_life:
         return []
-    return [StaleReason(2, f"not used for {int(days)} days, longer than its half-life of {half_life:g}")]
+    return [
+        StaleReason(2, f"not used for {int(days)} days, longer than its half-life of {half_life:g}")
+    ]
 
 
 def _changed(memory: TypedMemory, files: FileHistory | None) -> list[StaleReason]:
@@ -118,12 +133,17 @@ def _changed(memory: TypedMemory, files: FileHistory | None) -> list[StaleReason
     if not changed:
         return []
     factor = 1 - MOST_LOST_TO_CHANGES * len(changed) / len(memory.files)
-    text = f"{len(changed)} of {len(memory.files)} files changed since {memory.commit[:12]}: {_named(changed)}"
+    text = (
+        f"{len(changed)} of {len(memory.files)} files changed since {memory.commit[:12]}: "
+        f"{_named(changed)}"
+    )
     return [StaleReason(3, text, round(factor, 4))]
 
 
 def _code(code: Freshness) -> list[StaleReason]:
-    """Changed code takes from the confidence what changed files would, by the share of it that differs."""
+    """Changed code takes from the confidence what changed files would, by the share of it that
+    differs.
+    """
     if not code.needs_review or code.hedge is None:
         return []
     if code.verdict == "orphaned" and code.is_withheld:
@@ -143,7 +163,13 @@ def _rewritten(memory: TypedMemory, files: FileHistory | None) -> list[StaleReas
             found.append(path)
     if not found:
         return []
-    return [StaleReason(4, f"{_named(found)} written more than {REVIEW_AFTER_DAYS} days after it: look at it again")]
+    return [
+        StaleReason(
+            4,
+            f"{_named(found)} written more than {REVIEW_AFTER_DAYS} days after it: look at it "
+            "again",
+        )
+    ]
 
 
 def _named(paths: list[str]) -> str:

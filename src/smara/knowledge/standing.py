@@ -1,4 +1,5 @@
-"""Whether memories still stand as they did, asked by a glance: for hooks, which cannot open the whole room.
+"""Whether memories still stand as they did, asked by a glance: for hooks, which cannot open the
+whole room.
 
 A mark is the number of the last event that was seen; whatever happens to a memory writes
 an event, and removing one for good leaves a tombstone.
@@ -13,20 +14,27 @@ if TYPE_CHECKING:
 
     from smara.database.glance import Look
 
-# A plus keeps the planner at the end of the table, where the newest stand, away from sorting a whole history.
+# A plus keeps the planner at the end of the table, where the newest stand, away from sorting a
+# whole history.
 _LAST = "SELECT no FROM memory_events WHERE +project_no = :project ORDER BY no DESC LIMIT 1"
-_LAST_GONE = "SELECT no FROM memory_tombstones WHERE +project_no = :project ORDER BY no DESC LIMIT 1"
-_LAST_TRUST = "SELECT no FROM memory_trust_events WHERE +project_no = :project ORDER BY no DESC LIMIT 1"
+_LAST_GONE = (
+    "SELECT no FROM memory_tombstones WHERE +project_no = :project ORDER BY no DESC LIMIT 1"
+)
+_LAST_TRUST = (
+    "SELECT no FROM memory_trust_events WHERE +project_no = :project ORDER BY no DESC LIMIT 1"
+)
 _CHANGED = (
     "SELECT EXISTS (SELECT 1 FROM memory_events WHERE no > :mark AND +project_no = :project)"
     " OR EXISTS (SELECT 1 FROM memory_tombstones WHERE no > :gone AND +project_no = :project)"
     " OR EXISTS (SELECT 1 FROM memory_trust_events WHERE no > :trust AND +project_no = :project)"
 )
 _UNCHANGED = (
-    "SELECT count(*) FROM memories m WHERE m.project_no = :project AND m.id IN (SELECT value FROM json_each(:ids))"
+    "SELECT count(*) FROM memories m WHERE m.project_no = :project AND m.id IN (SELECT value FROM "
+    "json_each(:ids))"
     " AND m.deprecated_at IS NULL"
     " AND NOT EXISTS (SELECT 1 FROM memory_events e WHERE e.memory_no = m.no AND e.no > :mark)"
-    " AND NOT EXISTS (SELECT 1 FROM memory_trust_events WHERE no > :trust AND +project_no = :project)"
+    " AND NOT EXISTS (SELECT 1 FROM memory_trust_events WHERE no > :trust AND +project_no = "
+    ":project)"
 )
 
 
@@ -36,12 +44,16 @@ def marks(look: Look) -> list[int]:
 
 
 def has_changed(look: Look, since: Sequence[int]) -> bool:
-    """Whether any memory of the project was added, changed or removed since, or what may be told unasked."""
+    """Whether any memory of the project was added, changed or removed since, or what may be told
+    unasked.
+    """
     return bool(look.number(_CHANGED, mark=since[0], gone=since[1], trust=since[2]))
 
 
 def are_as_they_were(look: Look, ids: Sequence[str], since: Sequence[int]) -> bool:
-    """Whether each of these memories is there, in force, and untouched since, as is what may be told unasked."""
+    """Whether each of these memories is there, in force, and untouched since, as is what may be
+    told unasked.
+    """
     if not ids:
         return True
     from json import dumps

@@ -1,4 +1,5 @@
-"""Statements as words that can be compared: when two say the same, and which words must not be overlooked.
+"""Statements as words that can be compared: when two say the same, and which words must not be
+overlooked.
 
 Two sentences that share nearly all words may still mean the opposite ("use pnpm 8", "use
 pnpm 9"; "do", "do not"). So numbers, names and negations are *protected*: statements are
@@ -20,17 +21,25 @@ from smara.core.text import iter_words
 WordKind = Literal["word", "small", "name", "number", "negation"]
 
 _SMALL_WORDS = (
-    "nor a an the this that these those it its they them their there here i me my we us our you your he she his her"
-    " is are was were be been being do does did doing have has had having will would shall should may might must can"
-    " could ought need needs of at by for with about into through during to from up down in out on off over under"
-    " upon per via within toward onto and or but so yet if because as until while than though although since whether"
-    " then also just very really quite rather only even still now currently already actually instead always ever"
+    "nor a an the this that these those it its they them their there here i me my we us our you "
+    "your he she his her"
+    " is are was were be been being do does did doing have has had having will would shall should "
+    "may might must can"
+    " could ought need needs of at by for with about into through during to from up down in out "
+    "on off over under"
+    " upon per via within toward onto and or but so yet if because as until while than though "
+    "although since whether"
+    " then also just very really quite rather only even still now currently already actually "
+    "instead always ever"
     " anymore again please when where which who what how why all any each some such both"
 )
 _DENYING_WORDS = (
-    "not no never none neither cannot without avoid don't dont doesn't doesnt didn't didnt isn't isnt aren't arent"
-    " wasn't wasnt weren't werent won't wont wouldn't wouldnt can't cant couldn't couldnt shouldn't shouldnt mustn't"
-    " mustnt hasn't hasnt haven't havent hadn't hadnt ain't aint nicht kein keine keinen nie niemals pas jamais nunca"
+    "not no never none neither cannot without avoid don't dont doesn't doesnt didn't didnt isn't "
+    "isnt aren't arent"
+    " wasn't wasnt weren't werent won't wont wouldn't wouldnt can't cant couldn't couldnt "
+    "shouldn't shouldnt mustn't"
+    " mustnt hasn't hasnt haven't havent hadn't hadnt ain't aint nicht kein keine keinen nie "
+    "niemals pas jamais nunca"
     " non"
 )
 _SMALL = frozenset(_SMALL_WORDS.split())
@@ -41,11 +50,15 @@ _SENTENCE_END = frozenset(".!?:;\n")
 _INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]")
 
 SAME_WORDS = 0.8
-"""Two statements are alike from this share of common words on, when neither has a word in the place of another."""
+"""Two statements are alike from this share of common words on, when neither has a word in the place
+of another.
+"""
 
 
 class Word(NamedTuple):
-    """One word: as it was written, as it is compared, what it is, whether it looks like a proper name, and where."""
+    """One word: as it was written, as it is compared, what it is, whether it looks like a proper
+    name, and where.
+    """
 
     text: str
     stem: str
@@ -82,12 +95,16 @@ class Statement:
     @cached_property
     def protected(self) -> frozenset[str]:
         """Numbers and names: what must be the same for two statements to be the same."""
-        return frozenset(word.stem for word in self.words if word.kind in ("number", "name") or word.is_proper)
+        return frozenset(
+            word.stem for word in self.words if word.kind in ("number", "name") or word.is_proper
+        )
 
     @cached_property
     def negations(self) -> int:
         """How often something is denied."""
-        return sum(word.kind == "negation" for word in self.words) + len(_FOREIGN_NEGATION.findall(self.text))
+        return sum(word.kind == "negation" for word in self.words) + len(
+            _FOREIGN_NEGATION.findall(self.text)
+        )
 
     @cached_property
     def fingerprint(self) -> str:
@@ -135,14 +152,17 @@ def is_repeated_in(new: Statement, old: Statement) -> bool:
 
 
 def is_same_in_meaning(new: Statement, old: Statement, cosine: float, least: float) -> bool:
-    """Whether two statements that lie close to each other in meaning are one: their facts must agree.
+    """Whether two statements that lie close to each other in meaning are one: their facts must
+    agree.
 
     The same words in another order ("A needs B", "B needs A") lie closest of all and are not the
     same; nor are those in which one word stands for another ("drops comments", "keeps comments").
     """
     if cosine <= least or not has_same_facts(new, old) or is_substituted(new, old):
         return False
-    is_reordered = overlap(new.content_set, old.content_set) > 0.9 and overlap(new.pairs, old.pairs) < 0.5
+    is_reordered = (
+        overlap(new.content_set, old.content_set) > 0.9 and overlap(new.pairs, old.pairs) < 0.5
+    )
     return not (is_reordered and len(new.content) >= 2)
 
 
@@ -158,7 +178,12 @@ def is_substituted(new: Statement, old: Statement) -> bool:
 
 def _parts(statement: Statement) -> frozenset[str]:
     """The parts of names, so that ``Redis`` meets ``REDIS_URL`` and a path its file."""
-    return frozenset(term.text for word in statement.words if word.kind == "name" for term in expand(word.text).terms)
+    return frozenset(
+        term.text
+        for word in statement.words
+        if word.kind == "name"
+        for term in expand(word.text).terms
+    )
 
 
 def _words(text: str) -> list[Word]:
@@ -168,7 +193,9 @@ def _words(text: str) -> list[Word]:
     for match in iter_words(text):
         gap = text[end : match.start()]
         is_start = is_start or not _SENTENCE_END.isdisjoint(gap)
-        found += [word._replace(at=match.start()) for word in _read_word(match[0], is_start, "`" in gap)]
+        found += [
+            word._replace(at=match.start()) for word in _read_word(match[0], is_start, "`" in gap)
+        ]
         is_start, end = False, match.end()
     return found
 
@@ -186,6 +213,12 @@ def _read_word(text: str, is_start: bool, is_quoted: bool) -> list[Word]:
         return [Word(text, lower.lstrip("v").rstrip(".,:_"), "number")]
     if folded.isalpha() and not _INNER_CAPITAL.search(folded) and not is_quoted:
         is_proper = folded[0].isupper() and not is_start
-        return [Word(text, expand(folded).terms[0].text if lower.isascii() else lower, "word", is_proper)]
-    is_compound = "-" in folded and folded == lower and all(part.isalpha() for part in folded.split("-"))
+        return [
+            Word(
+                text, expand(folded).terms[0].text if lower.isascii() else lower, "word", is_proper
+            )
+        ]
+    is_compound = (
+        "-" in folded and folded == lower and all(part.isalpha() for part in folded.split("-"))
+    )
     return [Word(text, lower, "word" if is_compound and not is_quoted else "name")]

@@ -24,11 +24,16 @@ from smara.knowledge.models import (
 )
 
 COLUMNS = (
-    "id", "short_id", "type", "content", "confidence", "tags", "files", "modules", "scope", "source", "visibility",
-    "created_at", "created_by", "updated_at", "version", "session_id", "session_ids", "commit_sha", "evidence",
-    "work_unit", "methodology", "target_node_id", "impacted_node_ids", "half_life_days", "citation", "chunk_type",
-    "chunk_start_line", "chunk_end_line", "context_prefix", "data", "taint", "is_pinned", "is_verified", "verified_at",
-    "verified_by", "needs_review", "review_reasons", "verified_uses", "uses_since_wrong", "corrections",
+    "id", "short_id", "type", "content", "confidence", "tags", "files", "modules", "scope",
+    "source", "visibility",
+    "created_at", "created_by", "updated_at", "version", "session_id", "session_ids", "commit_sha",
+    "evidence",
+    "work_unit", "methodology", "target_node_id", "impacted_node_ids", "half_life_days", "citation",
+    "chunk_type",
+    "chunk_start_line", "chunk_end_line", "context_prefix", "data", "taint", "is_pinned",
+    "is_verified", "verified_at",
+    "verified_by", "needs_review", "review_reasons", "verified_uses", "uses_since_wrong",
+    "corrections",
     "last_verified_use_at", "stale_at", "stale_because", "deprecated_at", "deprecated_because",
 )  # fmt: skip
 _COLUMNS = ", ".join(f"m.{name}" for name in COLUMNS)
@@ -69,12 +74,16 @@ class KnowledgeStore(NamedStore):
     def by_numbers(
         self, session: Session, numbers: Iterable[int], has_relations: bool = True
     ) -> dict[int, TypedMemory]:
-        """Memories by number, in the order of the numbers; with what they have to do with others, or without."""
+        """Memories by number, in the order of the numbers; with what they have to do with others,
+        or without.
+        """
         wanted = list(dict.fromkeys(numbers))
         found: dict[int, TypedMemory] = {}
         for part in parts(wanted):
             # The plus keeps SQLite from reading a whole project by an index that begins with it.
-            statement = self.sql(f"{_SELECT} WHERE +m.project_no = :project AND m.no IN ({marks(len(part))})")
+            statement = self.sql(
+                f"{_SELECT} WHERE +m.project_no = :project AND m.no IN ({marks(len(part))})"
+            )
             rows = session.all(statement, part)
             if has_relations:
                 found.update(self._with_relations(session, rows))
@@ -87,7 +96,10 @@ class KnowledgeStore(NamedStore):
 
     def has_key(self, session: Session, key: str) -> bool:
         return (
-            session.one(self.sql("SELECT 1 FROM memories WHERE project_no = :project AND key = ?"), (key,)) is not None
+            session.one(
+                self.sql("SELECT 1 FROM memories WHERE project_no = :project AND key = ?"), (key,)
+            )
+            is not None
         )
 
     def numbers_of_ids(self, session: Session, ids: Sequence[str]) -> dict[str, int]:
@@ -95,7 +107,10 @@ class KnowledgeStore(NamedStore):
         found: dict[str, int] = {}
         for part in parts(ids):
             rows = session.all(
-                self.sql(f"SELECT id, no FROM memories WHERE project_no = :project AND id IN ({marks(len(part))})"),
+                self.sql(
+                    "SELECT id, no FROM memories WHERE project_no = :project AND id IN "
+                    f"({marks(len(part))})"
+                ),
                 part,
             )
             found.update((row[0], row[1]) for row in rows)
@@ -113,7 +128,9 @@ class KnowledgeStore(NamedStore):
 
     def count(self, session: Session, rest: str, values: Sequence[Any] = ()) -> int:
         """How many memories a condition holds for."""
-        row = session.one(self.sql(f"SELECT count(*) FROM memories m WHERE m.project_no = :project{rest}"), values)
+        row = session.one(
+            self.sql(f"SELECT count(*) FROM memories m WHERE m.project_no = :project{rest}"), values
+        )
         return int(row[0]) if row else 0
 
     def _with_relations(self, session: Session, rows: Sequence[Row]) -> list[Stored]:
@@ -125,19 +142,25 @@ class KnowledgeStore(NamedStore):
             for no, row in zip(numbers, rows, strict=True)
         ]
 
-    def _relations(self, session: Session, numbers: Sequence[int]) -> dict[int, tuple[Relation, ...]]:
+    def _relations(
+        self, session: Session, numbers: Sequence[int]
+    ) -> dict[int, tuple[Relation, ...]]:
         found: dict[int, list[Relation]] = {}
         for part in parts(numbers):
             for no, type_, target, path, confidence, is_auto in session.all(
                 self.sql(
-                    "SELECT l.memory_no, l.type, t.id, l.path, l.confidence, l.is_auto FROM memory_relations l"
+                    "SELECT l.memory_no, l.type, t.id, l.path, l.confidence, l.is_auto FROM "
+                    "memory_relations l"
                     " LEFT JOIN memories t ON t.no = l.target_no"
-                    f" WHERE l.project_no = :project AND l.memory_no IN ({marks(len(part))}) ORDER BY l.no"
+                    f" WHERE l.project_no = :project AND l.memory_no IN ({marks(len(part))}) "
+                    "ORDER BY l.no"
                 ),
                 part,
             ):
                 shown = None if path is None else from_storable(path)
-                found.setdefault(no, []).append(Relation(type_, target, shown, confidence, bool(is_auto)))
+                found.setdefault(no, []).append(
+                    Relation(type_, target, shown, confidence, bool(is_auto))
+                )
         return {no: tuple(relations) for no, relations in found.items()}
 
     def _superseded(self, session: Session, numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
@@ -146,7 +169,8 @@ class KnowledgeStore(NamedStore):
             for no, older in session.all(
                 self.sql(
                     "SELECT m.replaced_by_no, m.id FROM memories m WHERE m.project_no = :project"
-                    f" AND m.deprecated_because = 'superseded' AND m.replaced_by_no IN ({marks(len(part))})"
+                    " AND m.deprecated_because = 'superseded' AND m.replaced_by_no IN "
+                    f"({marks(len(part))})"
                     " ORDER BY m.no"
                 ),
                 part,
@@ -162,7 +186,8 @@ class KnowledgeStore(NamedStore):
         columns = ", ".join(names)
         row = session.one(
             self.sql(
-                f"INSERT INTO memories (project_no, {columns}) VALUES (:project, {marks(len(names))}) RETURNING no"
+                f"INSERT INTO memories (project_no, {columns}) VALUES (:project, "
+                f"{marks(len(names))}) RETURNING no"
             ),
             list(values.values()),
         )
@@ -172,15 +197,24 @@ class KnowledgeStore(NamedStore):
         """Write columns of a memory."""
         columns = ", ".join(f"{name} = ?" for name in values)
         session.run(
-            self.sql(f"UPDATE memories SET {columns} WHERE project_no = :project AND no = ?"), (*values.values(), no)
+            self.sql(f"UPDATE memories SET {columns} WHERE project_no = :project AND no = ?"),
+            (*values.values(), no),
         )
 
-    def write_keys(self, session: Session, no: int, keys: Iterable[tuple[str, str]], is_new: bool) -> None:
+    def write_keys(
+        self, session: Session, no: int, keys: Iterable[tuple[str, str]], is_new: bool
+    ) -> None:
         """Replace what a memory is looked up by: (kind, value)."""
         if not is_new:
-            session.run(self.sql("DELETE FROM memory_keys WHERE project_no = :project AND memory_no = ?"), (no,))
+            session.run(
+                self.sql("DELETE FROM memory_keys WHERE project_no = :project AND memory_no = ?"),
+                (no,),
+            )
         session.run_many(
-            self.sql("INSERT INTO memory_keys (project_no, kind, value, memory_no) VALUES (:project, ?, ?, ?)"),
+            self.sql(
+                "INSERT INTO memory_keys (project_no, kind, value, memory_no) VALUES (:project, "
+                "?, ?, ?)"
+            ),
             [(kind, value, no) for kind, value in keys],
         )
 
@@ -188,13 +222,16 @@ class KnowledgeStore(NamedStore):
         """Insert (memory, target, path, type, confidence, is auto)."""
         session.run(
             self.sql(
-                "INSERT INTO memory_relations (project_no, memory_no, target_no, path, type, confidence, is_auto)"
+                "INSERT INTO memory_relations (project_no, memory_no, target_no, path, type, "
+                "confidence, is_auto)"
                 " VALUES (:project, ?, ?, ?, ?, ?, ?)"
             ),
             values,
         )
 
-    def remove_relation(self, session: Session, no: int, type_: str, target_no: int | None, path: str | None) -> bool:
+    def remove_relation(
+        self, session: Session, no: int, type_: str, target_no: int | None, path: str | None
+    ) -> bool:
         """Take a relation away; whether there was one."""
         column = "path" if target_no is None else "target_no"
         return bool(
@@ -214,9 +251,12 @@ class KnowledgeStore(NamedStore):
             "DELETE FROM memory_relations WHERE project_no = :project AND memory_no = ?",
             "DELETE FROM memory_relations WHERE project_no = :project AND target_no = ?",
             "DELETE FROM memory_events WHERE project_no = :project AND memory_no = ?",
-            "DELETE FROM code_anchors WHERE project_no = :project AND owner = 'memory' AND owner_no = ?",
-            "DELETE FROM code_anchored WHERE project_no = :project AND owner = 'memory' AND owner_no = ?",
-            "UPDATE memories SET replaced_by_no = NULL WHERE project_no = :project AND replaced_by_no = ?",
+            "DELETE FROM code_anchors WHERE project_no = :project AND owner = 'memory' AND "
+            "owner_no = ?",
+            "DELETE FROM code_anchored WHERE project_no = :project AND owner = 'memory' AND "
+            "owner_no = ?",
+            "UPDATE memories SET replaced_by_no = NULL WHERE project_no = :project AND "
+            "replaced_by_no = ?",
             "DELETE FROM memories WHERE project_no = :project AND no = ?",
         ):
             session.run(self.sql(statement), (no,))
@@ -225,8 +265,10 @@ class KnowledgeStore(NamedStore):
         """Keep what a memory was known by, before it is removed."""
         session.run(
             self.sql(
-                "INSERT INTO memory_tombstones (project_no, id, short_id, type, fingerprint, because, deleted_at)"
-                " SELECT project_no, id, short_id, type, fingerprint, deprecated_because, ? FROM memories"
+                "INSERT INTO memory_tombstones (project_no, id, short_id, type, fingerprint, "
+                "because, deleted_at)"
+                " SELECT project_no, id, short_id, type, fingerprint, deprecated_because, ? FROM "
+                "memories"
                 " WHERE project_no = :project AND no = ?"
             ),
             (now_ms, no),
@@ -235,7 +277,9 @@ class KnowledgeStore(NamedStore):
     # what is kept once for a project
 
     def lock(self, session: Session) -> StateRow:
-        """The state of this project; no other transaction changes its memories until this one ends."""
+        """The state of this project; no other transaction changes its memories until this one
+        ends.
+        """
         statement = self.sql(
             "UPDATE memory_state SET total = total WHERE project_no = :project"
             " RETURNING total, active, to_review, trust_level, level_since, pruned_at"
@@ -243,7 +287,10 @@ class KnowledgeStore(NamedStore):
         row = session.one(statement)
         if row is None:
             session.run(
-                self.sql("INSERT INTO memory_state (project_no) VALUES (:project) ON CONFLICT (project_no) DO NOTHING")
+                self.sql(
+                    "INSERT INTO memory_state (project_no) VALUES (:project) ON CONFLICT "
+                    "(project_no) DO NOTHING"
+                )
             )
             row = session.one(statement)
         return StateRow(*row) if row else StateRow(0, 0, 0, 1, 0, 0)
@@ -251,7 +298,8 @@ class KnowledgeStore(NamedStore):
     def state(self, session: Session) -> StateRow:
         row = session.one(
             self.sql(
-                "SELECT total, active, to_review, trust_level, level_since, pruned_at FROM memory_state"
+                "SELECT total, active, to_review, trust_level, level_since, pruned_at FROM "
+                "memory_state"
                 " WHERE project_no = :project"
             )
         )
@@ -260,7 +308,8 @@ class KnowledgeStore(NamedStore):
     def put_state(self, session: Session, state: StateRow) -> None:
         session.run(
             self.sql(
-                "UPDATE memory_state SET total = ?, active = ?, to_review = ?, trust_level = ?, level_since = ?,"
+                "UPDATE memory_state SET total = ?, active = ?, to_review = ?, trust_level = ?, "
+                "level_since = ?,"
                 " pruned_at = ? WHERE project_no = :project"
             ),
             state,
@@ -273,8 +322,10 @@ class KnowledgeStore(NamedStore):
         """The totals, counted again."""
         row = session.one(
             self.sql(
-                "SELECT count(*), coalesce(sum(CASE WHEN deprecated_at IS NULL THEN 1 ELSE 0 END), 0),"
-                " coalesce(sum(CASE WHEN deprecated_at IS NULL AND needs_review = 1 THEN 1 ELSE 0 END), 0)"
+                "SELECT count(*), coalesce(sum(CASE WHEN deprecated_at IS NULL THEN 1 ELSE 0 "
+                "END), 0),"
+                " coalesce(sum(CASE WHEN deprecated_at IS NULL AND needs_review = 1 THEN 1 ELSE 0 "
+                "END), 0)"
                 " FROM memories WHERE project_no = :project"
             )
         )
@@ -283,10 +334,13 @@ class KnowledgeStore(NamedStore):
     # events
 
     def add_event(self, session: Session, values: Sequence[Any]) -> int:
-        """Insert (memory, id, operation, kind, actor, as whom, session, at, before, after); its number."""
+        """Insert (memory, id, operation, kind, actor, as whom, session, at, before, after); its
+        number.
+        """
         row = session.one(
             self.sql(
-                "INSERT INTO memory_events (project_no, memory_no, id, operation, kind, actor, acted_as, session_id,"
+                "INSERT INTO memory_events (project_no, memory_no, id, operation, kind, actor, "
+                "acted_as, session_id,"
                 f" at, before, after) VALUES (:project, {marks(10)}) RETURNING no"
             ),
             values,
@@ -296,25 +350,37 @@ class KnowledgeStore(NamedStore):
     def events(self, session: Session, no: int, memory_id: str, limit: int) -> list[MemoryEvent]:
         rows = session.all(
             self.sql(
-                "SELECT id, kind, actor, acted_as, session_id, at, before, after, undone_by FROM memory_events"
+                "SELECT id, kind, actor, acted_as, session_id, at, before, after, undone_by FROM "
+                "memory_events"
                 " WHERE project_no = :project AND memory_no = ? ORDER BY no DESC LIMIT ?"
             ),
             (no, limit),
         )
         return [
             MemoryEvent(
-                row[0], memory_id, row[1], from_storable(row[2]), row[3], row[4], row[5], json.loads(row[6]),
-                json.loads(row[7]), row[8] is not None,
+                row[0],
+                memory_id,
+                row[1],
+                from_storable(row[2]),
+                row[3],
+                row[4],
+                row[5],
+                json.loads(row[6]),
+                json.loads(row[7]),
+                row[8] is not None,
             )
             for row in rows
-        ]  # fmt: skip
+        ]
 
     def newest_change(self, session: Session, no: int) -> Row | None:
-        """(number, operation, kind, as whom) of the newest event that is not undone and no undoing itself."""
+        """(number, operation, kind, as whom) of the newest event that is not undone and no undoing
+        itself.
+        """
         return session.one(
             self.sql(
                 "SELECT no, operation, kind, acted_as FROM memory_events"
-                " WHERE project_no = :project AND memory_no = ? AND undone_by IS NULL AND kind <> 'undone'"
+                " WHERE project_no = :project AND memory_no = ? AND undone_by IS NULL AND kind <> "
+                "'undone'"
                 " ORDER BY no DESC LIMIT 1"
             ),
             (no,),
@@ -332,17 +398,22 @@ class KnowledgeStore(NamedStore):
 
     def mark_undone(self, session: Session, event_no: int, undone_by: int) -> None:
         session.run(
-            self.sql("UPDATE memory_events SET undone_by = ? WHERE project_no = :project AND no = ?"),
+            self.sql(
+                "UPDATE memory_events SET undone_by = ? WHERE project_no = :project AND no = ?"
+            ),
             (undone_by, event_no),
         )
 
 
 def indexed_memories(session: Session) -> Iterator[tuple[int, int, TypedMemory]]:
-    """Every findable memory of every project, as (number, project, memory), for the index that all projects share."""
+    """Every findable memory of every project, as (number, project, memory), for the index that all
+    projects share.
+    """
     after = 0
     while True:
         rows = session.all(
-            f"{_SELECT} WHERE m.no > ? AND (m.deprecated_at IS NULL OR m.deprecated_because = 'superseded')"
+            f"{_SELECT} WHERE m.no > ? AND (m.deprecated_at IS NULL OR m.deprecated_because = "
+            "'superseded')"
             f" ORDER BY m.no LIMIT {PART}",
             (after,),
         )
@@ -360,23 +431,103 @@ def evidence_of(plain: Iterable[Mapping[str, Any]]) -> tuple[Evidence, ...]:
 
 def _memory(row: Row, relations: tuple[Relation, ...], older: tuple[str, ...]) -> TypedMemory:
     (
-        id_, short_id, type_, content, confidence, tags, files, modules, scope, source, visibility, created_at,
-        created_by, updated_at, version, session_id, session_ids, commit, evidence, work_unit, methodology, target,
-        impacted, half_life, citation, chunk_type, chunk_start, chunk_end, prefix, data, taint, is_pinned, is_verified,
-        verified_at, verified_by, needs_review, reasons, uses, uses_since, corrections, used_at, stale_at,
-        stale_because, deprecated_at, because, superseded_by, _, _,
-    ) = row  # fmt: skip
+        id_,
+        short_id,
+        type_,
+        content,
+        confidence,
+        tags,
+        files,
+        modules,
+        scope,
+        source,
+        visibility,
+        created_at,
+        created_by,
+        updated_at,
+        version,
+        session_id,
+        session_ids,
+        commit,
+        evidence,
+        work_unit,
+        methodology,
+        target,
+        impacted,
+        half_life,
+        citation,
+        chunk_type,
+        chunk_start,
+        chunk_end,
+        prefix,
+        data,
+        taint,
+        is_pinned,
+        is_verified,
+        verified_at,
+        verified_by,
+        needs_review,
+        reasons,
+        uses,
+        uses_since,
+        corrections,
+        used_at,
+        stale_at,
+        stale_because,
+        deprecated_at,
+        because,
+        superseded_by,
+        _,
+        _,
+    ) = row
     made_of = tuple(Relation("supersedes", each, None, 1.0, True) for each in older)
     return TypedMemory(
-        id_, short_id, type_, from_storable(content), confidence, _texts(tags), _texts(files), _texts(modules), scope,
-        source, visibility, created_at, from_storable(created_by), updated_at, version, session_id, _texts(session_ids),
-        commit, evidence_of(json.loads(evidence)), None if work_unit is None else _unit(json.loads(work_unit)),
-        _text(methodology), _text(target), _texts(impacted), (*relations, *made_of), half_life, _text(citation),
-        None if chunk_type is None else Chunk(chunk_type, chunk_start, chunk_end, _text(prefix)), json.loads(data),
-        tuple(taint.split()), bool(is_pinned), bool(is_verified), verified_at, _text(verified_by), bool(needs_review),
-        _texts(reasons), uses, uses_since, corrections, used_at, stale_at, _text(stale_because), deprecated_at, because,
-        superseded_by, older,
-    )  # fmt: skip
+        id_,
+        short_id,
+        type_,
+        from_storable(content),
+        confidence,
+        _texts(tags),
+        _texts(files),
+        _texts(modules),
+        scope,
+        source,
+        visibility,
+        created_at,
+        from_storable(created_by),
+        updated_at,
+        version,
+        session_id,
+        _texts(session_ids),
+        commit,
+        evidence_of(json.loads(evidence)),
+        None if work_unit is None else _unit(json.loads(work_unit)),
+        _text(methodology),
+        _text(target),
+        _texts(impacted),
+        (*relations, *made_of),
+        half_life,
+        _text(citation),
+        None if chunk_type is None else Chunk(chunk_type, chunk_start, chunk_end, _text(prefix)),
+        json.loads(data),
+        tuple(taint.split()),
+        bool(is_pinned),
+        bool(is_verified),
+        verified_at,
+        _text(verified_by),
+        bool(needs_review),
+        _texts(reasons),
+        uses,
+        uses_since,
+        corrections,
+        used_at,
+        stale_at,
+        _text(stale_because),
+        deprecated_at,
+        because,
+        superseded_by,
+        older,
+    )
 
 
 def _unit(plain: Mapping[str, Any]) -> WorkUnit:

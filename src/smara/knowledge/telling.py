@@ -9,11 +9,15 @@ from smara.knowledge.staleness import staleness_of
 from smara.knowledge.trust import Tellable, may_inject
 
 
-def told_unasked(memory: TypedMemory, now_ms: int, level: int, code: Freshness | None) -> Tellable | None:
+def told_unasked(
+    memory: TypedMemory, now_ms: int, level: int, code: Freshness | None
+) -> Tellable | None:
     """The memory as it may be told now, at a level of trust; ``None`` when it may not."""
     stale = staleness_of(memory, now_ms, None, code)
     worth = confidence_now(memory, now_ms, *stale.telling_factors).value
     verdict = may_inject(memory, worth, level, stale.is_gone)
     if not verdict.allowed:
         return None
-    return Tellable(memory, verdict, worth, code.hedge if code is not None and code.telling != "tell" else None)
+    return Tellable(
+        memory, verdict, worth, code.hedge if code is not None and code.telling != "tell" else None
+    )

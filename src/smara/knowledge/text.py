@@ -10,14 +10,18 @@ from smara.knowledge.models import TypedMemory
 
 
 def memory_terms(memory: TypedMemory) -> RecordTerms:
-    """What a memory is found by; none when it is out of the way, which takes it out of the index."""
+    """What a memory is found by; none when it is out of the way, which takes it out of the
+    index.
+    """
     if not is_findable(memory):
         return RecordTerms("", ())
     return terms_of(memory.citation or "", searched_text(memory))
 
 
 def is_findable(memory: TypedMemory) -> bool:
-    """Whether a memory is in the index: what is active, and what was superseded, for those who ask how it was."""
+    """Whether a memory is in the index: what is active, and what was superseded, for those who ask
+    how it was.
+    """
     return memory.is_active or memory.deprecated_because == "superseded"
 
 

@@ -1,4 +1,5 @@
-"""Trust: what is told unasked follows the level of trust of a project; what came from outside never does.
+"""Trust: what is told unasked follows the level of trust of a project; what came from outside never
+does.
 
 A memory has the lowest trust of everything it was made from, and only a person can raise it:
 it cannot raise itself by being shown, used, summarized, merged or derived from. A project
@@ -15,11 +16,14 @@ from smara.knowledge.models import MemoryType, TypedMemory
 
 FACTS: frozenset[MemoryType] = frozenset(
     {
-        "gotcha", "error_pattern", "dead_end", "e2e_observation", "work_unit_outcome", "work_state", "prefetch_pattern",
+        "gotcha", "error_pattern", "dead_end", "e2e_observation", "work_unit_outcome", "work_state",
+        "prefetch_pattern",
         "causal_dependency", "task_calibration", "context_cost",
     }
 )  # fmt: skip
-"""What happened or was counted, as against what somebody wants or decided: with its evidence quoted it is no claim."""
+"""What happened or was counted, as against what somebody wants or decided: with its evidence quoted
+it is no claim.
+"""
 OFFERED_AFTER_FLAGS = 3
 """So many memories flagged as wrong in one session, and a more careful level is offered."""
 
@@ -39,10 +43,12 @@ class Level:
 
 LEVELS: tuple[Level, ...] = (
     Level(
-        1, "cautious", 0.80, "everything new is confirmed by a person first", needs_sessions=3, needs_confirmed=0.5
+        1, "cautious", 0.80, "everything new is confirmed by a person first", needs_sessions=3,
+        needs_confirmed=0.5
     ),
     Level(
-        2, "standard", 0.65, "what is new is confirmed together, but for what is tainted", needs_sessions=10,
+        2, "standard", 0.65, "what is new is confirmed together, but for what is tainted",
+        needs_sessions=10,
         needs_corrections_below=0.05,
     ),
     Level(3, "confident", 0.55, "only what needs review is shown after a session"),
@@ -94,7 +100,9 @@ class TrustStatus:
     confirmed_share: float
     correction_rate: float
     next_level_needs: tuple[str, ...] = ()
-    """What is still missing for the next level; empty when it is reached, or when there is none to be earned."""
+    """What is still missing for the next level; empty when it is reached, or when there is none to
+    be earned.
+    """
     offer: Offer | None = None
 
 
@@ -109,7 +117,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Tellable:
-    """A memory that may be told unasked: why, what it is worth today, and what of its code has changed since."""
+    """A memory that may be told unasked: why, what it is worth today, and what of its code has
+    changed since.
+    """
 
     memory: TypedMemory
     verdict: Verdict
@@ -136,14 +146,16 @@ def missing_for_next(level: Level, record: Record) -> tuple[str, ...]:
         found.append(f"{level.needs_sessions - record.sessions} more sessions")
     if level.needs_confirmed is not None and record.confirmed_share < level.needs_confirmed:
         found.append(
-            f"{level.needs_confirmed:.0%} of what was learned confirmed ({record.confirmed} of {record.learned} are)"
+            f"{level.needs_confirmed:.0%} of what was learned confirmed ({record.confirmed} of "
+            f"{record.learned} are)"
         )
     if level.needs_corrections_below is not None:
         if not record.used:
             found.append("memories that were used, to see how many were wrong")
         elif record.correction_rate >= level.needs_corrections_below:
             found.append(
-                f"fewer than {level.needs_corrections_below:.0%} of the memories used flagged as wrong"
+                f"fewer than {level.needs_corrections_below:.0%} of the memories used flagged as "
+                "wrong"
                 f" ({record.flagged} of {record.used} were)"
             )
     return tuple(found)
@@ -155,11 +167,15 @@ def is_earned(level: Level, record: Record) -> bool:
 
 
 def lowest_taint(inputs: Iterable[TypedMemory]) -> tuple[str, ...]:
-    """The taint of what is made from some memories: all of theirs, but for what a person has cleared."""
+    """The taint of what is made from some memories: all of theirs, but for what a person has
+    cleared.
+    """
     return tuple(sorted({word for memory in inputs if memory.is_tainted for word in memory.taint}))
 
 
-def may_inject(memory: TypedMemory, confidence: float, level: int, is_gone: bool = False) -> Verdict:
+def may_inject(
+    memory: TypedMemory, confidence: float, level: int, is_gone: bool = False
+) -> Verdict:
     """Whether a memory may be told to an agent that did not ask for it.
 
     Only what a person confirmed may be told as an instruction. What tools printed may be told
@@ -171,7 +187,11 @@ def may_inject(memory: TypedMemory, confidence: float, level: int, is_gone: bool
     if is_gone or memory.is_stale:
         return Verdict(False, False, "what it speaks of has gone or it was marked as stale")
     if memory.tier == "quarantined":
-        return Verdict(False, False, f"it comes from outside ({', '.join(memory.taint)}) and no person has cleared it")
+        return Verdict(
+            False,
+            False,
+            f"it comes from outside ({', '.join(memory.taint)}) and no person has cleared it",
+        )
     if confidence <= rules.inject_above:
         told = f"its confidence of {confidence:.2f} is not above {rules.inject_above:.2f}"
         return Verdict(False, False, f"{told}, as the level {rules.name} wants")
@@ -180,7 +200,9 @@ def may_inject(memory: TypedMemory, confidence: float, level: int, is_gone: bool
     if memory.type in FACTS and any(each.quote for each in memory.evidence):
         return Verdict(True, False, "unconfirmed, but a fact that is told with its evidence quoted")
     if memory.tier == "observed":
-        return Verdict(False, False, "it comes from what tools printed, and no person has confirmed it")
+        return Verdict(
+            False, False, "it comes from what tools printed, and no person has confirmed it"
+        )
     if level == 1:
         return Verdict(False, False, "the level cautious wants a person's confirmation first")
     if memory.needs_review and not _is_asked_by_code(memory):
@@ -189,8 +211,12 @@ def may_inject(memory: TypedMemory, confidence: float, level: int, is_gone: bool
 
 
 def _is_asked_by_code(memory: TypedMemory) -> bool:
-    """Whether only changed code asks for the review: what may be told then is a matter of that policy."""
-    return bool(memory.review_reasons) and all(reason.startswith(CODE_CHANGED) for reason in memory.review_reasons)
+    """Whether only changed code asks for the review: what may be told then is a matter of that
+    policy.
+    """
+    return bool(memory.review_reasons) and all(
+        reason.startswith(CODE_CHANGED) for reason in memory.review_reasons
+    )
 
 
 def trust_told(memory: TypedMemory) -> TrustTold:
@@ -198,14 +224,21 @@ def trust_told(memory: TypedMemory) -> TrustTold:
     reasons = []
     if memory.is_verified:
         who = memory.verified_by or "a person"
-        reasons.append(f"taught by {who}" if memory.source == "user_taught" else f"verified by {who}")
+        reasons.append(
+            f"taught by {who}" if memory.source == "user_taught" else f"verified by {who}"
+        )
         if memory.taint:
             reasons.append(f"cleared of what it came from: {', '.join(memory.taint)}")
     elif memory.tier == "quarantined":
-        reasons.append(f"it rests on something from outside: {', '.join(memory.taint)}; only a person can clear it")
+        reasons.append(
+            f"it rests on something from outside: {', '.join(memory.taint)}; only a person can "
+            "clear it"
+        )
     elif memory.tier == "observed":
         reasons.append(f"it rests on what tools or files here said: {', '.join(memory.taint)}")
     else:
         reasons.append(f"made by {memory.source}, and nobody has confirmed it yet")
-    reasons += [f"to be reviewed: {reason}" for reason in memory.review_reasons if memory.needs_review]
+    reasons += [
+        f"to be reviewed: {reason}" for reason in memory.review_reasons if memory.needs_review
+    ]
     return TrustTold(memory.tier, tuple(reasons))

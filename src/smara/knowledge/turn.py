@@ -31,11 +31,23 @@ from smara.secrets.names import clean_name
 
 PREFIX = "m"
 _JSON = frozenset(
-    {"tags", "files", "modules", "session_ids", "evidence", "work_unit", "impacted_node_ids", "data", "review_reasons"}
+    {
+        "tags",
+        "files",
+        "modules",
+        "session_ids",
+        "evidence",
+        "work_unit",
+        "impacted_node_ids",
+        "data",
+        "review_reasons",
+    }
 )
 _FLAGS = frozenset({"is_pinned", "is_verified", "needs_review"})
 _KEYED = frozenset({"tags", "files", "modules", "session_ids", "evidence", "work_unit"})
-_INDEXED = frozenset({"content", "citation", "tags", "files", "modules", "data", "type", "deprecated_at"})
+_INDEXED = frozenset(
+    {"content", "citation", "tags", "files", "modules", "data", "type", "deprecated_at"}
+)
 _NO_TERMS = RecordTerms("", ())
 
 
@@ -43,9 +55,15 @@ class Turn:
     """One transaction that changes memories: who, as whom, when."""
 
     def __init__(
-        self, store: KnowledgeStore, session: Session, new_id: IdMaker, now_ms: int, actor: str, by: By,
+        self,
+        store: KnowledgeStore,
+        session: Session,
+        new_id: IdMaker,
+        now_ms: int,
+        actor: str,
+        by: By,
         session_id: str | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.store = store
         self.session = session
         self.now_ms = now_ms
@@ -73,33 +91,50 @@ class Turn:
         short_id = self._new_short_id(memory_id)
         times = {"created_at": self.now_ms, "created_by": self.actor, "updated_at": self.now_ms}
         row = {
-            "id": memory_id, "short_id": short_id, "key": key_of(short_id), "bare_key": bare_key_of(short_id),
-            **fields, **times, **_derived(fields),
-        }  # fmt: skip
-        no = self.store.insert(self.session, {name: _stored(name, value) for name, value in row.items()})
+            "id": memory_id,
+            "short_id": short_id,
+            "key": key_of(short_id),
+            "bare_key": bare_key_of(short_id),
+            **fields,
+            **times,
+            **_derived(fields),
+        }
+        no = self.store.insert(
+            self.session, {name: _stored(name, value) for name, value in row.items()}
+        )
         for relation in relations:
             self.put_relation(no, relation)
         memory = self.store.by_number(self.session, no)
         self.store.write_keys(self.session, no, _keys_of(memory), is_new=True)
         self._index(no, memory)
         self._count(memory, 1, is_new=True)
-        after = {name: plain(memory, name) for name in ("type", "content", "source", "taint", "review_reasons")}
+        after = {
+            name: plain(memory, name)
+            for name in ("type", "content", "source", "taint", "review_reasons")
+        }
         self.event(no, "created", {}, after)
         return Stored(no, memory)
 
     def change(
-        self, stored: Stored, kind: EventKind, fields: Mapping[str, Any], note: Mapping[str, Any] | None = None,
+        self,
+        stored: Stored,
+        kind: EventKind,
+        fields: Mapping[str, Any],
+        note: Mapping[str, Any] | None = None,
         where: str | None = None,
-    ) -> Stored:  # fmt: skip
+    ) -> Stored:
         """Give fields of a memory new values, in the names of its columns, and record the event.
 
-        ``note`` says more of what happened; ``where`` is the session it belongs to, if not that of the turn.
+        ``note`` says more of what happened; ``where`` is the session it belongs to, if not that of
+        the turn.
         """
         no, memory = stored
         before = {name: plain(memory, name) for name in fields}
         after = {name: _plain(value) for name, value in fields.items()}
         self._count(memory, -1)
-        self._write(no, memory, {**fields, "version": memory.version + 1, "updated_at": self.now_ms})
+        self._write(
+            no, memory, {**fields, "version": memory.version + 1, "updated_at": self.now_ms}
+        )
         changed = self.store.by_number(self.session, no)
         if not _KEYED.isdisjoint(fields):
             self.store.write_keys(self.session, no, _keys_of(changed), is_new=False)
@@ -110,18 +145,33 @@ class Turn:
         return Stored(no, changed)
 
     def touch(self, stored: Stored) -> None:
-        """A change beside the row, such as a relation: whoever read the memory before has read an older version."""
+        """A change beside the row, such as a relation: whoever read the memory before has read an
+        older version.
+        """
         values = {"version": stored.memory.version + 1, "updated_at": self.now_ms}
         self.store.write(self.session, stored.no, values)
 
     def event(
-        self, no: int, kind: EventKind, before: Mapping[str, Any], after: Mapping[str, Any], where: str | None = None
+        self,
+        no: int,
+        kind: EventKind,
+        before: Mapping[str, Any],
+        after: Mapping[str, Any],
+        where: str | None = None,
     ) -> int:
         """Record what happened; the event's number."""
         values = (
-            no, self.new_id(), self.operation, kind, to_storable(self.actor), self.by, where or self.session_id,
-            self.now_ms, json.dumps(before), json.dumps(after),
-        )  # fmt: skip
+            no,
+            self.new_id(),
+            self.operation,
+            kind,
+            to_storable(self.actor),
+            self.by,
+            where or self.session_id,
+            self.now_ms,
+            json.dumps(before),
+            json.dumps(after),
+        )
         self.last_event_no = self.store.add_event(self.session, values)
         return self.last_event_no
 
@@ -129,7 +179,9 @@ class Turn:
         """Write a relation; the other memory is named by its UUID."""
         target = None
         if relation.memory_id is not None:
-            target = self.store.numbers_of_ids(self.session, [relation.memory_id])[relation.memory_id]
+            target = self.store.numbers_of_ids(self.session, [relation.memory_id])[
+                relation.memory_id
+            ]
         path = None if relation.path is None else to_storable(relation.path)
         values = (no, target, path, relation.type, relation.confidence, int(relation.is_auto))
         self.store.add_relation(self.session, values)
@@ -143,11 +195,16 @@ class Turn:
         self.store.delete(self.session, stored.no)
 
     def refuse_others(self, what: str) -> None:
-        """``InvalidInputError`` unless a person acts: an agent must not raise the trust in what it was told."""
+        """``InvalidInputError`` unless a person acts: an agent must not raise the trust in what it
+        was told.
+        """
         if self.by != "person":
             hint = "Ask the person, who can do it with `smara memories`."
             raise InvalidInputError(
-                f"Only a person can {what}. {hint}", field="by", brief=f"Only a person can {what}", hint=hint
+                f"Only a person can {what}. {hint}",
+                field="by",
+                brief=f"Only a person can {what}",
+                hint=hint,
             )
 
     def refuse_other_version(self, memory: TypedMemory, version: int | None) -> None:
@@ -156,17 +213,25 @@ class Turn:
             hint = f"It is at version {memory.version}; look at it again, then decide."
             raise ConflictError(
                 f"Memory {memory.short_id} was changed since version {version}. {hint}",
-                memory_id=memory.short_id, version=memory.version, brief="Memory was changed meanwhile", hint=hint,
-            )  # fmt: skip
+                memory_id=memory.short_id,
+                version=memory.version,
+                brief="Memory was changed meanwhile",
+                hint=hint,
+            )
 
     def _write(self, no: int, memory: TypedMemory, fields: Mapping[str, Any]) -> None:
-        values = {name: _stored(name, value) for name, value in fields.items() if name != "superseded_by"}
+        values = {
+            name: _stored(name, value) for name, value in fields.items() if name != "superseded_by"
+        }
         if "superseded_by" in fields:
             target = fields["superseded_by"]
             known = self.store.numbers_of_ids(self.session, [target]) if target else {}
             values["replaced_by_no"] = known.get(target)  # None when it was removed meanwhile
         if {"content", "type", "data"} & set(fields):
-            now = {name: fields.get(name, getattr(memory, name)) for name in ("content", "type", "data")}
+            now = {
+                name: fields.get(name, getattr(memory, name))
+                for name in ("content", "type", "data")
+            }
             values.update(_derived(now))
         self.store.write(self.session, no, values)
 
@@ -177,9 +242,10 @@ class Turn:
     def _count(self, memory: TypedMemory, by: int, is_new: bool = False) -> None:
         have = self.state
         self.state = have._replace(
-            total=have.total + (by if is_new else 0), active=have.active + (by if memory.is_active else 0),
+            total=have.total + (by if is_new else 0),
+            active=have.active + (by if memory.is_active else 0),
             to_review=have.to_review + (by if memory.is_active and memory.needs_review else 0),
-        )  # fmt: skip
+        )
 
     def _new_short_id(self, memory_id: str) -> str:
         length = length_for(self.state.total + 1)
@@ -194,7 +260,12 @@ class Turns:
     """Begins turns: knows the clock, and who acts when nobody says."""
 
     def __init__(
-        self, store: KnowledgeStore, clock: Clock, new_id: IdMaker, default_actor: str, default_session: str | None
+        self,
+        store: KnowledgeStore,
+        clock: Clock,
+        new_id: IdMaker,
+        default_actor: str,
+        default_session: str | None,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -207,7 +278,9 @@ class Turns:
         """A transaction in which the memories of this project may be changed."""
         clean_by(by)
         who = clean_name(actor, "actor") if actor is not None else self._default_actor
-        where = clean_name(session_id, "session_id") if session_id is not None else self.default_session
+        where = (
+            clean_name(session_id, "session_id") if session_id is not None else self.default_session
+        )
         with self.store.database.write() as session:
             turn = Turn(self.store, session, self.new_id, self.clock.now_ms(), who, by, where)
             yield turn
@@ -220,7 +293,11 @@ def plain(memory: TypedMemory, name: str) -> Any:
         return [plain_evidence(each) for each in memory.evidence]
     if name == "work_unit":
         unit = memory.work_unit
-        return unit and {"methodology": unit.methodology, "hierarchy": list(unit.hierarchy), "label": unit.label}
+        return unit and {
+            "methodology": unit.methodology,
+            "hierarchy": list(unit.hierarchy),
+            "label": unit.label,
+        }
     if name in _CHUNK:
         return getattr(memory.chunk, _CHUNK[name]) if memory.chunk else None
     return _plain(getattr(memory, "commit" if name == "commit_sha" else name))
@@ -258,11 +335,14 @@ def _keys_of(memory: TypedMemory) -> list[tuple[str, str]]:
     """What a memory is looked up by, as (kind, value)."""
     found: dict[tuple[str, str], None] = {}
     for kind, values in (
-        ("file", memory.files), ("module", memory.modules), ("tag", memory.tags), ("session", memory.session_ids),
+        ("file", memory.files),
+        ("module", memory.modules),
+        ("tag", memory.tags),
+        ("session", memory.session_ids),
         ("message", (each.message_id for each in memory.evidence)),
         ("observation", (each.observation_id for each in memory.evidence)),
         ("evidence", (each.path for each in memory.evidence)),
         ("unit", memory.work_unit.hierarchy if memory.work_unit else ()),
-    ):  # fmt: skip
+    ):
         found.update(((kind, to_storable(value)), None) for value in values if value)
     return list(found)

@@ -1,4 +1,6 @@
-"""Taking back the newest change of a memory, together with what it did to others: both halves of a merge, for one."""
+"""Taking back the newest change of a memory, together with what it did to others: both halves of a
+merge, for one.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,19 @@ from smara.knowledge.turn import Turn
 
 
 def undo(turn: Turn, stored: Stored) -> Stored:
-    """Take back the newest change that was not taken back yet; an agent cannot take back what a person did."""
+    """Take back the newest change that was not taken back yet; an agent cannot take back what a
+    person did.
+    """
     newest = turn.store.newest_change(turn.session, stored.no)
     if newest is None or newest[2] == "created":
         hint = "Forget it if it should not be there."
         raise ConflictError(
-            f"There is nothing to undo on memory {stored.memory.short_id}: it is as it was made. {hint}",
-            memory_id=stored.memory.short_id, brief="Nothing to undo", hint=hint,
-        )  # fmt: skip
+            f"There is nothing to undo on memory {stored.memory.short_id}: it is as it was made. "
+            f"{hint}",
+            memory_id=stored.memory.short_id,
+            brief="Nothing to undo",
+            hint=hint,
+        )
     if newest[3] == "person":
         turn.refuse_others("undo what a person did")
     operation = newest[1]
@@ -35,7 +42,9 @@ def undo(turn: Turn, stored: Stored) -> Stored:
 
 
 def _refuse_newer(turn: Turn, operation: str, numbers: set[int]) -> None:
-    """What one change did to several memories is taken back only while none of them was changed since."""
+    """What one change did to several memories is taken back only while none of them was changed
+    since.
+    """
     for no in sorted(numbers):
         newest = turn.store.newest_change(turn.session, no)
         if newest is not None and newest[1] != operation:
@@ -43,17 +52,23 @@ def _refuse_newer(turn: Turn, operation: str, numbers: set[int]) -> None:
             hint = f"Undo that first: `smara memories review undo {short_id}`."
             raise ConflictError(
                 f"Memory {short_id}, which the same change touched, was changed since. {hint}",
-                memory_id=short_id, brief="A part of the change was changed since", hint=hint,
-            )  # fmt: skip
+                memory_id=short_id,
+                brief="A part of the change was changed since",
+                hint=hint,
+            )
 
 
-def _take_back(turn: Turn, no: int, kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+def _take_back(
+    turn: Turn, no: int, kind: str, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> None:
     stored = Stored(no, turn.store.by_number(turn.session, no))
     if kind == "related":
         remove_relation(turn, stored, Relation(**after["relation"]))
     elif kind == "unrelated":
         relation = Relation(**before["relation"])
-        known = relation.memory_id is None or turn.store.numbers_of_ids(turn.session, [relation.memory_id])
+        known = relation.memory_id is None or turn.store.numbers_of_ids(
+            turn.session, [relation.memory_id]
+        )
         if known:
             turn.put_relation(no, relation)
     else:

@@ -1,4 +1,5 @@
-"""Verified use: what keeps a memory alive and what makes it worth more. Being shown is not evidence.
+"""Verified use: what keeps a memory alive and what makes it worth more. Being shown is not
+evidence.
 
 Somebody says what came of it: it helped, it was right, it was wrong, or the work failed and
 nobody knows why. One use per session counts. For what is tainted only a person's word counts:
@@ -43,27 +44,42 @@ def use(turn: Turn, stored: Stored, outcome: UseOutcome, note: str) -> Stored:
 
 
 def _helped(turn: Turn, memory: TypedMemory) -> dict[str, Any]:
-    """Every fifth use in a row raises the confidence a little; ten make the review of what is untainted unnecessary."""
+    """Every fifth use in a row raises the confidence a little; ten make the review of what is
+    untainted unnecessary.
+    """
     in_a_row = memory.uses_since_wrong + 1
     fields: dict[str, Any] = {
-        "verified_uses": memory.verified_uses + 1, "uses_since_wrong": in_a_row, "last_verified_use_at": turn.now_ms,
-    }  # fmt: skip
+        "verified_uses": memory.verified_uses + 1,
+        "uses_since_wrong": in_a_row,
+        "last_verified_use_at": turn.now_ms,
+    }
     if in_a_row % USES_PER_RAISE == 0:
-        fields["confidence"] = max(memory.confidence, round(min(RAISED_TO, memory.confidence + RAISED_BY), 4))
+        fields["confidence"] = max(
+            memory.confidence, round(min(RAISED_TO, memory.confidence + RAISED_BY), 4)
+        )
     is_disputed = any(each.type == "conflicts_with" for each in memory.relations)
-    if in_a_row >= USES_WITHOUT_REVIEW and memory.needs_review and not memory.is_tainted and not is_disputed:
+    if (
+        in_a_row >= USES_WITHOUT_REVIEW
+        and memory.needs_review
+        and not memory.is_tainted
+        and not is_disputed
+    ):
         fields |= {"needs_review": False, "review_reasons": []}
     return fields
 
 
 def _flag(turn: Turn, stored: Stored, told: dict[str, Any]) -> Stored:
-    """It was wrong: worth half, and to be looked at; what a person confirmed keeps its worth until a person agrees."""
+    """It was wrong: worth half, and to be looked at; what a person confirmed keeps its worth until
+    a person agrees.
+    """
     memory = stored.memory
     reason = f"flagged as wrong by {turn.actor}" + (f": {told['note']}" if "note" in told else "")
     fields: dict[str, Any] = {
-        "corrections": memory.corrections + 1, "uses_since_wrong": 0, "needs_review": True,
+        "corrections": memory.corrections + 1,
+        "uses_since_wrong": 0,
+        "needs_review": True,
         "review_reasons": [*memory.review_reasons[-9:], reason],
-    }  # fmt: skip
+    }
     if turn.by == "person" or memory.tier != "confirmed":
         fields["confidence"] = round(memory.confidence * WRONG_FACTOR, 4)
     if turn.by == "person" and memory.is_verified:
@@ -77,16 +93,25 @@ def session_of(turn: Turn) -> str:
 
 
 def _counts(turn: Turn, stored: Stored) -> bool:
-    """Whether a use counts: a person's always, an agent's once per session and never for what is tainted."""
+    """Whether a use counts: a person's always, an agent's once per session and never for what is
+    tainted.
+    """
     if turn.by == "person":
         return True
     if stored.memory.is_tainted:
         return False
-    where = "session_id = ?" if turn.session_id is not None else "actor = ? AND session_id IS NULL AND at > ?"
-    values = (turn.session_id,) if turn.session_id is not None else (turn.actor, turn.now_ms - DAY_MS)
+    where = (
+        "session_id = ?"
+        if turn.session_id is not None
+        else "actor = ? AND session_id IS NULL AND at > ?"
+    )
+    values = (
+        (turn.session_id,) if turn.session_id is not None else (turn.actor, turn.now_ms - DAY_MS)
+    )
     rows = turn.session.all(
         turn.store.sql(
-            "SELECT after FROM memory_events WHERE project_no = :project AND memory_no = ? AND kind = 'used'"
+            "SELECT after FROM memory_events WHERE project_no = :project AND memory_no = ? AND "
+            "kind = 'used'"
             f" AND undone_by IS NULL AND {where}"
         ),
         (stored.no, *values),

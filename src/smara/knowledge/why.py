@@ -1,4 +1,6 @@
-"""Why a memory is there and what it is worth: a value that a terminal, a panel or a test can show."""
+"""Why a memory is there and what it is worth: a value that a terminal, a panel or a test can
+show.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _WIDTH = 160
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Where a memory came from, how far it is trusted, what it is worth today, and what happened to it."""
+    """Where a memory came from, how far it is trusted, what it is worth today, and what happened to
+    it.
+    """
 
     memory: TypedMemory
     sources: tuple[SourceShown, ...]
@@ -26,7 +30,9 @@ class Why:
     staleness: Staleness
     injection: Verdict
     chain: tuple[TypedMemory, ...]
-    """Those that took the place of one another, the oldest first; empty when there was only ever this one."""
+    """Those that took the place of one another, the oldest first; empty when there was only ever
+    this one.
+    """
     origins: tuple[TypedMemory, ...]
     """The memories it was derived from."""
     events: tuple[MemoryEvent, ...]
@@ -39,17 +45,30 @@ class Why:
         memory = self.memory
         found = [f"{memory.short_id}  {memory.type}  {_short(memory.content)}", ""]
         found += ["Where it came from", *self._sources()]
-        found += ["", f"Trust: {self.trust.tier}", *(f"  {reason}" for reason in self.trust.reasons)]
+        found += [
+            "",
+            f"Trust: {self.trust.tier}",
+            *(f"  {reason}" for reason in self.trust.reasons),
+        ]
         told = "as an instruction" if self.injection.as_instruction else "as something known"
-        found.append(f"  told unasked: {told if self.injection.allowed else 'no'}: {self.injection.why}")
+        found.append(
+            f"  told unasked: {told if self.injection.allowed else 'no'}: {self.injection.why}"
+        )
         found += ["", f"Confidence now: {self.confidence.value:.2f}"]
-        found += [f"  × {step.factor:.2f} = {step.value:.2f}  {step.text}" for step in self.confidence.steps]
+        found += [
+            f"  × {step.factor:.2f} = {step.value:.2f}  {step.text}"
+            for step in self.confidence.steps
+        ]
         found += ["", f"Stale: {'yes' if self.staleness.is_stale else 'no'}"]
         found += [f"  layer {reason.layer}: {reason.text}" for reason in self.staleness.reasons]
         if self.code is not None:
             found += ["", f"Code: {self.code.verdict}", *(f"  {line}" for line in self.code.lines)]
         if self.chain:
-            found += ["", "What took the place of what", *(f"  {_mark(each, memory)}" for each in self.chain)]
+            found += [
+                "",
+                "What took the place of what",
+                *(f"  {_mark(each, memory)}" for each in self.chain),
+            ]
         found += ["", "What happened", *(f"  {_event(event)}" for event in self.events)]
         return found
 
@@ -64,7 +83,9 @@ class Why:
             who = f" {each.told_by}" if each.told_by else ""
             said = f": {_short(each.text)}" if each.text else ""
             lines.append(f"  {each.evidence}{who}{said}{gone}")
-        return lines + [f"  derived from {each.short_id}: {_short(each.content)}" for each in self.origins]
+        return lines + [
+            f"  derived from {each.short_id}: {_short(each.content)}" for each in self.origins
+        ]
 
 
 def _mark(memory: TypedMemory, shown: TypedMemory) -> str:
@@ -76,7 +97,10 @@ def _mark(memory: TypedMemory, shown: TypedMemory) -> str:
 def _event(event: MemoryEvent) -> str:
     more = event.after.get("why") or event.after.get("outcome") or ""
     undone = " (undone)" if event.is_undone else ""
-    return f"{_day(event.at)} {event.kind.replace('_', ' ')} by {event.actor} ({event.by}){undone} {more}".rstrip()
+    return (
+        f"{_day(event.at)} {event.kind.replace('_', ' ')} by {event.actor} "
+        f"({event.by}){undone} {more}"
+    ).rstrip()
 
 
 def _day(milliseconds: int) -> str:

@@ -1,4 +1,5 @@
-"""The active task of a thread: what its messages are about until it is closed, released or taken over.
+"""The active task of a thread: what its messages are about until it is closed, released or taken
+over.
 
 A message has no id before it is written, so an agent cannot link what it is just saying.
 Instead, claiming a task marks the thread, and messages written while the task is still held
@@ -23,8 +24,11 @@ class ActiveTask:
     def __init__(self, store: TaskStore) -> None:
         self._store = store
 
-    def of(self, session: Session, metadata: str, session_id: str | None, now_ms: int) -> str | None:
-        """The id of the task that a thread with this metadata works on, if the writer still holds it.
+    def of(
+        self, session: Session, metadata: str, session_id: str | None, now_ms: int
+    ) -> str | None:
+        """The id of the task that a thread with this metadata works on, if the writer still holds
+        it.
 
         ``session_id`` is the session that writes; without one, it is taken to be the session
         that claimed the task in this thread.
@@ -35,7 +39,10 @@ class ActiveTask:
             return None
         holder = session_id if session_id is not None else marked.get(ACTIVE_SESSION)
         row = session.one(
-            self._store.sql("SELECT t.status, t.session_id FROM tasks t WHERE t.project_no = :project AND t.id = ?"),
+            self._store.sql(
+                "SELECT t.status, t.session_id FROM tasks t WHERE t.project_no = :project AND "
+                "t.id = ?"
+            ),
             (task_id,),
         )
         if row is None or row[0] != "in_progress" or row[1] != holder:
@@ -44,7 +51,8 @@ class ActiveTask:
             # Who writes is alive; once a minute is enough to say so.
             session.run(
                 self._store.sql(
-                    "UPDATE sessions SET seen_at = ? WHERE project_no = :project AND id = ? AND seen_at < ?"
+                    "UPDATE sessions SET seen_at = ? WHERE project_no = :project AND id = ? AND "
+                    "seen_at < ?"
                 ),
                 (now_ms, holder, now_ms - _SIGN_OF_LIFE_MS),
             )

@@ -1,4 +1,5 @@
-"""What is known about code: memories, decisions and patterns as nodes that are linked to files and symbols.
+"""What is known about code: memories, decisions and patterns as nodes that are linked to files and
+symbols.
 
 The links are the anchors of the memories, read where the code is today: a memory about a function
 that moved is told at its new place. Nothing is stored twice, so nothing can disagree.
@@ -32,20 +33,26 @@ class CodeKnowledge:
     def about(self, nodes: Sequence[Node], limit: int = 10) -> list[CodeLink]:
         """What is known about some files or symbols, what speaks of the very symbol first.
 
-        A file is spoken of by all that speaks of something in it, a symbol also by what speaks of its
-        whole file. Empty when there is trouble: nobody's question fails over it.
+        A file is spoken of by all that speaks of something in it, a symbol also by what speaks of
+        its whole file. Empty when there is trouble: nobody's question fails over it.
         """
         try:
             found = self._all([node.path for node in nodes])
         except TROUBLE as error:
             log.warning("links.not_read", error=str(error))
             return []
-        near = [(distance, link) for link in found if (distance := _distance(link, nodes)) is not None]
-        return [link for _, link in sorted(near, key=lambda pair: (pair[0], pair[1].memory_id))][:limit]
+        near = [
+            (distance, link) for link in found if (distance := _distance(link, nodes)) is not None
+        ]
+        return [link for _, link in sorted(near, key=lambda pair: (pair[0], pair[1].memory_id))][
+            :limit
+        ]
 
     def links(self, limit: int = MOST) -> list[CodeLink]:
         """Every link between a memory and code, by path."""
-        return sorted(self._all(None)[:limit], key=lambda each: (each.path, each.symbol, each.memory_id))
+        return sorted(
+            self._all(None)[:limit], key=lambda each: (each.path, each.symbol, each.memory_id)
+        )
 
     def _all(self, paths: Sequence[str] | None) -> list[CodeLink]:
         anchors = self._find_anchors()
@@ -56,7 +63,9 @@ class CodeKnowledge:
                 numbers = anchors.owners_at(session, "memory", paths)
             return list(self._links(session, anchors, list(numbers)[-MOST:]))
 
-    def _links(self, session: Session, anchors: Anchors, numbers: Sequence[int]) -> Iterable[CodeLink]:
+    def _links(
+        self, session: Session, anchors: Anchors, numbers: Sequence[int]
+    ) -> Iterable[CodeLink]:
         memories = self._knowledge.by_numbers(session, numbers, has_relations=False)
         judged = anchors.judge(session, "memory", numbers)
         for no, memory in memories.items():
@@ -67,19 +76,32 @@ class CodeKnowledge:
 def _link(memory: TypedMemory, freshness: Freshness, anchor: AnchorVerdict) -> CodeLink:
     kind: LinkKind = "applies_pattern" if memory.type in _APPLIED else "documents"
     return CodeLink(
-        kind, memory.id, memory.short_id, memory.type, memory.content,
-        anchor.now_path or anchor.path, anchor.now_symbol or anchor.symbol, anchor.verdict, freshness.hedge,
-    )  # fmt: skip
+        kind,
+        memory.id,
+        memory.short_id,
+        memory.type,
+        memory.content,
+        anchor.now_path or anchor.path,
+        anchor.now_symbol or anchor.symbol,
+        anchor.verdict,
+        freshness.hedge,
+    )
 
 
 def _distance(link: CodeLink, nodes: Sequence[Node]) -> int | None:
-    """0 for the very symbol, 1 for something in it or around it, 2 for its whole file; ``None`` for something else."""
-    found = [_symbol_distance(link.symbol, _symbol(node)) for node in nodes if node.path == link.path]
+    """0 for the very symbol, 1 for something in it or around it, 2 for its whole file; ``None`` for
+    something else.
+    """
+    found = [
+        _symbol_distance(link.symbol, _symbol(node)) for node in nodes if node.path == link.path
+    ]
     return min((each for each in found if each is not None), default=None)
 
 
 def _symbol(node: Node) -> str:
-    """The name that a link would have; a file's own name is its path, and a link to a whole file has none."""
+    """The name that a link would have; a file's own name is its path, and a link to a whole file
+    has none.
+    """
     return "" if node.kind == "file" else node.qualname
 
 

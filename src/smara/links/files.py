@@ -1,4 +1,5 @@
-"""What became of the files of a tree, for memories that name files and nothing in them that is anchored.
+"""What became of the files of a tree, for memories that name files and nothing in them that is
+anchored.
 
 The folder says whether a file is there, git whether it was, and what changed it since. Git is
 asked for a second or so in all; after that nobody knows, and nothing waits.
@@ -24,7 +25,9 @@ T = TypeVar("T")
 class TreeFiles:
     """The files of the folder that asks."""
 
-    def __init__(self, find_root: Callable[[], str | None], allowed_seconds: float = ALLOWED_SECONDS) -> None:
+    def __init__(
+        self, find_root: Callable[[], str | None], allowed_seconds: float = ALLOWED_SECONDS
+    ) -> None:
         self._find_root = find_root
         self._left = allowed_seconds * patience()
         self._pasts: dict[str, Past] = {}
@@ -45,11 +48,15 @@ class TreeFiles:
         root = self._root_of(path)
         if root is None:
             return None
-        found = self._asked(root, "changed", f"{path}\0{commit}", lambda past: past.changed_since(path, commit))
+        found = self._asked(
+            root, "changed", f"{path}\0{commit}", lambda past: past.changed_since(path, commit)
+        )
         return None if found is None else bool(found)
 
     def modified_at(self, path: str) -> int | None:
-        """When the file was last written: by a commit, for a checkout writes every file anew; else by its time."""
+        """When the file was last written: by a commit, for a checkout writes every file anew; else
+        by its time.
+        """
         root = self._root_of(path)
         if root is None or not os.path.isfile(os.path.join(root, path)):
             return None
@@ -57,7 +64,11 @@ class TreeFiles:
         if committed is not None:
             return committed
         try:
-            return None if os.path.exists(os.path.join(root, ".git")) else _mtime(os.path.join(root, path))
+            return (
+                None
+                if os.path.exists(os.path.join(root, ".git"))
+                else _mtime(os.path.join(root, path))
+            )
         except OSError:
             return None
 

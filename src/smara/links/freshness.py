@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 100
 TROUBLE = (SmaraError, OSError, ImportError, ValueError, RecursionError)
-"""What may go wrong in reading code: a file, a grammar that is not installed, a text of a strange shape."""
+"""What may go wrong in reading code: a file, a grammar that is not installed, a text of a strange
+shape.
+"""
 
 
 class MemoryCode:
@@ -37,7 +39,9 @@ class MemoryCode:
         self._anchors = anchors
 
     def written(self, memories: Sequence[Stored]) -> None:
-        """Find the code that new or changed memories name. What they named before stays as it was."""
+        """Find the code that new or changed memories name. What they named before stays as it
+        was.
+        """
         self._try(lambda: self._anchors.put(memory_statement(each) for each in memories))
 
     def verified(self, memories: Sequence[Stored]) -> None:
@@ -69,10 +73,16 @@ class MemoryCode:
 
 
 class CodeUpkeep:
-    """Keeps anchors and reviews up with the code: when it is first indexed, and whenever it changes."""
+    """Keeps anchors and reviews up with the code: when it is first indexed, and whenever it
+    changes.
+    """
 
     def __init__(
-        self, anchors: Anchors, database: Database, scope: Scope, find_memories: Callable[[], Memories]
+        self,
+        anchors: Anchors,
+        database: Database,
+        scope: Scope,
+        find_memories: Callable[[], Memories],
     ) -> None:
         self._anchors = anchors
         self._knowledge = KnowledgeStore(database, scope)
@@ -80,7 +90,8 @@ class CodeUpkeep:
         self._find_memories = find_memories
 
     def indexed(self, root: str, paths: Sequence[str] | None) -> None:
-        """The index of a tree has changed, in some files or as a whole: anchor what waits, ask for what to review.
+        """The index of a tree has changed, in some files or as a whole: anchor what waits, ask for
+        what to review.
 
         Never raises: an index is not worth less because of it.
         """
@@ -96,14 +107,17 @@ class CodeUpkeep:
             log.warning("anchors.upkeep_failed", error=str(error))
 
     def anchor_pending(self, most: int = 10_000) -> int:
-        """Look at up to so many memories and observations that were never looked at for code; how many.
+        """Look at up to so many memories and observations that were never looked at for code; how
+        many.
 
-        Those that were there before the code was indexed are anchored to the code as it was when they were made.
+        Those that were there before the code was indexed are anchored to the code as it was when
+        they were made.
         """
         done = 0
         owners: tuple[tuple[Owner, Callable[[Sequence[int]], Iterator[Statement]]], ...] = (
-            ("memory", self._memories), ("observation", self._noted),
-        )  # fmt: skip
+            ("memory", self._memories),
+            ("observation", self._noted),
+        )
         for owner, load in owners:
             for numbers in self._anchors.pending(owner, _AT_ONCE):
                 for statement in load(numbers):
@@ -133,11 +147,14 @@ def memory_statement(stored: Stored) -> Statement:
     """The code that a memory names, in its own words."""
     memory = stored.memory
     made_at = memory.verified_at or memory.created_at
-    return Statement("memory", stored.no, list(_named(memory)), memory.content, memory.commit, made_at)
+    return Statement(
+        "memory", stored.no, list(_named(memory)), memory.content, memory.commit, made_at
+    )
 
 
 def _named(memory: TypedMemory) -> Iterator[Named]:
-    # What was imported rests on the lines of an instruction file, which the import follows by itself.
+    # What was imported rests on the lines of an instruction file, which the import follows by
+    # itself.
     for each in memory.evidence if memory.source != "imported" else ():
         if each.path is not None:
             yield Named(each.path, "", each.first_line, each.last_line, each.commit, "evidence")

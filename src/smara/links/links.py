@@ -1,4 +1,6 @@
-"""Links between tasks and messages: by claiming a task in a thread, or by hand for what was said before."""
+"""Links between tasks and messages: by claiming a task in a thread, or by hand for what was said
+before.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from smara.tasks.turn import Turns
 class Links:
     """The links of one project."""
 
-    def __init__(self, tasks: Tasks, turns: Turns, threads: Threads, messages: MessageStore) -> None:
+    def __init__(
+        self, tasks: Tasks, turns: Turns, threads: Threads, messages: MessageStore
+    ) -> None:
         self._tasks = tasks
         self._turns = turns
         self._store = turns.store
@@ -51,7 +55,9 @@ class Links:
 
     def _mark(self, thread_id: str, task: Task) -> None:
         self._threads.put(NewThread(thread_id))
-        self._threads.update(thread_id, metadata={ACTIVE_TASK: task.id, ACTIVE_SESSION: task.session_id})
+        self._threads.update(
+            thread_id, metadata={ACTIVE_TASK: task.id, ACTIVE_SESSION: task.session_id}
+        )
 
     def active(self, thread_id: str, *, session_id: str | None = None) -> Task | None:
         """The task that new messages of a thread belong to, when ``session_id`` writes them.
@@ -82,7 +88,9 @@ class Links:
             stored = require(turn.session, self._store, task_id)
             message_no = self._message_no(turn.session, message_id)
             before = self._store.link_relation(turn.session, stored.no, message_no)
-            is_new = self._store.add_link(turn.session, (stored.no, message_no, relation, turn.now_ms, turn.actor))
+            is_new = self._store.add_link(
+                turn.session, (stored.no, message_no, relation, turn.now_ms, turn.actor)
+            )
             if is_new:
                 named = {"message_id": message_id, "message_no": message_no}
                 turn.event(
@@ -93,7 +101,14 @@ class Links:
                 )
         return Link(stored.task.id, message_id, relation, is_new)
 
-    def remove(self, task_id: str, message_id: str, *, actor: str | None = None, session_id: str | None = None) -> bool:
+    def remove(
+        self,
+        task_id: str,
+        message_id: str,
+        *,
+        actor: str | None = None,
+        session_id: str | None = None,
+    ) -> bool:
         """Take a link away; whether there was one.
 
         A message that was written while the task was active says so itself, and keeps saying it.
@@ -125,7 +140,8 @@ class Links:
             no = self._message_no(session, message_id)
             rows = session.all(
                 self._store.sql(
-                    "SELECT task_no FROM task_messages WHERE project_no = :project AND message_no = ?"
+                    "SELECT task_no FROM task_messages WHERE project_no = :project AND message_no "
+                    "= ?"
                     " UNION SELECT t.no FROM messages m"
                     " JOIN tasks t ON t.project_no = m.project_no AND t.id = m.task_id"
                     " WHERE m.project_no = :project AND m.no = ?"
@@ -146,15 +162,21 @@ class Links:
 _LINKED = (
     "SELECT l.message_no AS no, l.relation AS relation FROM task_messages l"
     " WHERE l.project_no = :project AND l.task_no = ?"
-    " UNION ALL SELECT m.no, 'output' FROM messages m WHERE m.project_no = :project AND m.task_id = ?"
+    " UNION ALL SELECT m.no, 'output' FROM messages m WHERE m.project_no = :project AND m.task_id "
+    "= ?"
     " AND NOT EXISTS (SELECT 1 FROM task_messages o WHERE o.task_no = ? AND o.message_no = m.no)"
 )
 
 
-def linked_message_ids(store: TaskStore, session: Session, task_no: int, task_id: str) -> tuple[str, ...]:
+def linked_message_ids(
+    store: TaskStore, session: Session, task_no: int, task_id: str
+) -> tuple[str, ...]:
     """The ids of a task's messages, oldest first."""
     rows = session.all(
-        store.sql(f"SELECT m.id FROM ({_LINKED}) AS linked JOIN messages m ON m.no = linked.no ORDER BY m.no"),
+        store.sql(
+            f"SELECT m.id FROM ({_LINKED}) AS linked JOIN messages m ON m.no = linked.no ORDER BY "
+            "m.no"
+        ),
         (task_no, task_id, task_no),
     )
     return tuple(row[0] for row in rows)

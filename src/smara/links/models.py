@@ -45,4 +45,7 @@ class CodeLink:
     @property
     def line(self) -> str:
         """In one line: ``m-k3f9 gotcha: Redis must run first (the code has changed since)``."""
-        return f"{self.short_id} {self.type}: {' '.join(self.text.split())}{f' ({self.hedge})' if self.hedge else ''}"
+        return (
+            f"{self.short_id} {self.type}: "
+            f"{' '.join(self.text.split())}{f' ({self.hedge})' if self.hedge else ''}"
+        )

@@ -1,4 +1,5 @@
-"""Where memories and what was said meet: the messages and observations they rest on, and the taint of these.
+"""Where memories and what was said meet: the messages and observations they rest on, and the taint
+of these.
 
 What a memory rests on directly gives it all of its taint. What an agent merely had before its
 eyes, earlier in the same conversation, gives what came from outside: a page that was read
@@ -39,10 +40,18 @@ _MEANING_SECONDS = 0.25
 
 
 def make_memories(
-    messages: MessageStore, clock: Clock, new_id: IdMaker, actor: str, session_id: str | None,
-    find_meaning: Callable[[], Meaning | None], code: NamedCode | None = None, files: FileHistory | None = None,
-) -> Memories:  # fmt: skip
-    """The room of memories, with what it needs of others: messages, observations, meaning and code."""
+    messages: MessageStore,
+    clock: Clock,
+    new_id: IdMaker,
+    actor: str,
+    session_id: str | None,
+    find_meaning: Callable[[], Meaning | None],
+    code: NamedCode | None = None,
+    files: FileHistory | None = None,
+) -> Memories:
+    """The room of memories, with what it needs of others: messages, observations, meaning and
+    code.
+    """
     database, scope = messages.database, messages.scope
 
     def similar(draft: TypedMemory) -> Sequence[tuple[int, float]]:
@@ -51,7 +60,9 @@ def make_memories(
             return ()
         from smara.meaning.texts import of_memory  # loads much that a look-up does without
 
-        vector, _ = meaning.query_vector(of_memory(draft), deadline_seconds=_MEANING_SECONDS * patience())
+        vector, _ = meaning.query_vector(
+            of_memory(draft), deadline_seconds=_MEANING_SECONDS * patience()
+        )
         if vector is None:
             return ()
         with database.read() as session:
@@ -107,16 +118,30 @@ class Provenance:
             return SourceShown(evidence, False, evidence.quote or "")
         message = found[1]
         taint = set(taint_of([message]))
-        if message.role != "user":  # what an agent says after it has read a page may be what the page said
+        if (
+            message.role != "user"
+        ):  # what an agent says after it has read a page may be what the page said
             thread_no = self._messages.thread_no(session, message.thread_id)
-            taint.update(self._outside(session, thread_no, message.seq) if thread_no is not None else ())
+            taint.update(
+                self._outside(session, thread_no, message.seq) if thread_no is not None else ()
+            )
         text = evidence.quote or snippet(message.raw_content, ())
-        return SourceShown(evidence, True, text, message.role, message.created_at, tuple(sorted(taint)))
+        return SourceShown(
+            evidence, True, text, message.role, message.created_at, tuple(sorted(taint))
+        )
 
-    def _observation(self, session: Session, evidence: Evidence, observation_id: str) -> SourceShown:
-        rows = self._observations.select(session, " AND o.id = ?", (observation_id,)) if is_id(observation_id) else []
+    def _observation(
+        self, session: Session, evidence: Evidence, observation_id: str
+    ) -> SourceShown:
+        rows = (
+            self._observations.select(session, " AND o.id = ?", (observation_id,))
+            if is_id(observation_id)
+            else []
+        )
         if not rows:
             return SourceShown(evidence, False, evidence.quote or "")
         observation = rows[0][1]
         text = evidence.quote or observation.text
-        return SourceShown(evidence, True, text, observation.kind, observation.said_at, observation.taint)
+        return SourceShown(
+            evidence, True, text, observation.kind, observation.said_at, observation.taint
+        )

@@ -1,7 +1,8 @@
-"""Making vectors in a process that lives: one thread, woken by writes, gone when there is nothing to do.
+"""Making vectors in a process that lives: one thread, woken by writes, gone when there is nothing
+to do.
 
-A short-lived process never comes so far: the thread first waits until the writing has paused for a moment. It is a
-daemon, and what it does may be cut off at any time.
+A short-lived process never comes so far: the thread first waits until the writing has paused for a
+moment. It is a daemon, and what it does may be cut off at any time.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ _JOIN_SECONDS = 5.0
 class Filling:
     """Runs the work of making vectors whenever something was written."""
 
-    def __init__(self, work: Callable[[threading.Event], Progress], quiet_seconds: float = QUIET_SECONDS) -> None:
+    def __init__(
+        self, work: Callable[[threading.Event], Progress], quiet_seconds: float = QUIET_SECONDS
+    ) -> None:
         self._work = work
         self._quiet_seconds = quiet_seconds
         self._woken = threading.Event()
@@ -51,11 +54,18 @@ class Filling:
                 return
             self._woken.set()
             if self._thread is None:
-                ends = (self._stop, self._woken)  # its own: one that outlives a pause must not go on after it
-                self._thread = threading.Thread(target=self._run, args=ends, name="smara-vectors", daemon=True)
+                ends = (
+                    self._stop,
+                    self._woken,
+                )  # its own: one that outlives a pause must not go on after it
+                self._thread = threading.Thread(
+                    target=self._run, args=ends, name="smara-vectors", daemon=True
+                )
                 try:
                     self._thread.start()
-                except RuntimeError:  # the interpreter is shutting down, or there are too many threads
+                except (
+                    RuntimeError
+                ):  # the interpreter is shutting down, or there are too many threads
                     self._thread = None
 
     def close(self) -> None:
@@ -119,7 +129,8 @@ def _close_at_exit() -> None:
 
 
 def _before_fork() -> None:
-    # A child would inherit the locks that the thread holds at this moment, and nobody to release them.
+    # A child would inherit the locks that the thread holds at this moment, and nobody to release
+    # them.
     for filling in list(_alive):
         filling.pause()
 

@@ -1,7 +1,7 @@
 """Vectors of texts that were embedded before, for models that cost something to ask.
 
-The offline embedder makes a vector faster than a table can be read, so nothing of it is kept. Whatever is
-removed for good from a project empties the project's cache.
+The offline embedder makes a vector faster than a table can be read, so nothing of it is kept.
+Whatever is removed for good from a project empties the project's cache.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class Cache:
         rows = sorted((self._key(text), vector) for text, vector in vectors.items())
         try:
             with self._store.database.write(is_derived=True) as session:
-                self._store.put_cached(session, self._space.no, rows, now, now + KEPT_DAYS * 86_400_000)
+                self._store.put_cached(
+                    session, self._space.no, rows, now, now + KEPT_DAYS * 86_400_000
+                )
         except DatabaseError as error:
             log.event("embeddings.not_cached", error=error.code)
 

@@ -1,8 +1,9 @@
-"""Embedding what waits: take a lease, read a batch, embed it outside any transaction, write it once.
+"""Embedding what waits: take a lease, read a batch, embed it outside any transaction, write it
+once.
 
-Any number of processes may try; one of them works on a space of a project at a time. A worker that was killed
-leaves nothing behind: its batch waits where it was. One that is slow keeps its lease by a heartbeat, and one that lost
-it is stopped by the fence when it wants to write.
+Any number of processes may try; one of them works on a space of a project at a time. A worker that
+was killed leaves nothing behind: its batch waits where it was. One that is slow keeps its lease by
+a heartbeat, and one that lost it is stopped by the fence when it wants to write.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
 
 LEASE_SECONDS = 60.0
 STALE_DAYS = 7
-"""A space that nobody made vectors of for so long is renewed no more, until somebody comes back to it."""
+"""A space that nobody made vectors of for so long is renewed no more, until somebody comes back to
+it.
+"""
 _RETIRED_AT_ONCE = 1_000
 _PROBE = "hello"
 _HELD = "somebody is writing to the records that are left"
@@ -75,7 +78,12 @@ class Embedding:
     """Makes the vectors of one project."""
 
     def __init__(
-        self, store: VectorStore, leases: Leases, clock: Clock, owner: str, lease_seconds: float = LEASE_SECONDS
+        self,
+        store: VectorStore,
+        leases: Leases,
+        clock: Clock,
+        owner: str,
+        lease_seconds: float = LEASE_SECONDS,
     ) -> None:
         self._store = store
         self._leases = leases
@@ -85,7 +93,9 @@ class Embedding:
         self._pending = Pending(store)
 
     def run(self, space: Space, embedder: Embedder, limits: Limits) -> Progress:
-        """Embed what waits for a space, up to a number of records or a time; says why it stopped."""
+        """Embed what waits for a space, up to a number of records or a time; says why it
+        stopped.
+        """
         with self._store.database.read() as session:
             if not self._pending.is_waiting(session, space.no):
                 return Progress(space.model_id, stopped="done")
@@ -93,7 +103,9 @@ class Embedding:
         try:
             with self.held(space) as lease:
                 if lease is None:
-                    return replace(progress, stopped="busy", note="another process is making these vectors")
+                    return replace(
+                        progress, stopped="busy", note="another process is making these vectors"
+                    )
                 with Heartbeat(self._leases, lease, self._lease_seconds) as heartbeat:
                     for progress in self._batches(space, embedder, limits, lease, heartbeat):
                         if limits.tell is not None:
@@ -140,11 +152,15 @@ class Embedding:
             if limits.tell is not None:
                 yield self._progress(space, tally, "limit")
 
-    def _left(self, limits: Limits, tally: _Tally, started: float) -> tuple[int, float | None, Stopped | None]:
+    def _left(
+        self, limits: Limits, tally: _Tally, started: float
+    ) -> tuple[int, float | None, Stopped | None]:
         """How many records and how much time are left, and why to stop."""
         done = tally.embedded + tally.failed
         most = BATCH_RECORDS if limits.records is None else limits.records - done
-        left = None if limits.seconds is None else limits.seconds - (self._clock.monotonic() - started)
+        left = (
+            None if limits.seconds is None else limits.seconds - (self._clock.monotonic() - started)
+        )
         if limits.stop is not None and limits.stop.is_set():
             return most, left, "closed"
         if left is not None and left <= 0:
@@ -155,11 +171,20 @@ class Embedding:
         with self._store.database.read() as session:
             waiting = self._store.count_waiting(session, space.no)
         return Progress(
-            space.model_id, tally.embedded, tally.removed, tally.failed, waiting, stopped, note, tally.cached
+            space.model_id,
+            tally.embedded,
+            tally.removed,
+            tally.failed,
+            waiting,
+            stopped,
+            note,
+            tally.cached,
         )
 
     def _tidy(self, space: Space) -> None:
-        """Once all is done: an index of the server for what has become large, and rest for what nobody renews."""
+        """Once all is done: an index of the server for what has become large, and rest for what
+        nobody renews.
+        """
         try:
             with self._store.database.read() as session:
                 for kind in VECTOR_KINDS:
@@ -174,7 +199,10 @@ class Embedding:
             log.warning("embeddings.not_tidied", error=error.code)
 
     def _is_stale(self, space: Space) -> bool:
-        return self._clock.now_ms() - max(space.used_at, space.chosen_at or 0) > STALE_DAYS * 86_400_000
+        return (
+            self._clock.now_ms() - max(space.used_at, space.chosen_at or 0)
+            > STALE_DAYS * 86_400_000
+        )
 
     def _retire(self, space: Space) -> None:
         """Renew a space no more. What waits for it has changed, so its old vector goes."""
@@ -190,7 +218,11 @@ class Embedding:
                         self._store.database.vectors.settle(
                             session,
                             shelf,
-                            [(each.space_no, each.no, each.stamp) for each in entries if each.kind == kind],
+                            [
+                                (each.space_no, each.no, each.stamp)
+                                for each in entries
+                                if each.kind == kind
+                            ],
                         )
                     if not entries:
                         self._store.empty(session, space.no, "retired")
@@ -208,7 +240,9 @@ class Embedding:
         distinct = list(dict.fromkeys(text for texts in batch.texts.values() for text in texts))
         known = cache.find(distinct)
         tally.cached += len(known)
-        known |= {text: b"" for text in distinct if not text.strip()}  # some models refuse to be asked nothing
+        known |= {
+            text: b"" for text in distinct if not text.strip()
+        }  # some models refuse to be asked nothing
         missing = [text for text in distinct if text not in known]
         refused: dict[str, ModelError] = {}
         fresh = _embed_each(embedder, missing, left, refused, is_probed=False)
@@ -229,9 +263,14 @@ class Embedding:
     # writing
 
     def _write(
-        self, space: Space, lease: Lease, batch: Batch, made: dict[tuple[VectorKind, int], list[bytes]],
-        failures: Sequence[Failure], tally: _Tally,
-    ) -> None:  # fmt: skip
+        self,
+        space: Space,
+        lease: Lease,
+        batch: Batch,
+        made: dict[tuple[VectorKind, int], list[bytes]],
+        failures: Sequence[Failure],
+        tally: _Tally,
+    ) -> None:
         done = _Tally()
         with self._store.database.write(is_derived=True) as session:
             self._leases.guard(session, lease)
@@ -253,9 +292,16 @@ class Embedding:
         tally.passed |= done.passed
 
     def _write_kind(
-        self, session: Session, space: Space, others: Sequence[Space], kind: VectorKind, batch: Batch,
-        made: dict[tuple[VectorKind, int], list[bytes]], failures: Sequence[Failure], done: _Tally,
-    ) -> None:  # fmt: skip
+        self,
+        session: Session,
+        space: Space,
+        others: Sequence[Space],
+        kind: VectorKind,
+        batch: Batch,
+        made: dict[tuple[VectorKind, int], list[bytes]],
+        failures: Sequence[Failure],
+        done: _Tally,
+    ) -> None:
         vectors, shelf = self._store.database.vectors, self._store.shelf(session, space.no, kind)
         numbers = [no for each, no in (*batch.texts, *batch.gone) if each == kind]
         there, busy = vectors.free(session, shelf, numbers)
@@ -266,19 +312,29 @@ class Embedding:
                 records[no] = made.get((kind, no), ()) if no in there else ()
         vectors.put(session, shelf, records)
         entries = [each for each in batch.entries if each.kind == kind and each.no not in busy]
-        taken = vectors.settle(session, shelf, [(each.space_no, each.no, each.stamp) for each in entries])
-        done.passed.update(each for each in batch.entries if each.kind == kind and each.no not in taken)
+        taken = vectors.settle(
+            session, shelf, [(each.space_no, each.no, each.stamp) for each in entries]
+        )
+        done.passed.update(
+            each for each in batch.entries if each.kind == kind and each.no not in taken
+        )
         self._store.fail(session, space.no, [each for no, each in failed.items() if no in there])
         self._store.recover(session, space.no, kind, [no for no in records if no not in failed])
-        if busy and not batch.entries:  # the walk goes on; what somebody is removing right now waits in the queue
+        if (
+            busy and not batch.entries
+        ):  # the walk goes on; what somebody is removing right now waits in the queue
             self._store.enqueue(session, space.no, kind, sorted(busy))
-        for_all = sorted({each.no for each in entries if each.space_no == EVERY_SPACE and each.no in taken})
+        for_all = sorted(
+            {each.no for each in entries if each.space_no == EVERY_SPACE and each.no in taken}
+        )
         self._hand_on(session, others, kind, for_all)
         done.embedded += sum(1 for no, pieces in records.items() if pieces)
         done.removed += sum(1 for no in records if no not in there)
         done.failed += sum(1 for no in failed if no in there)
 
-    def _hand_on(self, session: Session, others: Sequence[Space], kind: VectorKind, numbers: Sequence[int]) -> None:
+    def _hand_on(
+        self, session: Session, others: Sequence[Space], kind: VectorKind, numbers: Sequence[int]
+    ) -> None:
         """What was written for all spaces and taken by this one still waits for the others."""
         if not numbers:
             return
@@ -293,7 +349,11 @@ class Embedding:
 
 
 def _embed_each(
-    embedder: Embedder, texts: Sequence[str], left: float | None, refused: dict[str, ModelError], is_probed: bool
+    embedder: Embedder,
+    texts: Sequence[str],
+    left: float | None,
+    refused: dict[str, ModelError],
+    is_probed: bool,
 ) -> dict[str, bytes]:
     """The vectors of texts; those the model refuses go into ``refused``, found by halving.
 
@@ -324,12 +384,14 @@ def _checked(embedder: Embedder, texts: Sequence[str], left: float | None) -> Fl
         raise
     except Exception as error:  # the edge: an embedder of somebody's own may raise anything
         raise BadReplyError(
-            f"{embedder.model_id} failed ({type(error).__name__}); nothing was stored. Mend it, or use another one.",
+            f"{embedder.model_id} failed ({type(error).__name__}); nothing was stored. Mend it, "
+            "or use another one.",
             reason=type(error).__name__,
         ) from error
     if vectors.shape != (len(texts), embedder.dims) or not np.isfinite(vectors).all():
         raise BadReplyError(
-            f"{embedder.model_id} gave vectors that are none; nothing was stored of them. Try again, or switch the "
+            f"{embedder.model_id} gave vectors that are none; nothing was stored of them. Try "
+            "again, or switch the "
             "embedder.",
             reason=f"shape {vectors.shape}",
         )

@@ -1,4 +1,6 @@
-"""The embeddings of a project: how they stand, making them, changing the model, taking a model's away."""
+"""The embeddings of a project: how they stand, making them, changing the model, taking a model's
+away.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,14 @@ class Embeddings:
     """Makes the vectors of one project, and says how they stand."""
 
     def __init__(
-        self, store: VectorStore, embedders: Embedders, embedding: Embedding, meaning: Meaning, leases: Leases,
+        self,
+        store: VectorStore,
+        embedders: Embedders,
+        embedding: Embedding,
+        meaning: Meaning,
+        leases: Leases,
         clock: Clock,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._store = store
         self._embedders = embedders
         self._embedding = embedding
@@ -40,14 +47,18 @@ class Embeddings:
         self._checking = Checking(store)
 
     def embed_pending(
-        self, limit: int | None = None, deadline_seconds: float | None = None, *,
-        stop: threading.Event | None = None, tell: Callable[[Progress], object] | None = None,
-    ) -> Progress:  # fmt: skip
+        self,
+        limit: int | None = None,
+        deadline_seconds: float | None = None,
+        *,
+        stop: threading.Event | None = None,
+        tell: Callable[[Progress], object] | None = None,
+    ) -> Progress:
         """Make the vectors of what waits, up to so many records or so long.
 
-        Safe to repeat, to kill and to call from any number of processes: what is done stays done, and nothing is
-        done twice. Trouble with the model is told in the answer and never raised. ``stop`` ends it after the
-        batch at hand; ``tell`` is called after each batch.
+        Safe to repeat, to kill and to call from any number of processes: what is done stays done,
+        and nothing is done twice. Trouble with the model is told in the answer and never raised.
+        ``stop`` ends it after the batch at hand; ``tell`` is called after each batch.
         """
         if limit is not None and limit < 1:
             raise InvalidInputError(f"limit must be at least 1; got {limit}.")
@@ -66,7 +77,9 @@ class Embeddings:
             return self._store.evict_cached(session, self._clock.now_ms())
 
     def status(self) -> Status:
-        """How the embeddings of this project stand. Opens the embedder, to say which model it is."""
+        """How the embeddings of this project stand. Opens the embedder, to say which model it
+        is.
+        """
         model_id, answering = None, None
         with self._store.database.read() as session:
             spaces = self._store.spaces(session)
@@ -82,14 +95,16 @@ class Embeddings:
         return Status(setting, model_id, answering, note, stand)
 
     def switch(self, setting: str) -> Space:
-        """Fill the space of another embedder, named as in the setting ``embedder``; the old one answers until then.
+        """Fill the space of another embedder, named as in the setting ``embedder``; the old one
+        answers until then.
 
-        Nothing is taken away, so switching back is as easy. A model on this machine is the project's choice
-        from now on, for every process that is not set to something else.
+        Nothing is taken away, so switching back is as easy. A model on this machine is the
+        project's choice from now on, for every process that is not set to something else.
         """
         if setting in ("off", "auto", ""):
             raise InvalidInputError(
-                f"Name the embedder to switch to, such as offline or ollama:qwen3-embedding:4b; {setting!r} names none."
+                "Name the embedder to switch to, such as offline or ollama:qwen3-embedding:4b; "
+                f"{setting!r} names none."
             )
         embedder = self._embedders.get(setting)
         if embedder is None:
@@ -102,22 +117,30 @@ class Embeddings:
         return space
 
     def is_kept(self, setting: str) -> bool:
-        """Whether switching to an embedder is remembered for other processes: only what keeps texts on this machine."""
+        """Whether switching to an embedder is remembered for other processes: only what keeps texts
+        on this machine.
+        """
         return is_local(setting)
 
     def drop(self, model_id: str) -> int:
         """Take away all vectors of a model in this project; how many. They can be made again.
 
-        Done in small transactions: nobody waits long, and a dropping that was cut short is gone on with.
+        Done in small transactions: nobody waits long, and a dropping that was cut short is gone on
+        with.
         """
         with self._store.database.read() as session:
             space = self._store.find_space(session, model_id)
             known = ", ".join(each.model_id for each in self._store.spaces(session)) or "none"
         if space is None:
-            raise NotFoundError(f"There are no vectors of {model_id!r} in this project. There are those of: {known}.")
+            raise NotFoundError(
+                f"There are no vectors of {model_id!r} in this project. There are those of: "
+                f"{known}."
+            )
         with self._embedding.held(space) as lease:
             if lease is None:
-                raise ConflictError(f"Vectors of {model_id} are being made at this moment. Try again in a while.")
+                raise ConflictError(
+                    f"Vectors of {model_id} are being made at this moment. Try again in a while."
+                )
             removed = 0
             for kind in VECTOR_KINDS:
                 while True:
@@ -154,12 +177,16 @@ class Embeddings:
             return bool(self._store.spaces(session))
 
     def problems(self) -> list[str]:
-        """What is wrong with the vectors: of records that are gone, missing ones, blocks that disagree. Reads all."""
+        """What is wrong with the vectors: of records that are gone, missing ones, blocks that
+        disagree. Reads all.
+        """
         with self._store.database.snapshot() as session:
             return self._checking.problems(session)
 
     def mend(self) -> int:
-        """Take away what belongs to nothing, and let what is missing be made; how many rows were concerned."""
+        """Take away what belongs to nothing, and let what is missing be made; how many rows were
+        concerned.
+        """
         with self._store.database.write() as session:
             return self._checking.mend(session)
 
@@ -180,7 +207,8 @@ class Embeddings:
                 space = self._begun(session, embedder, setting)
         if space.dims != embedder.dims:
             raise ConflictError(
-                f"The vectors of {embedder.model_id} here have {space.dims} dimensions, and this embedder makes "
+                f"The vectors of {embedder.model_id} here have {space.dims} dimensions, and this "
+                "embedder makes "
                 f"{embedder.dims}. Drop the old ones: smara embeddings drop {embedder.model_id}"
             )
         return space
@@ -191,12 +219,17 @@ class Embeddings:
         self._store.begin(session, no, now)
         found = self._store.find_space(session, embedder.model_id)
         if found is None:
-            raise NotFoundError(f"The space of {embedder.model_id} vanished while it was made. Try again.")
+            raise NotFoundError(
+                f"The space of {embedder.model_id} vanished while it was made. Try again."
+            )
         return found
 
     def _stand(self, session: Session, space: Space) -> SpaceStatus:
         vectors = self._store.database.vectors
-        counts = {kind: vectors.count(session, self._store.shelf(session, space.no, kind)) for kind in VECTOR_KINDS}
+        counts = {
+            kind: vectors.count(session, self._store.shelf(session, space.no, kind))
+            for kind in VECTOR_KINDS
+        }
         waiting = self._store.count_waiting(session, space.no)
         for walk in self._store.walks(session, space.no) if space.state == "filling" else ():
             if not walk.is_done:
@@ -204,13 +237,18 @@ class Embeddings:
         held = self._leases.find(lease_name(self._store.scope.project_no, space.no))
         is_held = held is not None and held.expires_at > self._clock.now_ms()
         return SpaceStatus(
-            space, counts, 0 if space.state == "retired" else waiting,
-            tuple(self._store.failures(session, space.no)), held.owner if held is not None and is_held else None,
-        )  # fmt: skip
+            space,
+            counts,
+            0 if space.state == "retired" else waiting,
+            tuple(self._store.failures(session, space.no)),
+            held.owner if held is not None and is_held else None,
+        )
 
     def _below(self, session: Session, walk: Walk) -> int:
         """How many records the walk has still to pass."""
         table = table_of(walk.kind)
-        statement = self._store.sql(f"SELECT count(*) FROM {table} WHERE project_no = :project AND no < ?")
+        statement = self._store.sql(
+            f"SELECT count(*) FROM {table} WHERE project_no = :project AND no < ?"
+        )
         row = session.one(statement, (walk.walked_no,))
         return int(row[0]) if row else 0

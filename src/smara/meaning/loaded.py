@@ -40,4 +40,6 @@ class Loaded:
         units = chosen / np.linalg.norm(chosen, axis=1, keepdims=True)
         moved = vector.values.astype(np.float64) + share * units.mean(axis=0)
         length = float(np.linalg.norm(moved))
-        return None if length < 1e-9 else replace(vector, values=(moved / length).astype(np.float32))
+        return (
+            None if length < 1e-9 else replace(vector, values=(moved / length).astype(np.float32))
+        )

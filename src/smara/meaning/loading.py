@@ -1,9 +1,10 @@
-"""Work that may take long because a model has to be loaded, done in a thread while the caller waits as long as it can.
+"""Work that may take long because a model has to be loaded, done in a thread while the caller waits
+as long as it can.
 
-The thread goes on when nobody waits any more, so that the next caller finds the model loaded. A process that
-ends meanwhile gives it a moment: a library that is cut off in the middle of loading may take the process down with it.
-One that forks waits for it: the child would inherit the locks of modules that are being imported, and nobody
-to release them.
+The thread goes on when nobody waits any more, so that the next caller finds the model loaded. A
+process that ends meanwhile gives it a moment: a library that is cut off in the middle of loading
+may take the process down with it. One that forks waits for it: the child would inherit the locks of
+modules that are being imported, and nobody to release them.
 """
 
 from __future__ import annotations

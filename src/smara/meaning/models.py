@@ -19,15 +19,18 @@ Stopped = Literal["done", "limit", "deadline", "busy", "off", "unavailable", "le
 class Space:
     """The vectors of one model, as they stand in one project.
 
-    ``filling``: what was there before the space does not have its vectors yet. ``ready``: it has them, and
-    only what was written a moment ago may lack its own. ``retired``: kept as it was, and renewed no more.
+    ``filling``: what was there before the space does not have its vectors yet. ``ready``: it has
+    them, and only what was written a moment ago may lack its own. ``retired``: kept as it was, and
+    renewed no more.
     """
 
     no: int
     model_id: str
     dims: int
     embedder: str
-    """The setting by which the model is opened, such as ``offline`` or ``ollama:qwen3-embedding:4b``."""
+    """The setting by which the model is opened, such as ``offline`` or
+    ``ollama:qwen3-embedding:4b``.
+    """
     state: SpaceState
     created_at: int
     ready_at: int | None = None

@@ -32,24 +32,35 @@ class Embedders:
         return None if self.is_off else self.get(self.in_force(spaces))
 
     def in_force(self, spaces: Sequence[Space]) -> str:
-        """The setting that counts in a project with these spaces; an embedder given by the program always does."""
+        """The setting that counts in a project with these spaces; an embedder given by the program
+        always does.
+        """
         return self.setting if self.is_given else chosen_setting(spaces, self.setting)
 
     def get(self, setting: str) -> Embedder | None:
-        """The embedder of a setting, opened on first use. Raises what opening raises, each time anew."""
+        """The embedder of a setting, opened on first use. Raises what opening raises, each time
+        anew.
+        """
         with self._lock:
             if setting not in self._opened:
                 self._opened[setting] = self._open(setting)
             return self._opened[setting]
 
     def of(self, space: Space) -> Embedder | None:
-        """The embedder that made a space; the one in use when the ids agree, whatever it was called then."""
+        """The embedder that made a space; the one in use when the ids agree, whatever it was called
+        then.
+        """
         with self._lock:
-            known = [each for each in self._opened.values() if each is not None and each.model_id == space.model_id]
+            known = [
+                each
+                for each in self._opened.values()
+                if each is not None and each.model_id == space.model_id
+            ]
         return known[0] if known else self.get(space.embedder)
 
     def can_open(self, space: Space) -> bool:
-        """Whether questions can be made vectors of a space that another setting, or another version, made.
+        """Whether questions can be made vectors of a space that another setting, or another
+        version, made.
 
         The text of a question goes nowhere that this process was not told to send it.
         """

@@ -1,8 +1,9 @@
-"""What waits for its vectors: the queue first, newest first; then the walk over what was there before.
+"""What waits for its vectors: the queue first, newest first; then the walk over what was there
+before.
 
-Every write of a record puts it into the queue, in the same transaction (the database does it itself), so
-none can be missed, however transactions overtake each other. What is older than a space is reached by a walk from the
-newest record down, which ends once.
+Every write of a record puts it into the queue, in the same transaction (the database does it
+itself), so none can be missed, however transactions overtake each other. What is older than a space
+is reached by a walk from the newest record down, which ends once.
 """
 
 from __future__ import annotations
@@ -52,8 +53,11 @@ class Pending:
         self._store = store
         self._texts = Texts(store)
 
-    def next(self, session: Session, space_no: int, limit: int, passed: Set[Entry] = frozenset()) -> Batch:
-        """The next records; one moment of the database, so that a text is as old as its stamp at most.
+    def next(
+        self, session: Session, space_no: int, limit: int, passed: Set[Entry] = frozenset()
+    ) -> Batch:
+        """The next records; one moment of the database, so that a text is as old as its stamp at
+        most.
 
         ``passed`` are entries that somebody held when their turn came.
         """
@@ -106,8 +110,12 @@ class Pending:
             limit -= len(numbers)
         return batch
 
-    def _without_vectors(self, session: Session, space_no: int, walk: Walk, limit: int) -> list[int]:
-        """The next records below those walked that have no vector and were not refused, newest first."""
+    def _without_vectors(
+        self, session: Session, space_no: int, walk: Walk, limit: int
+    ) -> list[int]:
+        """The next records below those walked that have no vector and were not refused, newest
+        first.
+        """
         shelf = self._store.shelf(session, space_no, walk.kind)
         table, bits = table_of(walk.kind), shelf.record_bits
         statement = (

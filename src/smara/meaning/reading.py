@@ -41,9 +41,14 @@ class Meaning:
     """The read side of the room. Safe to use from several threads."""
 
     def __init__(
-        self, store: VectorStore, embedders: Embedders, clock: Clock, query_seconds: float,
-        nearest: Nearest | None = None, when_asked: Callable[[], object] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        store: VectorStore,
+        embedders: Embedders,
+        clock: Clock,
+        query_seconds: float,
+        nearest: Nearest | None = None,
+        when_asked: Callable[[], object] | None = None,
+    ) -> None:
         self._store = store
         self._embedders = embedders
         self._clock = clock
@@ -57,7 +62,8 @@ class Meaning:
     def query_vector(
         self, text: str, *, deep: bool = False, deadline_seconds: float | None = None
     ) -> tuple[Vector | None, str]:
-        """The question as a vector of the space that answers, and a note that says which, or why there is none.
+        """The question as a vector of the space that answers, and a note that says which, or why
+        there is none.
 
         Never raises for trouble with an embedder, and never waits longer than the deadline: without
         ``deep`` that of the settings, half a second.
@@ -66,7 +72,13 @@ class Meaning:
             return None, _OFF
         if self._when_asked is not None:
             self._when_asked()
-        budget = deadline_seconds if deadline_seconds is not None else DEEP_SECONDS if deep else self._query_seconds
+        budget = (
+            deadline_seconds
+            if deadline_seconds is not None
+            else DEEP_SECONDS
+            if deep
+            else self._query_seconds
+        )
         text = redact(text[:LONGEST_QUERY]).text
         stop_at = self._clock.monotonic() + budget
         try:
@@ -77,9 +89,15 @@ class Meaning:
             return None, f"not used: {error}"
 
     def nearest(
-        self, session: Session, kind: VectorKind, vector: Vector, limit: int, within: Within | None = None
+        self,
+        session: Session,
+        kind: VectorKind,
+        vector: Vector,
+        limit: int,
+        within: Within | None = None,
     ) -> list[tuple[int, float]]:
-        """(row, cosine) of the rows nearest to a question, best first; a row is that of the text index for messages.
+        """(row, cosine) of the rows nearest to a question, best first; a row is that of the text
+        index for messages.
 
         Vectors that cannot be read, or not in time, are as none: words answer alone.
         """
@@ -87,13 +105,19 @@ class Meaning:
             shelf = self._store.shelf(session, vector.space_no, kind)
             if within is None or not within.is_filtered or kind != "message":
                 return self._nearest.find(session, shelf, vector.values, limit)
-            return allowed_rows(session, self._store, self._nearest, shelf, vector.values, limit, within)
+            return allowed_rows(
+                session, self._store, self._nearest, shelf, vector.values, limit, within
+            )
         except DatabaseError as error:
             log.warning("vectors.unreadable", kind=kind, error=error.code)
             return []
 
-    def scores(self, session: Session, kind: VectorKind, rows: Sequence[int], vector: Vector) -> dict[int, float]:
-        """The cosines of given rows with a question, of those that have a vector; see ``nearest``."""
+    def scores(
+        self, session: Session, kind: VectorKind, rows: Sequence[int], vector: Vector
+    ) -> dict[int, float]:
+        """The cosines of given rows with a question, of those that have a vector; see
+        ``nearest``.
+        """
         try:
             shelf = self._store.shelf(session, vector.space_no, kind)
             return self._nearest.scores(session, shelf, rows, vector.values)
@@ -101,8 +125,12 @@ class Meaning:
             log.warning("vectors.unreadable", kind=kind, error=error.code)
             return {}
 
-    def load(self, session: Session, kind: VectorKind, rows: Sequence[int], vector: Vector) -> Loaded:
-        """The vectors of given rows in the space of a question, for comparing them more than once; see ``nearest``."""
+    def load(
+        self, session: Session, kind: VectorKind, rows: Sequence[int], vector: Vector
+    ) -> Loaded:
+        """The vectors of given rows in the space of a question, for comparing them more than once;
+        see ``nearest``.
+        """
         try:
             shelf = self._store.shelf(session, vector.space_no, kind)
             return Loaded(*self._nearest.vectors(session, shelf, rows, vector.dims))
@@ -111,11 +139,17 @@ class Meaning:
             return Loaded([], decode([], vector.dims))
 
     def answering(self) -> tuple[Space | None, str]:
-        """The space that answers at this moment, and why. Raises what opening an embedder raises."""
+        """The space that answers at this moment, and why. Raises what opening an embedder
+        raises.
+        """
         with self._store.database.read() as session:
             spaces = self._store.spaces(session)
         own = self._embedders.own(spaces)
-        return (None, _OFF) if own is None else answering(spaces, own.model_id, self._embedders.can_open)
+        return (
+            (None, _OFF)
+            if own is None
+            else answering(spaces, own.model_id, self._embedders.can_open)
+        )
 
     def forget(self, space_no: int | None = None) -> None:
         """Drop what is kept in memory, of one space or of all."""
@@ -142,7 +176,11 @@ class Meaning:
         if known is None:
             embedder = self._embedders.of(space)
             if embedder is None or embedder.model_id != space.model_id:
-                return None, f"not used: the embedder {space.embedder} makes other vectors now than {space.model_id}"
+                return (
+                    None,
+                    f"not used: the embedder {space.embedder} makes other vectors now than "
+                    f"{space.model_id}",
+                )
             known = self._embedded(space, embedder, text, stop_at)
             self._remember(space.model_id, text, known)
         self._warm.add(self._embedders.setting)
@@ -150,7 +188,9 @@ class Meaning:
             return None, "not used: the model knows no word of the question"
         return Vector(known, space.no, space.model_id), note
 
-    def _embedded(self, space: Space, embedder: Embedder, text: str, stop_at: float | None) -> Floats:
+    def _embedded(
+        self, space: Space, embedder: Embedder, text: str, stop_at: float | None
+    ) -> Floats:
         import numpy as np
 
         cache = Cache(self._store, space, "query", self._clock)

@@ -1,7 +1,7 @@
 """The nearest messages inside a scope: one thread, some roles, a time.
 
-A narrow scope is listed, and its rows are compared one by one. In a wide one the nearest rows of all are
-taken and those outside left out, more and more of them until enough are inside.
+A narrow scope is listed, and its rows are compared one by one. In a wide one the nearest rows of
+all are taken and those outside left out, more and more of them until enough are inside.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ NARROW = 4_000
 
 
 def allowed_rows(
-    session: Session, store: VectorStore, nearest: Nearest, shelf: Shelf, query: Floats, limit: int, within: Within
+    session: Session,
+    store: VectorStore,
+    nearest: Nearest,
+    shelf: Shelf,
+    query: Floats,
+    limit: int,
+    within: Within,
 ) -> list[tuple[int, float]]:
     """The nearest rows of messages inside a scope, best first."""
     inside = _listed(session, store, within, NARROW + 1)
@@ -41,12 +47,17 @@ def allowed_rows(
     return answer[:limit]
 
 
-def _listed(session: Session, store: VectorStore, within: Within, limit: int) -> list[tuple[int, int]]:
-    """Messages inside the scope, with the number of their pieces at most; no more than ``limit``."""
+def _listed(
+    session: Session, store: VectorStore, within: Within, limit: int
+) -> list[tuple[int, int]]:
+    """Messages inside the scope, with the number of their pieces at most; no more than
+    ``limit``.
+    """
     conditions, values = _conditions(within)
     rows = session.all(
         store.sql(
-            "SELECT m.no, length(m.raw_content) FROM messages m JOIN threads t ON t.no = m.thread_no"
+            "SELECT m.no, length(m.raw_content) FROM messages m JOIN threads t ON t.no = "
+            "m.thread_no"
             f" WHERE m.project_no = :project{joined(conditions)} LIMIT ?"
         ),
         (*values, limit),
@@ -62,7 +73,8 @@ def _kept(session: Session, store: VectorStore, numbers: set[int], within: Withi
         rows = session.all(
             store.sql(
                 "SELECT m.no FROM messages m JOIN threads t ON t.no = m.thread_no"
-                f" WHERE m.project_no = :project{joined(conditions)} AND m.no IN ({marks(len(part))})"
+                f" WHERE m.project_no = :project{joined(conditions)} AND m.no IN "
+                f"({marks(len(part))})"
             ),
             (*values, *part),
         )

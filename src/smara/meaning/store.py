@@ -1,4 +1,5 @@
-"""Spaces, walks, the queue, failures and the cache in the database: SQL and the mapping of rows, no decisions.
+"""Spaces, walks, the queue, failures and the cache in the database: SQL and the mapping of rows, no
+decisions.
 
 Every statement names ``:project``, the wall; see ``core.scope``.
 """
@@ -25,7 +26,9 @@ EVERY_SPACE = 0
 
 
 class Entry(NamedTuple):
-    """A record that waits in the queue: for all spaces or for one, with the stamp of its last change."""
+    """A record that waits in the queue: for all spaces or for one, with the stamp of its last
+    change.
+    """
 
     space_no: int
     kind: VectorKind
@@ -47,7 +50,10 @@ class VectorStore(ProjectStore):
     def shelf(self, session: Session, space_no: int, kind: VectorKind) -> Shelf:
         """Where the vectors of a kind stand; an empty shelf when there is none yet."""
         row = session.one(
-            self.sql("SELECT no FROM vector_shelves WHERE project_no = :project AND kind = ? AND space_no = ?"),
+            self.sql(
+                "SELECT no FROM vector_shelves WHERE project_no = :project AND kind = ? AND "
+                "space_no = ?"
+            ),
             (vector_code(kind), space_no),
         )
         return Shelf(int(row[0]) if row else 0, space_no, self.scope.project_no, kind)
@@ -56,7 +62,8 @@ class VectorStore(ProjectStore):
         """A shelf for each kind; those that are there stay."""
         session.run_many(
             self.sql(
-                "INSERT INTO vector_shelves (project_no, kind, space_no) VALUES (:project, ?, ?) ON CONFLICT DO NOTHING"
+                "INSERT INTO vector_shelves (project_no, kind, space_no) VALUES (:project, ?, ?) "
+                "ON CONFLICT DO NOTHING"
             ),
             [(vector_code(kind), space_no) for kind in VECTOR_KINDS],
         )
@@ -68,13 +75,18 @@ class VectorStore(ProjectStore):
 
     def spaces(self, session: Session) -> list[Space]:
         """The spaces of this project, newest first."""
-        return [_space(row) for row in session.all(self.sql(f"{_SPACES} ORDER BY f.created_at DESC, s.no DESC"))]
+        return [
+            _space(row)
+            for row in session.all(self.sql(f"{_SPACES} ORDER BY f.created_at DESC, s.no DESC"))
+        ]
 
     def find_space(self, session: Session, model_id: str) -> Space | None:
         row = session.one(self.sql(f"{_SPACES} AND s.model_id = ?"), (model_id,))
         return _space(row) if row else None
 
-    def add_space(self, session: Session, model_id: str, dims: int, embedder: str, now_ms: int) -> int:
+    def add_space(
+        self, session: Session, model_id: str, dims: int, embedder: str, now_ms: int
+    ) -> int:
         """The number of a model's space, made on first use in the whole store."""
         session.run(
             "INSERT INTO vector_spaces (model_id, dims, embedder, created_at) VALUES (?, ?, ?, ?)"
@@ -90,8 +102,10 @@ class VectorStore(ProjectStore):
             self.sql(
                 "INSERT INTO vector_fills (project_no, space_no, state, created_at, used_at)"
                 " VALUES (:project, ?, 'filling', ?, ?)"
-                " ON CONFLICT (project_no, space_no) DO UPDATE SET state = 'filling', created_at = excluded.created_at,"
-                " used_at = excluded.used_at, ready_at = NULL WHERE vector_fills.state IN ('retired', 'dropped')"
+                " ON CONFLICT (project_no, space_no) DO UPDATE SET state = 'filling', created_at "
+                "= excluded.created_at,"
+                " used_at = excluded.used_at, ready_at = NULL WHERE vector_fills.state IN "
+                "('retired', 'dropped')"
             ),
             (space_no, now_ms, now_ms),
         )
@@ -110,7 +124,9 @@ class VectorStore(ProjectStore):
     def use(self, session: Session, space_no: int, now_ms: int) -> None:
         """Note that somebody makes vectors of a space."""
         session.run(
-            self.sql("UPDATE vector_fills SET used_at = ? WHERE project_no = :project AND space_no = ?"),
+            self.sql(
+                "UPDATE vector_fills SET used_at = ? WHERE project_no = :project AND space_no = ?"
+            ),
             (now_ms, space_no),
         )
 
@@ -118,7 +134,8 @@ class VectorStore(ProjectStore):
         """Note that somebody switched to a space by name, and to no other."""
         session.run(
             self.sql(
-                "UPDATE vector_fills SET chosen_at = CASE WHEN space_no = ? THEN ? END WHERE project_no = :project"
+                "UPDATE vector_fills SET chosen_at = CASE WHEN space_no = ? THEN ? END WHERE "
+                "project_no = :project"
             ),
             (space_no, now_ms),
         )
@@ -126,7 +143,8 @@ class VectorStore(ProjectStore):
     def empty(self, session: Session, space_no: int, state: str) -> None:
         """Forget what waits for a space, and give it the state of one that is not renewed any more.
 
-        The row stays, and with it the stamp: a process that remembers the space must not take a new one for it.
+        The row stays, and with it the stamp: a process that remembers the space must not take a new
+        one for it.
         """
         for table in ("vector_walks", "embedding_queue", "embedding_failures", "embedding_cache"):
             self._clear(session, table, space_no)
@@ -141,7 +159,10 @@ class VectorStore(ProjectStore):
     def walks(self, session: Session, space_no: int) -> list[Walk]:
         """How far each kind was walked, in the order of the kinds; not begun ones included."""
         rows = session.all(
-            self.sql("SELECT kind, walked_no, is_done FROM vector_walks WHERE project_no = :project AND space_no = ?"),
+            self.sql(
+                "SELECT kind, walked_no, is_done FROM vector_walks WHERE project_no = :project "
+                "AND space_no = ?"
+            ),
             (space_no,),
         )
         known = {row[0]: row for row in rows}
@@ -167,11 +188,14 @@ class VectorStore(ProjectStore):
 
     # the queue
 
-    def entries(self, session: Session, space_no: int, limit: int, own: bool = False) -> list[Entry]:
-        """The records that wait for a space, those written for all spaces first and the newest of them first.
+    def entries(
+        self, session: Session, space_no: int, limit: int, own: bool = False
+    ) -> list[Entry]:
+        """The records that wait for a space, those written for all spaces first and the newest of
+        them first.
 
-        Code comes last: the first index of a repository is fifty thousand pieces, and what was just said should not
-        wait for them. With ``own`` only those that wait for this space alone.
+        Code comes last: the first index of a repository is fifty thousand pieces, and what was just
+        said should not wait for them. With ``own`` only those that wait for this space alone.
         """
         found: list[Entry] = []
         spaces, code = (space_no,) if own else (EVERY_SPACE, space_no), vector_code("code")
@@ -181,33 +205,48 @@ class VectorStore(ProjectStore):
                     return found
                 rows = session.all(
                     self.sql(
-                        "SELECT space_no, kind, no, stamp FROM embedding_queue WHERE project_no = :project"
-                        " AND space_no = ? AND kind BETWEEN ? AND ? ORDER BY kind DESC, no DESC LIMIT ?"
+                        "SELECT space_no, kind, no, stamp FROM embedding_queue WHERE project_no = "
+                        ":project"
+                        " AND space_no = ? AND kind BETWEEN ? AND ? ORDER BY kind DESC, no DESC "
+                        "LIMIT ?"
                     ),
                     (waiting_for, first, last, limit - len(found)),
                 )
-                found += [Entry(int(row[0]), vector_kind(row[1]), int(row[2]), int(row[3])) for row in rows]
+                found += [
+                    Entry(int(row[0]), vector_kind(row[1]), int(row[2]), int(row[3]))
+                    for row in rows
+                ]
         return found
 
     def is_waiting(self, session: Session, space_no: int) -> bool:
         row = session.one(
-            self.sql("SELECT 1 FROM embedding_queue WHERE project_no = :project AND space_no IN (0, ?) LIMIT 1"),
+            self.sql(
+                "SELECT 1 FROM embedding_queue WHERE project_no = :project AND space_no IN (0, ?) "
+                "LIMIT 1"
+            ),
             (space_no,),
         )
         return row is not None
 
-    def enqueue(self, session: Session, space_no: int, kind: VectorKind, numbers: Sequence[int]) -> None:
+    def enqueue(
+        self, session: Session, space_no: int, kind: VectorKind, numbers: Sequence[int]
+    ) -> None:
         session.run_many(
             self.sql(
-                "INSERT INTO embedding_queue (project_no, space_no, kind, no) VALUES (:project, ?, ?, ?)"
-                " ON CONFLICT (project_no, space_no, kind, no) DO UPDATE SET stamp = embedding_queue.stamp + 1"
+                "INSERT INTO embedding_queue (project_no, space_no, kind, no) VALUES (:project, "
+                "?, ?, ?)"
+                " ON CONFLICT (project_no, space_no, kind, no) DO UPDATE SET stamp = "
+                "embedding_queue.stamp + 1"
             ),
             [(space_no, vector_code(kind), no) for no in sorted(numbers)],
         )
 
     def count_waiting(self, session: Session, space_no: int) -> int:
         row = session.one(
-            self.sql("SELECT count(*) FROM embedding_queue WHERE project_no = :project AND space_no IN (0, ?)"),
+            self.sql(
+                "SELECT count(*) FROM embedding_queue WHERE project_no = :project AND space_no IN "
+                "(0, ?)"
+            ),
             (space_no,),
         )
         return int(row[0]) if row else 0
@@ -217,19 +256,27 @@ class VectorStore(ProjectStore):
     def fail(self, session: Session, space_no: int, failures: Sequence[Failure]) -> None:
         session.run_many(
             self.sql(
-                "INSERT INTO embedding_failures (project_no, space_no, kind, no, code, message, failed_at)"
+                "INSERT INTO embedding_failures (project_no, space_no, kind, no, code, message, "
+                "failed_at)"
                 " VALUES (:project, ?, ?, ?, ?, ?, ?) ON CONFLICT (project_no, space_no, kind, no)"
-                " DO UPDATE SET code = excluded.code, message = excluded.message, failed_at = excluded.failed_at"
+                " DO UPDATE SET code = excluded.code, message = excluded.message, failed_at = "
+                "excluded.failed_at"
             ),
-            [(space_no, vector_code(each.kind), each.no, each.code, each.message, each.failed_at) for each in failures],
+            [
+                (space_no, vector_code(each.kind), each.no, each.code, each.message, each.failed_at)
+                for each in failures
+            ],
         )
 
-    def recover(self, session: Session, space_no: int, kind: VectorKind, numbers: Sequence[int]) -> None:
+    def recover(
+        self, session: Session, space_no: int, kind: VectorKind, numbers: Sequence[int]
+    ) -> None:
         """Forget the failures of records that have their vectors now."""
         for part in parts(numbers):
             session.run(
                 self.sql(
-                    "DELETE FROM embedding_failures WHERE project_no = :project AND space_no = ? AND kind = ?"
+                    "DELETE FROM embedding_failures WHERE project_no = :project AND space_no = ? "
+                    "AND kind = ?"
                     f" AND no IN ({marks(len(part))})"
                 ),
                 (space_no, vector_code(kind), *part),
@@ -239,11 +286,14 @@ class VectorStore(ProjectStore):
         rows = session.all(
             self.sql(
                 "SELECT kind, no, code, message, failed_at FROM embedding_failures"
-                " WHERE project_no = :project AND space_no = ? ORDER BY failed_at DESC, kind, no LIMIT ?"
+                " WHERE project_no = :project AND space_no = ? ORDER BY failed_at DESC, kind, no "
+                "LIMIT ?"
             ),
             (space_no, limit),
         )
-        return [Failure(vector_kind(row[0]), int(row[1]), row[2], row[3], int(row[4])) for row in rows]
+        return [
+            Failure(vector_kind(row[0]), int(row[1]), row[2], row[3], int(row[4])) for row in rows
+        ]
 
     # the cache
 
@@ -253,7 +303,8 @@ class VectorStore(ProjectStore):
             rows = session.all(
                 self.sql(
                     "SELECT key, vector FROM embedding_cache"
-                    f" WHERE project_no = :project AND expires_at > ? AND key IN ({marks(len(part))})"
+                    " WHERE project_no = :project AND expires_at > ? AND key IN "
+                    f"({marks(len(part))})"
                 ),
                 (now_ms, *part),
             )
@@ -261,7 +312,12 @@ class VectorStore(ProjectStore):
         return found
 
     def put_cached(
-        self, session: Session, space_no: int, vectors: Sequence[tuple[bytes, bytes]], now_ms: int, expires_at: int
+        self,
+        session: Session,
+        space_no: int,
+        vectors: Sequence[tuple[bytes, bytes]],
+        now_ms: int,
+        expires_at: int,
     ) -> None:
         session.run_many(
             self.sql(

@@ -2,8 +2,8 @@
 
 A small shelf is kept whole, one byte per dimension, and compared with everything. Of a large one
 only the signs are kept, 32 bytes for 256 dimensions: they are compared in two rounds, and the best
-thousand rows are then compared exactly. Their vectors are read from the database for that; a process that
-asks more than once keeps those of a shelf of medium size, too.
+thousand rows are then compared exactly. Their vectors are read from the database for that; a
+process that asks more than once keeps those of a shelf of medium size, too.
 """
 
 from __future__ import annotations
@@ -25,9 +25,13 @@ FIRST_ROUND = 16_000
 Of 493,396 sentences of real conversations, they hold 99.7 of the 100 x 50 that are really nearest.
 """
 SECOND_ROUND = 1_000
-"""So many of those are compared exactly; 99.4 of the 50 nearest, and all of the 10 nearest, are among them."""
+"""So many of those are compared exactly; 99.4 of the 50 nearest, and all of the 10 nearest, are
+among them.
+"""
 COMPARED = 4_000
-"""So many rows with the most signs in common are compared by all their numbers where these are in memory."""
+"""So many rows with the most signs in common are compared by all their numbers where these are in
+memory.
+"""
 _QUERY_BITS = 6
 _STRIP = 8_192
 _GONE = -1
@@ -36,8 +40,8 @@ _GONE = -1
 class Table:
     """Rows and what is known of each, in blocks that can be replaced.
 
-    A reader takes the arrays as they are and never waits: a block that changed is written behind the
-    others, and its old rows are marked as gone.
+    A reader takes the arrays as they are and never waits: a block that changed is written behind
+    the others, and its old rows are marked as gone.
     """
 
     def __init__(self, width: int, dtype: Any, is_by_column: bool) -> None:
@@ -125,13 +129,17 @@ class Table:
 
         with self.lock:
             rows, values = self.rows[: self.size], self.values[: self.size]
-            if self._order is None:  # nearly in order as they are, so that this costs next to nothing
+            if (
+                self._order is None
+            ):  # nearly in order as they are, so that this costs next to nothing
                 self._order = np.argsort(rows, kind="stable")
             order = self._order
         asked = np.sort(np.asarray(wanted, dtype=np.int64))
         asked = asked[np.diff(asked, prepend=-2) != 0]
         places = np.searchsorted(rows, asked, sorter=order)
-        places = order[np.minimum(places, len(order) - 1)] if len(order) else np.zeros(0, dtype=np.int64)
+        places = (
+            order[np.minimum(places, len(order) - 1)] if len(order) else np.zeros(0, dtype=np.int64)
+        )
         here = places[rows[places] == asked] if len(places) else places
         return rows[here], values[here]
 
@@ -151,7 +159,9 @@ def best_by_codes(rows: Rows, codes: Codes, query: Floats, limit: int) -> Rows:
 
 
 def best_by_signs(rows: Rows, signs: Array, query: Floats, limit: int) -> Rows:
-    """The rows whose signs promise to be nearest, in no order: two rounds, by signs alone and weighed by the query."""
+    """The rows whose signs promise to be nearest, in no order: two rounds, by signs alone and
+    weighed by the query.
+    """
     columns = signs.T
     first = _alike(rows, columns, query, max(FIRST_ROUND, limit * 16))
     scores = _weighed(columns[:, first], query)
@@ -159,7 +169,9 @@ def best_by_signs(rows: Rows, signs: Array, query: Floats, limit: int) -> Rows:
 
 
 def alike_by_signs(rows: Rows, signs: Array, query: Floats, limit: int) -> Rows:
-    """The rows with the most signs in common, in no order: enough for all of the nearest to be among them."""
+    """The rows with the most signs in common, in no order: enough for all of the nearest to be
+    among them.
+    """
     return rows[_alike(rows, signs.T, query, max(COMPARED, limit * 16))]
 
 
@@ -182,7 +194,8 @@ def _differences(columns: Array, query: Array) -> Array:
 def _weighed(columns: Array, query: Floats) -> Array:
     """The sum of the query's numbers where a vector is positive.
 
-    They are rounded to whole numbers of 6 bits, so that each of the bits is one more comparison of signs.
+    They are rounded to whole numbers of 6 bits, so that each of the bits is one more comparison of
+    signs.
     """
     import numpy as np
 
@@ -190,15 +203,21 @@ def _weighed(columns: Array, query: Floats) -> Array:
     whole = np.rint(query / max(float(np.abs(query).max()), 1e-9) * largest).astype(np.int64)
     scores = np.zeros(columns.shape[1], dtype=np.int32)
     for bit in range(_QUERY_BITS):
-        weight = -(1 << bit) if bit == _QUERY_BITS - 1 else 1 << bit  # two's complement: the last bit is the sign
-        scores += weight * _counted(columns, _words((whole >> bit & 1).astype(bool)), np.bitwise_and).astype(np.int32)
+        weight = (
+            -(1 << bit) if bit == _QUERY_BITS - 1 else 1 << bit
+        )  # two's complement: the last bit is the sign
+        scores += weight * _counted(
+            columns, _words((whole >> bit & 1).astype(bool)), np.bitwise_and
+        ).astype(np.int32)
     return scores
 
 
 def _counted(columns: Array, query: Array, compare: Any) -> Array:
-    """How many bits of each row are set after the comparison, in strips that stay in the processor's cache.
+    """How many bits of each row are set after the comparison, in strips that stay in the
+    processor's cache.
 
-    The strips have their places once and for all: asking for new ones each time would cost more than the comparing.
+    The strips have their places once and for all: asking for new ones each time would cost more
+    than the comparing.
     """
     import numpy as np
 
@@ -222,7 +241,9 @@ def _words(flags: Array) -> Array:
 
 
 def _best(rows: Rows, scores: Array, limit: int) -> Rows:
-    """The rows with the highest scores; all that are equal to the last are in, so that the order of rows is nothing."""
+    """The rows with the highest scores; all that are equal to the last are in, so that the order of
+    rows is nothing.
+    """
     import numpy as np
 
     found = rows

@@ -1,8 +1,8 @@
 """What is embedded of a record: its text with what it is about put before it.
 
-A text alone often does not say what it is about: a line of a file, an answer of one word. What is put
-before it comes from the record itself and from what was there before it, so that the same record
-has the same text whenever it is looked at.
+A text alone often does not say what it is about: a line of a file, an answer of one word. What is
+put before it comes from the record itself and from what was there before it, so that the same
+record has the same text whenever it is looked at.
 """
 
 from __future__ import annotations
@@ -43,22 +43,39 @@ class Texts:
         self._working = WorkingStore(database, scope)
         self._code = CodeStore(database, scope)
 
-    def of(self, session: Session, kind: VectorKind, numbers: Sequence[int]) -> dict[int, list[str]]:
+    def of(
+        self, session: Session, kind: VectorKind, numbers: Sequence[int]
+    ) -> dict[int, list[str]]:
         """The texts of records, one for each row they have; a record that is gone is left out."""
         if not numbers:
             return {}
         if kind == "message":
-            return {no: of_message(each) for no, each in self._messages.by_numbers(session, numbers).items()}
+            return {
+                no: of_message(each)
+                for no, each in self._messages.by_numbers(session, numbers).items()
+            }
         if kind == "task":
-            return {no: [of_task(each)] for no, each in self._tasks.by_numbers(session, numbers).items()}
+            return {
+                no: [of_task(each)] for no, each in self._tasks.by_numbers(session, numbers).items()
+            }
         if kind == "observation":
-            found = self._observations.select(session, f" AND o.no IN ({marks(len(numbers))})", numbers)
+            found = self._observations.select(
+                session, f" AND o.no IN ({marks(len(numbers))})", numbers
+            )
             return {no: [of_observation(each)] for no, each in found}
         if kind == "memory":
-            return {no: [of_memory(each)] for no, each in self._memories.by_numbers(session, numbers).items()}
+            return {
+                no: [of_memory(each)]
+                for no, each in self._memories.by_numbers(session, numbers).items()
+            }
         if kind == "code":
-            return {no: [of_chunk(each)] for no, each in self._code.chunks_by_number(session, numbers).items()}
-        return {no: [of_page(each)] for no, each in self._working.by_numbers(session, numbers).items()}
+            return {
+                no: [of_chunk(each)]
+                for no, each in self._code.chunks_by_number(session, numbers).items()
+            }
+        return {
+            no: [of_page(each)] for no, each in self._working.by_numbers(session, numbers).items()
+        }
 
 
 def of_message(message: Message) -> list[str]:
@@ -94,7 +111,9 @@ def of_page(page: WorkingMemory) -> str:
 
 
 def of_chunk(chunk: ChunkRow) -> str:
-    """A piece of code behind what it is part of; of a very long one its beginning, where its names are."""
+    """A piece of code behind what it is part of; of a very long one its beginning, where its names
+    are.
+    """
     text = chunk.text[:CODE_CHARACTERS]
     return f"{chunk.prefix}\n{text}" if chunk.prefix else text
 

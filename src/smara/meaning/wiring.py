@@ -1,4 +1,6 @@
-"""Putting the room together: the side that search asks, and the side that makes the vectors, each when first needed."""
+"""Putting the room together: the side that search asks, and the side that makes the vectors, each
+when first needed.
+"""
 
 from __future__ import annotations
 
@@ -50,15 +52,25 @@ class Room:
     def meaning(self) -> Meaning:
         """What search asks."""
         parts = self._parts
-        return Meaning(self._store, self._embedders, parts.clock, parts.query_seconds, when_asked=parts.when_asked)
+        return Meaning(
+            self._store,
+            self._embedders,
+            parts.clock,
+            parts.query_seconds,
+            when_asked=parts.when_asked,
+        )
 
     @cached_property
     def embeddings(self) -> Embeddings:
-        """What makes the vectors. It knows every room that has something to embed, which a search need not load."""
+        """What makes the vectors. It knows every room that has something to embed, which a search
+        need not load.
+        """
         from smara.meaning.embedding import Embedding
         from smara.meaning.embeddings import Embeddings
 
         parts, leases = self._parts, self._parts.leases()
         owner = f"{socket.gethostname()}:{os.getpid()}:{parts.new_id()[-8:]}"
         embedding = Embedding(self._store, leases, parts.clock, owner)
-        return Embeddings(self._store, self._embedders, embedding, self.meaning, leases, parts.clock)
+        return Embeddings(
+            self._store, self._embedders, embedding, self.meaning, leases, parts.clock
+        )

@@ -23,7 +23,9 @@ from smara.messages.vocabulary import Vocabulary
 
 
 class Appended(NamedTuple):
-    """What an append did: every message in the order given, and those of them that are new in the order stored."""
+    """What an append did: every message in the order given, and those of them that are new in the
+    order stored.
+    """
 
     messages: list[Message]
     fresh: list[Message]
@@ -38,7 +40,9 @@ class Appended(NamedTuple):
 
 
 ActiveTask = Callable[[Session, str, str | None, int], str | None]
-"""Which task a thread works on, by its metadata, the session that writes, and the time; see ``links.active``."""
+"""Which task a thread works on, by its metadata, the session that writes, and the time; see
+``links.active``.
+"""
 
 
 class Appender:
@@ -71,14 +75,17 @@ class Appender:
             thread_no, resource_id, last_seq, metadata = self._thread(session, thread_row, newest)
             if wanted_resource is not None and wanted_resource != resource_id:
                 raise ConflictError(
-                    f"Thread {thread_id!r} belongs to resource {resource_id!r}, not {wanted_resource!r}; nothing was "
+                    f"Thread {thread_id!r} belongs to resource {resource_id!r}, not "
+                    f"{wanted_resource!r}; nothing was "
                     "stored. Leave resource_id out, or use another thread.",
                     thread_id=thread_id,
                 )
             known = self._repeated(session, thread_no, prepared, may_differ)
             task_id = self._active_task(session, metadata, session_id, now_ms)
             fresh = _about(task_id, _first_of_each(prepared, known))
-            messages = self._insert(session, thread_no, last_seq, thread_id, resource_id, fresh, now_ms)
+            messages = self._insert(
+                session, thread_no, last_seq, thread_id, resource_id, fresh, now_ms
+            )
             if fresh:
                 met = self._add_words(session, fresh)
         self._vocabulary.remember(met)
@@ -93,11 +100,18 @@ class Appender:
         fulltext.add(
             session,
             [
-                IndexRow(row_of(no, chunk), terms.prose, terms.code, self._store.scope.project_no, thread_no,
-                         message.resource_id, message.role)
+                IndexRow(
+                    row_of(no, chunk),
+                    terms.prose,
+                    terms.code,
+                    self._store.scope.project_no,
+                    thread_no,
+                    message.resource_id,
+                    message.role,
+                )
                 for chunk, terms in enumerate(packed.chunks)
             ],
-        )  # fmt: skip
+        )
         self._store.grow_thread(
             session,
             thread_no,
@@ -110,30 +124,44 @@ class Appender:
         )
         self._add_words(session, [packed])
 
-    def _thread(self, session: Session, thread_row: Sequence[Any], said_at: int) -> tuple[int, str, int, str]:
+    def _thread(
+        self, session: Session, thread_row: Sequence[Any], said_at: int
+    ) -> tuple[int, str, int, str]:
         locked = self._store.lock_thread(session, thread_row[0], said_at)
         if locked is None:
             self._store.insert_thread(session, thread_row)
             locked = self._store.lock_thread(session, thread_row[0], said_at)
         if locked is None:
-            raise NotFoundError(f"Thread {thread_row[0]!r} vanished while it was written to. Try again.")
+            raise NotFoundError(
+                f"Thread {thread_row[0]!r} vanished while it was written to. Try again."
+            )
         return int(locked[0]), str(locked[1]), int(locked[2]), str(locked[3])
 
     def _repeated(
         self, session: Session, thread_no: int, prepared: Sequence[Prepared], may_differ: bool
     ) -> dict[str | None, Message]:
-        given = list(dict.fromkeys(item.client_id for item in prepared if item.client_id is not None))
+        given = list(
+            dict.fromkeys(item.client_id for item in prepared if item.client_id is not None)
+        )
         found: dict[str | None, Message] = {}
         for part in parts(given):
             found.update(self._store.by_client_ids(session, thread_no, part))
         if not may_differ:
-            _refuse_other_texts(prepared, {key: message.raw_content for key, message in found.items()})
+            _refuse_other_texts(
+                prepared, {key: message.raw_content for key, message in found.items()}
+            )
         return found
 
     def _insert(
-        self, session: Session, thread_no: int, last_seq: int, thread_id: str, resource_id: str,
-        fresh: Sequence[Prepared], now_ms: int,
-    ) -> list[Message]:  # fmt: skip
+        self,
+        session: Session,
+        thread_no: int,
+        last_seq: int,
+        thread_id: str,
+        resource_id: str,
+        fresh: Sequence[Prepared],
+        now_ms: int,
+    ) -> list[Message]:
         if not fresh:
             return []
         project_no = self._store.scope.project_no
@@ -146,12 +174,34 @@ class Appender:
             message_id = self._new_id()
             created_at = now_ms if item.created_at is None else item.created_at
             rows.append(
-                (no, thread_no, seq, message_id, item.role, item.raw_content, item.layout, item.token_count,
-                 item.token_method, item.term_count, item.client_id, item.task_id, created_at, item.metadata)
-            )  # fmt: skip
+                (
+                    no,
+                    thread_no,
+                    seq,
+                    message_id,
+                    item.role,
+                    item.raw_content,
+                    item.layout,
+                    item.token_count,
+                    item.token_method,
+                    item.term_count,
+                    item.client_id,
+                    item.task_id,
+                    created_at,
+                    item.metadata,
+                )
+            )
             for chunk, terms in enumerate(item.chunks):
                 index.append(
-                    IndexRow(row_of(no, chunk), terms.prose, terms.code, project_no, thread_no, resource_id, item.role)
+                    IndexRow(
+                        row_of(no, chunk),
+                        terms.prose,
+                        terms.code,
+                        project_no,
+                        thread_no,
+                        resource_id,
+                        item.role,
+                    )
                 )
             messages.append(_as_message(item, message_id, thread_id, resource_id, seq, created_at))
         self._store.insert_messages(session, rows)
@@ -169,10 +219,14 @@ class Appender:
         return messages
 
     def _add_words(self, session: Session, fresh: Sequence[Prepared]) -> set[str]:
-        """Add words that were not met before to the vocabulary; what was between spaces and is now known."""
+        """Add words that were not met before to the vocabulary; what was between spaces and is now
+        known.
+        """
         unmet = self._vocabulary.unmet(item.raw_content for item in fresh)
         if unmet:
-            self._store.database.words.add(session, self._store.scope.project_no, words(" ".join(unmet)))
+            self._store.database.words.add(
+                session, self._store.scope.project_no, words(" ".join(unmet))
+            )
         return unmet
 
 
@@ -194,12 +248,19 @@ def _in_given_order(
     prepared: Sequence[Prepared], stored: Sequence[Message], known: dict[str | None, Message]
 ) -> list[Message]:
     by_client = dict(known)
-    by_client.update((message.client_id, message) for message in stored if message.client_id is not None)
+    by_client.update(
+        (message.client_id, message) for message in stored if message.client_id is not None
+    )
     without_id = (message for message in stored if message.client_id is None)
-    return [next(without_id) if item.client_id is None else by_client[item.client_id] for item in prepared]
+    return [
+        next(without_id) if item.client_id is None else by_client[item.client_id]
+        for item in prepared
+    ]
 
 
-def _first_of_each(prepared: Sequence[Prepared], known: dict[str | None, Message]) -> list[Prepared]:
+def _first_of_each(
+    prepared: Sequence[Prepared], known: dict[str | None, Message]
+) -> list[Prepared]:
     seen: set[str] = set()
     fresh = []
     for item in prepared:
@@ -225,8 +286,17 @@ def _as_message(
 
     raw = from_storable(item.raw_content)
     return Message(
-        id=message_id, thread_id=thread_id, resource_id=resource_id, seq=seq, role=item.role, raw_content=raw,
-        parts=item.parts if item.layout is None else unpack(raw, item.layout), token_count=item.token_count,
-        token_method=item.token_method, created_at=created_at, client_id=item.client_id, task_id=item.task_id,
+        id=message_id,
+        thread_id=thread_id,
+        resource_id=resource_id,
+        seq=seq,
+        role=item.role,
+        raw_content=raw,
+        parts=item.parts if item.layout is None else unpack(raw, item.layout),
+        token_count=item.token_count,
+        token_method=item.token_method,
+        created_at=created_at,
+        client_id=item.client_id,
+        task_id=item.task_id,
         metadata=json.loads(item.metadata) if item.metadata else {},
-    )  # fmt: skip
+    )

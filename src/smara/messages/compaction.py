@@ -26,7 +26,10 @@ from smara.secrets import redact
 FOLD = 3
 """How many level-1 summaries one level-2 summary stands for."""
 
-_COLUMNS = "no, id, level, start_seq, end_seq, message_count, summary, code, method, created_at, undone_at, parent_no"
+_COLUMNS = (
+    "no, id, level, start_seq, end_seq, message_count, summary, code, method, created_at, "
+    "undone_at, parent_no"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,9 @@ def runs_due(whole: Sequence[int], after_messages: int, run_messages: int) -> li
     return found
 
 
-def folds_due(level_1: Sequence[tuple[int, int]], last_seq: int, archive_after: int) -> list[tuple[int, int]]:
+def folds_due(
+    level_1: Sequence[tuple[int, int]], last_seq: int, archive_after: int
+) -> list[tuple[int, int]]:
     """The stretches of three adjacent level-1 runs that lie ``archive_after`` messages back.
 
     >>> folds_due([(1, 10), (11, 20), (21, 30)], 120, 90)
@@ -104,7 +109,12 @@ class Compactions:
     """Compacts the threads of one project, by trigger or by command."""
 
     def __init__(
-        self, store: MessageStore, summarizer: Summarizer, clock: Clock, new_id: IdMaker, rules: CompactionRules
+        self,
+        store: MessageStore,
+        summarizer: Summarizer,
+        clock: Clock,
+        new_id: IdMaker,
+        rules: CompactionRules,
     ) -> None:
         self._store = store
         self._summarizer = summarizer
@@ -130,7 +140,9 @@ class Compactions:
         return self._compact(thread_id, self._rules.run_messages)
 
     def reaches_to(self, thread_id: str, keep: int = 0, is_when_due: bool = False) -> int:
-        """The last message that is summarized, or that ``compact`` (``compact_when_due``) would now; 0 for none."""
+        """The last message that is summarized, or that ``compact`` (``compact_when_due``) would
+        now; 0 for none.
+        """
         thread_no, last_seq = self._thread(thread_id)
         whole = self._whole(thread_no, last_seq, undone_too=not is_when_due)
         due = whole[: max(0, len(whole) - keep)] if keep else whole
@@ -140,7 +152,8 @@ class Compactions:
         return max(runs[-1][1] if runs else 0, in_force[-1][2] if in_force else 0)
 
     def renew(self, thread_id: str, method: str) -> int:
-        """Make the summaries anew that were made by this method, where there is a better one by now; how many.
+        """Make the summaries anew that were made by this method, where there is a better one by
+        now; how many.
 
         Their ids stay, and with them what can be undone.
         """
@@ -148,7 +161,8 @@ class Compactions:
         with self._store.database.read() as session:
             rows = session.all(
                 self._store.sql(
-                    f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND thread_no = ?"
+                    f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND "
+                    "thread_no = ?"
                     " AND undone_at IS NULL AND method = ? ORDER BY start_seq, no"
                 ),
                 (thread_no, method),
@@ -171,7 +185,13 @@ class Compactions:
                 "UPDATE compactions SET summary = ?, code = ?, method = ?"
                 " WHERE project_no = :project AND no = ? AND method = ?"
             ),
-            (to_storable(compaction.summary), to_storable(compaction.code), compaction.method, no, before),
+            (
+                to_storable(compaction.summary),
+                to_storable(compaction.code),
+                compaction.method,
+                no,
+                before,
+            ),
         )
 
     def _compact(
@@ -198,11 +218,15 @@ class Compactions:
     def _thread(self, thread_id: str) -> tuple[int, int]:
         with self._store.database.read() as session:
             row = session.one(
-                self._store.sql("SELECT no, last_seq FROM threads WHERE project_no = :project AND id = ?"),
+                self._store.sql(
+                    "SELECT no, last_seq FROM threads WHERE project_no = :project AND id = ?"
+                ),
                 (require_id(thread_id, "thread_id"),),
             )
         if row is None:
-            raise NotFoundError(f"There is no thread {thread_id!r} in this project.", thread_id=thread_id)
+            raise NotFoundError(
+                f"There is no thread {thread_id!r} in this project.", thread_id=thread_id
+            )
         return int(row[0]), int(row[1])
 
     def _whole(self, thread_no: int, last_seq: int, undone_too: bool) -> Sequence[int]:
@@ -215,7 +239,8 @@ class Compactions:
             with self._store.database.read() as session:
                 row = session.one(
                     self._store.sql(
-                        "SELECT max(end_seq) FROM compactions WHERE project_no = :project AND thread_no = ?"
+                        "SELECT max(end_seq) FROM compactions WHERE project_no = :project AND "
+                        "thread_no = ?"
                     ),
                     (thread_no,),
                 )
@@ -232,7 +257,8 @@ class Compactions:
         with self._store.database.read() as session:
             rows = session.all(
                 self._store.sql(
-                    "SELECT level, start_seq, end_seq FROM compactions WHERE project_no = :project AND thread_no = ?"
+                    "SELECT level, start_seq, end_seq FROM compactions WHERE project_no = "
+                    ":project AND thread_no = ?"
                     " AND parent_no IS NULL AND undone_at IS NULL ORDER BY start_seq"
                 ),
                 (thread_no,),
@@ -240,7 +266,9 @@ class Compactions:
         return [(int(row[0]), int(row[1]), int(row[2])) for row in rows]
 
     def _folds(self, thread_no: int, last_seq: int, undone_too: bool) -> list[tuple[int, int]]:
-        """The archives that are due, but for those a person has undone; a command makes them again."""
+        """The archives that are due, but for those a person has undone; a command makes them
+        again.
+        """
         level_1 = [(first, last) for level, first, last in self._in_force(thread_no) if level == 1]
         due = folds_due(level_1, last_seq, self._rules.archive_after_messages)
         if undone_too or not due:
@@ -248,7 +276,8 @@ class Compactions:
         with self._store.database.read() as session:
             rows = session.all(
                 self._store.sql(
-                    "SELECT start_seq, end_seq FROM compactions WHERE project_no = :project AND thread_no = ?"
+                    "SELECT start_seq, end_seq FROM compactions WHERE project_no = :project AND "
+                    "thread_no = ?"
                     " AND level = 2 AND undone_at IS NOT NULL"
                 ),
                 (thread_no,),
@@ -257,22 +286,36 @@ class Compactions:
         return [stretch for stretch in due if stretch not in undone]
 
     def _attempt(
-        self, thread_no: int, level: int, stretches: Sequence[tuple[int, int]], at_hand: Sequence[Message] = ()
+        self,
+        thread_no: int,
+        level: int,
+        stretches: Sequence[tuple[int, int]],
+        at_hand: Sequence[Message] = (),
     ) -> list[Compaction]:
-        """Summarize stretches and write them down together; nothing when another process was faster."""
+        """Summarize stretches and write them down together; nothing when another process was
+        faster.
+        """
         first, last = stretches[0][0], stretches[-1][1]
-        is_at_hand = bool(at_hand) and at_hand[0].seq <= first and at_hand[-1].seq - at_hand[0].seq + 1 == len(at_hand)
+        is_at_hand = (
+            bool(at_hand)
+            and at_hand[0].seq <= first
+            and at_hand[-1].seq - at_hand[0].seq + 1 == len(at_hand)
+        )
         found = at_hand if is_at_hand else self._messages(thread_no, first, last)
         made = [
             self._made(stretch, there, level)
             for stretch in stretches
-            # Messages that were erased leave gaps; a stretch of which nothing is left needs no summary.
+            # Messages that were erased leave gaps; a stretch of which nothing is left needs no
+            # summary.
             if (there := [message for message in found if stretch[0] <= message.seq <= stretch[1]])
         ]
         try:
             with self._store.database.write(is_derived=True) as session:
                 session.run(
-                    self._store.sql("UPDATE threads SET last_seq = last_seq WHERE project_no = :project AND no = ?"),
+                    self._store.sql(
+                        "UPDATE threads SET last_seq = last_seq WHERE project_no = :project AND "
+                        "no = ?"
+                    ),
                     (thread_no,),
                 )
                 for compaction in made:
@@ -282,14 +325,16 @@ class Compactions:
         return made
 
     def _write(self, session: Session, thread_no: int, compaction: Compaction) -> None:
-        """Write one compaction; what it covers must be whole, or for level 2 exactly three of level 1.
+        """Write one compaction; what it covers must be whole, or for level 2 exactly three of level
+        1.
 
         The latter become its children and stay, for undo.
         """
         stretch = (thread_no, compaction.start_seq, compaction.end_seq)
         rows = session.all(
             self._store.sql(
-                "SELECT level FROM compactions WHERE project_no = :project AND thread_no = ? AND end_seq >= ?"
+                "SELECT level FROM compactions WHERE project_no = :project AND thread_no = ? AND "
+                "end_seq >= ?"
                 " AND start_seq <= ? AND parent_no IS NULL AND undone_at IS NULL"
             ),
             stretch,
@@ -300,8 +345,10 @@ class Compactions:
         if compaction.level == 2:
             session.run(
                 self._store.sql(
-                    "UPDATE compactions SET parent_no = ? WHERE project_no = :project AND thread_no = ?"
-                    " AND end_seq >= ? AND start_seq <= ? AND parent_no IS NULL AND undone_at IS NULL AND level = 1"
+                    "UPDATE compactions SET parent_no = ? WHERE project_no = :project AND "
+                    "thread_no = ?"
+                    " AND end_seq >= ? AND start_seq <= ? AND parent_no IS NULL AND undone_at IS "
+                    "NULL AND level = 1"
                 ),
                 (no, *stretch),
             )
@@ -310,26 +357,43 @@ class Compactions:
         with self._store.database.read() as session:
             return self._store.between(session, thread_no, first - 1, last + 1, last - first + 1)
 
-    def _made(self, stretch: tuple[int, int], messages: Sequence[Message], level: int) -> Compaction:
+    def _made(
+        self, stretch: tuple[int, int], messages: Sequence[Message], level: int
+    ) -> Compaction:
         summary = self._summarizer.summarize(messages, level)
         return Compaction(
-            id=self._new_id(), level=level, start_seq=stretch[0], end_seq=stretch[1],
-            message_count=len(messages), summary=redact(summary.text).text, code=redact(summary.code).text,
-            method=summary.method or self._summarizer.method, created_at=self._clock.now_ms(),
-        )  # fmt: skip
+            id=self._new_id(),
+            level=level,
+            start_seq=stretch[0],
+            end_seq=stretch[1],
+            message_count=len(messages),
+            summary=redact(summary.text).text,
+            code=redact(summary.code).text,
+            method=summary.method or self._summarizer.method,
+            created_at=self._clock.now_ms(),
+        )
 
     def _insert(self, session: Session, thread_no: int, compaction: Compaction) -> int:
         row = session.one(
             self._store.sql(
-                "INSERT INTO compactions (project_no, thread_no, id, level, start_seq, end_seq, message_count, summary,"
-                " code, method, created_at) VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING no"
+                "INSERT INTO compactions (project_no, thread_no, id, level, start_seq, end_seq, "
+                "message_count, summary,"
+                " code, method, created_at) VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                "RETURNING no"
             ),
             (
-                thread_no, compaction.id, compaction.level, compaction.start_seq, compaction.end_seq,
-                compaction.message_count, to_storable(compaction.summary), to_storable(compaction.code),
-                compaction.method, compaction.created_at,
+                thread_no,
+                compaction.id,
+                compaction.level,
+                compaction.start_seq,
+                compaction.end_seq,
+                compaction.message_count,
+                to_storable(compaction.summary),
+                to_storable(compaction.code),
+                compaction.method,
+                compaction.created_at,
             ),
-        )  # fmt: skip
+        )
         if row is None:
             raise AssertionError("an insert with RETURNING gave no row")
         return int(row[0])
@@ -339,8 +403,10 @@ class Compactions:
         with self._store.database.read() as session:
             rows = session.all(
                 self._store.sql(
-                    f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND thread_no ="
-                    " (SELECT no FROM threads WHERE project_no = :project AND id = ?) ORDER BY start_seq, no"
+                    f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND "
+                    "thread_no ="
+                    " (SELECT no FROM threads WHERE project_no = :project AND id = ?) ORDER BY "
+                    "start_seq, no"
                 ),
                 (require_id(thread_id, "thread_id"),),
             )
@@ -353,42 +419,68 @@ class Compactions:
         those undoes the archive around it, too.
         """
         if not is_id(compaction_id):
-            raise NotFoundError(f"There is no compaction {compaction_id!r} in this project.", id=compaction_id)
+            raise NotFoundError(
+                f"There is no compaction {compaction_id!r} in this project.", id=compaction_id
+            )
         with self._store.database.write() as session:
             row = session.one(
-                self._store.sql(f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND id = ?"),
+                self._store.sql(
+                    f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND id = ?"
+                ),
                 (compaction_id,),
             )
             if row is None:
-                raise NotFoundError(f"There is no compaction {compaction_id!r} in this project.", id=compaction_id)
+                raise NotFoundError(
+                    f"There is no compaction {compaction_id!r} in this project.", id=compaction_id
+                )
             if row[10] is None:
                 if row[11] is not None:
-                    self._undo(session, int(row[11]))  # an archive hides it; its other summaries stay
+                    self._undo(
+                        session, int(row[11])
+                    )  # an archive hides it; its other summaries stay
                 self._undo(session, int(row[0]))
         return self._get(compaction_id)
 
     def _undo(self, session: Session, no: int) -> None:
         session.run(
-            self._store.sql("UPDATE compactions SET parent_no = NULL WHERE project_no = :project AND parent_no = ?"),
+            self._store.sql(
+                "UPDATE compactions SET parent_no = NULL WHERE project_no = :project AND "
+                "parent_no = ?"
+            ),
             (no,),
         )
         session.run(
-            self._store.sql("UPDATE compactions SET undone_at = ? WHERE project_no = :project AND no = ?"),
+            self._store.sql(
+                "UPDATE compactions SET undone_at = ? WHERE project_no = :project AND no = ?"
+            ),
             (self._clock.now_ms(), no),
         )
 
     def _get(self, compaction_id: str) -> Compaction:
         with self._store.database.read() as session:
             row = session.one(
-                self._store.sql(f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND id = ?"),
+                self._store.sql(
+                    f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND id = ?"
+                ),
                 (compaction_id,),
             )
         if row is None:
-            raise NotFoundError(f"There is no compaction {compaction_id!r} in this project.", id=compaction_id)
+            raise NotFoundError(
+                f"There is no compaction {compaction_id!r} in this project.", id=compaction_id
+            )
         return _compaction(row)
 
 
 def _compaction(row: Row) -> Compaction:
     return Compaction(
-        row[1], row[2], row[3], row[4], row[5], from_storable(row[6]), from_storable(row[7]), row[8], row[9], row[10]
+        row[1],
+        row[2],
+        row[3],
+        row[4],
+        row[5],
+        from_storable(row[6]),
+        from_storable(row[7]),
+        row[8],
+        row[9],
+        row[10],
     )

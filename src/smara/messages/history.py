@@ -33,7 +33,12 @@ class History:
         self._counter = counter
 
     def window(
-        self, thread_id: str, *, last: int | None = None, tokens: int | None = None, before: int | None = None
+        self,
+        thread_id: str,
+        *,
+        last: int | None = None,
+        tokens: int | None = None,
+        before: int | None = None,
     ) -> list[Shown]:
         """The newest entries, oldest first: at most ``last`` of them, within ``tokens``.
 
@@ -46,7 +51,8 @@ class History:
         used = 0
         for entry in self._backwards(thread_id, before):
             if found and (
-                (last is not None and len(found) >= last) or (tokens is not None and used + entry.token_count > tokens)
+                (last is not None and len(found) >= last)
+                or (tokens is not None and used + entry.token_count > tokens)
             ):
                 break
             used += entry.token_count
@@ -72,7 +78,19 @@ class History:
         run = message.compaction
         if run is None:
             return Shown(
-                message.role, message.raw_content, message.seq, message.seq, message.token_count, message_id=message.id
+                message.role,
+                message.raw_content,
+                message.seq,
+                message.seq,
+                message.token_count,
+                message_id=message.id,
             )
         text = run.injection_text
-        return Shown("system", text, run.start_seq, run.end_seq, self._counter.count(text).tokens, compaction_id=run.id)
+        return Shown(
+            "system",
+            text,
+            run.start_seq,
+            run.end_seq,
+            self._counter.count(text).tokens,
+            compaction_id=run.id,
+        )

@@ -24,7 +24,8 @@ def parts_of(content: str | Sequence[Part] | Sequence[Mapping[str, Any]]) -> tup
         return (Part("text", content),)
     if not isinstance(content, Sequence):
         raise InvalidInputError(
-            f"content must be a text or a list of parts, not {type(content).__name__}. Pass a string."
+            f"content must be a text or a list of parts, not {type(content).__name__}. Pass a "
+            "string."
         )
     return tuple(_checked(part if isinstance(part, Part) else _part_from(part)) for part in content)
 
@@ -35,7 +36,8 @@ def _part_from(fields: object) -> Part:
     unknown = set(fields) - set(Part.__slots__)
     if unknown:
         raise InvalidInputError(
-            f"Unknown part field {', '.join(sorted(map(str, unknown)))}. Allowed: {', '.join(Part.__slots__)}."
+            f"Unknown part field {', '.join(sorted(map(str, unknown)))}. Allowed: "
+            f"{', '.join(Part.__slots__)}."
         )
     if "type" not in fields:
         raise InvalidInputError(f"a part needs a type, one of {', '.join(PART_TYPES)}.")
@@ -44,7 +46,9 @@ def _part_from(fields: object) -> Part:
 
 def _checked(part: Part) -> Part:
     if part.type not in PART_TYPES:
-        raise InvalidInputError(f"a part's type must be one of {', '.join(PART_TYPES)}; got {part.type!r}.")
+        raise InvalidInputError(
+            f"a part's type must be one of {', '.join(PART_TYPES)}; got {part.type!r}."
+        )
     if not isinstance(part.text, str):
         raise InvalidInputError(f"a part's text must be a string, not {type(part.text).__name__}.")
     return part
@@ -57,7 +61,9 @@ def pack(parts: Sequence[Part]) -> tuple[str, str | None]:
     try:
         texts = [part.render() for part in parts]
     except RecursionError:
-        raise InvalidInputError("A tool call's arguments are nested too deeply. Pass them as JSON text.") from None
+        raise InvalidInputError(
+            "A tool call's arguments are nested too deeply. Pass them as JSON text."
+        ) from None
     layout = [_entry(part, text) for part, text in zip(parts, texts, strict=True)]
     return _BETWEEN.join(texts), json.dumps(layout, separators=(",", ":"))
 
@@ -70,7 +76,9 @@ def _is_plain(part: Part) -> bool:
 
 def _entry(part: Part, text: str) -> dict[str, Any]:
     entry: dict[str, Any] = {"t": part.type, "n": len(text)}
-    entry.update({name: value for name in _EXTRA_FIELDS if (value := getattr(part, name)) is not None})
+    entry.update(
+        {name: value for name in _EXTRA_FIELDS if (value := getattr(part, name)) is not None}
+    )
     if part.is_error:
         entry["is_error"] = True
     if part.type == "tool_call":
@@ -85,7 +93,10 @@ def _entry(part: Part, text: str) -> dict[str, Any]:
 def _argument_lengths(arguments: Any) -> Any:
     """For each argument its name, whether it is a text, and how long it is written."""
     if isinstance(arguments, Mapping):
-        return [[str(key), isinstance(value, str), len(plain(value))] for key, value in arguments.items()]
+        return [
+            [str(key), isinstance(value, str), len(plain(value))]
+            for key, value in arguments.items()
+        ]
     return None if arguments is None else [isinstance(arguments, str)]
 
 
@@ -112,7 +123,9 @@ def _part(entry: Mapping[str, Any], piece: str) -> Part:
     if kind == "tool_call":
         if "words" in entry:
             piece, words = piece[: -entry["words"] - 1], piece[-entry["words"] :]
-        arguments = _arguments(entry["arguments"], piece.removeprefix(f"[tool: {entry.get('name') or 'tool'}]")[1:])
+        arguments = _arguments(
+            entry["arguments"], piece.removeprefix(f"[tool: {entry.get('name') or 'tool'}]")[1:]
+        )
     return Part(kind, words, arguments=arguments, is_error=entry.get("is_error", False), **extras)
 
 

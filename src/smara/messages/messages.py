@@ -30,9 +30,16 @@ class Messages:
     """The messages of one project."""
 
     def __init__(
-        self, store: MessageStore, threads: Threads, appender: Appender, compactions: Compactions,
-        counter: TokenCounter, clock: Clock, max_message_bytes: int, compact_every_messages: int,
-    ) -> None:  # fmt: skip
+        self,
+        store: MessageStore,
+        threads: Threads,
+        appender: Appender,
+        compactions: Compactions,
+        counter: TokenCounter,
+        clock: Clock,
+        max_message_bytes: int,
+        compact_every_messages: int,
+    ) -> None:
         self._store = store
         self._threads = threads
         self._appender = appender
@@ -65,7 +72,9 @@ class Messages:
         """
         new = NewMessage(role, content, client_id, created_at, task_id, metadata or {})  # type: ignore[arg-type]  # checked by prepare
         prepared = prepare(new, self._counter, self._max_message_bytes)
-        return self._append(NewThread(thread_id, resource_id), [prepared], session_id=session_id).messages[0]
+        return self._append(
+            NewThread(thread_id, resource_id), [prepared], session_id=session_id
+        ).messages[0]
 
     def add_many(
         self,
@@ -75,7 +84,8 @@ class Messages:
         resource_id: str | None = None,
         session_id: str | None = None,
     ) -> MessageList:
-        """Append many messages, in order, 500 to a transaction; each transaction happens whole or not at all.
+        """Append many messages, in order, 500 to a transaction; each transaction happens whole or
+        not at all.
 
         Every message is checked before its batch is written: one that is refused stores
         nothing of that batch, and the error says which.
@@ -84,7 +94,9 @@ class Messages:
         stream = iter(messages)
         thread = NewThread(thread_id, resource_id)
         while batch := list(islice(stream, BATCH)):
-            found += self.append_batch(thread, batch, first=len(found), session_id=session_id).messages
+            found += self.append_batch(
+                thread, batch, first=len(found), session_id=session_id
+            ).messages
         return found
 
     def append_batch(
@@ -107,12 +119,18 @@ class Messages:
         try:
             return prepare(as_new_message(value), self._counter, self._max_message_bytes)
         except InvalidInputError as error:
-            raise InvalidInputError(f"Message {position}: {error}", position=position, **error.facts) from None
+            raise InvalidInputError(
+                f"Message {position}: {error}", position=position, **error.facts
+            ) from None
 
     def _append(
-        self, thread: NewThread, prepared: Sequence[Prepared], may_differ: bool = False, compact: bool = True,
+        self,
+        thread: NewThread,
+        prepared: Sequence[Prepared],
+        may_differ: bool = False,
+        compact: bool = True,
         session_id: str | None = None,
-    ) -> Appended:  # fmt: skip
+    ) -> Appended:
         now = self._clock.now_ms()
         if not prepared:
             self._threads.row_for(thread)  # a wrong id is told, also when there is nothing to add
@@ -141,11 +159,15 @@ class Messages:
             log.warning("compaction.failed", thread=thread_id, error=error.code)
 
     def known_client_ids(self, thread_id: str, client_ids: Sequence[str]) -> set[str]:
-        """Which of these the thread has already: an importer that is repeated need not prepare what is there."""
+        """Which of these the thread has already: an importer that is repeated need not prepare what
+        is there.
+        """
         found: set[str] = set()
         with self._store.database.read() as session:
             for start in range(0, len(client_ids), BATCH):
-                found |= self._store.known_client_ids(session, thread_id, client_ids[start : start + BATCH])
+                found |= self._store.known_client_ids(
+                    session, thread_id, client_ids[start : start + BATCH]
+                )
         return found
 
     def get(self, message_id: str) -> Message:
@@ -153,7 +175,8 @@ class Messages:
         found = self.find(message_id)
         if found is None:
             raise NotFoundError(
-                f"There is no message {message_id!r} in this project. Search for its words, or list its thread.",
+                f"There is no message {message_id!r} in this project. Search for its words, or "
+                "list its thread.",
                 message_id=message_id,
             )
         return found
@@ -167,7 +190,12 @@ class Messages:
         return found[1] if found else None
 
     def list(
-        self, *, thread_id: str, limit: int | None = None, after: int | None = None, before: int | None = None
+        self,
+        *,
+        thread_id: str,
+        limit: int | None = None,
+        after: int | None = None,
+        before: int | None = None,
     ) -> MessageList:
         """Messages of a thread, oldest first.
 
@@ -182,9 +210,13 @@ class Messages:
             if thread_no is None:
                 return []
             found = self._store.between(
-                session, thread_no, after or 0, before if before is not None else _ALL,
-                limit if limit is not None else _ALL, newest_first,
-            )  # fmt: skip
+                session,
+                thread_no,
+                after or 0,
+                before if before is not None else _ALL,
+                limit if limit is not None else _ALL,
+                newest_first,
+            )
         return found[::-1] if newest_first else found
 
     def stream(self, *, thread_id: str, after: int = 0) -> Iterator[Message]:
@@ -196,8 +228,11 @@ class Messages:
             yield from page
             after = page[-1].seq
 
-    def last_tokens(self, *, thread_id: str, tokens: int, before: int | None = None, after: int = 0) -> MessageList:
-        """The newest messages that fit a token budget together, oldest first; only those behind ``after``.
+    def last_tokens(
+        self, *, thread_id: str, tokens: int, before: int | None = None, after: int = 0
+    ) -> MessageList:
+        """The newest messages that fit a token budget together, oldest first; only those behind
+        ``after``.
 
         The newest message is always included, whatever its size.
         """
@@ -216,12 +251,15 @@ class Messages:
         """A message with its neighbors in the thread, oldest first."""
         center = self.get(message_id)
         return self.list(
-            thread_id=center.thread_id, after=max(0, center.seq - before - 1), before=center.seq + after + 1,
+            thread_id=center.thread_id,
+            after=max(0, center.seq - before - 1),
+            before=center.seq + after + 1,
             limit=before + after + 1,
-        )  # fmt: skip
+        )
 
     def seal(self, *, thread_id: str, up_to_seq: int | None = None) -> int:
-        """Seal messages up to a sequence number (all, when none is given); how many were newly sealed.
+        """Seal messages up to a sequence number (all, when none is given); how many were newly
+        sealed.
 
         Content that arrives later for a sealed message becomes a message of its own.
         """
@@ -230,14 +268,19 @@ class Messages:
             if thread_no is None:
                 return 0
             return self._store.seal(
-                session, thread_no, up_to_seq if up_to_seq is not None else _ALL, self._clock.now_ms()
+                session,
+                thread_no,
+                up_to_seq if up_to_seq is not None else _ALL,
+                self._clock.now_ms(),
             )
 
     def _held(self, session: Session, message_id: str) -> tuple[int, Message]:
         """The message as it is now, and stays until this transaction ends."""
         found = self._store.find_message(session, message_id) if is_id(message_id) else None
         if found is None:
-            raise NotFoundError(f"There is no message {message_id!r} in this project.", message_id=message_id)
+            raise NotFoundError(
+                f"There is no message {message_id!r} in this project.", message_id=message_id
+            )
         self._store.hold_thread(session, found[1].thread_id)
         return self._store.find_message(session, message_id) or found
 
@@ -249,13 +292,22 @@ class Messages:
         with self._store.database.write() as session:
             no, message = self._held(session, message_id)
             packed = pack_again(message.parts, content, self._counter, self._max_message_bytes)
-            values = (packed.raw_content, packed.layout, packed.token_count, packed.token_method, packed.term_count)
+            values = (
+                packed.raw_content,
+                packed.layout,
+                packed.token_count,
+                packed.token_method,
+                packed.term_count,
+            )
             is_extended = self._store.replace_content(session, no, values)
             if is_extended:
                 self._appender.reindex(session, no, message, packed)
         if is_extended:
             return self.get(message_id)
         return self.add(
-            thread_id=message.thread_id, role=message.role, content=content, task_id=message.task_id,
+            thread_id=message.thread_id,
+            role=message.role,
+            content=content,
+            task_id=message.task_id,
             metadata={"continues": message.id},
-        )  # fmt: skip
+        )

@@ -50,11 +50,14 @@ def as_new_message(value: NewMessage | Mapping[str, Any]) -> NewMessage:
     if isinstance(value, NewMessage):
         return value
     if not isinstance(value, Mapping):
-        raise InvalidInputError(f"A message must be a dict or a NewMessage, not {type(value).__name__}.")
+        raise InvalidInputError(
+            f"A message must be a dict or a NewMessage, not {type(value).__name__}."
+        )
     unknown = set(value) - _FIELDS
     if unknown:
         raise InvalidInputError(
-            f"Unknown message field {', '.join(sorted(map(str, unknown)))}. Allowed: {', '.join(sorted(_FIELDS))}."
+            f"Unknown message field {', '.join(sorted(map(str, unknown)))}. Allowed: "
+            f"{', '.join(sorted(_FIELDS))}."
         )
     if "role" not in value or "content" not in value:
         raise InvalidInputError("A message needs a role and a content.")
@@ -64,7 +67,9 @@ def as_new_message(value: NewMessage | Mapping[str, Any]) -> NewMessage:
 def prepare(message: NewMessage, counter: TokenCounter, max_bytes: int) -> Prepared:
     """Check and ready one message; raises ``InvalidInputError`` with what to change."""
     if message.role not in ROLES:
-        raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {message.role!r}.", role=message.role)
+        raise InvalidInputError(
+            f"role must be one of {', '.join(ROLES)}; got {message.role!r}.", role=message.role
+        )
     parts = redact_parts(parts_of(message.content))
     raw, layout = pack(parts)
     size = len(raw) if raw.isascii() else len(raw.encode("utf-8", "replace"))
@@ -110,7 +115,9 @@ def _redact_part(part: Part) -> Part:
     )
 
 
-def pack_again(parts: Sequence[Part], content: str | Sequence[Part], counter: TokenCounter, max_bytes: int) -> Prepared:
+def pack_again(
+    parts: Sequence[Part], content: str | Sequence[Part], counter: TokenCounter, max_bytes: int
+) -> Prepared:
     """A stored message's parts with more behind them; text goes on in the last text part."""
     more = parts_of(content)
     if parts and more and parts[-1].type == more[0].type == "text":

@@ -16,19 +16,25 @@ from smara.database.stores import ProjectStore
 from smara.messages.layout import unpack
 from smara.messages.models import Compaction, Message, Thread
 
+# as in _thread
 _THREAD_COLUMNS = (
-    "id, resource_id, kind, parent_id, title, metadata, created_at, updated_at, last_seq, tokens"  # as in _thread
+    "id, resource_id, kind, parent_id, title, metadata, created_at, updated_at, last_seq, tokens"
 )
 _MESSAGE_COLUMNS = (
-    "m.no, m.id, t.id, t.resource_id, m.seq, m.role, m.raw_content, m.parts, m.token_count, m.token_method,"
+    "m.no, m.id, t.id, t.resource_id, m.seq, m.role, m.raw_content, m.parts, m.token_count, "
+    "m.token_method,"
     " m.created_at, m.client_id, m.task_id, m.sealed_at, m.metadata,"
-    " c.id, c.level, c.start_seq, c.end_seq, c.message_count, c.summary, c.code, c.method, c.created_at"
+    " c.id, c.level, c.start_seq, c.end_seq, c.message_count, c.summary, c.code, c.method, "
+    "c.created_at"
 )
 _JOINS = (
     "JOIN threads t ON t.no = m.thread_no"
-    # The newest compaction in force that begins at or before the message; it counts if it reaches that far.
-    " LEFT JOIN compactions c ON c.no = (SELECT r.no FROM compactions r WHERE r.thread_no = m.thread_no"
-    " AND r.start_seq <= m.seq AND r.parent_no IS NULL AND r.undone_at IS NULL ORDER BY r.start_seq DESC LIMIT 1)"
+    # The newest compaction in force that begins at or before the message; it counts if it reaches
+    # that far.
+    " LEFT JOIN compactions c ON c.no = (SELECT r.no FROM compactions r WHERE r.thread_no = "
+    "m.thread_no"
+    " AND r.start_seq <= m.seq AND r.parent_no IS NULL AND r.undone_at IS NULL ORDER BY "
+    "r.start_seq DESC LIMIT 1)"
     " AND c.end_seq >= m.seq"
 )
 _MESSAGES = f"SELECT {_MESSAGE_COLUMNS} FROM messages m {_JOINS} WHERE m.project_no = :project"
@@ -40,17 +46,22 @@ class MessageStore(ProjectStore):
     # threads
 
     def thread_no(self, session: Session, thread_id: str) -> int | None:
-        row = session.one(self.sql("SELECT no FROM threads WHERE project_no = :project AND id = ?"), (thread_id,))
+        row = session.one(
+            self.sql("SELECT no FROM threads WHERE project_no = :project AND id = ?"), (thread_id,)
+        )
         return int(row[0]) if row else None
 
     def lock_thread(self, session: Session, thread_id: str, said_at: int) -> Row | None:
-        """The thread's number, resource, last sequence number and metadata, locked for this transaction.
+        """The thread's number, resource, last sequence number and metadata, locked for this
+        transaction.
 
-        A thread was last used when the newest thing in it was said, which for an imported one is long ago.
+        A thread was last used when the newest thing in it was said, which for an imported one is
+        long ago.
         """
         return session.one(
             self.sql(
-                "UPDATE threads SET updated_at = CASE WHEN updated_at < ? THEN ? ELSE updated_at END"
+                "UPDATE threads SET updated_at = CASE WHEN updated_at < ? THEN ? ELSE updated_at "
+                "END"
                 " WHERE project_no = :project AND id = ?"
                 " RETURNING no, resource_id, last_seq, metadata"
             ),
@@ -58,19 +69,28 @@ class MessageStore(ProjectStore):
         )
 
     def hold_thread(self, session: Session, thread_id: str) -> None:
-        """Keep others from writing to the thread until this transaction ends; SQLite has done so already."""
+        """Keep others from writing to the thread until this transaction ends; SQLite has done so
+        already.
+        """
         session.run(
-            self.sql("UPDATE threads SET last_seq = last_seq WHERE project_no = :project AND id = ?"), (thread_id,)
+            self.sql(
+                "UPDATE threads SET last_seq = last_seq WHERE project_no = :project AND id = ?"
+            ),
+            (thread_id,),
         )
 
     def insert_thread(self, session: Session, values: Sequence[Any]) -> bool:
-        """Insert (id, resource, kind, parent, title, metadata, created, updated); whether it was new."""
+        """Insert (id, resource, kind, parent, title, metadata, created, updated); whether it was
+        new.
+        """
         return bool(
             session.run(
                 self.sql(
                     "INSERT INTO threads"
-                    " (project_no, id, resource_id, kind, parent_id, title, metadata, created_at, updated_at)"
-                    " VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project_no, id) DO NOTHING"
+                    " (project_no, id, resource_id, kind, parent_id, title, metadata, created_at, "
+                    "updated_at)"
+                    " VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project_no, id) DO "
+                    "NOTHING"
                 ),
                 values,
             )
@@ -80,23 +100,30 @@ class MessageStore(ProjectStore):
         """Add (messages, tokens, index rows, index terms) to a thread's counters."""
         session.run(
             self.sql(
-                "UPDATE threads SET last_seq = last_seq + ?, tokens = tokens + ?, index_rows = index_rows + ?,"
+                "UPDATE threads SET last_seq = last_seq + ?, tokens = tokens + ?, index_rows = "
+                "index_rows + ?,"
                 " index_terms = index_terms + ? WHERE project_no = :project AND no = ?"
             ),
             (*added, thread_no),
         )
 
-    def update_thread(self, session: Session, thread_id: str, title: str | None, metadata: str, now_ms: int) -> None:
+    def update_thread(
+        self, session: Session, thread_id: str, title: str | None, metadata: str, now_ms: int
+    ) -> None:
         session.run(
             self.sql(
-                "UPDATE threads SET title = ?, metadata = ?, updated_at = ? WHERE project_no = :project AND id = ?"
+                "UPDATE threads SET title = ?, metadata = ?, updated_at = ? WHERE project_no = "
+                ":project AND id = ?"
             ),
             (title, metadata, now_ms, thread_id),
         )
 
     def find_thread(self, session: Session, thread_id: str) -> Thread | None:
         row = session.one(
-            self.sql(f"SELECT {_THREAD_COLUMNS} FROM threads WHERE project_no = :project AND id = ?"), (thread_id,)
+            self.sql(
+                f"SELECT {_THREAD_COLUMNS} FROM threads WHERE project_no = :project AND id = ?"
+            ),
+            (thread_id,),
         )
         return _thread(row) if row else None
 
@@ -113,7 +140,11 @@ class MessageStore(ProjectStore):
         return {row[10]: _thread(row) for row in rows}
 
     def list_threads(
-        self, session: Session, conditions: Sequence[tuple[str, Any]], limit: int | None, offset: int
+        self,
+        session: Session,
+        conditions: Sequence[tuple[str, Any]],
+        limit: int | None,
+        offset: int,
     ) -> list[Thread]:
         where = "".join(f" AND {condition}" for condition, _ in conditions)
         rows = session.all(
@@ -121,17 +152,24 @@ class MessageStore(ProjectStore):
                 f"SELECT {_THREAD_COLUMNS} FROM threads WHERE project_no = :project{where}"
                 " ORDER BY updated_at DESC, no DESC LIMIT ? OFFSET ?"
             ),
-            (*(value for _, value in conditions), limit if limit is not None else 2**31 - 1, offset),
+            (
+                *(value for _, value in conditions),
+                limit if limit is not None else 2**31 - 1,
+                offset,
+            ),
         )
         return [_thread(row) for row in rows]
 
     # messages
 
     def insert_messages(self, session: Session, rows: Sequence[Sequence[Any]]) -> None:
-        """Rows as (no, thread, seq, id, role, raw, parts, tokens, method, terms, client, task, created, metadata)."""
+        """Rows as (no, thread, seq, id, role, raw, parts, tokens, method, terms, client, task,
+        created, metadata).
+        """
         session.run_many(
             self.sql(
-                "INSERT INTO messages (project_no, no, thread_no, seq, id, role, raw_content, parts, token_count,"
+                "INSERT INTO messages (project_no, no, thread_no, seq, id, role, raw_content, "
+                "parts, token_count,"
                 " token_method, term_count, client_id, task_id, created_at, metadata)"
                 " VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             ),
@@ -145,18 +183,25 @@ class MessageStore(ProjectStore):
             first = ((row[0] if row else None) or 0) + 1
             return range(first, first + count)
         rows = session.all(
-            "SELECT nextval(pg_get_serial_sequence('messages', 'no')) FROM generate_series(1, ?)", (count,)
+            "SELECT nextval(pg_get_serial_sequence('messages', 'no')) FROM generate_series(1, ?)",
+            (count,),
         )
         return [int(row[0]) for row in rows]
 
-    def by_client_ids(self, session: Session, thread_no: int, client_ids: Sequence[str]) -> dict[str, Message]:
+    def by_client_ids(
+        self, session: Session, thread_no: int, client_ids: Sequence[str]
+    ) -> dict[str, Message]:
         rows = session.all(
-            self.sql(f"{_MESSAGES} AND m.thread_no = ? AND m.client_id IN ({marks(len(client_ids))})"),
+            self.sql(
+                f"{_MESSAGES} AND m.thread_no = ? AND m.client_id IN ({marks(len(client_ids))})"
+            ),
             (thread_no, *client_ids),
         )
         return {row[11]: _message(row) for row in rows}
 
-    def known_client_ids(self, session: Session, thread_id: str, client_ids: Sequence[str]) -> set[str]:
+    def known_client_ids(
+        self, session: Session, thread_id: str, client_ids: Sequence[str]
+    ) -> set[str]:
         rows = session.all(
             self.sql(
                 "SELECT client_id FROM messages WHERE project_no = :project AND thread_no ="
@@ -178,16 +223,26 @@ class MessageStore(ProjectStore):
             found.update((row[0], _message(row)) for row in rows)
         return found
 
-    def found_by(self, session: Session, matching: Matching, limit: int) -> list[tuple[Row, Message]]:
+    def found_by(
+        self, session: Session, matching: Matching, limit: int
+    ) -> list[tuple[Row, Message]]:
         """Messages by a term of the index, newest first, each with (row, prose, code, thread)."""
         sql = (
-            f"SELECT {_MESSAGE_COLUMNS}, {matching.row}, f.prose, f.code, m.thread_no FROM {matching.source} {_JOINS}"
-            f" WHERE {matching.where} AND m.project_no = :project ORDER BY {matching.order} LIMIT {int(limit)}"
+            f"SELECT {_MESSAGE_COLUMNS}, {matching.row}, f.prose, f.code, m.thread_no FROM "
+            f"{matching.source} {_JOINS}"
+            f" WHERE {matching.where} AND m.project_no = :project ORDER BY {matching.order} LIMIT "
+            f"{int(limit)}"
         )
         return [(row[24:], _message(row)) for row in session.all(self.sql(sql), matching.values)]
 
     def between(
-        self, session: Session, thread_no: int, after: int, before: int, limit: int, newest_first: bool = False
+        self,
+        session: Session,
+        thread_no: int,
+        after: int,
+        before: int,
+        limit: int,
+        newest_first: bool = False,
     ) -> list[Message]:
         """Messages of a thread with ``after < seq < before``."""
         rows = session.all(
@@ -199,10 +254,15 @@ class MessageStore(ProjectStore):
         )
         return [_message(row) for row in rows]
 
-    def last_of_role(self, session: Session, thread_no: int, role: str, after: int, limit: int) -> list[Message]:
+    def last_of_role(
+        self, session: Session, thread_no: int, role: str, after: int, limit: int
+    ) -> list[Message]:
         """The newest messages of a role, the newest first, as far back as a sequence number."""
         rows = session.all(
-            self.sql(f"{_MESSAGES} AND m.thread_no = ? AND m.seq > ? AND m.role = ? ORDER BY m.seq DESC LIMIT ?"),
+            self.sql(
+                f"{_MESSAGES} AND m.thread_no = ? AND m.seq > ? AND m.role = ? ORDER BY m.seq "
+                "DESC LIMIT ?"
+            ),
             (thread_no, after, role, limit),
         )
         return [_message(row) for row in rows]
@@ -217,11 +277,14 @@ class MessageStore(ProjectStore):
         )
 
     def replace_content(self, session: Session, no: int, values: Sequence[Any]) -> bool:
-        """Write (raw, parts, tokens, method, terms) over an unsealed message; ``False`` once it is sealed."""
+        """Write (raw, parts, tokens, method, terms) over an unsealed message; ``False`` once it is
+        sealed.
+        """
         return bool(
             session.run(
                 self.sql(
-                    "UPDATE messages SET raw_content = ?, parts = ?, token_count = ?, token_method = ?, term_count = ?"
+                    "UPDATE messages SET raw_content = ?, parts = ?, token_count = ?, "
+                    "token_method = ?, term_count = ?"
                     " WHERE project_no = :project AND no = ? AND sealed_at IS NULL"
                 ),
                 (*values, no),
@@ -231,14 +294,17 @@ class MessageStore(ProjectStore):
     def totals(self, session: Session) -> dict[str, int]:
         row = session.one(
             self.sql(
-                "SELECT count(*), coalesce(sum(last_seq), 0), coalesce(sum(tokens), 0), count(DISTINCT resource_id)"
+                "SELECT count(*), coalesce(sum(last_seq), 0), coalesce(sum(tokens), 0), "
+                "count(DISTINCT resource_id)"
                 " FROM threads WHERE project_no = :project"
             )
         ) or (0, 0, 0, 0)
         return dict(zip(("threads", "messages", "tokens", "resources"), map(int, row), strict=True))
 
     def is_alone(self, session: Session) -> bool:
-        """Whether this is the only project of the store, so that there is nothing behind the wall."""
+        """Whether this is the only project of the store, so that there is nothing behind the
+        wall.
+        """
         return session.one(self.sql("SELECT 1 FROM projects WHERE no <> :project LIMIT 1")) is None
 
     def index_size(self, session: Session) -> tuple[int, int, int]:
@@ -254,24 +320,50 @@ class MessageStore(ProjectStore):
 
 def _thread(row: Row) -> Thread:
     return Thread(
-        id=row[0], resource_id=row[1], kind=row[2], parent_id=row[3],
-        title=None if row[4] is None else from_storable(row[4]), metadata=json.loads(row[5]),
-        created_at=row[6], updated_at=row[7], message_count=row[8], token_count=row[9],
-    )  # fmt: skip
+        id=row[0],
+        resource_id=row[1],
+        kind=row[2],
+        parent_id=row[3],
+        title=None if row[4] is None else from_storable(row[4]),
+        metadata=json.loads(row[5]),
+        created_at=row[6],
+        updated_at=row[7],
+        message_count=row[8],
+        token_count=row[9],
+    )
 
 
 def _compaction(row: Row) -> Compaction:
     identity, level, first, last, count, summary, code, method, created_at = row
     return Compaction(
-        identity, level, first, last, count, from_storable(summary), from_storable(code), method, created_at
+        identity,
+        level,
+        first,
+        last,
+        count,
+        from_storable(summary),
+        from_storable(code),
+        method,
+        created_at,
     )
 
 
 def _message(row: Row) -> Message:
     raw = from_storable(row[6])
     return Message(
-        id=row[1], thread_id=row[2], resource_id=row[3], seq=row[4], role=row[5], raw_content=raw,
-        parts=unpack(raw, row[7]), token_count=row[8], token_method=row[9], created_at=row[10], client_id=row[11],
-        task_id=row[12], sealed_at=row[13], metadata=json.loads(row[14]) if row[14] else {},
+        id=row[1],
+        thread_id=row[2],
+        resource_id=row[3],
+        seq=row[4],
+        role=row[5],
+        raw_content=raw,
+        parts=unpack(raw, row[7]),
+        token_count=row[8],
+        token_method=row[9],
+        created_at=row[10],
+        client_id=row[11],
+        task_id=row[12],
+        sealed_at=row[13],
+        metadata=json.loads(row[14]) if row[14] else {},
         compaction=_compaction(row[15:24]) if row[15] is not None else None,
-    )  # fmt: skip
+    )

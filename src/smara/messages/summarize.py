@@ -26,7 +26,9 @@ class Summary:
 
 
 class Summarizer(Protocol):
-    """Turns a run of messages into a summary. ``method`` is stored with every summary that does not name its own."""
+    """Turns a run of messages into a summary. ``method`` is stored with every summary that does not
+    name its own.
+    """
 
     method: str
 
@@ -47,18 +49,26 @@ class OfflineSummarizer:
         texts = [(message.role, message.raw_content[:_READ_CHARACTERS]) for message in messages]
         budget = 900 if level == 1 else 360
         asked = [first_sentence(text) for role, text in texts if role == "user"]
-        answered = [first_sentence(text) for role, text in texts if role == "assistant"] if level == 1 else []
+        answered = (
+            [first_sentence(text) for role, text in texts if role == "assistant"]
+            if level == 1
+            else []
+        )
         names = distinct(name for _, text in texts for name in names_in(text[:_NAMES_CHARACTERS]))
         lines = [
             _told("User asked", asked, budget // 2),
             _told("Assistant", answered, budget // 3),
             _told("Names", names, budget // 2, separator=", "),
         ]
-        text = " ".join(line for line in lines if line) or first_sentence(texts[0][1] if texts else "")
+        text = " ".join(line for line in lines if line) or first_sentence(
+            texts[0][1] if texts else ""
+        )
         code = "\n".join(fit(code_lines(text for _, text in texts), 1_200)) if level == 1 else ""
         return Summary(text or "(nothing but empty messages)", code)
 
 
 def _told(label: str, items: Sequence[str], characters: int, separator: str = "; ") -> str:
-    kept = fit(distinct(stripped for item in items if (stripped := item.rstrip(".;, "))), characters)
+    kept = fit(
+        distinct(stripped for item in items if (stripped := item.rstrip(".;, "))), characters
+    )
     return f"{label}: {separator.join(kept)}." if kept else ""

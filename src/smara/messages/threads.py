@@ -21,7 +21,9 @@ MAX_TITLE_LENGTH = 500
 class Threads:
     """The threads of one project."""
 
-    def __init__(self, store: MessageStore, clock: Clock, new_id: IdMaker, default_resource: str) -> None:
+    def __init__(
+        self, store: MessageStore, clock: Clock, new_id: IdMaker, default_resource: str
+    ) -> None:
         self._store = store
         self._clock = clock
         self._new_id = new_id
@@ -39,11 +41,22 @@ class Threads:
         created_at: int | None = None,
     ) -> Thread:
         """Make a thread; ``ConflictError`` when the id is taken."""
-        new = NewThread(thread_id or self._new_id(), resource_id, title, metadata or {}, kind, parent_id, created_at)
+        new = NewThread(
+            thread_id or self._new_id(),
+            resource_id,
+            title,
+            metadata or {},
+            kind,
+            parent_id,
+            created_at,
+        )
         values = self.row_for(new)
         with self._store.database.write() as session:
             if not self._store.insert_thread(session, values):
-                raise ConflictError(f"Thread {new.id!r} exists already. Use update, or another id.", thread_id=new.id)
+                raise ConflictError(
+                    f"Thread {new.id!r} exists already. Use update, or another id.",
+                    thread_id=new.id,
+                )
         return self.get(new.id)
 
     def put(self, new: NewThread) -> Thread:
@@ -61,7 +74,11 @@ class Threads:
                     title = found.title or new.title
                     if (title, merged) != (found.title, dict(found.metadata)):
                         self._store.update_thread(
-                            session, new.id, _clean_title(title), dump_metadata(merged), found.updated_at
+                            session,
+                            new.id,
+                            _clean_title(title),
+                            dump_metadata(merged),
+                            found.updated_at,
                         )
         return self.get(new.id)
 
@@ -69,7 +86,9 @@ class Threads:
         """The row of a new thread, checked and redacted."""
         now = self._clock.now_ms()
         if new.kind not in get_args(ThreadKind):
-            raise InvalidInputError(f"kind must be one of {', '.join(get_args(ThreadKind))}; got {new.kind!r}.")
+            raise InvalidInputError(
+                f"kind must be one of {', '.join(get_args(ThreadKind))}; got {new.kind!r}."
+            )
         created_at = check_time(new.created_at)
         return (
             require_id(new.id, "thread_id"),
@@ -87,7 +106,8 @@ class Threads:
         found = self.find(require_id(thread_id, "thread_id"))
         if found is None:
             raise NotFoundError(
-                f"There is no thread {thread_id!r} in this project. `smara threads list` shows what there is.",
+                f"There is no thread {thread_id!r} in this project. `smara threads list` shows "
+                "what there is.",
                 thread_id=thread_id,
             )
         return found
@@ -111,13 +131,19 @@ class Threads:
         """Threads, the most recently used first."""
         conditions = [
             (f"{column} = ?", value)
-            for column, value in (("resource_id", resource_id), ("kind", kind), ("parent_id", parent_id))
+            for column, value in (
+                ("resource_id", resource_id),
+                ("kind", kind),
+                ("parent_id", parent_id),
+            )
             if value is not None
         ]
         with self._store.database.read() as session:
             return self._store.list_threads(session, conditions, limit, offset)
 
-    def update(self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None) -> Thread:
+    def update(
+        self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> Thread:
         """Change the title, or merge metadata; a key given as ``None`` is taken out."""
         now = self._clock.now_ms()
         with self._store.database.write() as session:
@@ -128,9 +154,12 @@ class Threads:
                 merged = {**found.metadata, **(metadata or {})}
                 kept = {key: value for key, value in merged.items() if value is not None}
                 self._store.update_thread(
-                    session, thread_id, _clean_title(title) if title is not None else _clean_title(found.title),
-                    dump_metadata(kept), now,
-                )  # fmt: skip
+                    session,
+                    thread_id,
+                    _clean_title(title) if title is not None else _clean_title(found.title),
+                    dump_metadata(kept),
+                    now,
+                )
         return self.get(thread_id)
 
     def totals(self) -> dict[str, int]:

@@ -1,1 +1,3 @@
-"""What thinks: chat models behind one small protocol, with deadlines, retries, a budget and a switch."""
+"""What thinks: chat models behind one small protocol, with deadlines, retries, a budget and a
+switch.
+"""

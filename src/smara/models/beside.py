@@ -1,4 +1,6 @@
-"""Work that is waited for no longer than a deadline, whatever it waits for itself: a server, a lock, a busy store."""
+"""Work that is waited for no longer than a deadline, whatever it waits for itself: a server, a
+lock, a busy store.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ T = TypeVar("T")
 
 
 def wait_for(work: Callable[[], T], seconds: float, clock: Clock, thread_name: str) -> T:
-    """What ``work`` gives, or its error; ``TimeoutError`` when it takes longer, and then it is left behind."""
+    """What ``work`` gives, or its error; ``TimeoutError`` when it takes longer, and then it is left
+    behind.
+    """
     ended = threading.Event()
     found: list[T] = []
     errors: list[BaseException] = []

@@ -1,7 +1,7 @@
 """Models: every call of a model goes through here.
 
-Switch, redaction, choice by size, and then, for each attempt: a reservation in the budget, the model
-itself, the settling of what it used. Nothing else in Smara asks a model, so nothing else can
+Switch, redaction, choice by size, and then, for each attempt: a reservation in the budget, the
+model itself, the settling of what it used. Nothing else in Smara asks a model, so nothing else can
 forget one of these.
 """
 
@@ -43,10 +43,18 @@ class Models:
     """What thinks, within its budget. Safe to use from several threads and processes."""
 
     def __init__(
-        self, store: CallStore, budget: Budget, clock: Clock, settings: Settings, counter: TokenCounter,
-        redact: Callable[[str], str], actor: str, model: ChatModel | None = None, reranker: Reranker | None = None,
+        self,
+        store: CallStore,
+        budget: Budget,
+        clock: Clock,
+        settings: Settings,
+        counter: TokenCounter,
+        redact: Callable[[str], str],
+        actor: str,
+        model: ChatModel | None = None,
+        reranker: Reranker | None = None,
         embedder: Embedder | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.budget = budget
         self.meter = Meter(budget, clock, settings.models_enabled)
         self._store = store
@@ -69,9 +77,15 @@ class Models:
         """The models in force, as they are named in the list of calls; none when offline."""
         if self._given is not None:
             return [self._given.name]
-        return [] if self.is_offline else [spec.name for _, spec in parse_tiers(self._settings.model or "")]
+        return (
+            []
+            if self.is_offline
+            else [spec.name for _, spec in parse_tiers(self._settings.model or "")]
+        )
 
-    def complete(self, request: ChatRequest, purpose: str = "observe", abort: Abort | None = None) -> ChatReply:
+    def complete(
+        self, request: ChatRequest, purpose: str = "observe", abort: Abort | None = None
+    ) -> ChatReply:
         """Ask the model, within the request's deadline, and give its answer back.
 
         The answer has text, and is whole: one that is empty, cut off or far too long is a
@@ -80,20 +94,27 @@ class Models:
         """
         self._require_on()
         require_id(purpose, "purpose")
-        ends_at = self._clock.monotonic() + (request.deadline_seconds or self._settings.model_deadline_seconds)
-        asked = replace(request, system=self._sendable(request.system), prompt=self._sendable(request.prompt))
+        ends_at = self._clock.monotonic() + (
+            request.deadline_seconds or self._settings.model_deadline_seconds
+        )
+        asked = replace(
+            request, system=self._sendable(request.system), prompt=self._sendable(request.prompt)
+        )
         size = size_of(asked, self._counter)
         model = self._tiers.choose(size.tokens)
         return with_retries(
-            lambda: self._attempt(model, asked, size, purpose, ends_at, abort), ends_at, self._clock, abort
+            lambda: self._attempt(model, asked, size, purpose, ends_at, abort),
+            ends_at,
+            self._clock,
+            abort,
         )
 
     @cached_property
     def reranker(self) -> Reranker | None:
         """Who ranks the best hits of a search once more; ``None`` where no model does.
 
-        What is sent to it passes the switch, the redaction and the budget, and its calls are noted with the
-        purpose ``rerank``. ``ConfigError`` when the setting ``reranker`` cannot be used.
+        What is sent to it passes the switch, the redaction and the budget, and its calls are noted
+        with the purpose ``rerank``. ``ConfigError`` when the setting ``reranker`` cannot be used.
         """
         from smara.models.rerankers.guarded import GuardedReranker
         from smara.models.rerankers.ladder import open_reranker
@@ -101,7 +122,11 @@ class Models:
         if self._settings.reranker.strip() == "off":
             return None
         found = self._given_reranker or open_reranker(self._settings)
-        return GuardedReranker(found, self.meter, self._redact, self._clock) if found is not None else None
+        return (
+            GuardedReranker(found, self.meter, self._redact, self._clock)
+            if found is not None
+            else None
+        )
 
     @cached_property
     def embedder(self) -> Embedder | None:
@@ -109,31 +134,44 @@ class Models:
         return self.open_embedder()
 
     def open_embedder(self, setting: str | None = None) -> Embedder | None:
-        """The embedder that the setting ``embedder``, or one in its place, names; ``None`` for ``off``.
+        """The embedder that the setting ``embedder``, or one in its place, names; ``None`` for
+        ``off``.
 
-        Nothing is loaded yet. What is sent to a server passes the switch, the redaction and the budget, and its calls
-        are noted with the purpose ``embed``. ``ConfigError`` when the setting cannot be used, ``ModelError`` when
-        Ollama has to be asked for its models and does not answer.
+        Nothing is loaded yet. What is sent to a server passes the switch, the redaction and the
+        budget, and its calls are noted with the purpose ``embed``. ``ConfigError`` when the setting
+        cannot be used, ``ModelError`` when Ollama has to be asked for its models and does not
+        answer.
         """
         from smara.models.embedders.guarded import GivenEmbedder, GuardedEmbedder
         from smara.models.embedders.ladder import choose
 
         settings = self._settings if setting is None else replace(self._settings, embedder=setting)
-        if self._given_embedder is not None and settings.embedder == self._settings.embedder != "off":
+        if (
+            self._given_embedder is not None
+            and settings.embedder == self._settings.embedder != "off"
+        ):
             return GivenEmbedder(self._given_embedder, self._redact)
         found = choose(settings).embedder
         if isinstance(found, EmbeddingServer):
-            return GuardedEmbedder(found, self.meter, self._redact, self._clock, settings.model_deadline_seconds)
+            return GuardedEmbedder(
+                found, self.meter, self._redact, self._clock, settings.model_deadline_seconds
+            )
         return found
 
     def embedder_status(self) -> dict[str, Any]:
-        """Which embedder is in force and why, for ``smara models show``; a failure is told, not raised."""
+        """Which embedder is in force and why, for ``smara models show``; a failure is told, not
+        raised.
+        """
         from smara.models.embedders.ladder import choose
 
         setting = self._settings.embedder
         try:
             given = self._given_embedder
-            found, why = (given, "it was given by the program") if given is not None else choose(self._settings).pair
+            found, why = (
+                (given, "it was given by the program")
+                if given is not None
+                else choose(self._settings).pair
+            )
             if found is None:
                 return {"setting": setting, "modelId": None, "why": why}
             is_local = bool(getattr(found, "is_local", False))
@@ -145,7 +183,9 @@ class Models:
     def pause(self, reason: str = "No reason was given.") -> Pause:
         """Stop every call from now on, in all processes, until ``resume``; safe to repeat."""
         if not reason.strip():
-            raise InvalidInputError("The reason of a pause must not be empty. Say why, for whoever wonders.")
+            raise InvalidInputError(
+                "The reason of a pause must not be empty. Say why, for whoever wonders."
+            )
         pause = Pause(self._clock.now_ms(), self._redact(reason), self._actor)
         with self._store.database.write() as session:
             self._store.put_pause(session, pause)
@@ -185,7 +225,9 @@ class Models:
         return {
             "models": self.names,
             "enabled": self._settings.models_enabled,
-            "paused": {"at": pause.paused_at, "reason": pause.reason, "actor": pause.actor} if pause else None,
+            "paused": {"at": pause.paused_at, "reason": pause.reason, "actor": pause.actor}
+            if pause
+            else None,
             "hour": self._window(HOUR_MS),
             "day": self._window(DAY_MS),
         }
@@ -197,11 +239,17 @@ class Models:
         return {
             "calls": spent.calls,
             "tokens": spent.tokens,
-            "tokensLimit": settings.model_tokens_per_hour if hour else settings.model_tokens_per_day,
+            "tokensLimit": settings.model_tokens_per_hour
+            if hour
+            else settings.model_tokens_per_day,
             "embeddingTokens": spent.embedding_tokens,
-            "embeddingTokensLimit": settings.embedding_tokens_per_hour if hour else settings.embedding_tokens_per_day,
+            "embeddingTokensLimit": settings.embedding_tokens_per_hour
+            if hour
+            else settings.embedding_tokens_per_day,
             "dollars": round(spent.dollars, 6),
-            "dollarsLimit": settings.model_dollars_per_hour if hour else settings.model_dollars_per_day,
+            "dollarsLimit": settings.model_dollars_per_hour
+            if hour
+            else settings.model_dollars_per_day,
             "unpricedCalls": spent.unpriced_calls,
         }
 
@@ -215,7 +263,8 @@ class Models:
         self.meter.require_on()
         if self.is_offline:
             raise MissingSettingError(
-                "No model is configured. Set model (SMARA_MODEL), for example to anthropic:claude-haiku-4-5.",
+                "No model is configured. Set model (SMARA_MODEL), for example to "
+                "anthropic:claude-haiku-4-5.",
                 setting="model",
             )
 
@@ -224,9 +273,17 @@ class Models:
         return self._redact(text).encode("utf-8", "replace").decode("utf-8")
 
     def _attempt(
-        self, model: ChatModel, asked: ChatRequest, size: Size, purpose: str, ends_at: float, abort: Abort | None
+        self,
+        model: ChatModel,
+        asked: ChatRequest,
+        size: Size,
+        purpose: str,
+        ends_at: float,
+        abort: Abort | None,
     ) -> ChatReply:
-        most = Usage(size.bound_tokens, asked.max_output_tokens, cache_write_tokens=_cached(asked, size))
+        most = Usage(
+            size.bound_tokens, asked.max_output_tokens, cache_write_tokens=_cached(asked, size)
+        )
         with self.meter.call(model.name, purpose, most, ends_at) as call:
             reply = model.complete(replace(asked, deadline_seconds=call.seconds_left), abort)
             call.usage = reply.usage
@@ -245,11 +302,17 @@ def _require_usable(reply: ChatReply, asked: ChatRequest, model: str) -> None:
         raise failures.failure(model, "content", may_be_billed=True)
     written = max(reply.usage.output_tokens, round(estimate_o200k(reply.text)))
     if reply.finish == "length":
-        reason, told = "truncated", f"stopped in the middle, at its limit of {asked.max_output_tokens:,} tokens"
+        reason, told = (
+            "truncated",
+            f"stopped in the middle, at its limit of {asked.max_output_tokens:,} tokens",
+        )
     elif not reply.text.strip():
         reason, told = "empty", "answered nothing"
     elif written > _MOST_OVER * asked.max_output_tokens:
-        reason, told = "too_long", f"wrote about {written:,} tokens where {asked.max_output_tokens:,} were allowed"
+        reason, told = (
+            "too_long",
+            f"wrote about {written:,} tokens where {asked.max_output_tokens:,} were allowed",
+        )
     else:
         return
     raise BadReplyError(f"{model} {told}. {_ADVICE[reason]}", model=model, reason=reason)

@@ -1,4 +1,5 @@
-"""The protocol of a chat model: text in, text and usage out, within a deadline, and it can be taken back.
+"""The protocol of a chat model: text in, text and usage out, within a deadline, and it can be taken
+back.
 
 The seam is synchronous. Whoever implements :class:`ChatModel` promises to come back within
 ``deadline_seconds``, with a reply or with a ``ModelError``, also when the other side hangs.
@@ -16,12 +17,14 @@ from smara.errors import InvalidInputError
 
 Finish = Literal["stop", "length", "refusal", "other"]
 
-# What the request says itself. A second word on it, hidden in the settings, could make a call larger than
-# what the budget was asked for.
+# What the request says itself. A second word on it, hidden in the settings, could make a call
+# larger than what the budget was asked for.
 _OURS = frozenset(
     {
-        "max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of", "stream", "timeout",
-        "request_timeout", "max_retries", "temperature", "extra_body", "model", "messages", "system",
+        "max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of", "stream",
+        "timeout",
+        "request_timeout", "max_retries", "temperature", "extra_body", "model", "messages",
+        "system",
     }
 )  # fmt: skip
 
@@ -55,18 +58,25 @@ class ChatRequest:
     temperature: float | None = None
     """``None`` leaves it to the model; several newer ones take no other."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Settings that pydantic-ai knows: ``top_p``, ``seed``, ``thinking``, ``anthropic_…``, ``google_…``."""
+    """Settings that pydantic-ai knows: ``top_p``, ``seed``, ``thinking``, ``anthropic_…``,
+    ``google_…``.
+    """
     provider_options: Mapping[str, Any] = field(default_factory=dict)
     """Fields that are put into the body of the request as they are."""
 
     def __post_init__(self) -> None:
         if self.max_output_tokens < 1:
-            raise InvalidInputError(f"max_output_tokens must be at least 1; got {self.max_output_tokens}.")
+            raise InvalidInputError(
+                f"max_output_tokens must be at least 1; got {self.max_output_tokens}."
+            )
         if self.deadline_seconds is not None and self.deadline_seconds <= 0:
-            raise InvalidInputError(f"deadline_seconds must be above 0; got {self.deadline_seconds}.")
+            raise InvalidInputError(
+                f"deadline_seconds must be above 0; got {self.deadline_seconds}."
+            )
         if hidden := _OURS & {*self.settings, *self.provider_options}:
             raise InvalidInputError(
-                f"{', '.join(sorted(hidden))} cannot be among the settings or provider options of a request. "
+                f"{', '.join(sorted(hidden))} cannot be among the settings or provider options of "
+                "a request. "
                 "Use the request's own fields: the budget relies on them."
             )
 
@@ -82,7 +92,9 @@ class ChatReply:
 
 
 class Abort(threading.Event):
-    """Takes a call back, from any thread: ``set`` it, and the caller has its ``ModelAbortedError`` at once."""
+    """Takes a call back, from any thread: ``set`` it, and the caller has its ``ModelAbortedError``
+    at once.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,7 +127,9 @@ class ChatModel(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in the list of calls and in the table of prices, such as ``openai:gpt-5-mini``."""
+        """What it is called in the list of calls and in the table of prices, such as
+        ``openai:gpt-5-mini``.
+        """
         ...
 
     def complete(self, request: ChatRequest, abort: Abort | None = None) -> ChatReply:

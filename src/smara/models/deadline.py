@@ -24,8 +24,11 @@ TO_CLOSE_SECONDS = 0.5
 """How long a cancelled call may take to close its sockets before it is left behind."""
 
 
-def run_within(work: Callable[[], Coroutine[Any, Any, T]], seconds: float, abort: Abort | None = None) -> T:
-    """The result of ``work()``; ``TimeoutError`` at the deadline, ``InterruptedError`` when aborted.
+def run_within(
+    work: Callable[[], Coroutine[Any, Any, T]], seconds: float, abort: Abort | None = None
+) -> T:
+    """The result of ``work()``; ``TimeoutError`` at the deadline, ``InterruptedError`` when
+    aborted.
 
     ``work`` is called in the new thread, so that what it imports counts against the deadline too.
     """
@@ -45,7 +48,9 @@ def run_within(work: Callable[[], Coroutine[Any, Any, T]], seconds: float, abort
 
 
 class _Call(threading.Thread, Generic[T]):
-    """One call. Its result is told when its loop is closed: who has it may count on closed sockets."""
+    """One call. Its result is told when its loop is closed: who has it may count on closed
+    sockets.
+    """
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]], ends_at: float) -> None:
         super().__init__(name=THREAD_NAME, daemon=True)

@@ -1,8 +1,9 @@
 """The protocol of an embedder: texts in, vectors of one space out.
 
-``model_id`` names the space. Two vectors may be compared when their ids are equal, and never otherwise: every
-change that moves vectors (another model, other dimensions, another way to cut words) is another id.
-Whoever implements :class:`Embedder` promises rows of length 1 and no number that is not one, or a ``ModelError``.
+``model_id`` names the space. Two vectors may be compared when their ids are equal, and never
+otherwise: every change that moves vectors (another model, other dimensions, another way to cut
+words) is another id. Whoever implements :class:`Embedder` promises rows of length 1 and no number
+that is not one, or a ``ModelError``.
 """
 
 from __future__ import annotations
@@ -49,11 +50,20 @@ class Embedder(Protocol):
 
     @property
     def first_dims(self) -> int:
-        """How many leading numbers are a smaller vector of their own; ``dims`` when the model promises none."""
+        """How many leading numbers are a smaller vector of their own; ``dims`` when the model
+        promises none.
+        """
         ...
 
-    def embed(self, texts: Sequence[str], kind: Kind = "document", *, deadline_seconds: float | None = None) -> Vectors:
-        """One row of length 1 for each text, in order; zeros for a text of which the model knows nothing.
+    def embed(
+        self,
+        texts: Sequence[str],
+        kind: Kind = "document",
+        *,
+        deadline_seconds: float | None = None,
+    ) -> Vectors:
+        """One row of length 1 for each text, in order; zeros for a text of which the model knows
+        nothing.
 
         A ``ModelError`` when that cannot be had within the deadline; never a part of the rows.
         """
@@ -70,11 +80,15 @@ class Embedded:
 
 @runtime_checkable
 class EmbeddingServer(Protocol):
-    """An embedder that is asked over a wire, one request at a time; ``embedders/guarded.py`` stands around it."""
+    """An embedder that is asked over a wire, one request at a time; ``embedders/guarded.py`` stands
+    around it.
+    """
 
     @property
     def name(self) -> str:
-        """What it is called in the list of calls and in the table of prices: ``openai:text-embedding-3-small``."""
+        """What it is called in the list of calls and in the table of prices:
+        ``openai:text-embedding-3-small``.
+        """
         ...
 
     @property
@@ -111,17 +125,29 @@ def unit_rows(vectors: Vectors) -> Vectors:
 
 
 def checked_rows(
-    found: object, count: int, dims: int, name: str, *, may_cut: bool = False, may_be_zero: bool = False
+    found: object,
+    count: int,
+    dims: int,
+    name: str,
+    *,
+    may_cut: bool = False,
+    may_be_zero: bool = False,
 ) -> Vectors:
-    """Vectors as somebody else made them, when they are what they should be; ``BadReplyError`` otherwise.
+    """Vectors as somebody else made them, when they are what they should be; ``BadReplyError``
+    otherwise.
 
-    As many rows as texts, ``dims`` finite numbers each, and not all of them zero, unless ``may_be_zero``. With
-    ``may_cut`` longer rows are cut, which is right for Matryoshka models alone. The rows come back with length 1.
+    As many rows as texts, ``dims`` finite numbers each, and not all of them zero, unless
+    ``may_be_zero``. With ``may_cut`` longer rows are cut, which is right for Matryoshka models
+    alone. The rows come back with length 1.
     """
     import numpy as np
 
     if not isinstance(found, list | tuple | np.ndarray) or len(found) != count:
-        told = f"{len(found)} vectors" if isinstance(found, list | tuple | np.ndarray) else "no list of vectors"
+        told = (
+            f"{len(found)} vectors"
+            if isinstance(found, list | tuple | np.ndarray)
+            else "no list of vectors"
+        )
         raise bad_vectors(name, f"{told} for {count} texts")
     try:
         rows = np.asarray(found)
@@ -137,14 +163,19 @@ def checked_rows(
         raise bad_vectors(name, "a number that is none")
     if (largest == 0).any() and not may_be_zero:
         raise bad_vectors(name, "a vector of zeros")
-    rows /= np.where(largest > 0, largest, 1)  # numbers near the end of their range would overflow when squared
+    rows /= np.where(
+        largest > 0, largest, 1
+    )  # numbers near the end of their range would overflow when squared
     return unit_rows(rows).astype(np.float32)
 
 
 def bad_vectors(name: str, what: str) -> BadReplyError:
     """Vectors that say nothing; ``what`` is in our words, never in the server's."""
     return BadReplyError(
-        f"{name} gave vectors that cannot be used ({what}). Check that the setting embedder names a model that embeds, "
+        f"{name} gave vectors that cannot be used ({what}). Check that the setting embedder names "
+        "a model that embeds, "
         "and embedder_dims its dimensions.",
-        model=name, reason="unreadable", may_be_billed=True,
-    )  # fmt: skip
+        model=name,
+        reason="unreadable",
+        may_be_billed=True,
+    )

@@ -1,8 +1,8 @@
 """What went wrong with a call, in our words.
 
-The one question that matters to whoever gets an error is whether asking again can help. The second, for
-the budget, is whether the call may have been paid for: a request that was refused with a status, or
-never left the machine, was not; one that was sent and never answered may have been.
+The one question that matters to whoever gets an error is whether asking again can help. The second,
+for the budget, is whether the call may have been paid for: a request that was refused with a
+status, or never left the machine, was not; one that was sent and never answered may have been.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from smara.errors import BadReplyError, ModelError, ModelRefusedError, ModelUnav
 
 _MOST_CHARACTERS = 300
 
-# The reason for each HTTP status that needs a word of its own, and whether it is worth asking again.
+# The reason for each HTTP status that needs a word of its own, and whether it is worth asking
+# again.
 _REASON_OF_STATUS = {
-    401: "key", 402: "quota", 403: "key", 404: "unknown_model", 408: "timeout", 409: "overloaded", 413: "too_long",
+    401: "key", 402: "quota", 403: "key", 404: "unknown_model", 408: "timeout", 409: "overloaded",
+    413: "too_long",
     429: "rate_limit", 503: "overloaded", 529: "overloaded",
 }  # fmt: skip
 _ADVICE = {
@@ -37,20 +39,33 @@ _TRY_AGAIN = frozenset({"timeout", "connection", "rate_limit", "overloaded", "se
 
 
 def failure(
-    model: str, reason: str, detail: str = "", *, may_be_billed: bool, advice: Mapping[str, str] | None = None,
+    model: str,
+    reason: str,
+    detail: str = "",
+    *,
+    may_be_billed: bool,
+    advice: Mapping[str, str] | None = None,
     **facts: Any,
-) -> ModelError:  # fmt: skip
-    """The error for a reason of the table above; ``advice`` has other last sentences for some reasons."""
+) -> ModelError:
+    """The error for a reason of the table above; ``advice`` has other last sentences for some
+    reasons.
+    """
     kind = ModelUnavailableError if reason in _TRY_AGAIN else ModelRefusedError
     told = f", {log.redacted(detail)[:_MOST_CHARACTERS]}" if detail else ""
     what = "did not answer" if kind is ModelUnavailableError else "will not answer"
     return kind(
-        f"{model} {what}: {reason.replace('_', ' ')}{told}. {(advice or {}).get(reason, _ADVICE[reason])}",
-        model=model, reason=reason, may_be_billed=may_be_billed, **facts,
-    )  # fmt: skip
+        f"{model} {what}: {reason.replace('_', ' ')}{told}. "
+        f"{(advice or {}).get(reason, _ADVICE[reason])}",
+        model=model,
+        reason=reason,
+        may_be_billed=may_be_billed,
+        **facts,
+    )
 
 
-def timed_out(model: str, seconds: float, may_be_billed: bool, advice: Mapping[str, str] | None = None) -> ModelError:
+def timed_out(
+    model: str, seconds: float, may_be_billed: bool, advice: Mapping[str, str] | None = None
+) -> ModelError:
     """The deadline has passed."""
     told = f"nothing within {seconds:.1f} seconds"
     return failure(model, "timeout", told, may_be_billed=may_be_billed, advice=advice)
@@ -60,9 +75,12 @@ def unreadable(model: str, detail: str) -> BadReplyError:
     """A reply that is no reply."""
     told = log.redacted(detail)[:_MOST_CHARACTERS]
     return BadReplyError(
-        f"{model} sent what cannot be read ({told}). Check that the address speaks the vendor's format.",
-        model=model, reason="unreadable", may_be_billed=True,
-    )  # fmt: skip
+        f"{model} sent what cannot be read ({told}). Check that the address speaks the vendor's "
+        "format.",
+        model=model,
+        reason="unreadable",
+        may_be_billed=True,
+    )
 
 
 def translate(model: str, error: Exception, was_sent: bool) -> ModelError | None:
@@ -86,34 +104,56 @@ def translate(model: str, error: Exception, was_sent: bool) -> ModelError | None
 
 
 def from_status(
-    model: str, status: int, body: object, *, reason: str | None = None, retry_after_seconds: float | None = None,
+    model: str,
+    status: int,
+    body: object,
+    *,
+    reason: str | None = None,
+    retry_after_seconds: float | None = None,
     advice: Mapping[str, str] | None = None,
-) -> ModelError:  # fmt: skip
-    """The error for a status of HTTP and what the body says of it; a call that was turned away so cost nothing."""
+) -> ModelError:
+    """The error for a status of HTTP and what the body says of it; a call that was turned away so
+    cost nothing.
+    """
     known = reason or _REASON_OF_STATUS.get(status, "server" if status >= 500 else "request")
     if status == 429 and "insufficient_quota" in str(body):
         known = "quota"
     return failure(
-        model, known, f"status {status}: {_message(body)}", may_be_billed=False, advice=advice, status=status,
+        model,
+        known,
+        f"status {status}: {_message(body)}",
+        may_be_billed=False,
+        advice=advice,
+        status=status,
         retry_after_seconds=retry_after_seconds,
-    )  # fmt: skip
+    )
 
 
 def _of_status(model: str, error: Any) -> ModelError:
     from pydantic_ai import exceptions as theirs
 
     reason = None
-    if isinstance(error, theirs.ModelQuotaExceededError):  # OpenAI says it with a 429, Anthropic with a 400
+    if isinstance(
+        error, theirs.ModelQuotaExceededError
+    ):  # OpenAI says it with a 429, Anthropic with a 400
         reason = "quota"
     elif isinstance(error, theirs.ModelContextWindowExceededError):
         reason = "too_long"
     elif isinstance(error, theirs.ModelAuthenticationError):
         reason = "key"
-    return from_status(model, int(error.status_code), error.body, reason=reason, retry_after_seconds=error.retry_after)
+    return from_status(
+        model,
+        int(error.status_code),
+        error.body,
+        reason=reason,
+        retry_after_seconds=error.retry_after,
+    )
 
 
 def _message(body: object) -> str:
     """What a vendor says in words; bodies wrap it in one or two layers."""
     while isinstance(body, dict):
-        body = body.get("message") or body.get("error") or body.get("detail") or body.get("code") or ""
+        body = (
+            body.get("message") or body.get("error") or body.get("detail") or body.get("code") or ""
+        )
     return str(body)

@@ -1,9 +1,10 @@
-"""JSON over HTTP, for the servers that no package of a vendor is needed for: embedders and rerankers.
+"""JSON over HTTP, for the servers that no package of a vendor is needed for: embedders and
+rerankers.
 
-It is the standard library alone, so that a plain installation can ask Ollama. An exchange has a thread of its
-own, and whoever asks is back at the deadline, whatever the other side does: a name server that is silent, headers
-or a body that come byte by byte. Then the socket is shut, and the thread ends. Redirects are not followed: they
-would carry a key to another address.
+It is the standard library alone, so that a plain installation can ask Ollama. An exchange has a
+thread of its own, and whoever asks is back at the deadline, whatever the other side does: a name
+server that is silent, headers or a body that come byte by byte. Then the socket is shut, and the
+thread ends. Redirects are not followed: they would carry a key to another address.
 """
 
 from __future__ import annotations
@@ -30,13 +31,20 @@ _WHO = "smara"
 
 
 def post_json(
-    url: str, body: Mapping[str, Any], *, model: str, deadline_seconds: float, headers: Mapping[str, str] | None = None,
-    most_bytes: int = MOST_BYTES, advice: Mapping[str, str] | None = None,
-) -> Any:  # fmt: skip
+    url: str,
+    body: Mapping[str, Any],
+    *,
+    model: str,
+    deadline_seconds: float,
+    headers: Mapping[str, str] | None = None,
+    most_bytes: int = MOST_BYTES,
+    advice: Mapping[str, str] | None = None,
+) -> Any:
     """What a server answers to ``body``, both as JSON, or a ``ModelError`` within the deadline.
 
-    ``model`` is who the errors speak of; ``advice`` has other last sentences for some of their reasons. An error whose
-    fact ``may_be_billed`` is ``False`` cost nothing. ``ConfigError`` for an address that is none.
+    ``model`` is who the errors speak of; ``advice`` has other last sentences for some of their
+    reasons. An error whose fact ``may_be_billed`` is ``False`` cost nothing. ``ConfigError`` for an
+    address that is none.
     """
     content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
     exchange = _Exchange("POST", url, content, headers or {}, deadline_seconds, most_bytes)
@@ -44,11 +52,18 @@ def post_json(
 
 
 def get_json(
-    url: str, *, model: str, deadline_seconds: float, headers: Mapping[str, str] | None = None,
-    most_bytes: int = MOST_BYTES, advice: Mapping[str, str] | None = None,
-) -> Any:  # fmt: skip
+    url: str,
+    *,
+    model: str,
+    deadline_seconds: float,
+    headers: Mapping[str, str] | None = None,
+    most_bytes: int = MOST_BYTES,
+    advice: Mapping[str, str] | None = None,
+) -> Any:
     """What a server answers to a plain question; as :func:`post_json`."""
-    return _Exchange("GET", url, None, headers or {}, deadline_seconds, most_bytes).ask(model, advice or {})
+    return _Exchange("GET", url, None, headers or {}, deadline_seconds, most_bytes).ask(
+        model, advice or {}
+    )
 
 
 def bearer(key: str | None) -> dict[str, str]:
@@ -56,7 +71,9 @@ def bearer(key: str | None) -> dict[str, str]:
     if not key:
         return {}
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise ConfigError("A key has characters that no key has, such as a space or a line end. Copy it again.")
+        raise ConfigError(
+            "A key has characters that no key has, such as a space or a line end. Copy it again."
+        )
     return {"Authorization": f"Bearer {key}"}
 
 
@@ -71,13 +88,24 @@ class _Exchange(threading.Thread):
     """One request and its answer."""
 
     def __init__(
-        self, method: str, url: str, content: bytes | None, headers: Mapping[str, str], seconds: float, most_bytes: int
+        self,
+        method: str,
+        url: str,
+        content: bytes | None,
+        headers: Mapping[str, str],
+        seconds: float,
+        most_bytes: int,
     ) -> None:
         super().__init__(name=THREAD_NAME, daemon=True)
         self._method = method
         self._address = parse_address(url)
         self._content = content
-        self._headers = {"Accept": "application/json", "User-Agent": _WHO, **_login(self._address), **headers}
+        self._headers = {
+            "Accept": "application/json",
+            "User-Agent": _WHO,
+            **_login(self._address),
+            **headers,
+        }
         self._seconds = seconds
         self._most_bytes = most_bytes
         self._ended = threading.Event()
@@ -109,7 +137,8 @@ class _Exchange(threading.Thread):
             self._error = error
         finally:
             if self._connection is not None:
-                self._connection.close()  # here alone: closing what another thread still reads would wait for it
+                # here alone: closing what another thread still reads would wait for it
+                self._connection.close()
             self._ended.set()
 
     def _exchanged(self) -> _Answer:
@@ -139,12 +168,16 @@ class _Exchange(threading.Thread):
             if self._connection is not None:
                 _shut(self._connection)
 
-    def _translated(self, error: BaseException, model: str, advice: Mapping[str, str]) -> BaseException:
+    def _translated(
+        self, error: BaseException, model: str, advice: Mapping[str, str]
+    ) -> BaseException:
         told = f"{type(error).__name__}: {error}"
         if isinstance(error, TimeoutError):
             return failures.timed_out(model, self._seconds, self._was_sent, advice)
         if isinstance(error, OSError | IncompleteRead):
-            return failures.failure(model, "connection", told, may_be_billed=self._was_sent, advice=advice)
+            return failures.failure(
+                model, "connection", told, may_be_billed=self._was_sent, advice=advice
+            )
         if isinstance(error, HTTPException):
             return failures.unreadable(model, told)
         return error
@@ -165,9 +198,12 @@ def _read(answer: _Answer | None, model: str, most_bytes: int, advice: Mapping[s
         raise _refused(answer, model, advice)
     if len(answer.content) > most_bytes:
         raise BadReplyError(
-            f"{model} sent more than {most_bytes:,} bytes; the rest was not read. Check the server.",
-            model=model, reason="too_long", may_be_billed=True,
-        )  # fmt: skip
+            f"{model} sent more than {most_bytes:,} bytes; the rest was not read. Check the "
+            "server.",
+            model=model,
+            reason="too_long",
+            may_be_billed=True,
+        )
     try:
         return json.loads(answer.content, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -210,11 +246,15 @@ def parse_address(url: str) -> SplitResult:
     """The parts of an address that can be asked; ``ConfigError`` for any other."""
     try:
         parts = urlsplit(url)
-        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        is_good = (
+            parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        )
     except ValueError:
         is_good = False
     if not is_good or not url.isascii() or not url.isprintable() or " " in url:
-        raise ConfigError(f"{without_login(url)!r} is no address. Write it as http://HOST:PORT/PATH or https://….")
+        raise ConfigError(
+            f"{without_login(url)!r} is no address. Write it as http://HOST:PORT/PATH or https://…."
+        )
     return parts
 
 

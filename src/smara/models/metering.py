@@ -1,6 +1,8 @@
-"""The meter: what stands around every call of a model that leaves this process, whatever kind of model it is.
+"""The meter: what stands around every call of a model that leaves this process, whatever kind of
+model it is.
 
-Before it the switch and a reservation in the budget, afterwards what it used, and a line in the log.
+Before it the switch and a reservation in the budget, afterwards what it used, and a line in the
+log.
 """
 
 from __future__ import annotations
@@ -38,17 +40,22 @@ class Meter:
         if not self._is_enabled:
             raise ModelRefusedError(
                 "Models are turned off. Set models_enabled (SMARA_MODELS_ENABLED=1) to use them.",
-                reason="disabled", may_be_billed=False,
-            )  # fmt: skip
+                reason="disabled",
+                may_be_billed=False,
+            )
 
     @contextmanager
     def call(self, model: str, purpose: str, most: Usage, ends_at: float) -> Iterator[Metered]:
-        """A block that makes one call, which uses at most ``most`` and ends at a moment of the clock.
+        """A block that makes one call, which uses at most ``most`` and ends at a moment of the
+        clock.
 
-        ``BudgetSpentError`` and ``ModelRefusedError`` (a pause) before the block is entered. An error that
-        says ``may_be_billed=False`` counts nothing; where nobody says what was used, the reservation stays.
+        ``BudgetSpentError`` and ``ModelRefusedError`` (a pause) before the block is entered. An
+        error that says ``may_be_billed=False`` counts nothing; where nobody says what was used, the
+        reservation stays.
         """
-        reservation = self.budget.reserve(model, purpose, most, max(0.0, ends_at - self._clock.monotonic()))
+        reservation = self.budget.reserve(
+            model, purpose, most, max(0.0, ends_at - self._clock.monotonic())
+        )
         began = self._clock.monotonic()
         call = Metered(ends_at - began)
         outcome, reason = "failed", None
@@ -65,6 +72,12 @@ class Meter:
         finally:
             self.budget.settle(reservation, outcome, call.usage, reason)
             log.event(
-                "model.called", call=reservation.id, model=model, purpose=purpose, outcome=outcome, reason=reason,
-                tokens=call.usage.tokens if call.usage else None, seconds=round(self._clock.monotonic() - began, 3),
-            )  # fmt: skip
+                "model.called",
+                call=reservation.id,
+                model=model,
+                purpose=purpose,
+                outcome=outcome,
+                reason=reason,
+                tokens=call.usage.tokens if call.usage else None,
+                seconds=round(self._clock.monotonic() - began, 3),
+            )

@@ -9,16 +9,18 @@ HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 Unit = Literal["tokens", "dollars", "embedding tokens"]
 EMBED, RERANK = "embed", "rerank"
 READING = (EMBED, RERANK)
-"""The purposes of calls that only read. Their tokens cost a hundredth of a chat model's, and are counted apart."""
+"""The purposes of calls that only read. Their tokens cost a hundredth of a chat model's, and are
+counted apart.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
     """One call, as it stands in the store.
 
-    ``outcome`` is ``running`` until it has ended, then ``done`` or the code of its error; ``lost`` when the
-    process that made it is gone. ``is_measured`` when the model itself said what it used; otherwise the
-    numbers are ours, and rather too high.
+    ``outcome`` is ``running`` until it has ended, then ``done`` or the code of its error; ``lost``
+    when the process that made it is gone. ``is_measured`` when the model itself said what it used;
+    otherwise the numbers are ours, and rather too high.
     """
 
     id: str
@@ -37,7 +39,9 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What models used within a window. ``unpriced_calls`` have no known price; their money is not in it."""
+    """What models used within a window. ``unpriced_calls`` have no known price; their money is not
+    in it.
+    """
 
     tokens: int = 0
     microdollars: int = 0
@@ -52,7 +56,11 @@ class Spent:
 
     def of(self, unit: Unit) -> int:
         """The tokens, or the millionths of a dollar."""
-        return {"tokens": self.tokens, "dollars": self.microdollars, "embedding tokens": self.embedding_tokens}[unit]
+        return {
+            "tokens": self.tokens,
+            "dollars": self.microdollars,
+            "embedding tokens": self.embedding_tokens,
+        }[unit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +78,9 @@ class Limit:
 
     def told(self, amount: int) -> str:
         """An amount of this limit's unit, in words."""
-        return f"${amount / 1_000_000:,.2f}" if self.unit == "dollars" else f"{amount:,} {self.unit}"
+        return (
+            f"${amount / 1_000_000:,.2f}" if self.unit == "dollars" else f"{amount:,} {self.unit}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

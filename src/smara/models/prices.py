@@ -2,9 +2,9 @@
 
 The prices are those of the package genai-prices, which comes with pydantic-ai: a table of the
 vendors' list prices, looked after by others, of the day its version was published, and read without
-asking the network. The setting ``model_prices`` wins over it. What runs under Ollama costs nothing. Cohere's
-rerankers, which that table does not know, are paid for by the search.
-A model that neither knows has no price: its tokens count against the budget, its money cannot.
+asking the network. The setting ``model_prices`` wins over it. What runs under Ollama costs nothing.
+Cohere's rerankers, which that table does not know, are paid for by the search. A model that neither
+knows has no price: its tokens count against the budget, its money cannot.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Price:
         return math.ceil(self.read * usage.input_tokens + self.written * usage.output_tokens)
 
 
-# OpenAI's embedders are asked without the extra that brings the table, so what they cost must be known without it.
+# OpenAI's embedders are asked without the extra that brings the table, so what they cost must be
+# known without it.
 _EMBEDDERS = {
     f"openai:text-embedding-{name}": Price(Decimal(dollars), Decimal(0))
     for name, dollars in (("3-small", "0.02"), ("3-large", "0.13"), ("ada-002", "0.10"))
@@ -68,7 +69,8 @@ class Prices:
             return 0
         if vendor == "cohere":
             return _SEARCH_MICRODOLLARS * math.ceil(usage.input_tokens / _SEARCH_TOKENS)
-        # A compatible server may serve anybody's model, at a price of its own: nothing is guessed there.
+        # A compatible server may serve anybody's model, at a price of its own: nothing is guessed
+        # there.
         found = _listed(vendor, name, usage) if vendor in _LISTED else None
         return _EMBEDDERS[model].cost(usage) if found is None and model in _EMBEDDERS else found
 
@@ -84,7 +86,8 @@ def parse_prices(setting: str | None) -> dict[str, Price]:
         match = _OWN.fullmatch(part)
         if match is None:
             raise ConfigError(
-                f"{part!r} of the setting model_prices cannot be read. Write VENDOR:MODEL=READ/WRITTEN in dollars per "
+                f"{part!r} of the setting model_prices cannot be read. Write "
+                "VENDOR:MODEL=READ/WRITTEN in dollars per "
                 "million tokens, such as openai-compatible:qwen3=0.5/2, with ; between two models."
             )
         found[match["model"]] = Price(Decimal(match["read"]), Decimal(match["written"]))
@@ -97,9 +100,11 @@ def _listed(vendor: str, name: str, usage: Usage) -> int | None:
     except ImportError:
         return None
     counted = genai_prices.Usage(
-        input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cache_read_tokens=usage.cached_tokens,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cached_tokens,
         cache_write_tokens=usage.cache_write_tokens,
-    )  # fmt: skip
+    )
     try:
         found = genai_prices.calc_price(counted, model_ref=name, provider_id=vendor)
     except LookupError:

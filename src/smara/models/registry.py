@@ -23,8 +23,10 @@ PACKAGES = {
 """The package that speaks to each vendor."""
 
 _FORMS = (
-    "Write it as VENDOR:MODEL, such as anthropic:claude-haiku-4-5, openai:gpt-5-mini, google:gemini-2.5-flash or "
-    "ollama:qwen3; as openai-compatible:http://127.0.0.1:8000/v1#MODEL; as tiers by the tokens of the input, such as "
+    "Write it as VENDOR:MODEL, such as anthropic:claude-haiku-4-5, openai:gpt-5-mini, "
+    "google:gemini-2.5-flash or "
+    "ollama:qwen3; as openai-compatible:http://127.0.0.1:8000/v1#MODEL; as tiers by the tokens of "
+    "the input, such as "
     "'<8000: ollama:qwen3; else: anthropic:claude-haiku-4-5'; or as 'offline'."
 )
 _TIER = re.compile(r"(?:<\s*(?P<below>\d[\d_]*)|else)\s*:\s*(?P<model>\S+)")
@@ -40,7 +42,9 @@ class ModelSpec:
 
     @property
     def name(self) -> str:
-        """Vendor and model, as they stand in the list of calls; the URL, which may hold a password, does not."""
+        """Vendor and model, as they stand in the list of calls; the URL, which may hold a password,
+        does not.
+        """
         return f"{self.vendor}:{self.model}"
 
 
@@ -60,7 +64,11 @@ class Tiers:
 
     def choose(self, tokens: int) -> ChatModel:
         """The model for an input of this size."""
-        return next(tier.model for tier in self.tiers if tier.below_tokens is None or tokens < tier.below_tokens)
+        return next(
+            tier.model
+            for tier in self.tiers
+            if tier.below_tokens is None or tokens < tier.below_tokens
+        )
 
     @property
     def names(self) -> list[str]:
@@ -86,8 +94,8 @@ def load_tiers(setting: str, api_key: str | None = None) -> Tiers:
 def parse_tiers(setting: str) -> list[tuple[int | None, ModelSpec]]:
     """The bounds and models of a setting; a single model is one tier without a bound.
 
-    >>> [(below, spec.name) for below, spec in parse_tiers("<8_000: ollama:qwen3; else: openai:gpt-5-mini")]
-    [(8000, 'ollama:qwen3'), (None, 'openai:gpt-5-mini')]
+    >>> [(below, spec.name) for below, spec in parse_tiers("<8_000: ollama:qwen3; else:
+    openai:gpt-5-mini")] [(8000, 'ollama:qwen3'), (None, 'openai:gpt-5-mini')]
     """
     if not setting.lstrip().startswith(("<", "else")):
         return [(None, parse_spec(setting))]
@@ -101,7 +109,9 @@ def parse_tiers(setting: str) -> list[tuple[int | None, ModelSpec]]:
     bounds = [below for below, _ in found]
     rising = [below for below in bounds if below is not None]
     if bounds[-1] is not None or bounds.count(None) > 1 or sorted(set(rising)) != rising:
-        raise ConfigError(f"The tiers of the setting model must have rising bounds and end with else. {_FORMS}")
+        raise ConfigError(
+            f"The tiers of the setting model must have rising bounds and end with else. {_FORMS}"
+        )
     return found
 
 
@@ -133,6 +143,7 @@ def require_package(spec: ModelSpec) -> None:
             is_there = False
         if not is_there:
             raise MissingExtraError(
-                f'{spec.name} needs the package {package}. Install it with `pip install "smara[models]"`.',
+                f"{spec.name} needs the package {package}. Install it with `pip install "
+                '"smara[models]"`.',
                 package=package,
             )

@@ -1,8 +1,8 @@
 """The protocol of a reranker: one query and some texts in, how well each answers it out.
 
-A reranker reads query and text together, which is slow and sharp; search gives it its best few. Whoever
-implements :class:`Reranker` promises as many scores as there are texts, in their order, each a number from 0 to 1, or a
-``ModelError`` within the deadline.
+A reranker reads query and text together, which is slow and sharp; search gives it its best few.
+Whoever implements :class:`Reranker` promises as many scores as there are texts, in their order,
+each a number from 0 to 1, or a ``ModelError`` within the deadline.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Reranker(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in the list of calls and in the table of prices, such as ``cohere:rerank-v3.5``."""
+        """What it is called in the list of calls and in the table of prices, such as
+        ``cohere:rerank-v3.5``.
+        """
         ...
 
     @property
@@ -39,7 +41,9 @@ class Reranker(Protocol):
         ...
 
     def rerank(self, query: str, texts: Sequence[str], *, deadline_seconds: float) -> list[float]:
-        """One score from 0 to 1 for each text, in order, or a ``ModelError``; never a part of them."""
+        """One score from 0 to 1 for each text, in order, or a ``ModelError``; never a part of
+        them.
+        """
         ...
 
 
@@ -53,7 +57,11 @@ def checked(scores: Sequence[object], count: int, name: str) -> list[float]:
 def finite(score: object, name: str) -> float:
     """A number that is one; some servers send ``null`` or words in its place."""
     try:
-        number = float(score) if isinstance(score, int | float) and not isinstance(score, bool) else math.nan
+        number = (
+            float(score)
+            if isinstance(score, int | float) and not isinstance(score, bool)
+            else math.nan
+        )
     except OverflowError:  # a whole number of hundreds of digits
         number = math.inf
     if not math.isfinite(number):
@@ -75,9 +83,12 @@ def bad_scores(name: str, what: str) -> BadReplyError:
     """Scores that say nothing."""
     told = log.redacted(what)[:200]
     return BadReplyError(
-        f"{name} gave scores that cannot be used ({told}). Check that the setting reranker names a model that reranks.",
-        model=name, reason="unreadable", may_be_billed=True,
-    )  # fmt: skip
+        f"{name} gave scores that cannot be used ({told}). Check that the setting reranker names "
+        "a model that reranks.",
+        model=name,
+        reason="unreadable",
+        may_be_billed=True,
+    )
 
 
 def _checked(score: object, name: str) -> float:

@@ -37,15 +37,22 @@ class RetryRules:
         >>> RetryRules().wait_seconds(2, None, 0.5), RetryRules().wait_seconds(1, 7.0, 0.0)
         (1.5, 7.0)
         """
-        doubled: float = min(self.longest_wait_seconds, self.first_wait_seconds * 2 ** (attempt - 1))
+        doubled: float = min(
+            self.longest_wait_seconds, self.first_wait_seconds * 2 ** (attempt - 1)
+        )
         return max(asked_seconds or 0.0, doubled * (0.5 + drawn / 2))
 
 
 def with_retries(
-    call: Callable[[], T], ends_at: float, clock: Clock, abort: Abort | None = None,
-    rules: RetryRules = RetryRules(), draw: Callable[[], float] = random.random,  # noqa: B008 - frozen
-) -> T:  # fmt: skip
-    """The result of ``call``, asked again while that can help and the clock has not reached ``ends_at``.
+    call: Callable[[], T],
+    ends_at: float,
+    clock: Clock,
+    abort: Abort | None = None,
+    rules: RetryRules = RetryRules(),  # noqa: B008
+    draw: Callable[[], float] = random.random,  # noqa: B008, RUF100
+) -> T:
+    """The result of ``call``, asked again while that can help and the clock has not reached
+    ``ends_at``.
 
     A wait that would pass the deadline is not begun: the error is raised at once, and its fact
     ``retry_after_seconds`` says when to come back.
@@ -58,8 +65,15 @@ def with_retries(
             wait = rules.wait_seconds(attempt, error.facts.get("retry_after_seconds"), draw())
             if attempt >= rules.attempts or clock.monotonic() + wait >= ends_at:
                 raise
-            log.event("model.retried", reason=error.facts.get("reason"), attempt=attempt, wait_seconds=round(wait, 3))
+            log.event(
+                "model.retried",
+                reason=error.facts.get("reason"),
+                attempt=attempt,
+                wait_seconds=round(wait, 3),
+            )
         clock.wait(wait, abort)
         if abort is not None and abort.is_set():
-            raise ModelAbortedError("The call was taken back while it waited to ask again. Nothing was changed.")
+            raise ModelAbortedError(
+                "The call was taken back while it waited to ask again. Nothing was changed."
+            )
         attempt += 1

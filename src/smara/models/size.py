@@ -35,12 +35,12 @@ def size_of(request: ChatRequest, counter: TokenCounter) -> Size:
 def bound(text: str, tokens: int) -> int:
     """The most tokens that a text should have with anybody's tokenizer, from its o200k count.
 
-    One and a half times the count, and one more for each further character of a run without letters, and
-    for letters outside of ASCII all of their bytes but the first, since a tokenizer that does not know a
-    script spells it byte by byte. No tokenizer needs more than one token for a byte, so that is the most in
-    any case. The published tokenizers at hand use at most 0.6 of it on code and prose; a text made for the
-    purpose could pass it, and then counts with what the vendor says.
-    For 1,000 tokens of plain words in 4,200 bytes: ``min(1000 × 1.5, 4200) + 64``.
+    One and a half times the count, and one more for each further character of a run without
+    letters, and for letters outside of ASCII all of their bytes but the first, since a tokenizer
+    that does not know a script spells it byte by byte. No tokenizer needs more than one token for a
+    byte, so that is the most in any case. The published tokenizers at hand use at most 0.6 of it on
+    code and prose; a text made for the purpose could pass it, and then counts with what the vendor
+    says. For 1,000 tokens of plain words in 4,200 bytes: ``min(1000 × 1.5, 4200) + 64``.
 
     >>> bound("x" * 4200, 1000)
     1564

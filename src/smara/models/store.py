@@ -26,7 +26,11 @@ class CallStore:
         On SQLite the transaction has locked everything already; on PostgreSQL this locks the row,
         and the sums read after it see every call admitted before.
         """
-        return _pause(session.one("UPDATE model_switch SET no = no WHERE no = 1 RETURNING paused_at, reason, actor"))
+        return _pause(
+            session.one(
+                "UPDATE model_switch SET no = no WHERE no = 1 RETURNING paused_at, reason, actor"
+            )
+        )
 
     def find_pause(self, session: Session) -> Pause | None:
         return _pause(session.one("SELECT paused_at, reason, actor FROM model_switch WHERE no = 1"))
@@ -34,16 +38,22 @@ class CallStore:
     def put_pause(self, session: Session, pause: Pause | None) -> None:
         words = (to_storable(pause.reason), to_storable(pause.actor)) if pause else (None, None)
         values = (pause.paused_at if pause else None, *words)
-        session.run("UPDATE model_switch SET paused_at = ?, reason = ?, actor = ? WHERE no = 1", values)
+        session.run(
+            "UPDATE model_switch SET paused_at = ?, reason = ?, actor = ? WHERE no = 1", values
+        )
 
     def spent(self, session: Session, since_ms: int) -> Spent:
-        """What was used after a moment; a call that has not ended counts with the most it can use."""
+        """What was used after a moment; a call that has not ended counts with the most it can
+        use.
+        """
         row = session.one(
-            "SELECT coalesce(sum(CASE WHEN purpose IN (?, ?) THEN 0 ELSE input_tokens + output_tokens END), 0),"
+            "SELECT coalesce(sum(CASE WHEN purpose IN (?, ?) THEN 0 ELSE input_tokens + "
+            "output_tokens END), 0),"
             " coalesce(sum(cost_microdollars), 0), count(*),"
             " coalesce(sum(CASE WHEN cost_microdollars IS NULL THEN 1 ELSE 0 END), 0),"
             " coalesce(sum(CASE WHEN outcome IS NULL THEN 1 ELSE 0 END), 0),"
-            " coalesce(sum(CASE WHEN purpose IN (?, ?) THEN input_tokens + output_tokens ELSE 0 END), 0)"
+            " coalesce(sum(CASE WHEN purpose IN (?, ?) THEN input_tokens + output_tokens ELSE 0 "
+            "END), 0)"
             " FROM model_calls WHERE started_at > ?",
             (*READING, *READING, since_ms),
         )
@@ -52,29 +62,47 @@ class CallStore:
     def uses(self, session: Session, since_ms: int) -> list[tuple[int, Spent]]:
         """When and what every call after a moment used, oldest first."""
         rows = session.all(
-            "SELECT started_at, input_tokens + output_tokens, coalesce(cost_microdollars, 0), purpose FROM model_calls"
+            "SELECT started_at, input_tokens + output_tokens, coalesce(cost_microdollars, 0), "
+            "purpose FROM model_calls"
             " WHERE started_at > ? ORDER BY started_at",
             (since_ms,),
         )
-        return [(int(at), _spent(int(tokens), int(cost), purpose)) for at, tokens, cost, purpose in rows]
+        return [
+            (int(at), _spent(int(tokens), int(cost), purpose)) for at, tokens, cost, purpose in rows
+        ]
 
     def insert(
-        self, session: Session, reservation: Reservation, purpose: str, most: Usage, now_ms: int, expires_at: int
+        self,
+        session: Session,
+        reservation: Reservation,
+        purpose: str,
+        most: Usage,
+        now_ms: int,
+        expires_at: int,
     ) -> None:
         session.run(
             walled(
                 self.scope,
-                "INSERT INTO model_calls (project_no, id, model, purpose, input_tokens, output_tokens, cached_tokens,"
+                "INSERT INTO model_calls (project_no, id, model, purpose, input_tokens, "
+                "output_tokens, cached_tokens,"
                 " cost_microdollars, is_measured, started_at, expires_at)"
                 " VALUES (:project, ?, ?, ?, ?, ?, 0, ?, 0, ?, ?)",
             ),
             (
-                reservation.id, reservation.model, purpose, most.input_tokens, most.output_tokens,
-                reservation.microdollars, now_ms, expires_at,
+                reservation.id,
+                reservation.model,
+                purpose,
+                most.input_tokens,
+                most.output_tokens,
+                reservation.microdollars,
+                now_ms,
+                expires_at,
             ),
-        )  # fmt: skip
+        )
 
-    def end(self, session: Session, call_id: str, outcome: str, reason: str | None, now_ms: int) -> None:
+    def end(
+        self, session: Session, call_id: str, outcome: str, reason: str | None, now_ms: int
+    ) -> None:
         """Note how a call ended; what it used stays as it was reserved."""
         session.run(
             walled(
@@ -85,26 +113,34 @@ class CallStore:
             (outcome, reason, now_ms, call_id),
         )
 
-    def measure(self, session: Session, call_id: str, usage: Usage, microdollars: int | None) -> None:
+    def measure(
+        self, session: Session, call_id: str, usage: Usage, microdollars: int | None
+    ) -> None:
         """Put what a call really used in the place of the most it could have used."""
         session.run(
             walled(
                 self.scope,
-                "UPDATE model_calls SET input_tokens = ?, output_tokens = ?, cached_tokens = ?, cost_microdollars = ?,"
+                "UPDATE model_calls SET input_tokens = ?, output_tokens = ?, cached_tokens = ?, "
+                "cost_microdollars = ?,"
                 " is_measured = ? WHERE project_no = :project AND id = ? AND outcome IS NULL",
             ),
             (
-                usage.input_tokens, usage.output_tokens, usage.cached_tokens, microdollars, int(not usage.is_estimated),
+                usage.input_tokens,
+                usage.output_tokens,
+                usage.cached_tokens,
+                microdollars,
+                int(not usage.is_estimated),
                 call_id,
             ),
-        )  # fmt: skip
+        )
 
     def list(self, session: Session, limit: int, now_ms: int) -> list[ModelCall]:
         """The newest calls of this project, newest first."""
         rows = session.all(
             walled(
                 self.scope,
-                "SELECT id, model, purpose, outcome, reason, input_tokens, output_tokens, cached_tokens,"
+                "SELECT id, model, purpose, outcome, reason, input_tokens, output_tokens, "
+                "cached_tokens,"
                 " cost_microdollars, is_measured, started_at, ended_at, expires_at FROM model_calls"
                 " WHERE project_no = :project ORDER BY started_at DESC, no DESC LIMIT ?",
             ),
@@ -121,12 +157,24 @@ def _pause(row: Row | None) -> Pause | None:
 
 def _spent(tokens: int, microdollars: int, purpose: str) -> Spent:
     is_reading = purpose in READING
-    return Spent(0 if is_reading else tokens, microdollars, embedding_tokens=tokens if is_reading else 0)
+    return Spent(
+        0 if is_reading else tokens, microdollars, embedding_tokens=tokens if is_reading else 0
+    )
 
 
 def _call(row: Row, now_ms: int) -> ModelCall:
     outcome = row[3] or ("running" if row[12] > now_ms else "lost")
     return ModelCall(
-        row[0], row[1], row[2], outcome, row[4], row[5], row[6], row[7],
-        row[8] / 1_000_000 if row[8] is not None else None, bool(row[9]), row[10], row[11],
-    )  # fmt: skip
+        row[0],
+        row[1],
+        row[2],
+        outcome,
+        row[4],
+        row[5],
+        row[6],
+        row[7],
+        row[8] / 1_000_000 if row[8] is not None else None,
+        bool(row[9]),
+        row[10],
+        row[11],
+    )

@@ -26,10 +26,15 @@ if TYPE_CHECKING:
 _OLLAMA_URL = "http://127.0.0.1:11434/v1"
 _NO_KEY = "none"
 _DEADLINE_SECONDS = 60.0
-_FINISHES: dict[str | None, Finish] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
+_FINISHES: dict[str | None, Finish] = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "refusal",
+}
 
-# A reply of the allowed length is at most this long on the wire: 16 bytes for a token, twice as many for a
-# script that JSON escapes, and room for the rest of the body. A server that sends more is cut off.
+# A reply of the allowed length is at most this long on the wire: 16 bytes for a token, twice as
+# many for a script that JSON escapes, and room for the rest of the body. A server that sends more
+# is cut off.
 _BYTES_PER_TOKEN = 32
 _BYTES_AROUND = 1_000_000
 
@@ -49,16 +54,20 @@ class VendorModel:
         from smara.models.deadline import run_within
 
         if request.provider_options and self.spec.vendor == "google":
-            raise InvalidInputError("Google takes no provider_options. Use settings, such as google_thinking_config.")
+            raise InvalidInputError(
+                "Google takes no provider_options. Use settings, such as google_thinking_config."
+            )
         seconds = request.deadline_seconds or _DEADLINE_SECONDS
         call = _Call(self.spec, self._api_key, request)
         try:
             return run_within(call.run, seconds, abort)
         except InterruptedError:
             raise ModelAbortedError(
-                f"The call of {self.name} was taken back. Nothing was changed; ask again when it is wanted.",
-                model=self.name, may_be_billed=call.was_sent,
-            ) from None  # fmt: skip
+                f"The call of {self.name} was taken back. Nothing was changed; ask again when it "
+                "is wanted.",
+                model=self.name,
+                may_be_billed=call.was_sent,
+            ) from None
         except TimeoutError:
             raise failures.timed_out(self.name, seconds, call.was_sent) from None
 
@@ -77,11 +86,15 @@ class _Call:
         from pydantic_ai.messages import ModelRequest, UserPromptPart
 
         asked = self._request
-        question = ModelRequest(parts=[UserPromptPart(asked.prompt)], instructions=asked.system or None)
+        question = ModelRequest(
+            parts=[UserPromptPart(asked.prompt)], instructions=asked.system or None
+        )
         try:
             async with self._client() as client:
                 made = _MAKERS[self._spec.vendor](self._spec, self._api_key, client)
-                answer = await model_request(made, [question], model_settings=self._settings(), instrument=False)
+                answer = await model_request(
+                    made, [question], model_settings=self._settings(), instrument=False
+                )
             return self._reply(answer)
         except (ModelError, TimeoutError):
             raise
@@ -89,7 +102,9 @@ class _Call:
             raise self._translated(error) from error
 
     def _translated(self, error: Exception) -> ModelError:
-        """What a vendor's package raises for a body that it did not expect can be anything at all."""
+        """What a vendor's package raises for a body that it did not expect can be anything at
+        all.
+        """
         known = _too_long_behind(error) or failures.translate(self._spec.name, error, self.was_sent)
         if known is None and not self.was_sent:
             raise error
@@ -101,7 +116,8 @@ class _Call:
             **asked.settings,
             "max_tokens": asked.max_output_tokens,
             "max_retries": 0,
-            # Without it a vendor's package streams what it thinks will take long. The deadline itself is ours.
+            # Without it a vendor's package streams what it thinks will take long. The deadline
+            # itself is ours.
             "timeout": asked.deadline_seconds or _DEADLINE_SECONDS,
         }
         if asked.temperature is not None:
@@ -115,16 +131,22 @@ class _Call:
         from pydantic_ai.models import create_async_httpx2_client
 
         async with create_async_httpx2_client(transport=self._plain_transport()) as client:
-            client.headers["Accept-Encoding"] = "identity"  # a small body that unpacks to a large one
+            client.headers["Accept-Encoding"] = (
+                "identity"  # a small body that unpacks to a large one
+            )
             client.event_hooks["request"].append(self._traced)
             client.event_hooks["response"].append(self._bounded)
             yield client
 
     def _plain_transport(self) -> httpx2.AsyncHTTPTransport | None:
-        """For a server on this machine that speaks without TLS: loading the authorities takes 30 ms of every call."""
+        """For a server on this machine that speaks without TLS: loading the authorities takes 30 ms
+        of every call.
+        """
         import httpx2
 
-        address = urlsplit(self._spec.base_url or (_OLLAMA_URL if self._spec.vendor == "ollama" else ""))
+        address = urlsplit(
+            self._spec.base_url or (_OLLAMA_URL if self._spec.vendor == "ollama" else "")
+        )
         if address.scheme != "http" or not is_this_machine(address.hostname or ""):
             return None
         return httpx2.AsyncHTTPTransport(verify=False)
@@ -144,23 +166,32 @@ class _Call:
     def _too_long(self, seen_bytes: int) -> BadReplyError:
         asked = round(estimate_o200k(self._request.system + self._request.prompt))
         return BadReplyError(
-            f"{self._spec.name} sent far more than it was allowed to; the rest was not read. Check the server.",
-            model=self._spec.name, reason="too_long", usage=Usage(asked, seen_bytes // 4, is_estimated=True),
-        )  # fmt: skip
+            f"{self._spec.name} sent far more than it was allowed to; the rest was not read. "
+            "Check the server.",
+            model=self._spec.name,
+            reason="too_long",
+            usage=Usage(asked, seen_bytes // 4, is_estimated=True),
+        )
 
     def _reply(self, answer: ModelResponse) -> ChatReply:
         text = answer.text or ""
         return ChatReply(
-            text, self._usage(answer, text), _FINISHES.get(answer.finish_reason, "other"),
+            text,
+            self._usage(answer, text),
+            _FINISHES.get(answer.finish_reason, "other"),
             answer.model_name or self._spec.model,
-        )  # fmt: skip
+        )
 
     def _usage(self, answer: ModelResponse, text: str) -> Usage:
         told = answer.usage
         if told.input_tokens <= 0 or (text and told.output_tokens <= 0):
             asked = self._request.system + self._request.prompt
-            return Usage(round(estimate_o200k(asked)), round(estimate_o200k(text)), is_estimated=True)
-        return Usage(told.input_tokens, told.output_tokens, told.cache_read_tokens, told.cache_write_tokens)
+            return Usage(
+                round(estimate_o200k(asked)), round(estimate_o200k(text)), is_estimated=True
+            )
+        return Usage(
+            told.input_tokens, told.output_tokens, told.cache_read_tokens, told.cache_write_tokens
+        )
 
 
 def _bounded_stream(stream: Any, most: int, too_long: Callable[[int], BadReplyError]) -> Any:
@@ -202,14 +233,17 @@ def _openai(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient) ->
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    return OpenAIChatModel(spec.model, provider=OpenAIProvider(base_url=spec.base_url, http_client=client))
+    return OpenAIChatModel(
+        spec.model, provider=OpenAIProvider(base_url=spec.base_url, http_client=client)
+    )
 
 
 def _openai_compatible(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient) -> Model:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-    # A key is always given: without one, OPENAI_API_KEY would be sent to whoever serves this address.
+    # A key is always given: without one, OPENAI_API_KEY would be sent to whoever serves this
+    # address.
     provider = OpenAICompatibleProvider(
         spec.vendor, base_url=spec.base_url or "", api_key=api_key or _NO_KEY, http_client=client
     )
@@ -220,7 +254,9 @@ def _ollama(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient) ->
     from pydantic_ai.models.ollama import OllamaModel
     from pydantic_ai.providers.ollama import OllamaProvider
 
-    provider = OllamaProvider(base_url=spec.base_url or _OLLAMA_URL, api_key=api_key, http_client=client)
+    provider = OllamaProvider(
+        base_url=spec.base_url or _OLLAMA_URL, api_key=api_key, http_client=client
+    )
     return OllamaModel(spec.model, provider=provider)
 
 
@@ -228,10 +264,13 @@ def _google(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient) ->
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
 
-    return GoogleModel(spec.model, provider=GoogleProvider(base_url=spec.base_url, http_client=client))
+    return GoogleModel(
+        spec.model, provider=GoogleProvider(base_url=spec.base_url, http_client=client)
+    )
 
 
 _MAKERS: dict[str, Callable[[ModelSpec, str | None, Any], Model]] = {
-    "anthropic": _anthropic, "openai": _openai, "openai-compatible": _openai_compatible, "ollama": _ollama,
+    "anthropic": _anthropic, "openai": _openai, "openai-compatible": _openai_compatible,
+    "ollama": _ollama,
     "google": _google,
 }  # fmt: skip

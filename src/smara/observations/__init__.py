@@ -1,1 +1,3 @@
-"""What was noticed: dated observations of long conversations, and reflections that condense them."""
+"""What was noticed: dated observations of long conversations, and reflections that condense
+them.
+"""

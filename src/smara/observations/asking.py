@@ -18,7 +18,9 @@ _LEAST_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How a model is asked. ``deadline_seconds`` is for all attempts together; ``None`` leaves it to the model."""
+    """How a model is asked. ``deadline_seconds`` is for all attempts together; ``None`` leaves it
+    to the model.
+    """
 
     model: ChatModel
     attempts: int = 2
@@ -30,12 +32,19 @@ class Asking:
 
     def ends_at(self) -> float | None:
         """When everything that is asked from now on must have ended."""
-        return None if self.deadline_seconds is None else self.clock.monotonic() + self.deadline_seconds
+        return (
+            None
+            if self.deadline_seconds is None
+            else self.clock.monotonic() + self.deadline_seconds
+        )
 
     def ask(
-        self, speak: Callable[[str], Spoken], read: Callable[[ChatReply, Spoken], Draft], ends_at: float | None,
+        self,
+        speak: Callable[[str], Spoken],
+        read: Callable[[ChatReply, Spoken], Draft],
+        ends_at: float | None,
         abort: Abort | None = None,
-    ) -> Draft:  # fmt: skip
+    ) -> Draft:
         """The first draft that can be used.
 
         ``speak`` makes the request, given what was wrong with the last reply; ``read`` turns a
@@ -56,7 +65,10 @@ class Asking:
             except BadReplyError as error:
                 failure, reminder = error, reminder_of(error)
                 log.warning(
-                    "reply.refused", model=self.model.name, reason=error.facts.get("reason"), attempt=attempt + 1
+                    "reply.refused",
+                    model=self.model.name,
+                    reason=error.facts.get("reason"),
+                    attempt=attempt + 1,
                 )
         raise _final(failure, self.model.name)
 
@@ -85,6 +97,7 @@ def _final(failure: BadReplyError | None, name: str) -> BadReplyError | ModelRef
     if failure.facts.get("reason") != "refused":
         return failure
     return ModelRefusedError(
-        f"{name} refuses to take notes of these messages. Configure another model, or observe without one.",
+        f"{name} refuses to take notes of these messages. Configure another model, or observe "
+        "without one.",
         reason="refusal",
     )

@@ -36,7 +36,9 @@ class Background:
                 return False
             self._jobs[name] = job
             if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._run, name="smara-background", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, name="smara-background", daemon=True
+                )
                 self._thread.start()
             self._changed.notify_all()
             return True
@@ -45,7 +47,9 @@ class Background:
         """Wait until nothing is left to do; ``False`` when that takes longer."""
         with self._changed:
             self._after_fork()
-            return self._changed.wait_for(lambda: not self._jobs and self._running is None, timeout_seconds)
+            return self._changed.wait_for(
+                lambda: not self._jobs and self._running is None, timeout_seconds
+            )
 
     def close(self, timeout_seconds: float = 5.0) -> None:
         """Take nothing more, drop what waits, and give what runs a moment to end."""
@@ -57,7 +61,9 @@ class Background:
             self._changed.wait_for(lambda: self._running is None, timeout_seconds)
 
     def _after_fork(self) -> None:
-        if self._pid != os.getpid():  # the thread stayed with the parent, and with it what it was doing
+        if (
+            self._pid != os.getpid()
+        ):  # the thread stayed with the parent, and with it what it was doing
             self._pid = os.getpid()
             self._jobs.clear()
             self._thread, self._running = None, None
@@ -65,7 +71,10 @@ class Background:
     def _run(self) -> None:
         while True:
             with self._changed:
-                if not self._changed.wait_for(lambda: self._jobs or self._is_closed, _IDLE_SECONDS) or self._is_closed:
+                if (
+                    not self._changed.wait_for(lambda: self._jobs or self._is_closed, _IDLE_SECONDS)
+                    or self._is_closed
+                ):
                     self._thread = None
                     return
                 name, job = self._jobs.popitem(last=False)

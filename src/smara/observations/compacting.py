@@ -1,4 +1,5 @@
-"""Compacting a thread through its observations: observed first, then summarized by what was observed.
+"""Compacting a thread through its observations: observed first, then summarized by what was
+observed.
 
 Where nothing may be observed, or it fails, the thread is compacted all the same, and its summaries
 are made of its own words; a later compaction makes those anew from observations.
@@ -17,7 +18,9 @@ from smara.observations.observations import Observations
 
 @dataclass(frozen=True, slots=True)
 class CompactedThread:
-    """What came of compacting a thread: its new summaries, the observing before, and older summaries made anew."""
+    """What came of compacting a thread: its new summaries, the observing before, and older
+    summaries made anew.
+    """
 
     compacted: Compacted
     observed: Outcome
@@ -25,13 +28,25 @@ class CompactedThread:
 
 
 def compact_thread(
-    compactions: Compactions, observations: Observations, messages: Messages, thread_id: str, keep: int = 0,
+    compactions: Compactions,
+    observations: Observations,
+    messages: Messages,
+    thread_id: str,
+    keep: int = 0,
     is_when_due: bool = False,
-) -> CompactedThread:  # fmt: skip
-    """Observe what is summarized or about to be, summarize it, and renew the summaries that were made without."""
+) -> CompactedThread:
+    """Observe what is summarized or about to be, summarize it, and renew the summaries that were
+    made without.
+    """
     last = compactions.reaches_to(thread_id, keep, is_when_due)
-    observed = _observe(observations, messages, thread_id, last) if last else Outcome("observe", True)
-    done = compactions.compact_when_due(thread_id) if is_when_due else compactions.compact(thread_id, keep)
+    observed = (
+        _observe(observations, messages, thread_id, last) if last else Outcome("observe", True)
+    )
+    done = (
+        compactions.compact_when_due(thread_id)
+        if is_when_due
+        else compactions.compact(thread_id, keep)
+    )
     return CompactedThread(done, observed, compactions.renew(thread_id, OfflineSummarizer.method))
 
 
@@ -39,5 +54,7 @@ def _observe(observations: Observations, messages: Messages, thread_id: str, las
     """Observe a thread up to a message; what is behind it stays as it is."""
     if observations.covered_seq(thread_id) >= last:
         return Outcome("observe", True)
-    behind = sum(message.token_count for message in messages.stream(thread_id=thread_id, after=last))
+    behind = sum(
+        message.token_count for message in messages.stream(thread_id=thread_id, after=last)
+    )
     return observations.observe(thread_id, retain_tokens=behind)

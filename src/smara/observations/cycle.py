@@ -1,4 +1,5 @@
-"""The cycle: observe, buffer, activate, reflect; exactly once, whoever does it and whenever it dies.
+"""The cycle: observe, buffer, activate, reflect; exactly once, whoever does it and whenever it
+dies.
 
 A worker takes a lease, reads, lets the observer think outside any transaction, and writes
 once: the rows and the cursor move together, behind the lease's fence. A failure moves
@@ -25,7 +26,15 @@ from smara.messages.models import Message
 from smara.messages.store import MessageStore
 from smara.observations.buffered import BufferedReflections
 from smara.observations.failing import MOST_ATTEMPTS, Failing, JobKey, is_outage
-from smara.observations.models import AgentMode, Draft, Extractor, Note, Observer, ObserveRequest, Outcome
+from smara.observations.models import (
+    AgentMode,
+    Draft,
+    Extractor,
+    Note,
+    Observer,
+    ObserveRequest,
+    Outcome,
+)
 from smara.observations.render import render_note
 from smara.observations.scopes import Place
 from smara.observations.store import Batch, Cursor, ObservationStore, StoredRecord
@@ -51,7 +60,9 @@ class CycleSettings:
     most_batch_tokens: int = 30_000
     """One call of the observer sees at most so many tokens of messages (but always one message)."""
     most_waiting_tokens: int = 60_000
-    """In an outage so many tokens of a thread wait for the model; more would fall out of the agent's sight."""
+    """In an outage so many tokens of a thread wait for the model; more would fall out of the
+    agent's sight.
+    """
 
 
 class Job(NamedTuple):
@@ -79,10 +90,20 @@ class Cycle:
     """Observes the threads of one project."""
 
     def __init__(
-        self, store: ObservationStore, messages: MessageStore, leases: Leases, clock: Clock, new_id: IdMaker,
-        counter: TokenCounter, observer: Observer, fallback: Observer, settings: CycleSettings, owner: str,
-        known: Callable[[Session, int], str], failing: Failing | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        store: ObservationStore,
+        messages: MessageStore,
+        leases: Leases,
+        clock: Clock,
+        new_id: IdMaker,
+        counter: TokenCounter,
+        observer: Observer,
+        fallback: Observer,
+        settings: CycleSettings,
+        owner: str,
+        known: Callable[[Session, int], str],
+        failing: Failing | None = None,
+    ) -> None:
         self._failing = failing or Failing(store, clock)
         self._store = store
         self._messages = messages
@@ -124,9 +145,16 @@ class Cycle:
     # observing
 
     def observe(
-        self, place: Place, mode: AgentMode, *, is_buffered: bool, retain_tokens: int = 0, is_now: bool = False
+        self,
+        place: Place,
+        mode: AgentMode,
+        *,
+        is_buffered: bool,
+        retain_tokens: int = 0,
+        is_now: bool = False,
     ) -> Outcome:
-        """Observe what is pending, the oldest first, until nothing is left but the retained newest tokens.
+        """Observe what is pending, the oldest first, until nothing is left but the retained newest
+        tokens.
 
         Buffered observations are not shown yet; otherwise they are active at once. When another
         worker is at it already, an outcome that says so: trying again later can help. What failed
@@ -141,21 +169,46 @@ class Cycle:
             with Heartbeat(self._leases, lease, LEASE_SECONDS) as beat:
                 if not is_buffered:
                     self._activate_all(place, lease)
-                done = self._observe_all(place, mode, lease, is_buffered, retain_tokens, beat, is_now)
-            return Outcome(action, done.error is None, done.messages, done.notes, done.error, done.code,
-                           done.is_retryable, recovered)  # fmt: skip
+                done = self._observe_all(
+                    place, mode, lease, is_buffered, retain_tokens, beat, is_now
+                )
+            return Outcome(
+                action,
+                done.error is None,
+                done.messages,
+                done.notes,
+                done.error,
+                done.code,
+                done.is_retryable,
+                recovered,
+            )
         except LeaseLostError as error:
-            return Outcome(action, False, error=str(error), code=error.code, is_retryable=True, recovered=recovered)
+            return Outcome(
+                action,
+                False,
+                error=str(error),
+                code=error.code,
+                is_retryable=True,
+                recovered=recovered,
+            )
         finally:
             self._release(lease)
 
     def _observe_all(
-        self, place: Place, mode: AgentMode, lease: Lease, is_buffered: bool, retain_tokens: int, beat: Heartbeat,
+        self,
+        place: Place,
+        mode: AgentMode,
+        lease: Lease,
+        is_buffered: bool,
+        retain_tokens: int,
+        beat: Heartbeat,
         is_now: bool,
-    ) -> _Done:  # fmt: skip
+    ) -> _Done:
         done = _Done()
         for thread_id in self._threads(place):
-            while job := self._next_job(place, thread_id, retain_tokens, is_first=done.messages == 0):
+            while job := self._next_job(
+                place, thread_id, retain_tokens, is_first=done.messages == 0
+            ):
                 beat.check()
                 noted = self._observe_job(job, mode, lease, is_buffered, is_now)
                 if not isinstance(noted, int):
@@ -171,8 +224,12 @@ class Cycle:
         with self._store.database.read() as session:
             return [cursor.thread_id for cursor in self.cursors(session, place)[1]]
 
-    def _next_job(self, place: Place, thread_id: str, retain_tokens: int, is_first: bool = True) -> Job | None:
-        """The next messages of a thread, sealed from now on: what arrives later for them is a message of its own."""
+    def _next_job(
+        self, place: Place, thread_id: str, retain_tokens: int, is_first: bool = True
+    ) -> Job | None:
+        """The next messages of a thread, sealed from now on: what arrives later for them is a
+        message of its own.
+        """
         with self._store.database.write() as session:
             record = self._ensure(session, place)
             # What is added to a message between reading and sealing it would never be observed.
@@ -187,12 +244,20 @@ class Cycle:
             batch = self._read(session, cursor, budget if retain_tokens else None, is_first)
             if batch:
                 self._messages.seal(session, cursor.thread_no, batch[-1].seq, self._clock.now_ms())
-        return Job(record, cursor, batch, sum(message.token_count for message in batch)) if batch else None
+        return (
+            Job(record, cursor, batch, sum(message.token_count for message in batch))
+            if batch
+            else None
+        )
 
-    def _read(self, session: Session, cursor: Cursor, budget: int | None, is_first: bool = True) -> list[Message]:
-        """Messages behind the cursor, as many as one call takes; with a budget, only what fits into it whole.
+    def _read(
+        self, session: Session, cursor: Cursor, budget: int | None, is_first: bool = True
+    ) -> list[Message]:
+        """Messages behind the cursor, as many as one call takes; with a budget, only what fits into
+        it whole.
 
-        When nothing was observed yet, one message is taken that does not fit, or a giant would never be.
+        When nothing was observed yet, one message is taken that does not fit, or a giant would
+        never be.
         """
         most = self._settings.most_batch_tokens
         batch: list[Message] = []
@@ -201,7 +266,9 @@ class Cycle:
         while page := self._messages.between(session, cursor.thread_no, after, 2**62, 200):
             for message in page:
                 over = used + message.token_count
-                if (batch and over > most) or (budget is not None and over > budget and (batch or not is_first)):
+                if (batch and over > most) or (
+                    budget is not None and over > budget and (batch or not is_first)
+                ):
                     return batch
                 batch.append(message)
                 used = over
@@ -215,25 +282,41 @@ class Cycle:
         failure, outage = self._failing.found(job.key)
         # Who thinks without a model need not wait for one that is no longer configured.
         is_now = is_now or self._observer.method == self._fallback.method
-        is_early = failure is not None and not failure.is_dead and failure.retry_at > self._clock.now_ms()
+        is_early = (
+            failure is not None and not failure.is_dead and failure.retry_at > self._clock.now_ms()
+        )
         if failure is not None and is_early and not is_now:
             return f"waiting to try again: {failure.message}", failure.code, True
         is_dead = failure is not None and (failure.is_dead or failure.attempts >= MOST_ATTEMPTS)
         if outage is not None and not is_dead and not is_now:
             done = self._without_model(job, mode, lease, is_buffered, outage.code)
-            return (f"waiting to try again: {outage.message}", outage.code, True) if done is None else done
+            return (
+                (f"waiting to try again: {outage.message}", outage.code, True)
+                if done is None
+                else done
+            )
         observer = self._fallback if is_dead else self._observer
         try:
             draft = observer.observe(self._request(job, mode))
         except SmaraError as error:
             self._failing.record(job.key, error)
-            done = self._without_model(job, mode, lease, is_buffered, error.code) if is_outage(error) else None
+            done = (
+                self._without_model(job, mode, lease, is_buffered, error.code)
+                if is_outage(error)
+                else None
+            )
             return (str(error), error.code, error.is_retryable) if done is None else done
-        self._commit(job, mode, draft, observer.method, lease, is_buffered, "dead" if is_dead else "done")
+        self._commit(
+            job, mode, draft, observer.method, lease, is_buffered, "dead" if is_dead else "done"
+        )
         return len(draft.notes)
 
-    def _without_model(self, job: Job, mode: AgentMode, lease: Lease, is_buffered: bool, code: str) -> int | None:
-        """In an outage, observe without the model what would fall out of the agent's sight; ``None`` while it waits."""
+    def _without_model(
+        self, job: Job, mode: AgentMode, lease: Lease, is_buffered: bool, code: str
+    ) -> int | None:
+        """In an outage, observe without the model what would fall out of the agent's sight;
+        ``None`` while it waits.
+        """
         if job.cursor.tokens - job.cursor.covered_tokens <= self._settings.most_waiting_tokens:
             return None
         draft = self._fallback.observe(self._request(job, mode))
@@ -249,15 +332,27 @@ class Cycle:
         settings = self._settings
         folder = thread.metadata.get("cwd") if thread is not None else None
         return ObserveRequest(
-            job.messages, known, mode, settings.flavor, settings.timezone, settings.instructions,
-            settings.wants_suggested_response, extractors=settings.extractors,
+            job.messages,
+            known,
+            mode,
+            settings.flavor,
+            settings.timezone,
+            settings.instructions,
+            settings.wants_suggested_response,
+            extractors=settings.extractors,
             root=folder if isinstance(folder, str) else "",
-        )  # fmt: skip
+        )
 
     def _commit(
-        self, job: Job, mode: AgentMode, draft: Draft, method: str, lease: Lease, is_buffered: bool,
+        self,
+        job: Job,
+        mode: AgentMode,
+        draft: Draft,
+        method: str,
+        lease: Lease,
+        is_buffered: bool,
         how: Literal["done", "dead", "without"],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """The rows and the cursor, together, behind the fence.
 
         ``how`` it came about: by the observer; without it, after too many bad replies; or
@@ -277,27 +372,61 @@ class Cycle:
             batch_no = self._store.add_batch(
                 session,
                 (
-                    record_no, cursor.thread_no, self._new_id(), state, job.first_seq, job.last_seq, job.tokens, mode,
-                    method, taint, _said(draft.current_task), _said(draft.suggested_response),
-                    _said(draft.thread_title), json.dumps(redact_value(dict(draft.extracted))[0], default=str), now,
+                    record_no,
+                    cursor.thread_no,
+                    self._new_id(),
+                    state,
+                    job.first_seq,
+                    job.last_seq,
+                    job.tokens,
+                    mode,
+                    method,
+                    taint,
+                    _said(draft.current_task),
+                    _said(draft.suggested_response),
+                    _said(draft.thread_title),
+                    json.dumps(redact_value(dict(draft.extracted))[0], default=str),
+                    now,
                     json.dumps([_said(each) for each in draft.warnings[:_MOST_WARNINGS]]),
                 ),
-            )  # fmt: skip
+            )
             rows = [
-                self._row(note, record_no, cursor.thread_no, batch_no, "observation", state,
-                          job.record.record.generation, mode, taint, job.first_seq, job.last_seq, method, now)
+                self._row(
+                    note,
+                    record_no,
+                    cursor.thread_no,
+                    batch_no,
+                    "observation",
+                    state,
+                    job.record.record.generation,
+                    mode,
+                    taint,
+                    job.first_seq,
+                    job.last_seq,
+                    method,
+                    now,
+                )
                 for note in notes
-            ]  # fmt: skip
+            ]
             self._store.add(session, rows)
             self._store.index(session, [row[3] for row in rows])
             column = "buffered" if is_buffered else "observed"
             self._store.move_cursor(
-                session, record_no, cursor.thread_no, column, job.last_seq, tokens_before + job.tokens
+                session,
+                record_no,
+                cursor.thread_no,
+                column,
+                job.last_seq,
+                tokens_before + job.tokens,
             )
             if not is_buffered:
                 self._store.note_observed(session, record_no, job.tokens, now)
                 self._tell_thread(
-                    session, cursor.thread_id, draft.current_task, draft.suggested_response, draft.thread_title
+                    session,
+                    cursor.thread_id,
+                    draft.current_task,
+                    draft.suggested_response,
+                    draft.thread_title,
                 )
             if how == "done":
                 self._failing.overcome(session, job.key)
@@ -310,44 +439,93 @@ class Cycle:
         found = self._store.cursors(session, job.record.no, job.cursor.thread_id, None, False)
         if not found or found[0].covered_seq != job.cursor.covered_seq:
             raise LeaseLostError(
-                "Somebody else observed these messages meanwhile; nothing was written twice. Read again and go on.",
+                "Somebody else observed these messages meanwhile; nothing was written twice. Read "
+                "again and go on.",
                 thread_id=job.cursor.thread_id,
             )
 
     def _row(
-        self, note: Note, record_no: int, thread_no: int | None, batch_no: int | None, kind: str, state: str,
-        generation: int, mode: str, taint: str, first_seq: int, last_seq: int, method: str, now: int,
-    ) -> tuple[Any, ...]:  # fmt: skip
+        self,
+        note: Note,
+        record_no: int,
+        thread_no: int | None,
+        batch_no: int | None,
+        kind: str,
+        state: str,
+        generation: int,
+        mode: str,
+        taint: str,
+        first_seq: int,
+        last_seq: int,
+        method: str,
+        now: int,
+    ) -> tuple[Any, ...]:
         line = render_note(note, self._settings.timezone)
         return (
-            record_no, thread_no, batch_no, self._new_id(), kind, state, generation, mode, note.priority, note.category,
-            to_storable(note.text), json.dumps(note.details), json.dumps(note.files), json.dumps(note.lines),
-            json.dumps(dict(note.mode_specific), default=str), taint, note.said_at, note.refers_to,
-            self._counter.count(line).tokens, note.first_seq or first_seq, note.last_seq or last_seq, method, now,
-        )  # fmt: skip
+            record_no,
+            thread_no,
+            batch_no,
+            self._new_id(),
+            kind,
+            state,
+            generation,
+            mode,
+            note.priority,
+            note.category,
+            to_storable(note.text),
+            json.dumps(note.details),
+            json.dumps(note.files),
+            json.dumps(note.lines),
+            json.dumps(dict(note.mode_specific), default=str),
+            taint,
+            note.said_at,
+            note.refers_to,
+            self._counter.count(line).tokens,
+            note.first_seq or first_seq,
+            note.last_seq or last_seq,
+            method,
+            now,
+        )
 
     # activating
 
     def activate(self, place: Place, *, is_forced: bool = False) -> Outcome:
-        """Make buffered observations active, leaving the newest messages raw; all of them when forced."""
+        """Make buffered observations active, leaving the newest messages raw; all of them when
+        forced.
+        """
         now = self._clock.now_ms()
         done = _Done()
         with self._store.database.write() as session:
             record, cursors = self.cursors(session, place)
-            if record is None or not any(cursor.buffered_seq > cursor.observed_seq for cursor in cursors):
+            if record is None or not any(
+                cursor.buffered_seq > cursor.observed_seq for cursor in cursors
+            ):
                 return Outcome("activate", True)
             self._store.take_record(session, record.no, now)
-            for cursor in self.cursors(session, place)[1]:  # read again: the record is ours only now
+            for cursor in self.cursors(session, place)[
+                1
+            ]:  # read again: the record is ours only now
                 batches = self._store.buffered_batches(session, record.no, cursor.thread_no)
-                pending = Pending(cursor.tokens - cursor.observed_tokens, cursor.tokens - cursor.covered_tokens)
+                pending = Pending(
+                    cursor.tokens - cursor.observed_tokens, cursor.tokens - cursor.covered_tokens
+                )
                 count = chunks_to_activate(
-                    [batch.message_tokens for batch in batches], pending, self._settings.limits, is_forced
+                    [batch.message_tokens for batch in batches],
+                    pending,
+                    self._settings.limits,
+                    is_forced,
                 )
                 self._activate(session, record, cursor, batches[:count], done, now)
         return Outcome("activate", True, done.messages, done.notes)
 
     def _activate(
-        self, session: Session, record: StoredRecord, cursor: Cursor, batches: Sequence[Batch], done: _Done, now: int
+        self,
+        session: Session,
+        record: StoredRecord,
+        cursor: Cursor,
+        batches: Sequence[Batch],
+        done: _Done,
+        now: int,
     ) -> None:
         if not batches:
             return
@@ -356,10 +534,17 @@ class Cycle:
         last = batches[-1]
         done.messages += last.last_seq - cursor.observed_seq
         self._store.move_cursor(
-            session, record.no, cursor.thread_no, "observed", last.last_seq, cursor.observed_tokens + tokens
+            session,
+            record.no,
+            cursor.thread_no,
+            "observed",
+            last.last_seq,
+            cursor.observed_tokens + tokens,
         )
         self._store.note_observed(session, record.no, tokens, now)
-        self._tell_thread(session, cursor.thread_id, last.current_task, last.suggested_response, last.thread_title)
+        self._tell_thread(
+            session, cursor.thread_id, last.current_task, last.suggested_response, last.thread_title
+        )
 
     def _activate_all(self, place: Place, lease: Lease) -> None:
         """What was buffered comes first: the cursor must not step over it."""
@@ -370,12 +555,16 @@ class Cycle:
             if record is None:
                 return
             self._store.take_record(session, record.no, now)
-            for cursor in self.cursors(session, place)[1]:  # read again: somebody may have activated meanwhile
+            for cursor in self.cursors(session, place)[
+                1
+            ]:  # read again: somebody may have activated meanwhile
                 batches = self._store.buffered_batches(session, record.no, cursor.thread_no)
                 self._activate(session, record, cursor, batches, _Done(), now)
 
     def merge(self, place: Place) -> int:
-        """Move what threads observed on their own into the pool of their resource; how many observations."""
+        """Move what threads observed on their own into the pool of their resource; how many
+        observations.
+        """
         now = self._clock.now_ms()
         moved = 0
         with self._store.database.write() as session:
@@ -383,7 +572,9 @@ class Cycle:
             self._store.take_record(session, pool.no, now)
             newest = pool.record.generation
             self._drop_buffered(session, pool.no, now)  # of a generation that may be taken now
-            for record_no, thread_no, generation in self._store.thread_records(session, place.resource_id):
+            for record_no, thread_no, generation in self._store.thread_records(
+                session, place.resource_id
+            ):
                 self._store.take_record(session, record_no, now)
                 self._drop_buffered(session, record_no, now)
                 count = self._store.move_thread(session, thread_no, record_no, pool.no)
@@ -397,7 +588,9 @@ class Cycle:
     def _drop_buffered(self, session: Session, record_no: int, now: int) -> None:
         ahead = BufferedReflections(self._store)
         if (buffered := ahead.find(session, record_no)) is not None:
-            ahead.drop(session, buffered, "the observations of threads were brought into one pool", now)
+            ahead.drop(
+                session, buffered, "the observations of threads were brought into one pool", now
+            )
 
     # pieces
 
@@ -405,16 +598,31 @@ class Cycle:
         found = self._store.find_record(session, place.lookup_key)
         if found is not None:
             return found
-        thread_no = self._messages.thread_no(session, place.thread_id) if place.scope == "thread" else None
+        thread_no = (
+            self._messages.thread_no(session, place.thread_id) if place.scope == "thread" else None
+        )
         return self._store.ensure_record(
-            session, self._new_id(), place.scope, place.resource_id, thread_no, place.lookup_key, self._clock.now_ms()
+            session,
+            self._new_id(),
+            place.scope,
+            place.resource_id,
+            thread_no,
+            place.lookup_key,
+            self._clock.now_ms(),
         )
 
     def _tell_thread(
-        self, session: Session, thread_id: str, current_task: str | None, response: str | None, title: str | None
+        self,
+        session: Session,
+        thread_id: str,
+        current_task: str | None,
+        response: str | None,
+        title: str | None,
     ) -> None:
         """What the thread itself keeps: its task, the next answer, and a title when it has none."""
-        self._messages.hold_thread(session, thread_id)  # what somebody else puts into it meanwhile must stay
+        self._messages.hold_thread(
+            session, thread_id
+        )  # what somebody else puts into it meanwhile must stay
         thread = self._messages.find_thread(session, thread_id)
         if thread is None:
             return
@@ -429,7 +637,11 @@ class Cycle:
         new_title = thread.title or (title or None)
         if (metadata, new_title) != (dict(thread.metadata), thread.title):
             self._messages.update_thread(
-                session, thread_id, _said(new_title), json.dumps(redact_value(metadata)[0]), thread.updated_at
+                session,
+                thread_id,
+                _said(new_title),
+                json.dumps(redact_value(metadata)[0]),
+                thread.updated_at,
             )
 
     def _lease_name(self, place: Place) -> str:
@@ -443,13 +655,20 @@ class Cycle:
             record, cursors = self.cursors(session, place, is_pending_only=False)
         state = {
             "threads": {
-                cursor.thread_id: {"observedSeq": cursor.observed_seq, "bufferedSeq": cursor.buffered_seq}
+                cursor.thread_id: {
+                    "observedSeq": cursor.observed_seq,
+                    "bufferedSeq": cursor.buffered_seq,
+                }
                 for cursor in cursors
             },
             "generation": record.record.generation if record else 0,
         }
         log.warning("observations.recovered", owner=lease.taken_over_from)
-        return {"clearedFlags": ["isObserving"], "owner": lease.taken_over_from, "lastKnownState": state}
+        return {
+            "clearedFlags": ["isObserving"],
+            "owner": lease.taken_over_from,
+            "lastKnownState": state,
+        }
 
     def _release(self, lease: Lease) -> None:
         try:
@@ -471,7 +690,9 @@ def clean_note(note: Note, messages: Sequence[Message]) -> Note:
     """A note as it may be stored: redacted, and within the times and the range of its source."""
     earliest, latest = min(m.created_at for m in messages), max(m.created_at for m in messages)
     first, last = messages[0].seq, messages[-1].seq
-    begin = note.first_seq if note.first_seq is not None and first <= note.first_seq <= last else first
+    begin = (
+        note.first_seq if note.first_seq is not None and first <= note.first_seq <= last else first
+    )
     end = note.last_seq if note.last_seq is not None and begin <= note.last_seq <= last else last
     return replace(
         note,
@@ -486,4 +707,6 @@ def clean_note(note: Note, messages: Sequence[Message]) -> Note:
 
 
 def _said(text: str | None) -> str | None:
-    return None if text is None or not text.strip() else to_storable(redact(text.strip()).text[:2_000])
+    return (
+        None if text is None or not text.strip() else to_storable(redact(text.strip()).text[:2_000])
+    )

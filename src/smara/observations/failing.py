@@ -35,7 +35,8 @@ OTHERS_WAIT_SECONDS = 60.0
 OUTAGE = "outage"
 """The operation under which an outage is listed among the failures."""
 
-# Refusals that any messages would get: of the account, the key, the setting; and a server that talks nonsense.
+# Refusals that any messages would get: of the account, the key, the setting; and a server that
+# talks nonsense.
 _NOT_THE_MESSAGES = frozenset({"key", "quota", "unknown_model", "disabled", "paused", "unreadable"})
 
 
@@ -51,7 +52,8 @@ def is_outage(error: SmaraError) -> bool:
 
 
 def retry_wait_ms(failed_before: int, asked_seconds: float | None = None) -> int:
-    """How long to wait after a failure: doubled each time, at least what the server asks for, at most 15 minutes.
+    """How long to wait after a failure: doubled each time, at least what the server asks for, at
+    most 15 minutes.
 
     >>> [retry_wait_ms(n) // 1000 for n in range(8)]
     [15, 30, 60, 120, 240, 480, 900, 900]
@@ -78,7 +80,9 @@ class Outage(NamedTuple):
 
 
 class OutageGate:
-    """What the threads of a process know of each other's outages. Projects of one process share it."""
+    """What the threads of a process know of each other's outages. Projects of one process share
+    it.
+    """
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -100,9 +104,13 @@ class OutageGate:
 
 
 class Failing:
-    """Remembers failures, and says whether and when a job is tried again. Safe to use from several threads."""
+    """Remembers failures, and says whether and when a job is tried again. Safe to use from several
+    threads.
+    """
 
-    def __init__(self, store: ObservationStore, clock: Clock, gate: OutageGate | None = None) -> None:
+    def __init__(
+        self, store: ObservationStore, clock: Clock, gate: OutageGate | None = None
+    ) -> None:
         self._store = store
         self._clock = clock
         self._gate = gate or OutageGate()
@@ -111,14 +119,18 @@ class Failing:
         """What failed before with this job, and the outage that is waited for now."""
         now = self._clock.now_ms()
         with self._store.database.read() as session:
-            failure = self._store.failure(session, job.record_no, job.thread_no, "observe", job.first_seq)
+            failure = self._store.failure(
+                session, job.record_no, job.thread_no, "observe", job.first_seq
+            )
             row = self._store.failure(session, job.record_no, job.thread_no, OUTAGE, 0)
         if row is not None:
             return failure, Outage(row.code, row.message) if row.retry_at > now else None
         return failure, self._gate.found(self._clock.monotonic())
 
     def record(self, job: JobKey, error: SmaraError) -> None:
-        """Remember what went wrong and when to try again; trouble here must not hide the first trouble."""
+        """Remember what went wrong and when to try again; trouble here must not hide the first
+        trouble.
+        """
         log.warning("observations.failed", code=error.code, outage=is_outage(error))
         try:
             with self._store.database.write() as session:
@@ -130,17 +142,31 @@ class Failing:
             log.warning("observations.failure_not_recorded", error=trouble.code)
 
     def overcome(self, session: Session, job: JobKey) -> None:
-        """The model has answered for this job: forget what failed before; a dead letter stays to be seen."""
+        """The model has answered for this job: forget what failed before; a dead letter stays to be
+        seen.
+        """
         self._store.clear_failure(session, job.record_no, job.thread_no, "observe", job.first_seq)
         self._store.clear_failure(session, job.record_no, job.thread_no, OUTAGE, 0)
         self._gate.open()
 
     def bury(self, session: Session, job: JobKey) -> None:
         """The job is done without the model, for good; its failure stays as a dead letter."""
-        failure = self._store.failure(session, job.record_no, job.thread_no, "observe", job.first_seq)
+        failure = self._store.failure(
+            session, job.record_no, job.thread_no, "observe", job.first_seq
+        )
         if failure is not None:
-            self._put(session, job, "observe", job.first_seq, failure.attempts, failure.code, failure.message, True,
-                      failure.failed_at, failure.retry_at)  # fmt: skip
+            self._put(
+                session,
+                job,
+                "observe",
+                job.first_seq,
+                failure.attempts,
+                failure.code,
+                failure.message,
+                True,
+                failure.failed_at,
+                failure.retry_at,
+            )
 
     def _put_outage(self, session: Session, job: JobKey, error: SmaraError) -> None:
         now = self._clock.now_ms()
@@ -148,27 +174,61 @@ class Failing:
         attempts = before.attempts if before is not None else 0
         retry_at = now + retry_wait_ms(attempts, _asked_seconds(error, now))
         if isinstance(error, ModelUnavailableError):  # the others fail at once and cost no time
-            self._gate.close(self._clock.monotonic() + OTHERS_WAIT_SECONDS, Outage(error.code, str(error)))
-        self._put(session, job, OUTAGE, 0, attempts + 1, error.code, str(error), False, now, retry_at)
+            self._gate.close(
+                self._clock.monotonic() + OTHERS_WAIT_SECONDS, Outage(error.code, str(error))
+            )
+        self._put(
+            session, job, OUTAGE, 0, attempts + 1, error.code, str(error), False, now, retry_at
+        )
 
     def _put_attempt(self, session: Session, job: JobKey, error: SmaraError) -> None:
         now = self._clock.now_ms()
-        before = self._store.failure(session, job.record_no, job.thread_no, "observe", job.first_seq)
+        before = self._store.failure(
+            session, job.record_no, job.thread_no, "observe", job.first_seq
+        )
         attempts = before.attempts if before is not None else 0
         retry_at = now + retry_wait_ms(attempts)
-        self._put(session, job, "observe", job.first_seq, attempts + 1, error.code, str(error), False, now, retry_at)
+        self._put(
+            session,
+            job,
+            "observe",
+            job.first_seq,
+            attempts + 1,
+            error.code,
+            str(error),
+            False,
+            now,
+            retry_at,
+        )
         # It did answer, so it can be reached.
         self._store.clear_failure(session, job.record_no, job.thread_no, OUTAGE, 0)
         self._gate.open()
 
     def _put(
-        self, session: Session, job: JobKey, operation: str, first_seq: int, attempts: int, code: str, message: str,
-        is_dead: bool, failed_at: int, retry_at: int,
-    ) -> None:  # fmt: skip
+        self,
+        session: Session,
+        job: JobKey,
+        operation: str,
+        first_seq: int,
+        attempts: int,
+        code: str,
+        message: str,
+        is_dead: bool,
+        failed_at: int,
+        retry_at: int,
+    ) -> None:
         values: tuple[Any, ...] = (
-            job.record_no, job.thread_no, operation, first_seq, attempts, code,
-            to_storable(redact(message).text[:1_000]), int(is_dead), failed_at, retry_at,
-        )  # fmt: skip
+            job.record_no,
+            job.thread_no,
+            operation,
+            first_seq,
+            attempts,
+            code,
+            to_storable(redact(message).text[:1_000]),
+            int(is_dead),
+            failed_at,
+            retry_at,
+        )
         self._store.put_failure(session, values)
 
 

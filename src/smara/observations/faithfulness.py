@@ -1,4 +1,5 @@
-"""Whether a reply tells what happened: in the conversation's language, with its names and numbers, and enough of it.
+"""Whether a reply tells what happened: in the conversation's language, with its names and numbers,
+and enough of it.
 
 A model may choose its words, but not its facts. What it names must be in what it was
 given; a reply that invents, or leaves out nearly everything, is refused as a whole.
@@ -45,11 +46,16 @@ def check_language(notes: Iterable[Note], source: str) -> None:
     native = _scripts(source)
     spoken = max(1, sum(native.values()))
     for script, count in said.items():
-        if script != "LATIN" and count > _FOREIGN_SHARE * letters and native[script] < _NATIVE_SHARE * spoken:
+        if (
+            script != "LATIN"
+            and count > _FOREIGN_SHARE * letters
+            and native[script] < _NATIVE_SHARE * spoken
+        ):
             raise refuse(
-                "wrong_language", f"The model answered in {script.title()} letters, which the messages do not use.",
+                "wrong_language",
+                f"The model answered in {script.title()} letters, which the messages do not use.",
                 "it was in another language than the history.",
-            )  # fmt: skip
+            )
 
 
 def _scripts(text: str) -> Counter[str]:
@@ -66,7 +72,12 @@ def _script(character: str) -> str:
         return "LATIN"
     name = unicodedata.name(character, "OTHER").split()[0].split("-")[0]
     # Kana and Han are written together.
-    return {"HIRAGANA": "CJK", "KATAKANA": "CJK", "FULLWIDTH": "LATIN", "MATHEMATICAL": "LATIN"}.get(name, name)
+    return {
+        "HIRAGANA": "CJK",
+        "KATAKANA": "CJK",
+        "FULLWIDTH": "LATIN",
+        "MATHEMATICAL": "LATIN",
+    }.get(name, name)
 
 
 # facts
@@ -96,9 +107,10 @@ def check_facts(draft: Draft, source: Source) -> Draft:
             break
     if not kept or (checked >= _CHECKED_LEAST and len(missing) > _UNFOUNDED_SHARE * checked):
         raise refuse(
-            "unfounded", f"{len(missing)} of {checked} names and numbers of the reply are not in the messages.",
+            "unfounded",
+            f"{len(missing)} of {checked} names and numbers of the reply are not in the messages.",
             f"it named what is not in the history: {', '.join(name[:40] for name in missing[:5])}.",
-        )  # fmt: skip
+        )
     return _with_true_task(_only(draft, kept, invented), source)
 
 
@@ -110,7 +122,9 @@ def _only(draft: Draft, kept: Sequence[Note], invented: int) -> Draft:
 
 
 def _with_true_task(draft: Draft, source: Source) -> Draft:
-    """The draft without its current task when that is invented: it would lead the agent astray first of all."""
+    """The draft without its current task when that is invented: it would lead the agent astray
+    first of all.
+    """
     found, absent = _checked(draft.current_task or "", source)
     if len(absent) < _INVENTED_LEAST or 2 * len(absent) <= found:
         return draft
@@ -130,30 +144,41 @@ def _checked(text: str, source: Source) -> tuple[int, list[str]]:
 
 
 def check_observed_size(draft: Draft, material_tokens: int) -> None:
-    """Refuse a reply that tells next to nothing of a long history: a line for 30,000 tokens is no memory of them."""
+    """Refuse a reply that tells next to nothing of a long history: a line for 30,000 tokens is no
+    memory of them.
+    """
     tokens = sum(map(_tokens, draft.notes))
     if material_tokens > _SHRUNKEN_ABOVE and tokens * _SHRUNKEN_TO < material_tokens:
         raise refuse(
-            "shrunken", f"The model noted {tokens:.0f} tokens of {material_tokens:,}.",
+            "shrunken",
+            f"The model noted {tokens:.0f} tokens of {material_tokens:,}.",
             "it left out nearly everything. Go through the history message by message.",
-        )  # fmt: skip
+        )
 
 
 def check_condensed_size(draft: Draft, notes: Sequence[Note]) -> None:
-    """Refuse a reflection in which next to nothing is left, or most names of the high lines are gone."""
+    """Refuse a reflection in which next to nothing is left, or most names of the high lines are
+    gone.
+    """
     before, after = sum(map(_tokens, notes)), sum(map(_tokens, draft.notes))
     whole = Source("\n".join([note.text, *note.details]) for note in draft.notes)
     names = list(
-        dict.fromkeys(name for note in notes if note.priority == "high" for name in mentions_in(note.text).names)
+        dict.fromkeys(
+            name
+            for note in notes
+            if note.priority == "high"
+            for name in mentions_in(note.text).names
+        )
     )
     kept = sum(whole.has_name(name) for name in names[:_MOST_CHECKED])
     is_lost = len(names) >= _CHECKED_LEAST and kept < _KEPT_SHARE * min(len(names), _MOST_CHECKED)
     if (before > _SHRUNKEN_ABOVE and after * _CONDENSED_TO < before) or is_lost:
         raise refuse(
             "shrunken",
-            f"The model left {after:.0f} of {before:.0f} tokens, and {kept} of {len(names)} important names.",
+            f"The model left {after:.0f} of {before:.0f} tokens, and {kept} of {len(names)} "
+            "important names.",
             "it lost too much. Keep every 🔴 fact with its names.",
-        )  # fmt: skip
+        )
 
 
 def _tokens(note: Note) -> float:

@@ -15,12 +15,28 @@ from typing import Any, Literal, Protocol, get_args
 from smara.messages.models import Message
 
 Priority = Literal["high", "medium", "low"]
-AgentMode = Literal["default", "explore", "bug_fixing", "refactoring", "testing", "debugging", "research"]
+AgentMode = Literal[
+    "default", "explore", "bug_fixing", "refactoring", "testing", "debugging", "research"
+]
 Flavor = Literal["coding", "general"]
 Category = Literal[
-    "request", "question", "statement", "preference", "decision", "change", "code", "command", "error", "fix", "test",
-    "completion", "finding", "answer", "blocker", "note",
-]  # fmt: skip
+    "request",
+    "question",
+    "statement",
+    "preference",
+    "decision",
+    "change",
+    "code",
+    "command",
+    "error",
+    "fix",
+    "test",
+    "completion",
+    "finding",
+    "answer",
+    "blocker",
+    "note",
+]
 
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 MODES: tuple[AgentMode, ...] = get_args(AgentMode)
@@ -93,7 +109,9 @@ class ObserveRequest:
     wants_title: bool = True
     extractors: Sequence[Extractor] = ()
     root: str = ""
-    """The folder in which the work takes place, when it is known: paths below it are written without it."""
+    """The folder in which the work takes place, when it is known: paths below it are written
+    without it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +150,8 @@ STATES: tuple[State, ...] = get_args(State)
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One observation as it is stored. ``first_seq`` to ``last_seq`` are the messages it comes from.
+    """One observation as it is stored. ``first_seq`` to ``last_seq`` are the messages it comes
+    from.
 
     ``taint`` names what its source holds besides people's own words (tool output, the web,
     imported files): it survives every condensation. A *reflection* stands for those that
@@ -180,7 +199,9 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an attempt to observe or reflect; a refusal says whether trying again can help."""
+    """What came of an attempt to observe or reflect; a refusal says whether trying again can
+    help.
+    """
 
     action: Literal["observe", "buffer", "activate", "reflect", "initialize"]
     success: bool
@@ -197,8 +218,8 @@ class Outcome:
 class Failure:
     """A job that failed; a dead one is not tried again with the model, and was observed without it.
 
-    The ``operation`` is ``observe`` or ``reflect`` when a reply could not be used, and ``outage`` when
-    nobody could be asked: then the messages of the thread wait, for as long as it takes.
+    The ``operation`` is ``observe`` or ``reflect`` when a reply could not be used, and ``outage``
+    when nobody could be asked: then the messages of the thread wait, for as long as it takes.
     """
 
     operation: str

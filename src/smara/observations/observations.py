@@ -1,4 +1,6 @@
-"""Observations: what was noticed in conversations, and what is done so that it keeps being noticed."""
+"""Observations: what was noticed in conversations, and what is done so that it keeps being
+noticed.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +47,19 @@ class Observations:
     """The observations of one project."""
 
     def __init__(
-        self, store: ObservationStore, messages: MessageStore, threads: Threads,
-        cycle_for: Callable[[AgentMode], Cycle], reflecting: Reflecting, background: Background, scope: Scope,
+        self,
+        store: ObservationStore,
+        messages: MessageStore,
+        threads: Threads,
+        cycle_for: Callable[[AgentMode], Cycle],
+        reflecting: Reflecting,
+        background: Background,
+        scope: Scope,
         limits_for: Callable[[AgentMode], Thresholds],
-        timezone: str, is_writing: bool, judge_code: JudgeCode | None = None,
-    ) -> None:  # fmt: skip
+        timezone: str,
+        is_writing: bool,
+        judge_code: JudgeCode | None = None,
+    ) -> None:
         self._store = store
         self._buffered = BufferedReflections(store)
         self._messages = messages
@@ -67,7 +77,12 @@ class Observations:
     # doing
 
     def observe(
-        self, thread_id: str, *, mode: AgentMode = "default", retain_tokens: int = 0, is_now: bool = False
+        self,
+        thread_id: str,
+        *,
+        mode: AgentMode = "default",
+        retain_tokens: int = 0,
+        is_now: bool = False,
     ) -> Outcome:
         """Observe what is pending now, and show it from now on; buffered observations come first.
 
@@ -80,41 +95,60 @@ class Observations:
             place, mode, is_buffered=False, retain_tokens=retain_tokens, is_now=is_now
         )
 
-    def buffer(self, thread_id: str, *, mode: AgentMode = "default", is_now: bool = False) -> Outcome:
-        """Observe what is pending, to be shown later; nothing changes for the agent until it is activated."""
+    def buffer(
+        self, thread_id: str, *, mode: AgentMode = "default", is_now: bool = False
+    ) -> Outcome:
+        """Observe what is pending, to be shown later; nothing changes for the agent until it is
+        activated.
+        """
         if not self._is_writing:
             return _OFF
-        return self._cycle_for(check_mode(mode)).observe(self.place(thread_id), mode, is_buffered=True, is_now=is_now)
+        return self._cycle_for(check_mode(mode)).observe(
+            self.place(thread_id), mode, is_buffered=True, is_now=is_now
+        )
 
-    def activate(self, thread_id: str, *, mode: AgentMode = "default", is_forced: bool = False) -> Outcome:
+    def activate(
+        self, thread_id: str, *, mode: AgentMode = "default", is_forced: bool = False
+    ) -> Outcome:
         """Show what was buffered, leaving the newest messages raw; all of it when forced."""
         if not self._is_writing:
             return _OFF
-        return self._cycle_for(check_mode(mode)).activate(self.place(thread_id), is_forced=is_forced)
+        return self._cycle_for(check_mode(mode)).activate(
+            self.place(thread_id), is_forced=is_forced
+        )
 
-    def reflect(self, thread_id: str, *, is_forced: bool = False, is_buffered: bool = False) -> Outcome:
+    def reflect(
+        self, thread_id: str, *, is_forced: bool = False, is_buffered: bool = False
+    ) -> Outcome:
         """Condense older observations into a new generation; one that was made ahead is taken.
 
         With ``is_buffered`` one is made ahead: nothing changes for the agent until it is activated.
         """
         if not self._is_writing:
             return Outcome("reflect", False, error=_OFF.error, code=_OFF.code)
-        return self._reflecting.reflect(self.place(thread_id), is_forced=is_forced, is_buffered=is_buffered)
+        return self._reflecting.reflect(
+            self.place(thread_id), is_forced=is_forced, is_buffered=is_buffered
+        )
 
     def activate_reflection(self, thread_id: str, *, is_early: bool = False) -> Outcome:
-        """Show a reflection that was made ahead if active observations have reached the threshold, or early."""
+        """Show a reflection that was made ahead if active observations have reached the threshold,
+        or early.
+        """
         if not self._is_writing:
             return Outcome("activate", False, error=_OFF.error, code=_OFF.code)
         return self._reflecting.activate(self.place(thread_id), is_early=is_early)
 
     def end_session(self, thread_id: str, *, mode: AgentMode = "default") -> Outcome:
-        """A session is over: whatever is pending is observed, and what was buffered becomes active."""
+        """A session is over: whatever is pending is observed, and what was buffered becomes
+        active.
+        """
         outcome = self.observe(thread_id, mode=mode)
         self.activate_reflection(thread_id, is_early=True)
         return outcome
 
     def merge(self, resource_id: str) -> int:
-        """Bring what threads of a resource have observed on their own into the pool of the resource; how much.
+        """Bring what threads of a resource have observed on their own into the pool of the
+        resource; how much.
 
         For when the scope was switched from thread to resource: until then the old records stay
         as they are, and are not shown. A thread that the pool has observed itself is left out.
@@ -134,7 +168,9 @@ class Observations:
         if not self._is_writing:
             return Plan(False, False, False)
         if wanted.buffers:
-            self._background.submit(f"buffer {thread_id}", lambda: self.buffer(thread_id, mode=mode))
+            self._background.submit(
+                f"buffer {thread_id}", lambda: self.buffer(thread_id, mode=mode)
+            )
         reflection = self.planned_reflection(thread_id)
         if reflection.buffers or reflection.reflects:
             self._background.submit(
@@ -170,7 +206,10 @@ class Observations:
 
     def pending(self, thread_id: str) -> Pending:
         """How many tokens no active observation covers."""
-        if thread_id not in self._resources and self._threads.find(require_id(thread_id, "thread_id")) is None:
+        if (
+            thread_id not in self._resources
+            and self._threads.find(require_id(thread_id, "thread_id")) is None
+        ):
             return Pending(0, 0)
         with self._store.database.read() as session:
             return self._cycle_for("default").pending(session, self.place(thread_id))
@@ -193,14 +232,18 @@ class Observations:
         return cursor.observed_seq if cursor else 0
 
     def covered_seq(self, thread_id: str) -> int:
-        """The last message of a thread that any observation stands for, also one that is not shown yet."""
+        """The last message of a thread that any observation stands for, also one that is not shown
+        yet.
+        """
         cursor = self._cursor(thread_id)
         return cursor.covered_seq if cursor else 0
 
     def _cursor(self, thread_id: str) -> Cursor | None:
         with self._store.database.read() as session:
             record, _ = self._cycle_for("default").cursors(session, self.place(thread_id))
-            cursors = self._store.cursors(session, record.no, thread_id, None, False) if record else []
+            cursors = (
+                self._store.cursors(session, record.no, thread_id, None, False) if record else []
+            )
         return cursors[0] if cursors else None
 
     def unobserved_elsewhere(self, thread_id: str, *, limit: int = 20) -> builtins.list[Message]:
@@ -209,11 +252,18 @@ class Observations:
         found: builtins.list[Message] = []
         with self._store.database.read() as session:
             record, _ = self._cycle_for("default").cursors(session, place)
-            cursors = self._store.cursors(session, record.no if record else 0, None, place.resource_id, True)
+            cursors = self._store.cursors(
+                session, record.no if record else 0, None, place.resource_id, True
+            )
             for cursor in cursors[-limit:]:
                 if cursor.thread_id != thread_id:
                     found += self._messages.between(
-                        session, cursor.thread_no, cursor.observed_seq, 2**62, limit, newest_first=True
+                        session,
+                        cursor.thread_no,
+                        cursor.observed_seq,
+                        2**62,
+                        limit,
+                        newest_first=True,
                     )
         return sorted(found, key=lambda message: message.created_at)[-limit:]
 
@@ -240,7 +290,11 @@ class Observations:
         """Observations, newest first."""
         if state is not None and state not in STATES:
             raise InvalidInputError(f"state must be one of {', '.join(STATES)}; got {state!r}.")
-        conditions = [("o.state = ?", state), ("o.category = ?", category), ("o.priority = ?", priority)]
+        conditions = [
+            ("o.state = ?", state),
+            ("o.category = ?", category),
+            ("o.priority = ?", priority),
+        ]
         if thread_id is not None:
             conditions.append(("h.id = ?", thread_id))
         given = [(condition, value) for condition, value in conditions if value is not None]
@@ -260,13 +314,15 @@ class Observations:
             rows = self._store.select(session, " AND o.id = ?", (wanted,))
         if not rows:
             raise NotFoundError(
-                f"There is no observation {wanted!r} in this project. `smara observations list` shows what there is.",
+                f"There is no observation {wanted!r} in this project. `smara observations list` "
+                "shows what there is.",
                 observation_id=wanted,
             )
         return rows[0][1]
 
     def freshness(self, observations: Iterable[Observation]) -> dict[str, Freshness]:
-        """How observations stand to the code they name, in the folder that asks, by id; without those that name none.
+        """How observations stand to the code they name, in the folder that asks, by id; without
+        those that name none.
 
         A reading: it changes nothing. Trouble with the code takes no observation away.
         """
@@ -274,14 +330,23 @@ class Observations:
         if self._judge_code is None or not ids:
             return {}
         with self._store.database.read() as session:
-            id_of = {no: each.id for no, each in self._store.select(session, f" AND o.id IN ({marks(len(ids))})", ids)}
+            id_of = {
+                no: each.id
+                for no, each in self._store.select(
+                    session, f" AND o.id IN ({marks(len(ids))})", ids
+                )
+            }
             try:
-                return {id_of[no]: found for no, found in self._judge_code(session, list(id_of)).items()}
+                return {
+                    id_of[no]: found for no, found in self._judge_code(session, list(id_of)).items()
+                }
             except (SmaraError, OSError) as error:
                 log.warning("observations.code_not_judged", error=str(error))
                 return {}
 
-    def why(self, observation_id: str, *, limit: int = 20, offset: int = 0) -> builtins.list[Message]:
+    def why(
+        self, observation_id: str, *, limit: int = 20, offset: int = 0
+    ) -> builtins.list[Message]:
         """The messages an observation stands for, oldest first, a page at a time."""
         found = self.get(observation_id)
         with self._store.database.read() as session:
@@ -289,19 +354,31 @@ class Observations:
             return self._behind(session, sources, limit, offset)
 
     def _merged(self, session: Session, reflection: Observation) -> builtins.list[Observation]:
-        """What a reflection over several threads stands for, oldest first; what it condensed again included."""
+        """What a reflection over several threads stands for, oldest first; what it condensed again
+        included.
+        """
         if reflection.state == "buffered":
             rows = self._buffered.sources_of(session, reflection.id)
         else:
             rows = self._store.merged(session, reflection.id, reflection.generation)
         found = dict(rows)
         for _ in range(reflection.generation):
-            again = {row.generation for _, row in rows if row.kind == "reflection" and row.thread_id is None}
-            rows = [row for each in sorted(again) for row in self._store.merged(session, reflection.id, each)]
+            again = {
+                row.generation
+                for _, row in rows
+                if row.kind == "reflection" and row.thread_id is None
+            }
+            rows = [
+                row
+                for each in sorted(again)
+                for row in self._store.merged(session, reflection.id, each)
+            ]
             found.update(rows)
             if not rows:
                 break
-        return [row for _, row in sorted(found.items(), key=lambda each: (each[1].said_at, each[0]))]
+        return [
+            row for _, row in sorted(found.items(), key=lambda each: (each[1].said_at, each[0]))
+        ]
 
     def _behind(
         self, session: Session, sources: builtins.list[Observation], limit: int, offset: int
@@ -309,18 +386,24 @@ class Observations:
         """A page of the messages that observations come from, each message once."""
         found: dict[str, Message] = {}
         for source in sources:
-            thread_no = self._messages.thread_no(session, source.thread_id) if source.thread_id else None
+            thread_no = (
+                self._messages.thread_no(session, source.thread_id) if source.thread_id else None
+            )
             if thread_no is None:
                 continue
             wanted = offset + limit - len(found)
-            page = self._messages.between(session, thread_no, source.first_seq - 1, source.last_seq + 1, wanted)
+            page = self._messages.between(
+                session, thread_no, source.first_seq - 1, source.last_seq + 1, wanted
+            )
             found.update((message.id, message) for message in page)
             if len(found) >= offset + limit:
                 break
         return builtins.list(found.values())[offset : offset + limit]
 
     def extracted(self, thread_id: str, *, limit: int = 20) -> builtins.list[dict[str, Any]]:
-        """What extractors took out of a thread's messages, newest first; only batches in which something was found."""
+        """What extractors took out of a thread's messages, newest first; only batches in which
+        something was found.
+        """
         with self._store.database.read() as session:
             return self._store.extracted(session, thread_id, limit)
 
@@ -341,14 +424,25 @@ class Observations:
 
     def _waiting(self, session: Session, record_no: int, thread_id: str) -> dict[str, Any] | None:
         thread_no = self._messages.thread_no(session, thread_id)
-        outage = self._store.failure(session, record_no, thread_no, OUTAGE, 0) if thread_no is not None else None
+        outage = (
+            self._store.failure(session, record_no, thread_no, OUTAGE, 0)
+            if thread_no is not None
+            else None
+        )
         if outage is None:
             return None
-        return {"code": outage.code, "message": outage.message, "attempts": outage.attempts,
-                "failedAt": outage.failed_at, "retryAt": outage.retry_at}  # fmt: skip
+        return {
+            "code": outage.code,
+            "message": outage.message,
+            "attempts": outage.attempts,
+            "failedAt": outage.failed_at,
+            "retryAt": outage.retry_at,
+        }
 
     def status(self, thread_id: str) -> dict[str, Any]:
-        """How far a thread is observed, in numbers; ``waiting`` tells of a model that cannot be reached."""
+        """How far a thread is observed, in numbers; ``waiting`` tells of a model that cannot be
+        reached.
+        """
         pending = self.pending(thread_id)
         record = self.record(thread_id)
         with self._store.database.read() as session:
@@ -370,14 +464,17 @@ class Observations:
         }
 
 
-def known_text(store: ObservationStore, timezone: str, most: int = 40) -> Callable[[Session, int], str]:
+def known_text(
+    store: ObservationStore, timezone: str, most: int = 40
+) -> Callable[[Session, int], str]:
     """What is known already, for an observer: the newest active observations."""
 
     def known(session: Session, record_no: int) -> str:
         rows = store.select(
             session,
             # A reflection that was made ahead says again what the rows it stands for say.
-            " AND o.record_no = ? AND (o.state = 'active' OR (o.state = 'buffered' AND o.kind = 'observation'))"
+            " AND o.record_no = ? AND (o.state = 'active' OR (o.state = 'buffered' AND o.kind = "
+            "'observation'))"
             " ORDER BY o.no DESC LIMIT ?",
             (record_no, most),
         )

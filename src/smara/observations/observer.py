@@ -28,12 +28,21 @@ class ModelObserver:
     """
 
     def __init__(
-        self, model: ChatModel, *, attempts: int = 2, deadline_seconds: float | None = None,
-        temperature: float | None = None, output_tokens: int | None = None, limits: Limits | None = None,
-        clock: Clock | None = None, draw_mark: Callable[[], str] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        model: ChatModel,
+        *,
+        attempts: int = 2,
+        deadline_seconds: float | None = None,
+        temperature: float | None = None,
+        output_tokens: int | None = None,
+        limits: Limits | None = None,
+        clock: Clock | None = None,
+        draw_mark: Callable[[], str] | None = None,
+    ) -> None:
         self.method = f"model:{model.name} {version_of('observer')}"
-        self._asking = Asking(model, attempts, deadline_seconds, temperature, output_tokens, clock or SystemClock())
+        self._asking = Asking(
+            model, attempts, deadline_seconds, temperature, output_tokens, clock or SystemClock()
+        )
         self._limits = limits or Limits()
         self._draw_mark = draw_mark
 
@@ -46,7 +55,9 @@ class ModelObserver:
         known = Source([source, request.known, request.instructions])
 
         def read(reply: ChatReply, spoken: Spoken) -> Draft:
-            text = without_echo(check_reply(reply.text, reply.finish, len(request.messages)), spoken.own_words)
+            text = without_echo(
+                check_reply(reply.text, reply.finish, len(request.messages)), spoken.own_words
+            )
             draft = check_facts(parse_reply(text, _reading(request)), known)
             check_language(draft.notes, source)
             check_observed_size(draft, spoken.material_tokens)
@@ -60,13 +71,19 @@ class ModelObserver:
 
 def _reading(request: ObserveRequest) -> Reading:
     return Reading(
-        Timeline.of_messages(request.messages, request.timezone), request.mode, request.extractors, request.known,
-        request.wants_suggested_response, request.wants_title,
-    )  # fmt: skip
+        Timeline.of_messages(request.messages, request.timezone),
+        request.mode,
+        request.extractors,
+        request.known,
+        request.wants_suggested_response,
+        request.wants_title,
+    )
 
 
 def shortened(draft: Draft, root: str) -> Draft:
-    """The draft with the folder of the work left out of its paths, as the offline observer writes them."""
+    """The draft with the folder of the work left out of its paths, as the offline observer writes
+    them.
+    """
     if not root:
         return draft
     paths = Paths("", (), root)

@@ -65,11 +65,16 @@ def parse_reply(text: str, reading: Reading) -> Draft:
     notes = _without_repetition(found, reading)
     if not notes:
         raise BadReplyError(
-            "The model only repeated what was known. The messages stay as they are and are observed again later.",
-            reason="empty", hint="it only repeated the known observations.",
-        )  # fmt: skip
+            "The model only repeated what was known. The messages stay as they are and are "
+            "observed again later.",
+            reason="empty",
+            hint="it only repeated the known observations.",
+        )
     notes = _with_fields(notes, sections.text(FIELDS), reading, warnings)
-    texts = {extractor.name: sections.text(f"observed-{extractor.name}") for extractor in reading.extractors}
+    texts = {
+        extractor.name: sections.text(f"observed-{extractor.name}")
+        for extractor in reading.extractors
+    }
     extracted, failures = extract(texts, reading.extractors)
     return Draft(
         tuple(notes),
@@ -85,12 +90,15 @@ def _nothing_in(text: str, sections: Sections) -> BadReplyError:
     if not text.strip() or (OBSERVATIONS in sections.lines and not sections.text(OBSERVATIONS)):
         return BadReplyError(
             "The model noted nothing. The messages stay as they are and are observed again later.",
-            reason="empty", hint="it held no observation.",
-        )  # fmt: skip
+            reason="empty",
+            hint="it held no observation.",
+        )
     return BadReplyError(
-        "The model's reply holds no observation that can be read. The messages stay as they are, to be observed later.",
-        reason="unparsable", hint="no line in it had the form of an observation inside <observations>.",
-    )  # fmt: skip
+        "The model's reply holds no observation that can be read. The messages stay as they are, "
+        "to be observed later.",
+        reason="unparsable",
+        hint="no line in it had the form of an observation inside <observations>.",
+    )
 
 
 @dataclass(slots=True)
@@ -105,7 +113,9 @@ class _Open:
     @property
     def is_topic(self) -> bool:
         """It only says what the lines below it are about."""
-        return self.line.text.endswith(":") and not (self.line.is_certain or self.more or self.details)
+        return self.line.text.endswith(":") and not (
+            self.line.is_certain or self.more or self.details
+        )
 
 
 def _notes(sections: Sections, reading: Reading, warnings: list[str]) -> list[Note]:
@@ -135,7 +145,12 @@ def _read_notes(lines: Sequence[str], reading: Reading, is_inside: bool) -> list
             found[-1].details.append(line.text)
         elif found and line.kind in ("more", "note") and is_inside and not is_after_gap:
             (found[-1].details if found[-1].details else found[-1].more).append(line.text)
-        elif not found and is_inside and line.kind in ("more", "detail") and not line.text.endswith(":"):
+        elif (
+            not found
+            and is_inside
+            and line.kind in ("more", "detail")
+            and not line.text.endswith(":")
+        ):
             found.append(_Open(line, day))
         is_after_gap = line.kind == "nothing"
     return [each for each in found if not each.is_topic]
@@ -199,7 +214,9 @@ def _without_repetition(notes: Sequence[Note], reading: Reading) -> list[Note]:
 # fields of a mode
 
 
-def _with_fields(notes: list[Note], text: str | None, reading: Reading, warnings: list[str]) -> list[Note]:
+def _with_fields(
+    notes: list[Note], text: str | None, reading: Reading, warnings: list[str]
+) -> list[Note]:
     """The notes with the fields of their mode; what cannot be read is left out."""
     if not text or not MODE_FIELDS[reading.mode]:
         return notes
@@ -211,13 +228,20 @@ def _with_fields(notes: list[Note], text: str | None, reading: Reading, warnings
     for written, values in _by_time(value):
         fields = _fields(values, reading.mode, warnings)
         if fields:
-            at = _best(notes, When() if written is None else read_line(f"* ({written}) x").when, fields, reading)
+            at = _best(
+                notes,
+                When() if written is None else read_line(f"* ({written}) x").when,
+                fields,
+                reading,
+            )
             notes[at] = replace(notes[at], mode_specific={**notes[at].mode_specific, **fields})
     return notes
 
 
 def _by_time(value: Any) -> list[tuple[str | None, Mapping[str, Any]]]:
-    """Objects of fields with the time they stand for; a model may also give them without times, or as a list."""
+    """Objects of fields with the time they stand for; a model may also give them without times, or
+    as a list.
+    """
     if isinstance(value, list):
         return [pair for item in value for pair in _by_time(item)]
     if not isinstance(value, Mapping):

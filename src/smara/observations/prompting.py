@@ -29,7 +29,9 @@ _ROLES: dict[Flavor, str] = {"coding": "an agent that writes code", "general": "
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What is said to a model. ``own_words`` are ours alone: a reply that repeats them is an echo."""
+    """What is said to a model. ``own_words`` are ours alone: a reply that repeats them is an
+    echo.
+    """
 
     system: str
     prompt: str
@@ -48,28 +50,50 @@ def version_of(name: str) -> str:
 
 
 def observer_request(
-    request: ObserveRequest, limits: Limits, draw: Callable[[], str] | None = None, reminder: str = ""
+    request: ObserveRequest,
+    limits: Limits,
+    draw: Callable[[], str] | None = None,
+    reminder: str = "",
 ) -> Spoken:
     """What a model is told and shown to observe messages."""
-    own = _observer_system(request.flavor, request.mode, request.wants_suggested_response, request.wants_title)
+    own = _observer_system(
+        request.flavor, request.mode, request.wants_suggested_response, request.wants_title
+    )
     pieces = render_messages(request.messages, request.timezone, limits)
     known = neutralized(newest_known(request.known, limits.known_tokens))
-    mark = draw_mark([known, own, request.instructions, *(text for piece in pieces for text in piece)], draw)
+    mark = draw_mark(
+        [known, own, request.instructions, *(text for piece in pieces for text in piece)], draw
+    )
     history = "\n".join(f"[{mark} {piece.header}]\n{piece.text}" for piece in pieces)
     fenced = prompt_named("known").render({"mark": mark, "known": known}) + "\n\n" if known else ""
-    prompt = prompt_named("observe").render({"mark": mark, "known": fenced, "history": history, "reminder": reminder})
+    prompt = prompt_named("observe").render(
+        {"mark": mark, "known": fenced, "history": history, "reminder": reminder}
+    )
     extractors = "".join(
-        "\n" + prompt_named("extra_extractor").render({
-            "name": extractor.name, "instruction": extractor.instruction.strip(),
-            "schema": json.dumps(extractor.schema, ensure_ascii=False, separators=(",", ":")),
-        })
+        "\n"
+        + prompt_named("extra_extractor").render(
+            {
+                "name": extractor.name,
+                "instruction": extractor.instruction.strip(),
+                "schema": json.dumps(extractor.schema, ensure_ascii=False, separators=(",", ":")),
+            }
+        )
         for extractor in request.extractors
-    )  # fmt: skip
-    return Spoken(own + extractors + _wishes(request.instructions), prompt, own, round(estimate_o200k(history)))
+    )
+    return Spoken(
+        own + extractors + _wishes(request.instructions),
+        prompt,
+        own,
+        round(estimate_o200k(history)),
+    )
 
 
 def reflector_request(
-    request: ReflectRequest, level: int, target_tokens: int, draw: Callable[[], str] | None = None, reminder: str = ""
+    request: ReflectRequest,
+    level: int,
+    target_tokens: int,
+    draw: Callable[[], str] | None = None,
+    reminder: str = "",
 ) -> Spoken:
     """What a model is told and shown to condense observations at a level of compression."""
     own = _reflector_system(request.flavor)
@@ -77,20 +101,30 @@ def reflector_request(
     tokens = round(estimate_o200k(lines))
     mark = draw_mark([lines, own, request.instructions], draw)
     guidance = f" {prompt_named(f'level_{level}').text}" if level else ""
-    prompt = prompt_named("reflect").render({
-        "mark": mark, "lines": lines, "tokens": f"{tokens:,}", "target": f"{target_tokens:,}", "level": guidance,
-        "reminder": reminder,
-    })  # fmt: skip
+    prompt = prompt_named("reflect").render(
+        {
+            "mark": mark,
+            "lines": lines,
+            "tokens": f"{tokens:,}",
+            "target": f"{target_tokens:,}",
+            "level": guidance,
+            "reminder": reminder,
+        }
+    )
     return Spoken(own + _wishes(request.instructions), prompt, own, tokens)
 
 
 def reminder_of(error: BadReplyError) -> str:
     """One line about what was wrong with the last reply, for the next attempt."""
-    return "\n\n" + prompt_named("retry").render({"reason": str(error.facts.get("hint") or "it could not be read.")})
+    return "\n\n" + prompt_named("retry").render(
+        {"reason": str(error.facts.get("hint") or "it could not be read.")}
+    )
 
 
 @lru_cache(maxsize=64)
-def _observer_system(flavor: Flavor, mode: AgentMode, wants_response: bool, wants_title: bool) -> str:
+def _observer_system(
+    flavor: Flavor, mode: AgentMode, wants_response: bool, wants_title: bool
+) -> str:
     extras = []
     if fields := describe_fields(mode):
         extras.append(prompt_named("extra_fields").render({"fields": fields}))
@@ -98,22 +132,43 @@ def _observer_system(flavor: Flavor, mode: AgentMode, wants_response: bool, want
         extras.append(prompt_named("extra_title").text)
     if wants_response:
         extras.append(prompt_named("extra_response").text)
-    return prompt_named("observer").render({
-        "role": _ROLES[flavor], "data": prompt_named("data").text, "lines": prompt_named("lines").text,
-        "flavor": prompt_named(flavor).text, "mode": prompt_named(f"mode_{mode}").text,
-        "example": prompt_named(f"example_{flavor}").text,
-        "format": prompt_named("format").render({"time": "HH:MM #N"}), "extras": "\n".join(extras),
-    }).strip()  # fmt: skip
+    return (
+        prompt_named("observer")
+        .render(
+            {
+                "role": _ROLES[flavor],
+                "data": prompt_named("data").text,
+                "lines": prompt_named("lines").text,
+                "flavor": prompt_named(flavor).text,
+                "mode": prompt_named(f"mode_{mode}").text,
+                "example": prompt_named(f"example_{flavor}").text,
+                "format": prompt_named("format").render({"time": "HH:MM #N"}),
+                "extras": "\n".join(extras),
+            }
+        )
+        .strip()
+    )
 
 
 @lru_cache(maxsize=8)
 def _reflector_system(flavor: Flavor) -> str:
-    return prompt_named("reflector").render({
-        "role": _ROLES[flavor], "data": prompt_named("data").text, "lines": prompt_named("lines").text,
-        "flavor": prompt_named(flavor).text, "format": prompt_named("format").render({"time": "HH:MM"}),
-    }).strip()  # fmt: skip
+    return (
+        prompt_named("reflector")
+        .render(
+            {
+                "role": _ROLES[flavor],
+                "data": prompt_named("data").text,
+                "lines": prompt_named("lines").text,
+                "flavor": prompt_named(flavor).text,
+                "format": prompt_named("format").render({"time": "HH:MM"}),
+            }
+        )
+        .strip()
+    )
 
 
 def _wishes(instructions: str) -> str:
     text = neutralized(instructions).strip()
-    return "\n\n" + prompt_named("extra_instructions").render({"instructions": text}) if text else ""
+    return (
+        "\n\n" + prompt_named("extra_instructions").render({"instructions": text}) if text else ""
+    )

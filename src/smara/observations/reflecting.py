@@ -24,7 +24,15 @@ from smara.database.heartbeat import Heartbeat
 from smara.database.leases import Lease, Leases
 from smara.errors import DatabaseError, LeaseLostError, SmaraError
 from smara.observations.buffered import CODE, BufferedReflections
-from smara.observations.models import Failure, Flavor, Note, Observation, Outcome, Reflector, ReflectRequest
+from smara.observations.models import (
+    Failure,
+    Flavor,
+    Note,
+    Observation,
+    Outcome,
+    Reflector,
+    ReflectRequest,
+)
 from smara.observations.render import render_note
 from smara.observations.scopes import Place
 from smara.observations.store import ObservationStore, StoredRecord
@@ -71,14 +79,19 @@ class Job(NamedTuple):
 
 
 def choose(
-    active: Sequence[tuple[int, Observation]], now_ms: int, limits: Thresholds, is_ahead: bool = False
+    active: Sequence[tuple[int, Observation]],
+    now_ms: int,
+    limits: Thresholds,
+    is_ahead: bool = False,
 ) -> Chosen:
     """What is old enough to be condensed: all but a sliding window of the newest.
 
     The newest fifty stay raw, and what is younger than a day, as long as it is at most four tenths
     of the threshold. ``is_ahead``: the window is smaller by what will have come when it is needed.
     """
-    newest_first = sorted(active, key=lambda row: (row[1].kind != "reflection", row[1].said_at, row[0]), reverse=True)
+    newest_first = sorted(
+        active, key=lambda row: (row[1].kind != "reflection", row[1].said_at, row[0]), reverse=True
+    )
     room = limits.reflect_ahead_keeps if is_ahead else limits.reflect_keeps
     kept: set[int] = set()
     used = 0
@@ -93,8 +106,12 @@ def choose(
     return Chosen(_first_of([row for row in active if row[0] not in kept], limits))
 
 
-def _first_of(rows: Sequence[tuple[int, Observation]], limits: Thresholds) -> tuple[tuple[int, Observation], ...]:
-    """The oldest rows, as many as one reflection takes: a long backlog is condensed a piece at a time."""
+def _first_of(
+    rows: Sequence[tuple[int, Observation]], limits: Thresholds
+) -> tuple[tuple[int, Observation], ...]:
+    """The oldest rows, as many as one reflection takes: a long backlog is condensed a piece at a
+    time.
+    """
     taken: list[tuple[int, Observation]] = []
     used = 0
     for row in rows:
@@ -109,10 +126,20 @@ class Reflecting:
     """Condenses the observations of one project's records."""
 
     def __init__(
-        self, store: ObservationStore, leases: Leases, clock: Clock, new_id: IdMaker, counter: TokenCounter,
-        reflector: Reflector, fallback: Reflector, limits: Thresholds, timezone: str, owner: str,
-        flavor: Flavor = "coding", instructions: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        store: ObservationStore,
+        leases: Leases,
+        clock: Clock,
+        new_id: IdMaker,
+        counter: TokenCounter,
+        reflector: Reflector,
+        fallback: Reflector,
+        limits: Thresholds,
+        timezone: str,
+        owner: str,
+        flavor: Flavor = "coding",
+        instructions: str = "",
+    ) -> None:
         self._store = store
         self._buffered = BufferedReflections(store)
         self._leases = leases
@@ -131,48 +158,67 @@ class Reflecting:
         """What the active observations of a place ask for; nothing is started."""
         with self._store.database.read() as session:
             record = self._store.find_record(session, place.lookup_key)
-            if record is None or self._waiting(session, record) is not None:  # or every step would ask in vain
+            if (
+                record is None or self._waiting(session, record) is not None
+            ):  # or every step would ask in vain
                 return ReflectionPlan(False, False, False)
             tokens = self._store.active_tokens(session, record.no)
             is_near = tokens >= min(self._limits.reflect_ahead, self._limits.reflect_after)
             is_buffered = is_near and self._buffered.find(session, record.no) is not None
         return plan_reflection(tokens, is_buffered, self._limits)
 
-    def reflect(self, place: Place, *, is_forced: bool = False, is_buffered: bool = False) -> Outcome:
-        """Condense what is old, all of it when forced; a refusal says whether trying again can help.
+    def reflect(
+        self, place: Place, *, is_forced: bool = False, is_buffered: bool = False
+    ) -> Outcome:
+        """Condense what is old, all of it when forced; a refusal says whether trying again can
+        help.
 
-        One that was made ahead comes into force; otherwise one is made now. With ``is_buffered`` it is
-        made and kept aside, and nothing that is shown changes. A forced one takes the place of one kept aside.
+        One that was made ahead comes into force; otherwise one is made now. With ``is_buffered`` it
+        is made and kept aside, and nothing that is shown changes. A forced one takes the place of
+        one kept aside.
         """
         lease = self._leases.acquire(self._lease_name(place), self._owner, LEASE_SECONDS)
         if lease is None:
-            return Outcome("reflect", False, error=IN_PROGRESS, code="in_progress", is_retryable=True)
+            return Outcome(
+                "reflect", False, error=IN_PROGRESS, code="in_progress", is_retryable=True
+            )
         recovered = self._recovered(lease, place)
         try:
             with Heartbeat(self._leases, lease, LEASE_SECONDS):
-                return replace(self._reflect(place, lease, is_forced, is_buffered), recovered=recovered)
+                return replace(
+                    self._reflect(place, lease, is_forced, is_buffered), recovered=recovered
+                )
         except LeaseLostError as error:
             return Outcome("reflect", False, 0, 0, str(error), error.code, True, recovered)
         except SmaraError as error:
             log.warning("reflections.failed", code=error.code)
-            return Outcome("reflect", False, 0, 0, str(error), error.code, error.is_retryable, recovered)
+            return Outcome(
+                "reflect", False, 0, 0, str(error), error.code, error.is_retryable, recovered
+            )
         finally:
             self._release(lease)
 
     def activate(self, place: Place, *, is_early: bool = False) -> Outcome:
-        """Let the reflection that was made ahead come into force, if it is needed; ``is_early``, if there is one.
+        """Let the reflection that was made ahead come into force, if it is needed; ``is_early``, if
+        there is one.
 
-        One commit behind the fence. One that no longer fits what it stood for is dropped, and the outcome says so.
+        One commit behind the fence. One that no longer fits what it stood for is dropped, and the
+        outcome says so.
         """
         with self._store.database.read() as session:
             record = self._store.find_record(session, place.lookup_key)
             if record is None or self._buffered.find(session, record.no) is None:
                 return Outcome("activate", True)
-            if not is_early and self._store.active_tokens(session, record.no) < self._limits.reflect_after:
+            if (
+                not is_early
+                and self._store.active_tokens(session, record.no) < self._limits.reflect_after
+            ):
                 return Outcome("activate", True)
         lease = self._leases.acquire(self._lease_name(place), self._owner, LEASE_SECONDS)
         if lease is None:  # somebody condenses all of it, or is doing just this
-            return Outcome("activate", False, error=IN_PROGRESS, code="in_progress", is_retryable=True)
+            return Outcome(
+                "activate", False, error=IN_PROGRESS, code="in_progress", is_retryable=True
+            )
         try:
             return replace(self._put_in_force(place, lease), action="activate")
         except LeaseLostError as error:
@@ -198,7 +244,9 @@ class Reflecting:
         chosen = Chosen(tuple(active))
         if not is_forced:
             chosen = choose(active, self._clock.now_ms(), self._limits, is_buffered)
-        if not chosen.rows or (not is_forced and chosen.tokens < self._limits.reflect_after * _WORTH_SHARE):
+        if not chosen.rows or (
+            not is_forced and chosen.tokens < self._limits.reflect_after * _WORTH_SHARE
+        ):
             return Outcome("reflect", True)
         return self._condense(Job(place, record, chosen, is_buffered), lease)
 
@@ -219,18 +267,29 @@ class Reflecting:
         self._commit(job, rows, lease)
         state = "buffered" if job.is_buffered else "active"
         log.event(
-            "reflections.added", merged=len(chosen.rows), notes=len(rows), tokens=tokens, before=chosen.tokens,
+            "reflections.added",
+            merged=len(chosen.rows),
+            notes=len(rows),
+            tokens=tokens,
+            before=chosen.tokens,
             state=state,
-        )  # fmt: skip
+        )
         return Outcome("reflect", True, messages=len(chosen.rows), notes=len(rows))
 
     def _think(self, chosen: Chosen) -> tuple[tuple[Note, ...], str]:
         """What the reflector makes of it; without the model when the model cannot."""
-        is_over = sum(row.tokens for _, row in chosen.rows if row.kind == "reflection") > self._limits.reflections_limit
+        is_over = (
+            sum(row.tokens for _, row in chosen.rows if row.kind == "reflection")
+            > self._limits.reflections_limit
+        )
         request = ReflectRequest(
-            tuple(as_note(row) for _, row in chosen.rows), 2 if is_over else 0, self._timezone, self._flavor,
-            max(200, min(chosen.tokens, self._limits.reflect_after) // 2), self._instructions,
-        )  # fmt: skip
+            tuple(as_note(row) for _, row in chosen.rows),
+            2 if is_over else 0,
+            self._timezone,
+            self._flavor,
+            max(200, min(chosen.tokens, self._limits.reflect_after) // 2),
+            self._instructions,
+        )
         try:
             return self._reflector.reflect(request).notes, self._reflector.method
         except SmaraError as error:
@@ -252,18 +311,32 @@ class Reflecting:
         thread_no = self._thread_no(record, threads)
         return [
             (
-                record.no, thread_no, None, self._new_id(), "reflection", state, job.generation, "default",
-                note.priority, note.category, to_storable(redact(note.text).text),
+                record.no,
+                thread_no,
+                None,
+                self._new_id(),
+                "reflection",
+                state,
+                job.generation,
+                "default",
+                note.priority,
+                note.category,
+                to_storable(redact(note.text).text),
                 json.dumps([redact(each).text for each in note.details]),
-                json.dumps([redact(each).text for each in note.files]), json.dumps(note.lines),
+                json.dumps([redact(each).text for each in note.files]),
+                json.dumps(note.lines),
                 json.dumps(redact_value(dict(note.mode_specific))[0], default=str),
-                taint, min(max(note.said_at, earliest), latest), note.refers_to,
+                taint,
+                min(max(note.said_at, earliest), latest),
+                note.refers_to,
                 self._counter.count(render_note(note, self._timezone)).tokens,
-                first if note.first_seq is None else note.first_seq, last if note.last_seq is None else note.last_seq,
-                method, now,
+                first if note.first_seq is None else note.first_seq,
+                last if note.last_seq is None else note.last_seq,
+                method,
+                now,
             )
             for note in notes
-        ]  # fmt: skip
+        ]
 
     def _thread_no(self, record: StoredRecord, threads: set[str | None]) -> int | None:
         """The thread of a reflection that stands for one thread alone."""
@@ -271,11 +344,16 @@ class Reflecting:
         if only is None:
             return None
         with self._store.database.read() as session:
-            row = session.one(self._store.sql("SELECT no FROM threads WHERE project_no = :project AND id = ?"), (only,))
+            row = session.one(
+                self._store.sql("SELECT no FROM threads WHERE project_no = :project AND id = ?"),
+                (only,),
+            )
         return int(row[0]) if row else None
 
     def _commit(self, job: Job, rows: Sequence[tuple[Any, ...]], lease: Lease) -> None:
-        """The new generation, and what it stands for put behind it or noted beside it, together, behind the fence."""
+        """The new generation, and what it stands for put behind it or noted beside it, together,
+        behind the fence.
+        """
         now = self._clock.now_ms()
         record_no = job.record.no
         with self._store.database.write() as session:
@@ -293,9 +371,13 @@ class Reflecting:
 
     def _show(self, session: Session, job: Job, rows: Sequence[tuple[Any, ...]], now: int) -> None:
         self._store.take_record(session, job.record.no, now)
-        done = self._store.mark_reflected(session, job.record.no, job.chosen.numbers, job.generation)
+        done = self._store.mark_reflected(
+            session, job.record.no, job.chosen.numbers, job.generation
+        )
         if done != len(job.chosen.rows):
-            raise LeaseLostError("The observations were condensed by somebody else meanwhile; nothing was written.")
+            raise LeaseLostError(
+                "The observations were condensed by somebody else meanwhile; nothing was written."
+            )
         self._store.add(session, rows)
         self._store.index(session, [row[3] for row in rows])
         self._store.note_reflected(session, job.record.no, job.generation, now)
@@ -304,29 +386,42 @@ class Reflecting:
         """The record is of the generation it was of when it was read."""
         found = self._store.find_record(session, job.place.lookup_key)
         if found is None or found.record.generation != job.record.record.generation:
-            raise LeaseLostError("Another generation was made meanwhile; nothing was written. Read again and go on.")
+            raise LeaseLostError(
+                "Another generation was made meanwhile; nothing was written. Read again and go on."
+            )
 
     def _put_in_force(self, place: Place, lease: Lease) -> Outcome:
-        """What was kept aside is shown from now on, in the place of what it stands for; or it is dropped."""
+        """What was kept aside is shown from now on, in the place of what it stands for; or it is
+        dropped.
+        """
         now = self._clock.now_ms()
         with self._store.database.write() as session:
             self._leases.guard(session, lease)
             record = self._store.find_record(session, place.lookup_key)
             if record is not None:
                 self._store.hold_record(session, record.no, now)
-                record = self._store.find_record(session, place.lookup_key)  # read again: it is ours only now
+                record = self._store.find_record(
+                    session, place.lookup_key
+                )  # read again: it is ours only now
             buffered = self._buffered.find(session, record.no) if record else None
             if record is None or buffered is None:
                 return Outcome("reflect", True)
             is_next = buffered.generation == record.record.generation + 1
             if not is_next or not self._buffered.is_as_it_was(session, buffered):
-                told = self._buffered.drop(session, buffered, "what it stood for has been changed or erased", now)
+                told = self._buffered.drop(
+                    session, buffered, "what it stood for has been changed or erased", now
+                )
                 return Outcome("reflect", False, error=told, code=CODE, is_retryable=True)
             self._store.take_record(session, record.no, now)
             self._buffered.activate(session, buffered)
             self._store.note_reflected(session, record.no, buffered.generation, now)
             self._store.clear_failure(session, record.no, 0, "reflect", buffered.generation)
-        log.event("reflections.activated", merged=len(buffered.sources), notes=buffered.notes, tokens=buffered.tokens)
+        log.event(
+            "reflections.activated",
+            merged=len(buffered.sources),
+            notes=buffered.notes,
+            tokens=buffered.tokens,
+        )
         return Outcome("reflect", True, messages=len(buffered.sources), notes=buffered.notes)
 
     # leases
@@ -335,7 +430,9 @@ class Reflecting:
         return f"reflections:{self._store.scope.project_no}:{place.lookup_key}"
 
     def _recovered(self, lease: Lease, place: Place) -> Mapping[str, Any] | None:
-        """What a worker that died while it reflected had left: who it was, and how far things were."""
+        """What a worker that died while it reflected had left: who it was, and how far things
+        were.
+        """
         if lease.taken_over_from is None:
             return None
         with self._store.database.read() as session:
@@ -346,7 +443,11 @@ class Reflecting:
             "bufferedGeneration": buffered.generation if buffered else None,
         }
         log.warning("reflections.recovered", owner=lease.taken_over_from)
-        return {"clearedFlags": ["isReflecting"], "owner": lease.taken_over_from, "lastKnownState": state}
+        return {
+            "clearedFlags": ["isReflecting"],
+            "owner": lease.taken_over_from,
+            "lastKnownState": state,
+        }
 
     def _release(self, lease: Lease) -> None:
         try:
@@ -358,11 +459,15 @@ class Reflecting:
 
     def _waiting(self, session: Session, record: StoredRecord) -> Failure | None:
         """Why the next generation is not to be tried yet."""
-        failure = self._store.failure(session, record.no, 0, "reflect", record.record.generation + 1)
+        failure = self._store.failure(
+            session, record.no, 0, "reflect", record.record.generation + 1
+        )
         return failure if failure is not None and failure.retry_at > self._clock.now_ms() else None
 
     def _record_failure(self, record: StoredRecord, code: str, message: str) -> None:
-        """Remember what went wrong and when to try again; the generation stands where a message would."""
+        """Remember what went wrong and when to try again; the generation stands where a message
+        would.
+        """
         now, generation = self._clock.now_ms(), record.record.generation + 1
         try:
             with self._store.database.write() as session:
@@ -371,9 +476,19 @@ class Reflecting:
                 wait = _FIRST_RETRY_MS * 2 ** min(attempts, _MOST_DOUBLINGS)
                 self._store.put_failure(
                     session,
-                    (record.no, 0, "reflect", generation, attempts + 1, code,
-                     to_storable(redact(message).text[:1_000]), 0, now, now + wait),
-                )  # fmt: skip
+                    (
+                        record.no,
+                        0,
+                        "reflect",
+                        generation,
+                        attempts + 1,
+                        code,
+                        to_storable(redact(message).text[:1_000]),
+                        0,
+                        now,
+                        now + wait,
+                    ),
+                )
         except DatabaseError as trouble:
             log.warning("reflections.failure_not_recorded", error=trouble.code)
 
@@ -381,6 +496,15 @@ class Reflecting:
 def as_note(row: Observation) -> Note:
     """A stored observation as an observer would have written it."""
     return Note(
-        row.priority, row.category, row.text, row.said_at, row.refers_to, row.details, row.files, row.lines,
-        row.first_seq, row.last_seq, row.mode_specific,
-    )  # fmt: skip
+        row.priority,
+        row.category,
+        row.text,
+        row.said_at,
+        row.refers_to,
+        row.details,
+        row.files,
+        row.lines,
+        row.first_seq,
+        row.last_seq,
+        row.mode_specific,
+    )

@@ -35,12 +35,21 @@ class ModelReflector:
     """
 
     def __init__(
-        self, model: ChatModel, *, attempts: int = 2, deadline_seconds: float | None = None,
-        temperature: float | None = None, output_tokens: int | None = None, counter: TokenCounter | None = None,
-        clock: Clock | None = None, draw_mark: Callable[[], str] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        model: ChatModel,
+        *,
+        attempts: int = 2,
+        deadline_seconds: float | None = None,
+        temperature: float | None = None,
+        output_tokens: int | None = None,
+        counter: TokenCounter | None = None,
+        clock: Clock | None = None,
+        draw_mark: Callable[[], str] | None = None,
+    ) -> None:
         self.method = f"model:{model.name} {version_of('reflector')}"
-        self._asking = Asking(model, attempts, deadline_seconds, temperature, output_tokens, clock or SystemClock())
+        self._asking = Asking(
+            model, attempts, deadline_seconds, temperature, output_tokens, clock or SystemClock()
+        )
         self._counter = counter or counter_for()
         self._draw_mark = draw_mark
 
@@ -69,13 +78,19 @@ class ModelReflector:
             last = size
         if best is None:
             raise refuse(
-                "not_smaller", f"The model made nothing smaller of {before:,} tokens.",
+                "not_smaller",
+                f"The model made nothing smaller of {before:,} tokens.",
                 "it was no smaller than the lines.",
-            )  # fmt: skip
+            )
         return best
 
     def _at_level(
-        self, request: ReflectRequest, level: int, target: int, ends_at: float | None, abort: Abort | None
+        self,
+        request: ReflectRequest,
+        level: int,
+        target: int,
+        ends_at: float | None,
+        abort: Abort | None,
     ) -> Draft:
         speak = partial(_speak, request, level, target, self._draw_mark)
         return self._asking.ask(speak, partial(_read, request), ends_at, abort)
@@ -85,7 +100,11 @@ class ModelReflector:
 
 
 def _speak(
-    request: ReflectRequest, level: int, target: int, draw_mark: Callable[[], str] | None, reminder: str
+    request: ReflectRequest,
+    level: int,
+    target: int,
+    draw_mark: Callable[[], str] | None,
+    reminder: str,
 ) -> Spoken:
     return reflector_request(request, level, target, draw_mark, reminder)
 

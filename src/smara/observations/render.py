@@ -1,4 +1,5 @@
-"""Observations as text: date headings and one line each, the same for storing, showing and injecting.
+"""Observations as text: date headings and one line each, the same for storing, showing and
+injecting.
 
 The text is made from rows alone and depends on nothing else, so that it is the same, byte
 for byte, until other rows are active.
@@ -22,7 +23,9 @@ def local(milliseconds: int, timezone: str) -> datetime:
 
 
 def render_note(note: Note | Observation, timezone: str, is_marked: bool = True) -> str:
-    """One observation with its time and its details; without marks, only the high ones keep theirs."""
+    """One observation with its time and its details; without marks, only the high ones keep
+    theirs.
+    """
     mark = MARKS[note.priority] if is_marked or note.priority == "high" else ""
     done = _DONE if note.category == "completion" and not note.text.startswith(_DONE) else ""
     time = f"({local(note.said_at, timezone):%H:%M})"
@@ -45,7 +48,9 @@ def render(notes: Iterable[Note | Observation], timezone: str, is_marked: bool =
 
 
 def render_by_thread(notes: Sequence[Observation], timezone: str, is_marked: bool = True) -> str:
-    """Observations of several threads, each thread's under its own heading; what belongs to none comes first."""
+    """Observations of several threads, each thread's under its own heading; what belongs to none
+    comes first.
+    """
     by_thread: dict[str | None, list[Observation]] = {None: []}
     for note in notes:
         by_thread.setdefault(note.thread_id, []).append(note)
@@ -53,5 +58,7 @@ def render_by_thread(notes: Sequence[Observation], timezone: str, is_marked: boo
     for thread_id, found in by_thread.items():
         text = render(found, timezone, is_marked)
         if text:
-            sections.append(text if thread_id is None else f'<thread id="{thread_id}">\n{text}\n</thread>')
+            sections.append(
+                text if thread_id is None else f'<thread id="{thread_id}">\n{text}\n</thread>'
+            )
     return "\n\n".join(sections)

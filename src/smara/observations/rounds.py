@@ -31,7 +31,9 @@ from smara.observations.worker import (
 _MOST_SECONDS = 120.0
 _MOST_KEPT = 256
 _VISITED_BESIDES = 8
-"""In each round so many further projects are visited in turn: they may have something to do besides observing."""
+"""In each round so many further projects are visited in turn: they may have something to do besides
+observing.
+"""
 
 
 class DueRules(NamedTuple):
@@ -45,7 +47,9 @@ class DueRules(NamedTuple):
 class StoreWorker:
     """Serves all projects of a store."""
 
-    def __init__(self, database: Database, clock: Clock, rules: DueRules, worker_of: Callable[[str], Worker]) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, rules: DueRules, worker_of: Callable[[str], Worker]
+    ) -> None:
         self._database = database
         self._clock = clock
         self._rules = rules
@@ -58,7 +62,9 @@ class StoreWorker:
         due = self._due()
         ends_at = self._clock.monotonic() + _MOST_SECONDS
         waiting = deque((project_id, self._steps(project_id, is_due=True)) for project_id in due)
-        waiting += ((project_id, self._steps(project_id, is_due=False)) for project_id in self._besides(due))
+        waiting += (
+            (project_id, self._steps(project_id, is_due=False)) for project_id in self._besides(due)
+        )
         done: list[WorkerRound] = []
         while waiting and self._clock.monotonic() < ends_at:
             project_id, steps = waiting.popleft()
@@ -80,7 +86,9 @@ class StoreWorker:
         tell: Callable[[WorkerRound], None] | None = None,
     ) -> int:
         """Go round until told to stop, or until nothing was to do for so long; how many rounds."""
-        return go_round(self.run_once, self._clock, stop, poll_seconds, leave_after_idle_seconds, tell)
+        return go_round(
+            self.run_once, self._clock, stop, poll_seconds, leave_after_idle_seconds, tell
+        )
 
     def _steps(self, project_id: str, is_due: bool) -> Iterator[WorkerRound]:
         # Opened at its first turn, so that a project that cannot be costs no other its turn.
@@ -96,9 +104,14 @@ class StoreWorker:
         with self._database.read() as session:
             rows = session.all(
                 f"SELECT p.id {FROM_THREADS} JOIN projects p ON p.no = t.project_no"
-                f" WHERE t.kind <> 'compaction' AND ({UNBUFFERED} >= ? OR ({PENDING} > 0 AND t.updated_at <= ?))"
+                f" WHERE t.kind <> 'compaction' AND ({UNBUFFERED} >= ? OR ({PENDING} > 0 AND "
+                "t.updated_at <= ?))"
                 " GROUP BY p.id ORDER BY min(t.updated_at), p.id",
-                (rules.scope, rules.buffer_after_tokens, self._clock.now_ms() - rules.stale_after_ms),
+                (
+                    rules.scope,
+                    rules.buffer_after_tokens,
+                    self._clock.now_ms() - rules.stale_after_ms,
+                ),
             )
         return [str(row[0]) for row in rows]
 
@@ -106,7 +119,8 @@ class StoreWorker:
         """The next few projects in the order of their numbers, round after round."""
         with self._database.read() as session:
             rows = session.all(
-                "SELECT no, id FROM projects WHERE no > ? ORDER BY no LIMIT ?", (self._last_visited, _VISITED_BESIDES)
+                "SELECT no, id FROM projects WHERE no > ? ORDER BY no LIMIT ?",
+                (self._last_visited, _VISITED_BESIDES),
             )
         self._last_visited = int(rows[-1][0]) if len(rows) == _VISITED_BESIDES else 0
         return [str(row[1]) for row in rows if row[1] not in due]

@@ -1,4 +1,6 @@
-"""Scopes: whose observations they are. A thread has its own, or a resource has one pool for all its threads."""
+"""Scopes: whose observations they are. A thread has its own, or a resource has one pool for all its
+threads.
+"""
 
 from __future__ import annotations
 
@@ -21,4 +23,6 @@ class Place(NamedTuple):
         >>> Place("thread", "u", "t").lookup_key, Place("resource", "u", "t").lookup_key
         ('thread:t', 'resource:u')
         """
-        return f"thread:{self.thread_id}" if self.scope == "thread" else f"resource:{self.resource_id}"
+        return (
+            f"thread:{self.thread_id}" if self.scope == "thread" else f"resource:{self.resource_id}"
+        )

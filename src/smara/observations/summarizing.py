@@ -30,14 +30,18 @@ class ObservedSummarizer:
 
     method = METHOD
 
-    def __init__(self, database: Database, wall: Wall, otherwise: Summarizer, timezone: str) -> None:
+    def __init__(
+        self, database: Database, wall: Wall, otherwise: Summarizer, timezone: str
+    ) -> None:
         self._database = database
         self._wall = wall
         self._otherwise = otherwise
         self._timezone = timezone
 
     def summarize(self, messages: Sequence[Message], level: int) -> Summary:
-        """What stands for a run: its observations, or without them what another summarizer makes of it."""
+        """What stands for a run: its observations, or without them what another summarizer makes of
+        it.
+        """
         found = self._otherwise.summarize(messages, level)
         text = self._observed(messages, level)
         if not text:
@@ -45,18 +49,23 @@ class ObservedSummarizer:
         return Summary(text, found.code, METHOD)
 
     def _observed(self, messages: Sequence[Message], level: int) -> str:
-        from smara.observations.store import ObservationStore  # loaded when a run is due, not with every message
+        from smara.observations.store import (
+            ObservationStore,
+        )  # loaded when a run is due, not with every message
 
         store, first, last = ObservationStore(self._database, self._wall), messages[0], messages[-1]
         with self._database.read() as session:
-            rows = store.noted_between(session, first.thread_id, first.resource_id, first.seq, last.seq)
+            rows = store.noted_between(
+                session, first.thread_id, first.resource_id, first.seq, last.seq
+            )
         said = sum(len(message.raw_content) for message in messages)
         room = min(_MOST_CHARACTERS[level], max(_LEAST_CHARACTERS, said // 2))
         return fitted(rows, self._timezone, room)
 
 
 def fitted(rows: Sequence[Observation], timezone: str, characters: int) -> str:
-    """As many observations as there is room for, the important ones first; as text, in the order of their times.
+    """As many observations as there is room for, the important ones first; as text, in the order of
+    their times.
 
     The most important one is told even when it takes more room than there is, without its details.
     """

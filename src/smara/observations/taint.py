@@ -15,7 +15,9 @@ _WEB = ("webfetch", "websearch", "web_fetch", "web_search", "fetch", "browser", 
 
 
 def taint_of(messages: Iterable[Message]) -> tuple[str, ...]:
-    """The kinds of outside input in some messages, in order: ``imported``, ``mcp``, ``tool``, ``web``."""
+    """The kinds of outside input in some messages, in order: ``imported``, ``mcp``, ``tool``,
+    ``web``.
+    """
     found: set[str] = set()
     for message in messages:
         given = message.metadata.get("taint")

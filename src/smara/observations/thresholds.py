@@ -81,14 +81,18 @@ class Thresholds:
 
     @property
     def reflect_keeps(self) -> int:
-        """So many tokens of the newest observations stay as they are when a reflection comes into force."""
+        """So many tokens of the newest observations stay as they are when a reflection comes into
+        force.
+        """
         return int(self.reflect_after * _KEPT_SHARE)
 
     @property
     def reflect_ahead_keeps(self) -> int:
-        """So many are left out of a reflection that is made ahead: fewer by those that will come until it is needed.
+        """So many are left out of a reflection that is made ahead: fewer by those that will come
+        until it is needed.
 
-        At least half as many, so that one that comes into force early leaves the newest as they are too.
+        At least half as many, so that one that comes into force early leaves the newest as they are
+        too.
 
         >>> Thresholds().reflect_keeps, Thresholds().reflect_ahead_keeps
         (16000, 8000)
@@ -116,7 +120,9 @@ def for_mode(base: Thresholds, mode: AgentMode, is_default: bool) -> Thresholds:
 
 
 class Pending(NamedTuple):
-    """What is waiting: tokens behind the cursor, and of these the tokens behind the last buffered chunk."""
+    """What is waiting: tokens behind the cursor, and of these the tokens behind the last buffered
+    chunk.
+    """
 
     tokens: int
     unbuffered: int
@@ -154,8 +160,9 @@ def plan(pending: Pending, limits: Thresholds) -> Plan:
 class ReflectionPlan(NamedTuple):
     """What is to be done about reflections now; at most one of it.
 
-    ``buffers``: one is made ahead, in the background. ``activates``: the one that was made ahead comes
-    into force. ``reflects``: none was made ahead, and one is needed; it is in force as soon as it is made.
+    ``buffers``: one is made ahead, in the background. ``activates``: the one that was made ahead
+    comes into force. ``reflects``: none was made ahead, and one is needed; it is in force as soon
+    as it is made.
     """
 
     buffers: bool
@@ -179,7 +186,9 @@ def plan_reflection(active_tokens: int, is_buffered: bool, limits: Thresholds) -
     """
     is_needed = active_tokens >= limits.reflect_after
     is_ahead = active_tokens >= limits.reflect_ahead and not is_needed
-    return ReflectionPlan(is_ahead and not is_buffered, is_needed and is_buffered, is_needed and not is_buffered)
+    return ReflectionPlan(
+        is_ahead and not is_buffered, is_needed and is_buffered, is_needed and not is_buffered
+    )
 
 
 def chunks_to_activate(

@@ -1,4 +1,5 @@
-"""Messages as a model reads them: who spoke when, every part by its kind, nothing that can pass for our own words.
+"""Messages as a model reads them: who spoke when, every part by its kind, nothing that can pass for
+our own words.
 
 The whole is fenced by a random mark, and so is each header, because what stands inside
 may imitate anything that is known beforehand: a tag, a fence, a message of the user. The
@@ -62,13 +63,24 @@ class Piece(NamedTuple):
 
 
 def render_messages(messages: Sequence[Message], timezone: str, limits: Limits) -> list[Piece]:
-    """The parts of messages. Each has a header, so that the output of a tool cannot go on in the user's voice."""
-    names = {part.call_id: part.name for message in messages for part in message.parts if part.call_id and part.name}
+    """The parts of messages. Each has a header, so that the output of a tool cannot go on in the
+    user's voice.
+    """
+    names = {
+        part.call_id: part.name
+        for message in messages
+        for part in message.parts
+        if part.call_id and part.name
+    }
     return [piece for message in messages for piece in _pieces(message, timezone, names, limits)]
 
 
-def _pieces(message: Message, timezone: str, names: Mapping[str, str], limits: Limits) -> list[Piece]:
-    shown = [_part(part, names, limits) for part in message.parts if _is_shown(part)] or [Piece("", "(empty)")]
+def _pieces(
+    message: Message, timezone: str, names: Mapping[str, str], limits: Limits
+) -> list[Piece]:
+    shown = [_part(part, names, limits) for part in message.parts if _is_shown(part)] or [
+        Piece("", "(empty)")
+    ]
     who = f"#{message.seq} {message.role} {local(message.created_at, timezone):%a %Y-%m-%d %H:%M}"
     first, *rest = shown
     headed = [Piece(f"{who} {first.header}".rstrip(), first.text)]
@@ -105,17 +117,25 @@ def _arguments(arguments: Any, limits: Limits) -> str:
         return ""
     if not isinstance(arguments, Mapping):
         return cut(plain(arguments), limits.argument)
-    return "; ".join(f"{name}={cut(plain(value), limits.argument)}" for name, value in arguments.items())
+    return "; ".join(
+        f"{name}={cut(plain(value), limits.argument)}" for name, value in arguments.items()
+    )
 
 
 def _placeholder(part: Part) -> Piece:
     size = f"{part.size_bytes:,} bytes" if part.size_bytes is not None else ""
-    label = ", ".join(each for each in (part.name or part.uri, part.media_type, size) if each) or "unnamed"
-    return Piece(part.type, f"({cut(label, 400)})" + (f" {cut(part.text, 2_000)}" if part.text else ""))
+    label = (
+        ", ".join(each for each in (part.name or part.uri, part.media_type, size) if each)
+        or "unnamed"
+    )
+    return Piece(
+        part.type, f"({cut(label, 400)})" + (f" {cut(part.text, 2_000)}" if part.text else "")
+    )
 
 
 def cut(text: str, characters: int) -> str:
-    """A text of at most about so many characters: its beginning and its end, and how much was between them.
+    """A text of at most about so many characters: its beginning and its end, and how much was
+    between them.
 
     >>> cut("a" * 50 + "b" * 50, 40).split()[0], len(cut("short", 40))
     ('aaaaaaaaaaaaaaaaaaaaaaaa', 5)
@@ -134,7 +154,9 @@ def newest_known(known: str, tokens: int) -> str:
     among the older; each keeps the date it stands under.
     """
     lines = [
-        line for line in known.splitlines() if line.strip() and not line.strip().startswith(("<thread", "</thread"))
+        line
+        for line in known.splitlines()
+        if line.strip() and not line.strip().startswith(("<thread", "</thread"))
     ]
     if estimate_o200k("\n".join(lines)) <= tokens:
         return "\n".join(lines)
@@ -146,7 +168,9 @@ def newest_known(known: str, tokens: int) -> str:
     return "\n".join([f"[{len(lines) - len(shown)} older lines are left out]", *shown])
 
 
-def _take(lines: Sequence[str], order: Iterable[int], room: float, kept: set[int], is_stopping: bool) -> float:
+def _take(
+    lines: Sequence[str], order: Iterable[int], room: float, kept: set[int], is_stopping: bool
+) -> float:
     """Keep lines in the given order while there is room; what room is left."""
     for at in order:
         cost = estimate_o200k(lines[at]) + 1

@@ -20,7 +20,15 @@ from smara.models.chat import Finish
 from smara.observations.reply.sections import OBSERVATIONS, split_reply, without_thinking
 
 Reason = Literal[
-    "empty", "refused", "truncated", "repeated", "echo", "wrong_language", "unfounded", "shrunken", "not_smaller"
+    "empty",
+    "refused",
+    "truncated",
+    "repeated",
+    "echo",
+    "wrong_language",
+    "unfounded",
+    "shrunken",
+    "not_smaller",
 ]
 
 MOST_CHARACTERS = 400_000
@@ -44,14 +52,20 @@ _COMPLETE_END = tuple(".!?)]}\"'`”’。！？✅✔☑>|…")
 def refuse(reason: Reason, message: str, hint: str) -> BadReplyError:
     """A refusal: what was wrong, and what the model is told before it tries again."""
     return BadReplyError(
-        f"{message} Nothing was changed; it is tried again, within limits.", reason=reason, hint=hint
-    )  # fmt: skip
+        f"{message} Nothing was changed; it is tried again, within limits.",
+        reason=reason,
+        hint=hint,
+    )
 
 
 def check_reply(text: str, finish: Finish, messages: int) -> str:
-    """A reply that has an end, says something, and does not turn in circles; without what was thought aloud."""
+    """A reply that has an end, says something, and does not turn in circles; without what was
+    thought aloud.
+    """
     if finish == "refusal":
-        raise refuse("refused", "The model refused to answer.", "it was a refusal. This is only note-taking.")
+        raise refuse(
+            "refused", "The model refused to answer.", "it was a refusal. This is only note-taking."
+        )
     if not text.strip():
         raise refuse("empty", "The model answered nothing.", "it was empty.")
     said = without_thinking(text[:MOST_CHARACTERS])
@@ -59,7 +73,9 @@ def check_reply(text: str, finish: Finish, messages: int) -> str:
     if finish == "length" or len(text) > MOST_CHARACTERS:
         raise _cut_off()
     if not said.strip():
-        raise refuse("empty", "The model only thought aloud.", "it held no observation, only thoughts.")
+        raise refuse(
+            "empty", "The model only thought aloud.", "it held no observation, only thoughts."
+        )
     if _is_cut_off(said, finish):
         raise _cut_off()
     return said
@@ -67,12 +83,15 @@ def check_reply(text: str, finish: Finish, messages: int) -> str:
 
 def _cut_off() -> BadReplyError:
     return refuse(
-        "truncated", "The model's reply was cut off.", "it was cut off before its end. Use fewer and shorter lines."
+        "truncated",
+        "The model's reply was cut off.",
+        "it was cut off before its end. Use fewer and shorter lines.",
     )
 
 
 def _is_cut_off(text: str, finish: Finish) -> bool:
-    """Whether a reply stops in the middle: its last section was never closed, and nothing shows that it is complete.
+    """Whether a reply stops in the middle: its last section was never closed, and nothing shows
+    that it is complete.
 
     Models also forget the last tag of a complete reply. Then the model says that it stopped
     by itself, and its last line ends like a line.
@@ -89,12 +108,15 @@ def _is_cut_off(text: str, finish: Finish) -> bool:
 
 
 def _check_repetition(text: str, messages: int) -> None:
-    lines = [line for written in text.splitlines() if any(map(str.isalnum, line := written.strip()))]
+    lines = [
+        line for written in text.splitlines() if any(map(str.isalnum, line := written.strip()))
+    ]
     if _is_verbatim_loop(lines) or _is_counting_loop(lines, messages) or any(map(_is_stuck, lines)):
         raise refuse(
-            "repeated", "The model repeated itself without end.",
+            "repeated",
+            "The model repeated itself without end.",
             "it said the same again and again. Note each thing once.",
-        )  # fmt: skip
+        )
 
 
 def _is_verbatim_loop(lines: Sequence[str]) -> bool:
@@ -106,9 +128,11 @@ def _is_verbatim_loop(lines: Sequence[str]) -> bool:
 
 
 def _is_counting_loop(lines: Sequence[str], messages: int) -> bool:
-    """Whether the same line comes with other numbers, far more often than there is anything to tell.
+    """Whether the same line comes with other numbers, far more often than there is anything to
+    tell.
 
-    An agent may honestly run one command thirty times; so many lines for few messages are no honesty.
+    An agent may honestly run one command thirty times; so many lines for few messages are no
+    honesty.
     """
     if len(lines) < 40 + _LINES_PER_MESSAGE * messages:
         return False
@@ -123,14 +147,18 @@ def _is_stuck(line: str) -> bool:
     repeated to fill 600 characters to less than an eighth.
     """
     written = line[:MOST_CHARACTERS].encode("utf-8", "replace")
-    return len(line) >= _STUCK_CHARACTERS and len(zlib.compress(written, 1)) * _STUCK_RATIO < len(written)
+    return len(line) >= _STUCK_CHARACTERS and len(zlib.compress(written, 1)) * _STUCK_RATIO < len(
+        written
+    )
 
 
 # echo
 
 
 def without_echo(text: str, own_words: str) -> str:
-    """A reply without the lines that only repeat our own words; refused when a good part of it does."""
+    """A reply without the lines that only repeat our own words; refused when a good part of it
+    does.
+    """
     own = _shingles(own_words)
     lines, echoed, said = [], 0, 0
     for line in text.splitlines():
@@ -142,7 +170,9 @@ def without_echo(text: str, own_words: str) -> str:
             lines.append(line)
     if echoed > max(_ECHO_SHARE * said, 2 * _ECHO_WORDS):
         raise refuse(
-            "echo", "The model repeated its instructions.", "it repeated these instructions. Note the history only."
+            "echo",
+            "The model repeated its instructions.",
+            "it repeated these instructions. Note the history only.",
         )
     return "\n".join(lines)
 
@@ -162,7 +192,9 @@ def _shingles(own_words: str) -> frozenset[tuple[str, ...]]:
     found: set[tuple[str, ...]] = set()
     every = _words(own_words)
     found.update(every[at : at + _ECHO_WORDS] for at in range(len(every) - _ECHO_WORDS + 1))
-    found.update(words for line in own_words.splitlines() if len(words := _words(line)) >= _ECHO_LEAST)
+    found.update(
+        words for line in own_words.splitlines() if len(words := _words(line)) >= _ECHO_LEAST
+    )
     return frozenset(found)
 
 

@@ -53,7 +53,9 @@ class Parts:
     gate: OutageGate | None = None
     """What other projects of the process know of a model that cannot be reached."""
     learn: Callable[[], int] | None = None
-    """What a worker does besides: deciding on sessions that have ended, and the daily jobs, in another room."""
+    """What a worker does besides: deciding on sessions that have ended, and the daily jobs, in
+    another room.
+    """
     judge_code: JudgeCode | None = None
     """How observations stand to the code they name, by number; known in another room."""
 
@@ -73,10 +75,15 @@ class _Thinking:
 def thresholds_of(settings: Settings) -> Thresholds:
     """The limits that the settings ask for."""
     return Thresholds(
-        settings.observe_after_tokens, settings.reflect_after_tokens, settings.buffer_fraction,
-        settings.activate_fraction, settings.retain_fraction, settings.block_fraction,
-        settings.reflections_limit_tokens, settings.reflect_ahead_fraction,
-    )  # fmt: skip
+        settings.observe_after_tokens,
+        settings.reflect_after_tokens,
+        settings.buffer_fraction,
+        settings.activate_fraction,
+        settings.retain_fraction,
+        settings.block_fraction,
+        settings.reflections_limit_tokens,
+        settings.reflect_ahead_fraction,
+    )
 
 
 def parse_modes(text: str | None) -> dict[str, int]:
@@ -90,7 +97,8 @@ def parse_modes(text: str | None) -> dict[str, int]:
         mode, _, tokens = (piece.strip() for piece in entry.partition("="))
         if mode not in MODES or not tokens.isdecimal() or int(tokens) < 1:
             raise ConfigError(
-                f"observe_modes: {entry!r} is no threshold of a mode. Write it as explore=50000; testing=20000, with "
+                f"observe_modes: {entry!r} is no threshold of a mode. Write it as explore=50000; "
+                "testing=20000, with "
                 f"the modes {', '.join(MODES)}."
             )
         found[mode] = int(tokens)
@@ -118,24 +126,59 @@ def make_observations(parts: Parts) -> tuple[Observations, Worker, Background]:
     def cycle_for(mode: AgentMode) -> Cycle:
         limits = limits_for(mode)
         chosen = CycleSettings(
-            limits, parts.timezone, settings.observe_flavor, settings.observe_instructions or "",
-            settings.suggest_response, parts.extractors, limits.observe_after, 2 * settings.observe_after_tokens,
-        )  # fmt: skip
+            limits,
+            parts.timezone,
+            settings.observe_flavor,
+            settings.observe_instructions or "",
+            settings.suggest_response,
+            parts.extractors,
+            limits.observe_after,
+            2 * settings.observe_after_tokens,
+        )
         return Cycle(
-            store, parts.messages, parts.leases, parts.clock, parts.new_id, parts.counter, observer,
-            OfflineObserver(), chosen, owner, known, failing,
-        )  # fmt: skip
+            store,
+            parts.messages,
+            parts.leases,
+            parts.clock,
+            parts.new_id,
+            parts.counter,
+            observer,
+            OfflineObserver(),
+            chosen,
+            owner,
+            known,
+            failing,
+        )
 
     reflecting = Reflecting(
-        store, parts.leases, parts.clock, parts.new_id, parts.counter, reflector, OfflineReflector(), base,
-        parts.timezone, owner, settings.observe_flavor, settings.observe_instructions or "",
-    )  # fmt: skip
+        store,
+        parts.leases,
+        parts.clock,
+        parts.new_id,
+        parts.counter,
+        reflector,
+        OfflineReflector(),
+        base,
+        parts.timezone,
+        owner,
+        settings.observe_flavor,
+        settings.observe_instructions or "",
+    )
     background = Background()
     is_writing = settings.observe_enabled and not settings.observe_read_only
     observations = Observations(
-        store, parts.messages, parts.threads, cycle_for, reflecting, background, settings.observe_scope, limits_for,
-        parts.timezone, is_writing, parts.judge_code,
-    )  # fmt: skip
+        store,
+        parts.messages,
+        parts.threads,
+        cycle_for,
+        reflecting,
+        background,
+        settings.observe_scope,
+        limits_for,
+        parts.timezone,
+        is_writing,
+        parts.judge_code,
+    )
     worker = Worker(
         store,
         observations,
@@ -152,7 +195,9 @@ def make_observations(parts: Parts) -> tuple[Observations, Worker, Background]:
 def due_rules(settings: Settings) -> DueRules:
     """When a worker finds a thread due."""
     return DueRules(
-        settings.observe_scope, thresholds_of(settings).buffer_after, settings.observe_stale_minutes * 60_000
+        settings.observe_scope,
+        thresholds_of(settings).buffer_after,
+        settings.observe_stale_minutes * 60_000,
     )
 
 

@@ -25,10 +25,13 @@ UNBUFFERED = (
 )
 FROM_THREADS = (
     "FROM threads t LEFT JOIN observation_records r ON r.project_no = t.project_no"
-    " AND r.lookup_key = CASE WHEN ? = 'thread' THEN 'thread:' || t.id ELSE 'resource:' || t.resource_id END"
+    " AND r.lookup_key = CASE WHEN ? = 'thread' THEN 'thread:' || t.id ELSE 'resource:' || "
+    "t.resource_id END"
     " LEFT JOIN observation_cursors c ON c.thread_no = t.no AND c.record_no = r.no"
 )
-"""The threads with how far they are observed in a scope; a record is found by its key, in one look."""
+"""The threads with how far they are observed in a scope; a record is found by its key, in one
+look.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +58,16 @@ class Worker:
     """Observes what is due: enough tokens, or a thread that has been silent for long."""
 
     def __init__(
-        self, store: ObservationStore, observations: Observations, clock: Clock, scope: Scope,
-        buffer_after_tokens: int, stale_after_minutes: int, embed: Callable[[], int] | None = None,
+        self,
+        store: ObservationStore,
+        observations: Observations,
+        clock: Clock,
+        scope: Scope,
+        buffer_after_tokens: int,
+        stale_after_minutes: int,
+        embed: Callable[[], int] | None = None,
         learn: Callable[[], int] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._embed = embed
         self._learn = learn
         self._store = store
@@ -117,17 +126,22 @@ class Worker:
         tell: Callable[[WorkerRound], None] | None = None,
     ) -> int:
         """Go round until told to stop, or until nothing was to do for so long; how many rounds."""
-        return go_round(self.run_once, self._clock, stop, poll_seconds, leave_after_idle_seconds, tell)
+        return go_round(
+            self.run_once, self._clock, stop, poll_seconds, leave_after_idle_seconds, tell
+        )
 
     def _due(self) -> Iterator[tuple[str, int, int]]:
-        """(thread, pending tokens, last used) of the threads that have something to observe, oldest first."""
+        """(thread, pending tokens, last used) of the threads that have something to observe, oldest
+        first.
+        """
         after = 0
         while True:
             with self._store.database.read() as session:
                 rows = session.all(
                     self._store.sql(
                         f"SELECT t.no, t.id, {PENDING}, t.updated_at, {UNBUFFERED} {FROM_THREADS}"
-                        " WHERE t.project_no = :project AND t.no > ? AND t.kind <> 'compaction' ORDER BY t.no LIMIT ?"
+                        " WHERE t.project_no = :project AND t.no > ? AND t.kind <> 'compaction' "
+                        "ORDER BY t.no LIMIT ?"
                     ),
                     (self._scope, after, _PAGE),
                 )
@@ -144,13 +158,19 @@ class Worker:
 def together(rounds: Iterable[WorkerRound]) -> WorkerRound:
     """Several rounds, or steps of one, as one."""
     done = list(rounds)
-    return WorkerRound(*(sum(getattr(each, field.name) for each in done) for field in fields(WorkerRound)))
+    return WorkerRound(
+        *(sum(getattr(each, field.name) for each in done) for field in fields(WorkerRound))
+    )
 
 
 def go_round(
-    run_once: Callable[[], WorkerRound], clock: Clock, stop: threading.Event, poll_seconds: float,
-    leave_after_idle_seconds: float | None, tell: Callable[[WorkerRound], None] | None = None,
-) -> int:  # fmt: skip
+    run_once: Callable[[], WorkerRound],
+    clock: Clock,
+    stop: threading.Event,
+    poll_seconds: float,
+    leave_after_idle_seconds: float | None,
+    tell: Callable[[WorkerRound], None] | None = None,
+) -> int:
     """Run rounds until told to stop, or until nothing was to do for so long; how many rounds."""
     rounds = 0
     last_busy = clock.monotonic()

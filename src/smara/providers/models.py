@@ -1,4 +1,6 @@
-"""The provider interface: turns in, chat messages out; one thread for each time an agent wakes up."""
+"""The provider interface: turns in, chat messages out; one thread for each time an agent wakes
+up.
+"""
 
 from __future__ import annotations
 

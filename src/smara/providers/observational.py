@@ -1,4 +1,6 @@
-"""``observational``: dated observations of all that was, the newest messages as they are, and a page held in mind."""
+"""``observational``: dated observations of all that was, the newest messages as they are, and a
+page held in mind.
+"""
 
 from __future__ import annotations
 
@@ -23,31 +25,53 @@ class ObservationalProvider(WindowProvider):
 
     name = "observational"
 
-    def __init__(self, memory: Memory, resource_id: str | None = None, *, by_meaning: bool = True) -> None:
-        """Without ``by_meaning`` a hint is looked up by its words alone, and no embedder is loaded."""
+    def __init__(
+        self, memory: Memory, resource_id: str | None = None, *, by_meaning: bool = True
+    ) -> None:
+        """Without ``by_meaning`` a hint is looked up by its words alone, and no embedder is
+        loaded.
+        """
         # Each waking is a thread of its own; what was observed in one is for all.
         chosen = {"observe_scope": "resource", "last_messages": _LAST_MESSAGES}
-        super().__init__(memory.with_settings(**chosen, **({} if by_meaning else {"embedder": "off"})), resource_id)
+        super().__init__(
+            memory.with_settings(**chosen, **({} if by_meaning else {"embedder": "off"})),
+            resource_id,
+        )
 
     def save_turn(self, turn: Turn) -> None:
         batch = as_messages(turn)
         if batch:
-            self.memory.messages.append_batch(NewThread(self.thread_id, self._resource_id), batch, may_differ=True)
+            self.memory.messages.append_batch(
+                NewThread(self.thread_id, self._resource_id), batch, may_differ=True
+            )
             self.memory.observations.look_after(self.thread_id)
 
     def recall(self, hint: str | None = None) -> list[ChatMessage]:
-        """What is remembered, the newest messages, and with a hint what was said about it before."""
+        """What is remembered, the newest messages, and with a hint what was said about it
+        before.
+        """
         context = self.memory.context.process_input(self.thread_id)
         found: list[ChatMessage] = context.as_messages()
-        if hint and (told := self._said_about(hint, {message.message_id for message in context.messages})):
+        if hint and (
+            told := self._said_about(hint, {message.message_id for message in context.messages})
+        ):
             words = "\n".join(["Said earlier, and perhaps of use now:", *told])
-            found.insert(1 if found and found[0]["role"] == "system" else 0, {"role": "system", "content": words})
+            found.insert(
+                1 if found and found[0]["role"] == "system" else 0,
+                {"role": "system", "content": words},
+            )
         return found
 
     def _said_about(self, hint: str, shown: set[str | None]) -> list[str]:
-        """The best of what was said before, each with two messages before it and one after, none of them twice."""
+        """The best of what was said before, each with two messages before it and one after, none of
+        them twice.
+        """
         hits = self.memory.search(
-            hint, _HINT_HITS, resource_id=self._resource_id, neighbors=_BEFORE, sources=("messages",)
+            hint,
+            _HINT_HITS,
+            resource_id=self._resource_id,
+            neighbors=_BEFORE,
+            sources=("messages",),
         )
         told: list[str] = []
         for hit in hits:
@@ -69,4 +93,8 @@ class ObservationalProvider(WindowProvider):
 
     def get_working_memory(self) -> str | None:
         page = self.memory.working.find(scope="resource", resource_id=self._resource_id)
-        return None if page is None else self.memory.working.render(scope="resource", resource_id=self._resource_id)
+        return (
+            None
+            if page is None
+            else self.memory.working.render(scope="resource", resource_id=self._resource_id)
+        )

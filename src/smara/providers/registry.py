@@ -1,4 +1,6 @@
-"""Providers by name: ours, and those that other packages bring through the entry point ``smara.providers``."""
+"""Providers by name: ours, and those that other packages bring through the entry point
+``smara.providers``.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ Factory = Callable[[Memory], MemoryProvider]
 
 
 def create_provider(name: str, memory: Memory) -> MemoryProvider:
-    """The provider of that name, over a memory that is open; an unknown name is answered with the list."""
+    """The provider of that name, over a memory that is open; an unknown name is answered with the
+    list.
+    """
     if name == "window":
         from smara.providers.window import WindowProvider
 
@@ -28,8 +32,9 @@ def create_provider(name: str, memory: Memory) -> MemoryProvider:
             return _loaded(entry.load(), name)(memory)
     raise InvalidInputError(
         f"There is no memory provider {name!r}. Available: {', '.join(available_providers())}.",
-        name=name, available=available_providers(),
-    )  # fmt: skip
+        name=name,
+        available=available_providers(),
+    )
 
 
 def available_providers() -> list[str]:
@@ -39,5 +44,8 @@ def available_providers() -> list[str]:
 
 def _loaded(factory: object, name: str) -> Factory:
     if not callable(factory):
-        raise ConfigError(f"The memory provider {name!r} is nothing that can be called. Ask its package's authors.")
+        raise ConfigError(
+            f"The memory provider {name!r} is nothing that can be called. Ask its package's "
+            "authors."
+        )
     return factory

@@ -21,11 +21,22 @@ def as_messages(turn: Turn) -> list[NewMessage]:
 
     add("user", "input", [Part("text", turn.input)] if turn.input else [])
     calls = [
-        Part("tool_call", name=use.name, arguments=dict(use.arguments), call_id=_call_id(turn, n, use))
+        Part(
+            "tool_call",
+            name=use.name,
+            arguments=dict(use.arguments),
+            call_id=_call_id(turn, n, use),
+        )
         for n, use in enumerate(turn.tool_uses)
     ]
     results = [
-        Part("tool_result", use.result, name=use.name, call_id=_call_id(turn, n, use), is_error=use.is_error)
+        Part(
+            "tool_result",
+            use.result,
+            name=use.name,
+            call_id=_call_id(turn, n, use),
+            is_error=use.is_error,
+        )
         for n, use in enumerate(turn.tool_uses)
     ]
     thought = [Part("reasoning", turn.thinking)] if turn.thinking else []
@@ -38,7 +49,9 @@ def as_messages(turn: Turn) -> list[NewMessage]:
 
 def as_turns(messages: Iterable[Message]) -> Iterator[Turn]:
     """The turns that messages belong to, in order; a message of no turn is a turn of its own."""
-    for turn_id, group in groupby(messages, key=lambda message: str(message.metadata.get("turn") or message.id)):
+    for turn_id, group in groupby(
+        messages, key=lambda message: str(message.metadata.get("turn") or message.id)
+    ):
         yield _turn(turn_id, list(group))
 
 

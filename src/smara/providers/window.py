@@ -1,4 +1,6 @@
-"""``window``: the last twenty turns, tool calls replayed. Nothing is condensed, nothing is guessed."""
+"""``window``: the last twenty turns, tool calls replayed. Nothing is condensed, nothing is
+guessed.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ class WindowProvider:
 
     name = "window"
 
-    def __init__(self, memory: Memory, resource_id: str | None = None, turns: int = WINDOW_TURNS) -> None:
+    def __init__(
+        self, memory: Memory, resource_id: str | None = None, turns: int = WINDOW_TURNS
+    ) -> None:
         self.memory = memory
         self._resource_id = resource_id or memory.settings.resource
         self._turns = turns
@@ -37,7 +41,8 @@ class WindowProvider:
 
     def on_wake(self, identity: Mapping[str, Any]) -> None:
         thread = self.memory.threads.add(
-            resource_id=self._resource_id, metadata={"provider": self.name, "identity": dict(identity)}
+            resource_id=self._resource_id,
+            metadata={"provider": self.name, "identity": dict(identity)},
         )
         self._thread_id = thread.id
 
@@ -52,21 +57,31 @@ class WindowProvider:
     def save_turn(self, turn: Turn) -> None:
         batch = as_messages(turn)
         if batch:
-            self.memory.messages.append_batch(NewThread(self.thread_id, self._resource_id), batch, may_differ=True)
+            self.memory.messages.append_batch(
+                NewThread(self.thread_id, self._resource_id), batch, may_differ=True
+            )
 
     def recall(self, hint: str | None = None) -> list[ChatMessage]:
         """The turns of the window, oldest first, with their tool calls and results."""
-        return [message for turn in self.get_recent_turns(self._turns) for message in replayed(turn)]
+        return [
+            message for turn in self.get_recent_turns(self._turns) for message in replayed(turn)
+        ]
 
     def get_turn_count(self) -> int:
-        return sum(1 for thread in self._threads() for _ in as_turns(self.memory.messages.stream(thread_id=thread)))
+        return sum(
+            1
+            for thread in self._threads()
+            for _ in as_turns(self.memory.messages.stream(thread_id=thread))
+        )
 
     def get_recent_turns(self, limit: int) -> list[Turn]:
         found: list[Turn] = []
         for thread_id in self._threads():  # the newest thread first
             if len(found) >= limit:
                 break
-            newest = self._newest(thread_id, (limit - len(found)) * _MESSAGES_OF_A_TURN + _MESSAGES_OF_A_TURN)
+            newest = self._newest(
+                thread_id, (limit - len(found)) * _MESSAGES_OF_A_TURN + _MESSAGES_OF_A_TURN
+            )
             found = [*list(as_turns(newest))[-(limit - len(found)) :], *found]
         return found[-limit:] if limit > 0 else []
 
@@ -81,7 +96,10 @@ class WindowProvider:
         found = [thread.id for thread in mine if thread.metadata.get("provider") == self.name]
         if self._thread_id is None:
             return found
-        return [self._thread_id, *(thread_id for thread_id in found if thread_id != self._thread_id)]
+        return [
+            self._thread_id,
+            *(thread_id for thread_id in found if thread_id != self._thread_id),
+        ]
 
 
 def replayed(turn: Turn) -> list[ChatMessage]:

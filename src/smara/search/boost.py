@@ -15,14 +15,17 @@ from smara.search.understanding import Understanding
 
 PHASE_WEIGHTS: dict[str, dict[str, float]] = {
     "define": {
-        "workflow_recipe": 1.4, "dead_end": 1.2, "requirement": 1.2, "decision": 1.1, "task_calibration": 1.1,
+        "workflow_recipe": 1.4, "dead_end": 1.2, "requirement": 1.2, "decision": 1.1,
+        "task_calibration": 1.1,
         "gotcha": 0.8, "error_pattern": 0.8,
     },
     "implement": {
-        "gotcha": 1.4, "error_pattern": 1.3, "causal_dependency": 1.2, "pattern": 1.1, "dead_end": 1.2,
+        "gotcha": 1.4, "error_pattern": 1.3, "causal_dependency": 1.2, "pattern": 1.1,
+        "dead_end": 1.2,
         "prefetch_pattern": 1.1,
     },
-    "validate": {"error_pattern": 1.4, "e2e_observation": 1.4, "requirement": 1.2, "work_unit_outcome": 1.1},
+    "validate": {"error_pattern": 1.4, "e2e_observation": 1.4, "requirement": 1.2,
+    "work_unit_outcome": 1.1},
     "refine": {"error_pattern": 1.3, "gotcha": 1.2, "dead_end": 1.2},
     "explore": {"module_insight": 1.4, "decision": 1.2, "pattern": 1.1},
     "reflect": {"work_unit_outcome": 1.4, "task_calibration": 1.3, "dead_end": 1.1},
@@ -36,9 +39,13 @@ SOURCE_TRUST: dict[str, float] = {
 """How much a memory counts by where it comes from."""
 
 _DERIVED = {"observation": 0.6, "reflection": 0.55}
-"""Where what was said answers about as well as what was noted of it, the words themselves come first."""
+"""Where what was said answers about as well as what was noted of it, the words themselves come
+first.
+"""
 _CODE = 0.6
-"""The same for the code itself: it holds every name there is, and why it is so was said elsewhere."""
+"""The same for the code itself: it holds every name there is, and why it is so was said
+elsewhere.
+"""
 _UNCONFIRMED = 0.85
 _TAINTED = 0.7
 _IN_PLAY = 1.2
@@ -84,7 +91,9 @@ class Boost:
     def _judge_memory(self, found: Found) -> None:
         hit = found.hit
         if self._phase:
-            found.multiply(f"{hit.type} while {self._phase}", self._weights.get(hit.type or "", 1.0))
+            found.multiply(
+                f"{hit.type} while {self._phase}", self._weights.get(hit.type or "", 1.0)
+            )
         source = str(hit.metadata.get("source", ""))
         found.multiply(f"source {source}", SOURCE_TRUST.get(source, 1.0))
         confidence = hit.metadata.get("confidence")
@@ -96,11 +105,15 @@ class Boost:
             found.multiply("unconfirmed", _UNCONFIRMED)
 
     def _freshness(self, created_at: int, files: Sequence[str]) -> float:
-        """1.03 for what is new, 1.015 after a half-life; what is about files that change often ages sooner.
+        """1.03 for what is new, 1.015 after a half-life; what is about files that change often ages
+        sooner.
 
         Eight changes a month bring a half-life of 30 days down to about 7.
         """
-        half_life = max(_SHORTEST_HALF_LIFE_DAYS, _HALF_LIFE_DAYS / (1 + 0.4 * self._volatility(files) if files else 1))
+        half_life = max(
+            _SHORTEST_HALF_LIFE_DAYS,
+            _HALF_LIFE_DAYS / (1 + 0.4 * self._volatility(files) if files else 1),
+        )
         age_days = max(0, self._now_ms - created_at) / _DAY_MS
         return 1 + _NEWEST * math.exp2(-age_days / half_life)
 
@@ -115,5 +128,7 @@ def _touches(files: Sequence[str], in_play: Sequence[str]) -> bool:
 
 
 def _is_same(one: str, other: str) -> bool:
-    shorter, longer = sorted((one.replace("\\", "/").strip("/"), other.replace("\\", "/").strip("/")), key=len)
+    shorter, longer = sorted(
+        (one.replace("\\", "/").strip("/"), other.replace("\\", "/").strip("/")), key=len
+    )
     return longer == shorter or longer.endswith(f"/{shorter}")

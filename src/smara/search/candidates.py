@@ -19,12 +19,15 @@ REACH = 2
 """How far away a message may stand and still be shown beside another."""
 _SCANNED = 2_000
 _LENGTHS = ", ".join(
-    f"(SELECT n.term_count FROM messages n WHERE n.thread_no = m.thread_no AND n.seq = m.seq {step:+d})"
+    "(SELECT n.term_count FROM messages n WHERE n.thread_no = m.thread_no AND n.seq = m.seq "
+    f"{step:+d})"
     for step in AROUND
 )
 
 
-def fetch_candidates(session: Session, store: MessageStore, rows: Sequence[int], within: Within) -> list[Candidate]:
+def fetch_candidates(
+    session: Session, store: MessageStore, rows: Sequence[int], within: Within
+) -> list[Candidate]:
     """What the ranking needs for these rows.
 
     Of what stands around them only the length: a neighbor that holds a term of the query
@@ -32,14 +35,19 @@ def fetch_candidates(session: Session, store: MessageStore, rows: Sequence[int],
     """
     if not rows:
         return []
-    records = _records(session, store, sorted({no_of(row) for row in rows}), within.resource_id, has_lengths=True)
+    records = _records(
+        session, store, sorted({no_of(row) for row in rows}), within.resource_id, has_lengths=True
+    )
     return _candidates(rows, store.database.fulltext.texts(session, rows), records)
 
 
 def scan_candidates(session: Session, store: MessageStore, within: Within) -> list[Candidate]:
     """The newest messages, read without the index."""
     found = session.all(
-        store.sql("SELECT no, raw_content FROM messages WHERE project_no = :project ORDER BY no DESC LIMIT ?"),
+        store.sql(
+            "SELECT no, raw_content FROM messages WHERE project_no = :project ORDER BY no DESC "
+            "LIMIT ?"
+        ),
         (_SCANNED,),
     )
     numbers = sorted(row[0] for row in found)
@@ -48,7 +56,9 @@ def scan_candidates(session: Session, store: MessageStore, within: Within) -> li
     for no, stored in found:
         terms = analyze(from_storable(stored)[:20_000])
         texts[row_of(no)] = (terms.prose, terms.code)
-    return _candidates(texts, texts, {no: record for no, record in records.items() if _is_within(record, within)})
+    return _candidates(
+        texts, texts, {no: record for no, record in records.items() if _is_within(record, within)}
+    )
 
 
 def find_beside(
@@ -59,7 +69,8 @@ def find_beside(
     reach = min(count, REACH)
     for part in parts(numbers if reach > 0 else ()):
         sql = store.sql(
-            "SELECT m.no, n.no, n.seq - m.seq FROM messages m JOIN messages n ON n.thread_no = m.thread_no"
+            "SELECT m.no, n.no, n.seq - m.seq FROM messages m JOIN messages n ON n.thread_no = "
+            "m.thread_no"
             f" AND n.seq BETWEEN m.seq - {reach} AND m.seq + {reach} AND n.no <> m.no"
             f" WHERE m.project_no = :project AND m.no IN ({marks(len(part))}) ORDER BY n.seq"
         )
@@ -79,14 +90,24 @@ def _is_within(record: Row, within: Within) -> bool:
 
 
 def _records(
-    session: Session, store: MessageStore, numbers: Sequence[int], resource_id: str | None, has_lengths: bool
+    session: Session,
+    store: MessageStore,
+    numbers: Sequence[int],
+    resource_id: str | None,
+    has_lengths: bool,
 ) -> dict[int, Row]:
-    """(number, thread, place, role, time, and the lengths of those around it) of messages, by number."""
+    """(number, thread, place, role, time, and the lengths of those around it) of messages, by
+    number.
+    """
     lengths = f", {_LENGTHS}" if has_lengths else ""
     join, where = "", ""
     values: list[object] = []
     if resource_id is not None:
-        join, where, values = " JOIN threads t ON t.no = m.thread_no", " AND t.resource_id = ?", [resource_id]
+        join, where, values = (
+            " JOIN threads t ON t.no = m.thread_no",
+            " AND t.resource_id = ?",
+            [resource_id],
+        )
     found: dict[int, Row] = {}
     for part in parts(numbers):
         sql = store.sql(
@@ -108,5 +129,7 @@ def _candidates(
         prose, code = text
         length = (prose.count(" ") + 1 if prose else 0) + (code.count(" ") + 1 if code else 0)
         _, thread_no, seq, role, created_at = record[:5]
-        found.append(Candidate(row, thread_no, seq, role, created_at, prose, code, length, record[5:]))
+        found.append(
+            Candidate(row, thread_no, seq, role, created_at, prose, code, length, record[5:])
+        )
     return found

@@ -1,4 +1,6 @@
-"""What a hit says of the code it names: the verdict, what has to be said beside it, and where the code is now."""
+"""What a hit says of the code it names: the verdict, what has to be said beside it, and where the
+code is now.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,12 @@ from smara.core.freshness import Freshness
 from smara.database.database import Session
 from smara.errors import DeadlineError, SmaraError
 
-CodeJudge = Callable[[Session, Literal["memory", "observation"], Sequence[int]], Mapping[int, Freshness]]
-"""How memories or observations stand to the code they name, by number; see ``codegraph.anchors``."""
+CodeJudge = Callable[
+    [Session, Literal["memory", "observation"], Sequence[int]], Mapping[int, Freshness]
+]
+"""How memories or observations stand to the code they name, by number; see
+``codegraph.anchors``.
+"""
 
 
 def no_code(
@@ -22,7 +28,10 @@ def no_code(
 
 
 def judged(
-    judge: CodeJudge, session: Session, owner: Literal["memory", "observation"], numbers: Sequence[int]
+    judge: CodeJudge,
+    session: Session,
+    owner: Literal["memory", "observation"],
+    numbers: Sequence[int],
 ) -> Mapping[int, Freshness]:
     """The verdicts; what goes wrong in reading code takes no answer away."""
     try:
@@ -53,5 +62,9 @@ def files_now(files: Sequence[str], found: Freshness | None) -> tuple[str, ...]:
         for each in (found.anchors if found is not None else ())
         if each.now_path is not None and each.now_path != each.path
     }
-    stayed = {each.path for each in (found.anchors if found is not None else ()) if each.now_path == each.path}
+    stayed = {
+        each.path
+        for each in (found.anchors if found is not None else ())
+        if each.now_path == each.path
+    }
     return tuple(dict.fromkeys(path if path in stayed else moved.get(path, path) for path in files))

@@ -1,7 +1,7 @@
 """Code as a source of a search: chunks by words and by meaning, each with where it stands.
 
-Code has a finder of its own: there is so much of it that the newest thousand rows of a term, which do for tasks and
-memories, would be those of the files that happened to be read last.
+Code has a finder of its own: there is so much of it that the newest thousand rows of a term, which
+do for tasks and memories, would be those of the files that happened to be read last.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ SOURCES: tuple[str, ...] = ("code",)
 CANDIDATES = 300
 LOADED = 60
 COMMON = 4_000
-"""A word that more pieces hold is looked up only where there is no rarer one: it costs much and tells little."""
+"""A word that more pieces hold is looked up only where there is no rarer one: it costs much and
+tells little.
+"""
 NEAREST = 60
 STALE = "its file has changed since it was read"
 DEFINES = 0.5
@@ -46,7 +48,12 @@ class CodeFinder:
         self._meaning = meaning
 
     def find(
-        self, session: Session, asked: Understanding, vector: Vector | None, wall: int | None, wanted: Wanted
+        self,
+        session: Session,
+        asked: Understanding,
+        vector: Vector | None,
+        wall: int | None,
+        wanted: Wanted,
     ) -> list[Found]:
         """The best of them, not yet in order."""
         tree = self._trees.current(session)
@@ -57,9 +64,13 @@ class CodeFinder:
         close: dict[int, float] = {}
         if vector is not None and self._meaning is not None:
             close = dict(self._meaning.nearest(session, "code", vector, NEAREST))
-            close |= self._meaning.scores(session, "code", [no for no in scores if no not in close], vector)
+            close |= self._meaning.scores(
+                session, "code", [no for no in scores if no not in close], vector
+            )
         shares = {no: scored.score / ideal for no, scored in scores.items()}
-        best = sorted({*shares, *close}, key=lambda no: (-(shares.get(no, 0.0) + close.get(no, 0.0)), -no))
+        best = sorted(
+            {*shares, *close}, key=lambda no: (-(shares.get(no, 0.0) + close.get(no, 0.0)), -no)
+        )
         defined = self._defined(session, tree, asked)
         found = []
         for no, hit in self._load(session, best[: max(LOADED, wanted.limit)], tree).items():
@@ -75,7 +86,9 @@ class CodeFinder:
         self, session: Session, tree: MeantTree, asked: Understanding
     ) -> Mapping[str, Sequence[tuple[str, int]]]:
         """Where the names of a query are defined: path → names with their lines."""
-        names = list(dict.fromkeys(name for word in asked.names for name in _NAME.findall(word)))[:_MOST_NAMES]
+        names = list(dict.fromkeys(name for word in asked.names for name in _NAME.findall(word)))[
+            :_MOST_NAMES
+        ]
         rows = self._trees.defined(session, tree.no, names, _MOST_DEFINITIONS) if names else []
         files = self._trees.standing(session, [row.file_no for row in rows])
         found: dict[str, list[tuple[str, int]]] = {}
@@ -96,7 +109,9 @@ class CodeFinder:
             and file.tree_no == tree.no
         }
 
-    def _words(self, session: Session, tree: MeantTree, asked: Understanding, wall: int | None) -> CodeWords:
+    def _words(
+        self, session: Session, tree: MeantTree, asked: Understanding, wall: int | None
+    ) -> CodeWords:
         chunks = None if tree.is_only else self._trees.chunks(session, tree.no).file_of
         terms = {
             term.text: (_PART if term.kind == "part" else 1.0) * (_WEAK if term.is_weak else 1.0)
@@ -105,29 +120,55 @@ class CodeFinder:
         total = self._trees.count(session, tree.no)
         records = self._trees.store.database.records
         found = CodeWords(session, records, wall, chunks, total, terms, len(terms), COMMON)
-        return found if found.weights else CodeWords(session, records, wall, chunks, total, terms, len(terms))
+        return (
+            found
+            if found.weights
+            else CodeWords(session, records, wall, chunks, total, terms, len(terms))
+        )
 
 
 def _hit(chunk: ChunkRow, file: FileStanding, tree: MeantTree) -> Hit:
-    # While the first index is made, a file that is marked has been read just now and only waits to be joined.
+    # While the first index is made, a file that is marked has been read just now and only waits to
+    # be joined.
     is_stale = tree.is_ready and (file.is_stale or not file.is_as_read(tree.root))
     place = f"{file.path}:{chunk.first_line}-{chunk.last_line}"
     metadata: dict[str, Any] = {
-        "path": file.path, "firstLine": chunk.first_line, "lastLine": chunk.last_line, "symbol": chunk.name or None,
-        "language": file.language, "isTest": file.is_test, "isStale": is_stale, "citation": place,
-    }  # fmt: skip
+        "path": file.path,
+        "firstLine": chunk.first_line,
+        "lastLine": chunk.last_line,
+        "symbol": chunk.name or None,
+        "language": file.language,
+        "isTest": file.is_test,
+        "isStale": is_stale,
+        "citation": place,
+    }
     if is_stale:
         metadata["hedge"] = STALE
     return Hit(
-        place, "code", chunk.text, 0, 0.0, (), None, None, None, None, file.indexed_at, metadata=metadata,
-        type=chunk.kind, title=chunk.name or None, files=(file.path,),
-    )  # fmt: skip
+        place,
+        "code",
+        chunk.text,
+        0,
+        0.0,
+        (),
+        None,
+        None,
+        None,
+        None,
+        file.indexed_at,
+        metadata=metadata,
+        type=chunk.kind,
+        title=chunk.name or None,
+        files=(file.path,),
+    )
 
 
 def _names_in(hit: Hit, defined: Mapping[str, Sequence[tuple[str, int]]]) -> list[str]:
     """The names that a piece defines, of those that were asked for."""
     first, last = hit.metadata["firstLine"], hit.metadata["lastLine"]
-    return list(dict.fromkeys(name for name, line in defined.get(hit.files[0], ()) if first <= line <= last))
+    return list(
+        dict.fromkeys(name for name, line in defined.get(hit.files[0], ()) if first <= line <= last)
+    )
 
 
 def _reasons(scored: Scored | None, asked: Understanding) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The indexed code as a search reads it: which tree is meant, its chunks, the files they stand in.
 
-Worktrees of one repository are trees of their own with much the same text. A search looks through one: the one that
-holds the folder we are in, or else the one that was indexed last.
+Worktrees of one repository are trees of their own with much the same text. A search looks through
+one: the one that holds the folder we are in, or else the one that was indexed last.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class DefinedRow(NamedTuple):
 
 
 class MeantTree(NamedTuple):
-    """The tree that is searched: whether it is the only one of its project, and whether all of it is indexed."""
+    """The tree that is searched: whether it is the only one of its project, and whether all of it
+    is indexed.
+    """
 
     no: int
     is_only: bool
@@ -62,7 +64,9 @@ class FileStanding(NamedTuple):
     """0 where it was saved so shortly before it was read that its time tells nothing."""
 
     def is_as_read(self, root: str) -> bool:
-        """Whether the file on the disk looks as it did when it was read; so does one whose tree is not here."""
+        """Whether the file on the disk looks as it did when it was read; so does one whose tree is
+        not here.
+        """
         try:
             found = os.lstat(os.path.join(root, *self.path.split("/")))
         except (OSError, ValueError):
@@ -82,9 +86,13 @@ class TreeChunks:
 
 
 class CodeTrees:
-    """Reads the tables of code for a search. Keeps which chunk stands where, until the tree changes."""
+    """Reads the tables of code for a search. Keeps which chunk stands where, until the tree
+    changes.
+    """
 
-    def __init__(self, database: Database, scope: Scope, root: Callable[[], str | None] = lambda: None) -> None:
+    def __init__(
+        self, database: Database, scope: Scope, root: Callable[[], str | None] = lambda: None
+    ) -> None:
         self.store = CodeStore(database, scope)
         self._root = root
         self._lock = threading.Lock()
@@ -105,7 +113,9 @@ class CodeTrees:
         return MeantTree(int(no), len(rows) == 1, state == "ready", from_storable(root))
 
     def note(self, session: Session, is_asked_for: bool) -> str | None:
-        """What has to be known of hits in code; that there is no index only to those who asked for code."""
+        """What has to be known of hits in code; that there is no index only to those who asked for
+        code.
+        """
         tree = self.current(session)
         if tree is None:
             return NOT_INDEXED if is_asked_for else None
@@ -114,7 +124,10 @@ class CodeTrees:
     def chunks(self, session: Session, tree_no: int) -> TreeChunks:
         """Where the chunks of a tree stand; read again only when the tree has changed."""
         row = session.one(
-            self.store.sql("SELECT revision FROM code_trees WHERE project_no = :project AND no = ?"), (tree_no,)
+            self.store.sql(
+                "SELECT revision FROM code_trees WHERE project_no = :project AND no = ?"
+            ),
+            (tree_no,),
         )
         revision = int(row[0]) if row else -1
         known = self._known.get(tree_no)
@@ -146,21 +159,30 @@ class CodeTrees:
         return TreeChunks(tree_no, revision, files, {int(no): int(file_no) for no, file_no in rows})
 
     def standing(self, session: Session, file_nos: Sequence[int]) -> dict[int, FileStanding]:
-        """How files stand now, by number; a file is marked as behind without a new revision of its tree."""
+        """How files stand now, by number; a file is marked as behind without a new revision of its
+        tree.
+        """
         found: dict[int, FileStanding] = {}
         for part in parts(sorted(set(file_nos))):
             rows = session.all(
                 self.store.sql(
-                    "SELECT no, tree_no, path, language, is_test, stale_at, indexed_at, size, mtime_ns FROM code_files"
+                    "SELECT no, tree_no, path, language, is_test, stale_at, indexed_at, size, "
+                    "mtime_ns FROM code_files"
                     f" WHERE project_no = :project AND no IN ({marks(len(part))})"
                 ),
                 part,
             )
             for no, tree_no, path, language, is_test, stale_at, indexed_at, size, mtime_ns in rows:
                 found[int(no)] = FileStanding(
-                    int(tree_no), from_storable(path), language, bool(is_test), stale_at is not None, int(indexed_at),
-                    int(size), int(mtime_ns),
-                )  # fmt: skip
+                    int(tree_no),
+                    from_storable(path),
+                    language,
+                    bool(is_test),
+                    stale_at is not None,
+                    int(indexed_at),
+                    int(size),
+                    int(mtime_ns),
+                )
         return found
 
     def count(self, session: Session, tree_no: int) -> int:
@@ -177,7 +199,9 @@ class CodeTrees:
         )
         return int(row[0]) if row else 0
 
-    def defined(self, session: Session, tree_no: int, names: Sequence[str], limit: int) -> list[DefinedRow]:
+    def defined(
+        self, session: Session, tree_no: int, names: Sequence[str], limit: int
+    ) -> list[DefinedRow]:
         """What is defined by some names; in all about ``limit`` for each."""
         found: list[DefinedRow] = []
         for part in parts(names):
@@ -189,5 +213,7 @@ class CodeTrees:
                 ),
                 (tree_no, *part),
             )
-            found += [DefinedRow(from_storable(row[0]), row[1], int(row[2]), int(row[3])) for row in rows]
+            found += [
+                DefinedRow(from_storable(row[0]), row[1], int(row[2]), int(row[3])) for row in rows
+            ]
         return found

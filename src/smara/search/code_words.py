@@ -1,8 +1,9 @@
-"""BM25 over the chunks of one tree of code: a function, the head of a class, what stands beside them.
+"""BM25 over the chunks of one tree of code: a function, the head of a class, what stands beside
+them.
 
-Whole files are poor units: a long one holds every word of any issue somewhere. A chunk that holds many of them
-together is about them. Its head, path and name, counts for more than its body. As with messages, the database says
-which rows hold a term, and the ranking is done here, alike for both.
+Whole files are poor units: a long one holds every word of any issue somewhere. A chunk that holds
+many of them together is about them. Its head, path and name, counts for more than its body. As with
+messages, the database says which rows hold a term, and the ranking is done here, alike for both.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from smara.database.database import Session
 from smara.database.records import RecordIndex, record_no
 
 MOST_ROWS = 20_000
-"""A term that more rows hold tells nothing; it is left out, as half a list would favor the files of one half."""
+"""A term that more rows hold tells nothing; it is left out, as half a list would favor the files of
+one half.
+"""
 _HEAD_WEIGHT = 3.0
 _K1, _B = 1.2, 0.3
 
@@ -31,11 +34,19 @@ class CodeWords:
     """The chunks that hold some terms, with what each term tells."""
 
     def __init__(
-        self, session: Session, records: RecordIndex, wall: int | None, chunks: Container[int] | None, total: int,
-        terms: Mapping[str, float], most_terms: int, most_rows: int = MOST_ROWS,
-    ) -> None:  # fmt: skip
-        """``terms`` are what is looked for, each with how much it is meant; of them the ``most_terms`` that tell most
-        are used, and none that more than ``most_rows`` hold. Only ``chunks`` are counted, or all, ``total`` in number.
+        self,
+        session: Session,
+        records: RecordIndex,
+        wall: int | None,
+        chunks: Container[int] | None,
+        total: int,
+        terms: Mapping[str, float],
+        most_terms: int,
+        most_rows: int = MOST_ROWS,
+    ) -> None:
+        """``terms`` are what is looked for, each with how much it is meant; of them the
+        ``most_terms`` that tell most are used, and none that more than ``most_rows`` hold. Only
+        ``chunks`` are counted, or all, ``total`` in number.
         """
         self._session, self._records = session, records
         looked_up: list[tuple[float, str, list[int]]] = []
@@ -47,7 +58,13 @@ class CodeWords:
                 rows = [row for row in rows if record_no(row) in chunks]
             count = len(rows)
             if count:
-                looked_up.append((meant * math.log(1 + (max(total - count, 0) + 0.5) / (count + 0.5)), term, rows))
+                looked_up.append(
+                    (
+                        meant * math.log(1 + (max(total - count, 0) + 0.5) / (count + 0.5)),
+                        term,
+                        rows,
+                    )
+                )
         looked_up.sort(reverse=True, key=lambda each: each[0])
         self.weights = {term: weight for weight, term, _ in looked_up[:most_terms]}
         self._rows: dict[int, float] = {}
@@ -83,5 +100,8 @@ class CodeWords:
                 if term in weights:
                     counts[term] = counts.get(term, 0.0) + each
         norm = _K1 * (1 - _B + _B * len(body) / average)
-        brought = {term: weights[term] * count * (_K1 + 1) / (count + norm) for term, count in counts.items()}
+        brought = {
+            term: weights[term] * count * (_K1 + 1) / (count + norm)
+            for term, count in counts.items()
+        }
         return Scored(math.fsum(brought.values()), brought)

@@ -45,7 +45,9 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What the index knows as a whole: how many messages and threads, how long on average, how common each term."""
+    """What the index knows as a whole: how many messages and threads, how long on average, how
+    common each term.
+    """
 
     messages: int
     threads: int
@@ -56,7 +58,9 @@ class Stats:
 _FIRST_PROSE, _FIRST_CODE = 12, 6
 """So many terms of a row of code are what stands first."""
 _FEWEST_OF_CODE = 20
-"""Of so many candidates or more four fifths must be code; in a talk about code what stands first tells nothing."""
+"""Of so many candidates or more four fifths must be code; in a talk about code what stands first
+tells nothing.
+"""
 _FIRST_COUNT = 2.0
 """A term there counts as if it stood there so many times more. 0: C -2.1."""
 
@@ -67,7 +71,9 @@ def is_code(row: Candidate) -> bool:
 
 
 class Evidence:
-    """One row, how much it says of each term (by the term's number), and which terms it has in code."""
+    """One row, how much it says of each term (by the term's number), and which terms it has in
+    code.
+    """
 
     __slots__ = ("counts", "in_code", "row")
 
@@ -83,7 +89,8 @@ class WeighedTerms:
     def __init__(self, query: Query, stats: Stats, settings: RankSettings) -> None:
         self.terms = query.wanted
         self.needles = [
-            (number, f" {term.text}" if term.is_prefix else f" {term.text} ") for number, term in enumerate(self.terms)
+            (number, f" {term.text}" if term.is_prefix else f" {term.text} ")
+            for number, term in enumerate(self.terms)
         ]
         self.shares = [_share(term, settings) for term in self.terms]
         self.worths = [
@@ -97,16 +104,24 @@ class WeighedTerms:
         ]
         self.phrases = [f" {' '.join(phrase)} " for phrase in query.phrases]
         # Guesses stand for one another, so they are not added up over neighbors.
-        self.guesses = frozenset([number for number, term in enumerate(self.terms) if term.closeness < 1.0])
+        self.guesses = frozenset(
+            [number for number, term in enumerate(self.terms) if term.closeness < 1.0]
+        )
 
     def read(self, rows: Iterable[Candidate], settings: RankSettings) -> list[Evidence]:
         """The evidence of each row, terms in code weighing more, all weighed by who wrote it."""
         roles = settings.roles
         code = {role: settings.code_weight * weight for role, weight in settings.code_roles.items()}
         candidates = list(rows)
-        is_of_code = len(candidates) >= _FEWEST_OF_CODE and sum(map(is_code, candidates)) >= 0.8 * len(candidates)
+        is_of_code = len(candidates) >= _FEWEST_OF_CODE and sum(
+            map(is_code, candidates)
+        ) >= 0.8 * len(candidates)
         found = [Evidence(row) for row in candidates]
-        self._count([f" {row.prose} " for row in candidates], [roles.get(row.role, 1.0) for row in candidates], found)
+        self._count(
+            [f" {row.prose} " for row in candidates],
+            [roles.get(row.role, 1.0) for row in candidates],
+            found,
+        )
         named = [each for each in found if each.row.code]
         weights = [code.get(each.row.role, 1.0) for each in named]
         self._count([f" {each.row.code} " for each in named], weights, named, is_code=True)
@@ -116,7 +131,9 @@ class WeighedTerms:
                 self._add_first(each.counts, each.row, roles.get(role, 1.0), code.get(role, 1.0))
         return found
 
-    def _count(self, texts: list[str], weights: list[float], found: list[Evidence], is_code: bool = False) -> None:
+    def _count(
+        self, texts: list[str], weights: list[float], found: list[Evidence], is_code: bool = False
+    ) -> None:
         """Add what texts say of each term: term by term, since most rows have few of them."""
         for number, needle in self.needles:
             for place, text in enumerate(texts):
@@ -127,8 +144,12 @@ class WeighedTerms:
                     if is_code:
                         each.in_code.append(number)
 
-    def _add_first(self, counts: dict[int, float], row: Candidate, role_weight: float, code_weight: float) -> None:
-        """What stands first in code, the signature and what is said about it, tells more than what comes after."""
+    def _add_first(
+        self, counts: dict[int, float], row: Candidate, role_weight: float, code_weight: float
+    ) -> None:
+        """What stands first in code, the signature and what is said about it, tells more than what
+        comes after.
+        """
         prose = f" {' '.join(row.prose.split(' ', _FIRST_PROSE)[:_FIRST_PROSE])} "
         code = f" {' '.join(row.code.split(' ', _FIRST_CODE)[:_FIRST_CODE])} "
         for number, needle in self.needles:
@@ -139,7 +160,8 @@ class WeighedTerms:
                     counts[number] += _FIRST_COUNT * code_weight
 
     def thread_worths(self, found: list[Evidence], stats: Stats) -> list[float]:
-        """How much each term tells about a thread, its rarity among threads being estimated from the candidates.
+        """How much each term tells about a thread, its rarity among threads being estimated from
+        the candidates.
 
         A term in 300 messages, of which 100 are candidates and stand in 20 threads, is taken to
         stand in 60 threads. Where every match is a candidate this is exact.
@@ -152,8 +174,14 @@ class WeighedTerms:
                 threads[number].add(each.row.thread_no)
         worths = []
         for number, term in enumerate(self.terms):
-            scale = max(1.0, stats.frequencies.get(term.text, 0) / rows[number]) if rows[number] else 1.0
-            worths.append(self.shares[number] * rarity(round(len(threads[number]) * scale), stats.threads))
+            scale = (
+                max(1.0, stats.frequencies.get(term.text, 0) / rows[number])
+                if rows[number]
+                else 1.0
+            )
+            worths.append(
+                self.shares[number] * rarity(round(len(threads[number]) * scale), stats.threads)
+            )
         return worths
 
 

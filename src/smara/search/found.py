@@ -25,8 +25,13 @@ class Wanted:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether records of the right source may still be unwanted, for their thread, owner or time."""
-        return any(each is not None for each in (self.thread_id, self.resource_id, self.since_ms, self.until_ms))
+        """Whether records of the right source may still be unwanted, for their thread, owner or
+        time.
+        """
+        return any(
+            each is not None
+            for each in (self.thread_id, self.resource_id, self.since_ms, self.until_ms)
+        )
 
     @property
     def is_about_messages(self) -> bool:
@@ -47,15 +52,17 @@ class Wanted:
 def expand_sources(sources: Collection[str] | None, is_about_code: bool = False) -> frozenset[str]:
     """The sources that names stand for: ``messages`` means ``raw`` and ``compacted``.
 
-    Nothing means all that is remembered; the code itself, of which there is more than of everything else, only where a
-    question is about code.
+    Nothing means all that is remembered; the code itself, of which there is more than of everything
+    else, only where a question is about code.
 
     >>> sorted(expand_sources(["observations", "raw"]))
     ['observation', 'raw', 'reflection']
     >>> "code" in expand_sources(None), "code" in expand_sources(None, is_about_code=True)
     (False, True)
     """
-    names = [name for name in KINDS if name != "code" or is_about_code] if sources is None else sources
+    names = (
+        [name for name in KINDS if name != "code" or is_about_code] if sources is None else sources
+    )
     return frozenset([each for name in names for each in KINDS.get(name, (name,))])
 
 

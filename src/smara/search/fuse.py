@@ -33,10 +33,12 @@ class FuseSettings:
     thread_meaning: float = 0.08
     # What is of the days that "two weeks ago" means.
     days_bonus: float = 0.6
-    # How much of the best messages goes into the vector that is asked for a second time, and how many they are.
+    # How much of the best messages goes into the vector that is asked for a second time, and how
+    # many they are.
     feedback: float = 0.5
     feedback_rows: int = 10
-    # Without a word in common, a cosine at or below it is no answer: in any store something is nearest.
+    # Without a word in common, a cosine at or below it is no answer: in any store something is
+    # nearest.
     floor: float = 0.25
 
 
@@ -63,7 +65,9 @@ class Spread:
         return cls(mean, math.sqrt(math.fsum((value - mean) ** 2 for value in cosines) / count))
 
     def standard(self, cosine: float | None) -> float:
-        """How many deviations a cosine lies above the mean; 0 where nothing is known or all are alike."""
+        """How many deviations a cosine lies above the mean; 0 where nothing is known or all are
+        alike.
+        """
         if cosine is None or self.deviation < 1e-6:
             return 0.0
         return round((cosine - self.mean) / self.deviation, 9)
@@ -91,14 +95,19 @@ class Fusion:
     """The scale of one answer over everything that was found for it, whatever the source."""
 
     def __init__(
-        self, found: Iterable[Found], cosines: Collection[float], code_share: float = 0.0,
+        self,
+        found: Iterable[Found],
+        cosines: Collection[float],
+        code_share: float = 0.0,
         settings: FuseSettings = DEFAULT,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._settings = settings
         self._best = max((each.words for each in found), default=0.0)
         self._spread = Spread.of(cosines)
         self._has_meaning = bool(cosines)
-        self._weight = settings.message_meaning + code_share * (settings.code_meaning - settings.message_meaning)
+        self._weight = settings.message_meaning + code_share * (
+            settings.code_meaning - settings.message_meaning
+        )
 
     def rate(self, each: Found) -> float:
         """The fused score. Where nothing is known of meaning, words alone decide."""
@@ -124,9 +133,14 @@ class Fusion:
 
 
 def fuse_threads(
-    words: Mapping[int, float], cosines: Mapping[int, float], in_days: Collection[int], settings: FuseSettings = DEFAULT
+    words: Mapping[int, float],
+    cosines: Mapping[int, float],
+    in_days: Collection[int],
+    settings: FuseSettings = DEFAULT,
 ) -> dict[int, float]:
-    """The score of every thread, by number; ``cosines`` holds the closest message of a user in each."""
+    """The score of every thread, by number; ``cosines`` holds the closest message of a user in
+    each.
+    """
     best, spread = max(words.values(), default=0.0), Spread.of(cosines.values())
     low = min(cosines.values(), default=0.0)
     scores = {}

@@ -33,8 +33,9 @@ CANDIDATES = 500
 FEWER_CANDIDATES, MANY_ROWS = 300, 2_000
 """How many of more than so many: what lies behind them shares common words alone.
 
-Among 10,866 messages of real conversations the first answer stays the same in all cases, and 97 of a hundred
-among the first ten; among few rows it is the neighbors and the meaning of such a row that may lift it.
+Among 10,866 messages of real conversations the first answer stays the same in all cases, and 97 of
+a hundred among the first ten; among few rows it is the neighbors and the meaning of such a row that
+may lift it.
 """
 THREAD_CANDIDATES = 1_000
 """The same when threads are ranked, each by several of its rows."""
@@ -55,7 +56,9 @@ class Gathered:
 
     def candidates(self, limit: int) -> list[int]:
         """The rows that are worth to be ranked for an answer of so many."""
-        return self.best(max(FEWER_CANDIDATES if len(self.weights) > MANY_ROWS else CANDIDATES, limit))
+        return self.best(
+            max(FEWER_CANDIDATES if len(self.weights) > MANY_ROWS else CANDIDATES, limit)
+        )
 
     def best(self, count: int) -> list[int]:
         """The heaviest rows, newer first among equals."""
@@ -63,7 +66,9 @@ class Gathered:
             return list(self.weights)
         weights = sorted(self.weights.values(), reverse=True)
         least = weights[count - 1]
-        ordered = sorted([(weight, row) for row, weight in self.weights.items() if weight >= least], reverse=True)
+        ordered = sorted(
+            [(weight, row) for row, weight in self.weights.items() if weight >= least], reverse=True
+        )
         return [row for _, row in ordered[:count]]
 
     @property
@@ -76,9 +81,15 @@ class Gather:
     """Looks terms up within a scope until a limit or the deadline is met."""
 
     def __init__(
-        self, session: Session, fulltext: FullText, words: Words, within: Within, total_rows: int, clock: Clock,
+        self,
+        session: Session,
+        fulltext: FullText,
+        words: Words,
+        within: Within,
+        total_rows: int,
+        clock: Clock,
         stop_at: float,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._session = session
         self._fulltext = fulltext
         self._words = words
@@ -168,9 +179,12 @@ class Gather:
             whole = next(iter(expand(word).terms), None)
             if whole is not None and whole.text not in self._found.frequencies:
                 added[whole.text] = QueryTerm(
-                    whole.text, whole.kind, term.group, f"{word} (contains {term.word})",
+                    whole.text,
+                    whole.kind,
+                    term.group,
+                    f"{word} (contains {term.word})",
                     closeness=0.9 * len(fragment) / max(len(word), len(fragment)),
-                )  # fmt: skip
+                )
         return list(added.values())
 
     def _match(self, terms: Sequence[str], limit: int, prefix: bool = False) -> list[int]:

@@ -1,8 +1,10 @@
-"""A note that nobody wrote: what an answer to the question might say, as something to look for by meaning.
+"""A note that nobody wrote: what an answer to the question might say, as something to look for by
+meaning.
 
-A question and its answer may share no word and little meaning ("why is the build red?", "the lockfile was not
-committed"); an invented answer is closer to the real one. It is only ever compared with what is stored, never
-shown and never kept. It costs a call of a model, so search asks for it when an agent asked and little was found.
+A question and its answer may share no word and little meaning ("why is the build red?", "the
+lockfile was not committed"); an invented answer is closer to the real one. It is only ever compared
+with what is stored, never shown and never kept. It costs a call of a model, so search asks for it
+when an agent asked and little was found.
 """
 
 from __future__ import annotations
@@ -24,14 +26,17 @@ _QUERY_CHARACTERS = 2_000
 _MOST_CHARACTERS = 800
 # Two sentences have 100 tokens at the most; the rest is for models that think before they write.
 _OUTPUT_TOKENS = 1_000
-_WRAPPED = re.compile(r"\A(?:```\w*\s*(?P<fenced>.*?)\s*```|[\"“«](?P<quoted>.*)[\"”»])\Z", re.DOTALL)
+_WRAPPED = re.compile(
+    r"\A(?:```\w*\s*(?P<fenced>.*?)\s*```|[\"“«](?P<quoted>.*)[\"”»])\Z", re.DOTALL
+)
 
 
 def hypothetical(models: Models, query: str, deadline_seconds: float) -> str | None:
-    """Two invented sentences that would answer a query; ``None`` without a model, or when it gives none.
+    """Two invented sentences that would answer a query; ``None`` without a model, or when it gives
+    none.
 
-    Never raises: whatever goes wrong, the budget and the deadline included, is logged, and the search goes on
-    with what it has.
+    Never raises: whatever goes wrong, the budget and the deadline included, is logged, and the
+    search goes on with what it has.
     """
     if models.is_offline or not query.strip():
         return None
@@ -39,7 +44,11 @@ def hypothetical(models: Models, query: str, deadline_seconds: float) -> str | N
         return _usable(_asked(models, query[:_QUERY_CHARACTERS], deadline_seconds), query)
     except Exception as error:  # noqa: BLE001 - a search must not fail over what only might have made it better
         facts = getattr(error, "facts", {})
-        log.warning("hyde.failed", error=getattr(error, "code", type(error).__name__), reason=facts.get("reason"))
+        log.warning(
+            "hyde.failed",
+            error=getattr(error, "code", type(error).__name__),
+            reason=facts.get("reason"),
+        )
         return None
 
 
@@ -48,14 +57,20 @@ def _asked(models: Models, query: str, deadline_seconds: float) -> str:
     from smara.observations.transcript import draw_mark
 
     shown = neutralized(query).strip()
-    prompt = load_prompt(_PROMPTS, "hypothetical").render({"mark": draw_mark([shown]), "query": shown})
+    prompt = load_prompt(_PROMPTS, "hypothetical").render(
+        {"mark": draw_mark([shown]), "query": shown}
+    )
     system = load_prompt(_PROMPTS, "hypothetical_system").text
-    request = ChatRequest(prompt, system, deadline_seconds=deadline_seconds, max_output_tokens=_OUTPUT_TOKENS)
+    request = ChatRequest(
+        prompt, system, deadline_seconds=deadline_seconds, max_output_tokens=_OUTPUT_TOKENS
+    )
     return models.complete(request, purpose=PURPOSE).text
 
 
 def _usable(reply: str, query: str) -> str | None:
-    """The sentences of a reply, on one line; ``None`` for a reply that is the question said back."""
+    """The sentences of a reply, on one line; ``None`` for a reply that is the question said
+    back.
+    """
     found = _WRAPPED.match(reply.strip())
     text = " ".join((found["fenced"] or found["quoted"] or "" if found else reply).split())
     if not text or text.casefold() == " ".join(query.split()).casefold():

@@ -35,19 +35,29 @@ class Index:
 
     def problems(self, deep: bool = False) -> list[str]:
         """What is wrong with the index; with ``deep`` every row of it is read."""
-        fulltext, words, records = self._database.fulltext, self._database.words, self._database.records
+        fulltext, words, records = (
+            self._database.fulltext,
+            self._database.words,
+            self._database.records,
+        )
         if deep and self._database.kind == "sqlite":
             found: list[str] = []
             try:
                 with self._database.write() as session:
                     found = fulltext.problems(session, deep=True) or _missing(session)
-                    found += words.problems(session, deep=True) + records.problems(session, deep=True)
+                    found += words.problems(session, deep=True) + records.problems(
+                        session, deep=True
+                    )
                     raise _NothingToCommitError
             except _NothingToCommitError:
                 return found
         # One moment: a message appended between two of these reads would look like a gap.
         with self._database.snapshot() as session:
-            return fulltext.problems(session, deep) + words.problems(session, deep) + records.problems(session, deep)
+            return (
+                fulltext.problems(session, deep)
+                + words.problems(session, deep)
+                + records.problems(session, deep)
+            )
 
     def check_at_open(self) -> None:
         """A few page reads; a damaged index is rebuilt when that is quick, else reported."""
@@ -57,17 +67,22 @@ class Index:
         log.warning("index.damaged", problems="; ".join(problems))
         with self._database.read() as session:
             row = session.one(
-                "SELECT count(*) FROM (SELECT 1 FROM messages LIMIT ?) AS first_ones", (REBUILD_AT_OPEN_LIMIT + 1,)
+                "SELECT count(*) FROM (SELECT 1 FROM messages LIMIT ?) AS first_ones",
+                (REBUILD_AT_OPEN_LIMIT + 1,),
             )
         if row is not None and row[0] > REBUILD_AT_OPEN_LIMIT:
-            self._database.warnings.append(f"{problems[0]} Run `smara doctor --fix` to rebuild it; nothing is lost.")
+            self._database.warnings.append(
+                f"{problems[0]} Run `smara doctor --fix` to rebuild it; nothing is lost."
+            )
             return
         try:
             count = self.rebuild()
         except DatabaseError as error:
             self._database.warnings.append(f"{problems[0]} It could not be rebuilt: {error}")
             return
-        self._database.warnings.append(f"{problems[0]} It was rebuilt from {count} messages; nothing was lost.")
+        self._database.warnings.append(
+            f"{problems[0]} It was rebuilt from {count} messages; nothing was lost."
+        )
 
     def rebuild(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Make the index and the vocabulary again from the messages; the number of messages.
@@ -101,7 +116,10 @@ class Index:
         return done
 
     def _index(
-        self, session: Session, page: list[tuple[int, int, int, str, str, str]], known: set[tuple[int, str]]
+        self,
+        session: Session,
+        page: list[tuple[int, int, int, str, str, str]],
+        known: set[tuple[int, str]],
     ) -> None:
         from smara.core.text import analyze_chunks, words
 
@@ -113,7 +131,15 @@ class Index:
             size = sizes.setdefault(thread_no, [0, 0])
             for chunk, terms in enumerate(analyze_chunks(raw)):
                 rows.append(
-                    IndexRow(row_of(no, chunk), terms.prose, terms.code, project_no, thread_no, resource_id, role)
+                    IndexRow(
+                        row_of(no, chunk),
+                        terms.prose,
+                        terms.code,
+                        project_no,
+                        thread_no,
+                        resource_id,
+                        role,
+                    )
                 )
                 size[0] += 1
                 size[1] += terms.length
@@ -125,12 +151,15 @@ class Index:
         for project_no, found in fresh.items():
             self._database.words.add(session, project_no, list(found))
         session.run_many(
-            "UPDATE threads SET index_rows = index_rows + ?, index_terms = index_terms + ? WHERE no = ?",
+            "UPDATE threads SET index_rows = index_rows + ?, index_terms = index_terms + ? WHERE "
+            "no = ?",
             [(size[0], size[1], thread_no) for thread_no, size in sizes.items()],
         )
 
     def _index_records(self, session: Session) -> None:
-        """Put every task, observation, memory, page and chunk of every project back into the index of records."""
+        """Put every task, observation, memory, page and chunk of every project back into the index
+        of records.
+        """
         from smara.codegraph.store import indexed_chunks
         from smara.codegraph.text import chunk_terms
         from smara.knowledge.store import indexed_memories
@@ -151,8 +180,11 @@ class Index:
             records.put(session, "working", no, project_no, terms)
         for no, project_no, path, chunk in indexed_chunks(session):
             records.add(
-                session, "code", project_no, [(no, chunk_terms(path, chunk.name, chunk.prefix, chunk.text))]
-            )  # fmt: skip
+                session,
+                "code",
+                project_no,
+                [(no, chunk_terms(path, chunk.name, chunk.prefix, chunk.text))],
+            )
 
     def optimize(self) -> None:
         """Merge the index into its most compact form; worth it after a large import."""
@@ -166,7 +198,8 @@ def _pages(session: Session) -> Iterator[list[tuple[int, int, int, str, str, str
     while True:
         rows = session.all(
             "SELECT m.no, m.project_no, m.thread_no, t.resource_id, m.role, m.raw_content"
-            " FROM messages m JOIN threads t ON t.no = m.thread_no WHERE m.no > ? ORDER BY m.no LIMIT ?",
+            " FROM messages m JOIN threads t ON t.no = m.thread_no WHERE m.no > ? ORDER BY m.no "
+            "LIMIT ?",
             (after, _PAGE),
         )
         if not rows:

@@ -1,7 +1,8 @@
 """An issue, an error or a question about code as weighted terms and names.
 
-The first line says most. Forms that every issue fills in, comments and addresses say nothing. A name written as code,
-between back quotes, with a dot, an underscore or a bracket, may be one that the code defines.
+The first line says most. Forms that every issue fills in, comments and addresses say nothing. A
+name written as code, between back quotes, with a dot, an underscore or a bracket, may be one that
+the code defines.
 """
 
 from __future__ import annotations
@@ -20,12 +21,17 @@ MOST_LOOKED_UP = 160
 """So many terms of a text are looked up; of them, those that tell most are used."""
 _TITLE = 3.0
 _OFTEN = 2.1
-"""What stands in the text three times or more counts twice; a log that repeats a name a hundred times says no more."""
+"""What stands in the text three times or more counts twice; a log that repeats a name a hundred
+times says no more.
+"""
 _PART, _NUMBER = 0.75, 0.3
 _FORM_WORDS = (
-    "describe bug reproduce expected behavior behaviour environment info python version versions os linux windows mac"
-    " macos pip install installed screenshots additional context steps problem issue example code output actual result"
-    " results using use used run running get make like following error traceback current currently want see add new"
+    "describe bug reproduce expected behavior behaviour environment info python version versions "
+    "os linux windows mac"
+    " macos pip install installed screenshots additional context steps problem issue example code "
+    "output actual result"
+    " results using use used run running get make like following error traceback current "
+    "currently want see add new"
     " work works feature request solution alternatives question thanks"
 )
 _FORMS = frozenset(_FORM_WORDS.split())
@@ -40,7 +46,9 @@ _LONGEST_SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class IssueTerms:
-    """What a text about code is looked up by: terms with how much each is meant, and names that may be defined."""
+    """What a text about code is looked up by: terms with how much each is meant, and names that may
+    be defined.
+    """
 
     terms: dict[str, float]
     names: dict[str, float]
@@ -88,7 +96,9 @@ def _says_nothing(word: str) -> bool:
 
 
 def _names(title: str, body: str) -> dict[str, float]:
-    """Names that may be defined somewhere, each with how much it is meant: once for a mention, more for repetition."""
+    """Names that may be defined somewhere, each with how much it is meant: once for a mention, more
+    for repetition.
+    """
     counted: Counter[str] = Counter()
     text = f"{title}\n{body}"
     for quoted in _QUOTED.findall(text):
@@ -97,7 +107,9 @@ def _names(title: str, body: str) -> dict[str, float]:
     for match in _NAME.finditer(text):
         name = match[0]
         before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
-        if len(name) > 2 and ("_" in name.strip("_") or _CAMEL.search(name) or after == "(" or before == "."):
+        if len(name) > 2 and (
+            "_" in name.strip("_") or _CAMEL.search(name) or after == "(" or before == "."
+        ):
             counted[name] += 1
     counted.update(name for name in _NAME.findall(title) if len(name) > 3)
     return {

@@ -1,9 +1,10 @@
 """Which files an issue, an error or a question about the code is about; no model is asked.
 
-A file is as good as its best chunks: the best counts whole, the second half, the third a third. To that comes what the
-graph knows: a file that *defines* a name of the text is meant more likely than one that uses it. What is not the
-product itself, examples, documentation, code of others that is carried along, is held back a little. How the
-weights were chosen, and what each brought, is told in ``docs/reference/evaluation.md``.
+A file is as good as its best chunks: the best counts whole, the second half, the third a third. To
+that comes what the graph knows: a file that *defines* a name of the text is meant more likely than
+one that uses it. What is not the product itself, examples, documentation, code of others that is
+carried along, is held back a little. How the weights were chosen, and what each brought, is told in
+``docs/reference/evaluation.md``.
 """
 
 from __future__ import annotations
@@ -26,10 +27,24 @@ _BEST_OF_A_FILE = 6
 _DEFINES = 0.1
 _ASIDE, _CARRIED = 0.7, 0.8
 _ASIDE_FOLDERS = frozenset(
-    {"doc", "docs", "example", "examples", "sample", "samples", "demo", "demos", "benchmark", "benchmarks", "asv_bench"}
+    {
+        "doc",
+        "docs",
+        "example",
+        "examples",
+        "sample",
+        "samples",
+        "demo",
+        "demos",
+        "benchmark",
+        "benchmarks",
+        "asv_bench",
+    }
 )
 _ASIDE_FILES = frozenset({"setup.py", "conf.py"})
-_CARRIED_FOLDERS = frozenset({"vendor", "_vendor", "vendored", "third_party", "thirdparty", "extern"})
+_CARRIED_FOLDERS = frozenset(
+    {"vendor", "_vendor", "vendored", "third_party", "thirdparty", "extern"}
+)
 _KIND_SHARE = {"class": 1.0, "function": 1.0, "method": 0.8, "route": 0.8, "constant": 0.5}
 _MOST_DEFINITIONS = 50
 _SHOWN_TERMS = 4
@@ -49,13 +64,17 @@ class _File:
 class CodeLocator:
     """Finds files of one tree by a text."""
 
-    def __init__(self, trees: CodeTrees, tree_no: int, is_alone: Callable[[Session], bool], seconds: float) -> None:
+    def __init__(
+        self, trees: CodeTrees, tree_no: int, is_alone: Callable[[Session], bool], seconds: float
+    ) -> None:
         self._trees = trees
         self._tree_no = tree_no
         self._is_alone = is_alone
         self._seconds = seconds
 
-    def locate(self, text: str, limit: int = 10, *, tests: bool = False, graph: bool = True) -> list[Located]:
+    def locate(
+        self, text: str, limit: int = 10, *, tests: bool = False, graph: bool = True
+    ) -> list[Located]:
         """The files a text is most likely about, the best first; tests only when asked for.
 
         ``graph`` false ranks by words alone, as one does who wants to know what the graph adds.
@@ -63,11 +82,17 @@ class CodeLocator:
         if not isinstance(text, str):
             raise InvalidInputError(f"text must be a text, not {type(text).__name__}.")
         if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_FILES:
-            raise InvalidInputError(f"limit must be a whole number from 1 to {MOST_FILES}; got {limit!r}.")
+            raise InvalidInputError(
+                f"limit must be a whole number from 1 to {MOST_FILES}; got {limit!r}."
+            )
         asked = issue_terms(text)
         with self._trees.store.database.read(self._seconds) as session:
             known = self._trees.chunks(session, self._tree_no)
-            allowed = {no: row for no, row in known.files.items() if row.kind == "code" and (tests or not row.is_test)}
+            allowed = {
+                no: row
+                for no, row in known.files.items()
+                if row.kind == "code" and (tests or not row.is_test)
+            }
             scored = self._scored(session, known, allowed, asked)
             files = _judged(scored, known.file_of, allowed)
             if graph:
@@ -81,19 +106,33 @@ class CodeLocator:
         chunks = {no for no, file_no in known.file_of.items() if file_no in allowed}
         wall = None if self._is_alone(session) else self._trees.store.scope.project_no
         words = CodeWords(
-            session, self._trees.store.database.records, wall, chunks, len(chunks), asked.terms, MOST_TERMS
-        )  # fmt: skip
+            session,
+            self._trees.store.database.records,
+            wall,
+            chunks,
+            len(chunks),
+            asked.terms,
+            MOST_TERMS,
+        )
         return words.scored(CANDIDATES)
 
     def _define(
-        self, session: Session, files: dict[int, _File], allowed: Mapping[int, CodeFileRow], names: Mapping[str, float]
+        self,
+        session: Session,
+        files: dict[int, _File],
+        allowed: Mapping[int, CodeFileRow],
+        names: Mapping[str, float],
     ) -> None:
-        """Add what files define of the names in a text; a name that several files define is shared among them."""
+        """Add what files define of the names in a text; a name that several files define is shared
+        among them.
+        """
         places: dict[str, dict[int, float]] = {}
         for each in self._trees.defined(session, self._tree_no, list(names), _MOST_DEFINITIONS):
             if each.file_no in allowed:
                 there = places.setdefault(each.name, {})
-                there[each.file_no] = max(there.get(each.file_no, 0.0), _KIND_SHARE.get(each.kind, 0.5))
+                there[each.file_no] = max(
+                    there.get(each.file_no, 0.0), _KIND_SHARE.get(each.kind, 0.5)
+                )
         for name, there in places.items():
             for file_no, share in there.items():
                 file = files.setdefault(file_no, _File(allowed[file_no]))
@@ -114,10 +153,19 @@ class CodeLocator:
         found = []
         for score, file in ranked:
             chunk = chunks.get(best.get(file.row.no, -1))
-            told = _reasons(file, scored[chunk.no] if chunk is not None else None, chunk.name if chunk else "", words)
-            place = (chunk.name, chunk.first_line, chunk.last_line) if chunk is not None else ("", 1, 1)
+            told = _reasons(
+                file,
+                scored[chunk.no] if chunk is not None else None,
+                chunk.name if chunk else "",
+                words,
+            )
+            place = (
+                (chunk.name, chunk.first_line, chunk.last_line) if chunk is not None else ("", 1, 1)
+            )
             is_stale = file.row.no not in standing or standing[file.row.no].is_stale
-            found.append(Located(file.row.path, round(score / top, 4), tuple(told), *place, is_stale))
+            found.append(
+                Located(file.row.path, round(score / top, 4), tuple(told), *place, is_stale)
+            )
         return found
 
 
@@ -131,18 +179,25 @@ def _judged(
     for file in files.values():
         file.chunks.sort(key=lambda pair: (-pair[0], pair[1]))
         best = file.chunks[:_BEST_OF_A_FILE]
-        file.words = _standing(file.row.path) * math.fsum(score / place for place, (score, _) in enumerate(best, 1))
+        file.words = _standing(file.row.path) * math.fsum(
+            score / place for place, (score, _) in enumerate(best, 1)
+        )
     return files
 
 
 def _ranked(files: Mapping[int, _File]) -> list[tuple[float, _File]]:
-    """Files with their scores, the best first. Both sides are put on a scale from 0 to 1 before they meet."""
+    """Files with their scores, the best first. Both sides are put on a scale from 0 to 1 before
+    they meet.
+    """
     most_words = max((file.words for file in files.values()), default=0.0) or 1.0
     most_defined = max((file.defines for file in files.values()), default=0.0) or 1.0
     rated = [
-        (math.sqrt(file.words / most_words) + _DEFINES * file.defines / most_defined, file) for file in files.values()
+        (math.sqrt(file.words / most_words) + _DEFINES * file.defines / most_defined, file)
+        for file in files.values()
     ]
-    return sorted((pair for pair in rated if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].row.path))
+    return sorted(
+        (pair for pair in rated if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].row.path)
+    )
 
 
 def _standing(path: str) -> float:
@@ -163,6 +218,11 @@ def _reasons(file: _File, scored: Scored | None, name: str, words: Mapping[str, 
     if file.names:
         told.append("defines " + ", ".join(file.names[:_SHOWN_TERMS]))
     if scored is not None:
-        best = dict.fromkeys(words[term] for term in sorted(scored.brought, key=lambda term: -scored.brought[term]))
-        told.append(", ".join(list(best)[:_SHOWN_TERMS]) + (f" in {name}" if name else " beside its definitions"))
+        best = dict.fromkeys(
+            words[term] for term in sorted(scored.brought, key=lambda term: -scored.brought[term])
+        )
+        told.append(
+            ", ".join(list(best)[:_SHOWN_TERMS])
+            + (f" in {name}" if name else " beside its definitions")
+        )
     return told

@@ -1,4 +1,6 @@
-"""Finding memories by their words; an id is found as such. What is trusted and sure ranks before what is not."""
+"""Finding memories by their words; an id is found as such. What is trusted and sure ranks before
+what is not.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +22,22 @@ from smara.search.records import GatheredRecords, Scores
 
 _MOST = 1_000
 _CONFIDENCE_SHARE = 0.3
-"""How much of its score a memory of no confidence loses: what matches better is still found first."""
+"""How much of its score a memory of no confidence loses: what matches better is still found
+first.
+"""
 
 
 class MemorySearch:
     """Searches the memories of one project."""
 
     def __init__(
-        self, store: KnowledgeStore, messages: MessageStore, clock: Clock, deadline_seconds: float,
+        self,
+        store: KnowledgeStore,
+        messages: MessageStore,
+        clock: Clock,
+        deadline_seconds: float,
         freshness: CodeJudge = no_code,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._freshness = freshness
         self._store = store
         self._messages = messages
@@ -52,8 +60,8 @@ class MemorySearch:
     ) -> MemoryAnswer:
         """Memories that answer a query, best first; never raises for what is asked.
 
-        ``files``, ``tags`` and ``modules`` keep those that have any of them; ``min_tier`` those that are
-        trusted at least so far; ``state`` may include what was superseded.
+        ``files``, ``tags`` and ``modules`` keep those that have any of them; ``min_tier`` those
+        that are trusted at least so far; ``state`` may include what was superseded.
         """
         wanted = _Wanted(types, files, tags, modules, min_confidence, min_tier, state)
         _check(query, limit, offset, wanted)
@@ -61,9 +69,13 @@ class MemorySearch:
             with self._store.database.read(self._deadline_seconds) as session:
                 return self._find(session, analyze_query(query), limit, offset, wanted)
         except DeadlineError:
-            return MemoryAnswer((), 0, ("The search took too long and was stopped. Ask for rarer words.",))
+            return MemoryAnswer(
+                (), 0, ("The search took too long and was stopped. Ask for rarer words.",)
+            )
 
-    def _find(self, session: Session, query: Query, limit: int, offset: int, wanted: _Wanted) -> MemoryAnswer:
+    def _find(
+        self, session: Session, query: Query, limit: int, offset: int, wanted: _Wanted
+    ) -> MemoryAnswer:
         wall = None if self._messages.is_alone(session) else self._store.scope.project_no
         records, total = self._store.database.records, self._store.totals(session).total
         scores: Scores = GatheredRecords(session, records, "memory", wall, total, query).scored()
@@ -71,7 +83,10 @@ class MemorySearch:
         if named is not None:
             scores = {
                 **scores,
-                named: (2 * max((score for score, _ in scores.values()), default=1.0), ("matches the id",)),
+                named: (
+                    2 * max((score for score, _ in scores.values()), default=1.0),
+                    ("matches the id",),
+                ),
             }
         now = self._clock.now_ms()
         found = {
@@ -88,11 +103,16 @@ class MemorySearch:
         code = judged(self._freshness, session, "memory", order[offset : offset + limit])
         hits = tuple(
             MemoryHit(
-                found[no][0], rank, round(merit(no)[0] / best, 4), scores[no][1],
-                snippet(searched_text(found[no][0]), query.texts), found[no][1], code.get(no),
+                found[no][0],
+                rank,
+                round(merit(no)[0] / best, 4),
+                scores[no][1],
+                snippet(searched_text(found[no][0]), query.texts),
+                found[no][1],
+                code.get(no),
             )
             for rank, no in enumerate(order[offset : offset + limit], offset + 1)
-        )  # fmt: skip
+        )
         return MemoryAnswer(hits, len(order))
 
 
@@ -100,9 +120,15 @@ class _Wanted:
     """Which memories a caller wants."""
 
     def __init__(
-        self, types: Sequence[str] | None, files: Sequence[str] | None, tags: Sequence[str] | None,
-        modules: Sequence[str] | None, min_confidence: float, min_tier: TrustTier | None, state: State,
-    ) -> None:  # fmt: skip
+        self,
+        types: Sequence[str] | None,
+        files: Sequence[str] | None,
+        tags: Sequence[str] | None,
+        modules: Sequence[str] | None,
+        min_confidence: float,
+        min_tier: TrustTier | None,
+        state: State,
+    ) -> None:
         self.types = types
         self.min_confidence = min_confidence
         self.min_tier = min_tier
@@ -130,11 +156,15 @@ def _check(query: object, limit: object, offset: object, wanted: _Wanted) -> Non
         raise InvalidInputError(f"query must be a text, not {type(query).__name__}.")
     for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _MOST:
-            raise InvalidInputError(f"{name} must be a whole number from {least} to {_MOST}; got {value!r}.")
+            raise InvalidInputError(
+                f"{name} must be a whole number from {least} to {_MOST}; got {value!r}."
+            )
     for each in wanted.types or ():
         if each not in TYPES:
             raise InvalidInputError(f"types must be among {', '.join(TYPES)}; got {each!r}.")
     if wanted.min_tier is not None and wanted.min_tier not in TIERS:
-        raise InvalidInputError(f"min_tier must be one of {', '.join(TIERS)}; got {wanted.min_tier!r}.")
+        raise InvalidInputError(
+            f"min_tier must be one of {', '.join(TIERS)}; got {wanted.min_tier!r}."
+        )
     if wanted.state not in STATES:
         raise InvalidInputError(f"state must be one of {', '.join(STATES)}; got {wanted.state!r}.")

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 SPARE = 20
 """How many more messages than are asked for are loaded, for what ranks them anew."""
 OUT_OF_TIME = "The search ran out of time. Ask for something more specific."
-_DAMAGED = "The search index is damaged; only the newest messages were searched. Run `smara doctor --fix`."
+_DAMAGED = (
+    "The search index is damaged; only the newest messages were searched. Run `smara doctor --fix`."
+)
 
 
 @dataclass(slots=True)
@@ -58,7 +60,9 @@ class Haul:
 class MessageSearch:
     """Searches the messages of one project."""
 
-    def __init__(self, store: MessageStore, clock: Clock, settings: Settings, meaning: Meaning | None = None) -> None:
+    def __init__(
+        self, store: MessageStore, clock: Clock, settings: Settings, meaning: Meaning | None = None
+    ) -> None:
         self._store = store
         self._database = store.database
         self._clock = clock
@@ -68,9 +72,15 @@ class MessageSearch:
         self._statistics = Statistics(store, clock)
 
     def find(
-        self, session: Session, asked: Understanding, vector: Vector | None, within: Within, limit: int,
-        wanted: Wanted, neighbors: int,
-    ) -> Haul:  # fmt: skip
+        self,
+        session: Session,
+        asked: Understanding,
+        vector: Vector | None,
+        within: Within,
+        limit: int,
+        wanted: Wanted,
+        neighbors: int,
+    ) -> Haul:
         """The messages that may answer best, not yet in their final order."""
         if neighbors == 0 and not within.is_filtered and {"raw", "compacted"} <= wanted.sources:
             haul = self._by_name(session, asked.query, within)
@@ -87,19 +97,34 @@ class MessageSearch:
         is_all = {"raw", "compacted"} <= wanted.sources
         best = found.best(limit + SPARE if is_all else None)
         return Haul(
-            self._load(session, best, query, neighbors, wanted), list(close.cosines.values()), found.code_share,
-            gathered.postings, len(rows), gathered.message_count, gathered.is_complete, gathered.notes,
+            self._load(session, best, query, neighbors, wanted),
+            list(close.cosines.values()),
+            found.code_share,
+            gathered.postings,
+            len(rows),
+            gathered.message_count,
+            gathered.is_complete,
+            gathered.notes,
             warnings,
-        )  # fmt: skip
+        )
 
-    def _ranking(self, session: Session, query: Query, gathered: Gathered, rows: Sequence[Candidate]) -> Ranking:
+    def _ranking(
+        self, session: Session, query: Query, gathered: Gathered, rows: Sequence[Candidate]
+    ) -> Ranking:
         stats = self._statistics.of(session, gathered.frequencies)
         return Ranking(query, rows, stats, self._clock.now_ms(), self._rank_settings)
 
     def _with_nearest(
-        self, session: Session, rows: list[Candidate], close: Closeness, within: Within, role: str | None = None
+        self,
+        session: Session,
+        rows: list[Candidate],
+        close: Closeness,
+        within: Within,
+        role: str | None = None,
     ) -> list[Candidate]:
-        """The rows, and those that only their meaning brought; the cosines of all of them are looked up."""
+        """The rows, and those that only their meaning brought; the cosines of all of them are
+        looked up.
+        """
         added = close.nearest_besides([each.no for each in rows])
         if added:
             nearest = fetch_candidates(session, self._store, added, within)
@@ -126,23 +151,35 @@ class MessageSearch:
             now = self._clock.now_ms()
             scored = rank_messages(query, as_candidates(rows), stats, now, self._rank_settings)
             messages = {no_of(row[0]): message for row, message in rows}
-            best = {no_of(each.no): each for each in reversed(scored)}  # of a message in several pieces, the best
-            found = [Found("message", no, _hit(messages[no], best[no].why, terms), best[no].words) for no in best]
+            best = {
+                no_of(each.no): each for each in reversed(scored)
+            }  # of a message in several pieces, the best
+            found = [
+                Found("message", no, _hit(messages[no], best[no].why, terms), best[no].words)
+                for no in best
+            ]
         count = len({message.id for _, message in rows})
         notes = ["looked up as one name"]
         return Haul(found, [], 0.0, len(rows), len(rows), count, True, notes, is_by_name=True)
 
     def search_threads(
-        self, session: Session, asked: Understanding, vector: Vector | None, within: Within, limit: int
+        self,
+        session: Session,
+        asked: Understanding,
+        vector: Vector | None,
+        within: Within,
+        limit: int,
     ) -> list[ThreadHit]:
         """The conversations that answer best, each judged by all that was said in it."""
-        query, gathered, rows, _ = self._by_words(session, asked.query, within, limit, THREAD_CANDIDATES)
+        query, gathered, rows, _ = self._by_words(
+            session, asked.query, within, limit, THREAD_CANDIDATES
+        )
         close = Closeness(session, self._meaning, vector, within, THREAD_NEAREST)
         rows = self._with_nearest(session, rows, close, within, "user")
         ranking = self._ranking(session, query, gathered, rows)
-        scored = ThreadFusion(ranking, close, asked.days, self._statistics.of(session, gathered.frequencies)).best(
-            limit
-        )
+        scored = ThreadFusion(
+            ranking, close, asked.days, self._statistics.of(session, gathered.frequencies)
+        ).best(limit)
         threads = self._store.threads_by_numbers(session, [each.no for each in scored])
         return [
             ThreadHit(thread.id, thread.resource_id, thread.title, rank, each.score, each.why)
@@ -153,16 +190,23 @@ class MessageSearch:
     def _by_words(
         self, session: Session, query: Query, within: Within, limit: int, most: int | None = None
     ) -> tuple[Query, Gathered, list[Candidate], list[str]]:
-        """Candidates from the index; from a scan of the newest messages when the index is damaged."""
+        """Candidates from the index; from a scan of the newest messages when the index is
+        damaged.
+        """
         stop_at = self._clock.monotonic() + self._deadline_seconds
         warnings: list[str] = []
         gathered = Gathered()
         within = replace(within, is_only_project=self._store.is_alone(session))
         try:
             gather = Gather(
-                session, self._database.fulltext, self._database.words, within, self._statistics.rows(session),
-                self._clock, stop_at,
-            )  # fmt: skip
+                session,
+                self._database.fulltext,
+                self._database.words,
+                within,
+                self._statistics.rows(session),
+                self._clock,
+                stop_at,
+            )
             gathered = gather.run(query, limit)
             if "stopped at the deadline" in gathered.notes:
                 warnings.append(OUT_OF_TIME)
@@ -186,16 +230,37 @@ class MessageSearch:
     ) -> list[Found]:
         beside = find_beside(session, self._store, [near.message_no for near in best], neighbors)
         numbers = dict.fromkeys([near.message_no for near in best])
-        numbers.update(dict.fromkeys(no for before, after in beside.values() for no in (*before, *after)))
+        numbers.update(
+            dict.fromkeys(no for before, after in beside.values() for no in (*before, *after))
+        )
         messages = self._store.by_numbers(session, list(numbers))
         found: list[Found] = []
         for near in best:
             message = messages.get(near.message_no)
-            if message is None or ("compacted" if message.compaction else "raw") not in wanted.sources:
+            if (
+                message is None
+                or ("compacted" if message.compaction else "raw") not in wanted.sources
+            ):
                 continue
             before, after = beside[near.message_no]
-            hit = _hit(message, near.why, query.texts, _neighbors(before, messages), _neighbors(after, messages))
-            found.append(Found("message", near.message_no, hit, near.words, near.cosine, near.beside, near.is_in_days))
+            hit = _hit(
+                message,
+                near.why,
+                query.texts,
+                _neighbors(before, messages),
+                _neighbors(after, messages),
+            )
+            found.append(
+                Found(
+                    "message",
+                    near.message_no,
+                    hit,
+                    near.words,
+                    near.cosine,
+                    near.beside,
+                    near.is_in_days,
+                )
+            )
         return found
 
 
@@ -207,12 +272,29 @@ def _hit(
     after: tuple[Neighbor, ...] = (),
 ) -> Hit:
     return Hit(
-        message.id, "compacted" if message.compaction else "raw", message.raw_content, 0, 0.0, why,
-        message.thread_id, message.resource_id, message.role, message.seq, message.created_at, message.task_id,
-        message.client_id, message.metadata, before, after, terms, is_trusted=message.role == "user",
-    )  # fmt: skip
+        message.id,
+        "compacted" if message.compaction else "raw",
+        message.raw_content,
+        0,
+        0.0,
+        why,
+        message.thread_id,
+        message.resource_id,
+        message.role,
+        message.seq,
+        message.created_at,
+        message.task_id,
+        message.client_id,
+        message.metadata,
+        before,
+        after,
+        terms,
+        is_trusted=message.role == "user",
+    )
 
 
 def _neighbors(numbers: Sequence[int], messages: dict[int, Message]) -> tuple[Neighbor, ...]:
     found = [messages[no] for no in numbers if no in messages]
-    return tuple(Neighbor(message.id, message.role, message.seq, message.raw_content) for message in found)
+    return tuple(
+        Neighbor(message.id, message.role, message.seq, message.raw_content) for message in found
+    )

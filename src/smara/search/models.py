@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from smara.observations.models import Observation
     from smara.tasks.models import Task  # not loaded by a search of messages
 
-Source = Literal["raw", "compacted", "observation", "reflection", "memory", "task", "working", "code"]
+Source = Literal[
+    "raw", "compacted", "observation", "reflection", "memory", "task", "working", "code"
+]
 KINDS: dict[str, tuple[str, ...]] = {
     "messages": ("raw", "compacted"),
     "observations": ("observation", "reflection"),
@@ -23,7 +25,9 @@ KINDS: dict[str, tuple[str, ...]] = {
     "code": ("code",),
 }
 """What may be searched, and the sources that the hits of each say they come from."""
-SOURCES: tuple[str, ...] = tuple(dict.fromkeys([*KINDS, *[each for found in KINDS.values() for each in found]]))
+SOURCES: tuple[str, ...] = tuple(
+    dict.fromkeys([*KINDS, *[each for found in KINDS.values() for each in found]])
+)
 SNIPPET_WIDTH = 240
 Phase = Literal["define", "implement", "validate", "refine", "explore", "reflect"]
 PHASES: tuple[str, ...] = get_args(Phase)
@@ -47,7 +51,8 @@ class Neighbor:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """How a hit came to its score: what its words and its meaning said, and what was made of it after.
+    """How a hit came to its score: what its words and its meaning said, and what was made of it
+    after.
 
     ``words`` is 1 for a text of usual length that holds every word once; ``meaning`` is a
     cosine, ``None`` where nothing is known of it. ``factors`` name what raised or lowered the
@@ -92,7 +97,9 @@ class Hit:
     files: tuple[str, ...] = ()
     is_confirmed: bool = True
     is_trusted: bool = True
-    """Whether it may be told to an agent unasked: nothing from outside, nothing below the project's level of trust."""
+    """Whether it may be told to an agent unasked: nothing from outside, nothing below the project's
+    level of trust.
+    """
     stages: Stages | None = None
 
     @property
@@ -240,7 +247,9 @@ class TaskHit:
 
 @dataclass(frozen=True, slots=True)
 class TaskAnswer(Sequence[TaskHit]):
-    """The tasks of a search, best first; a sequence. ``messages`` is what was said about it, when asked for."""
+    """The tasks of a search, best first; a sequence. ``messages`` is what was said about it, when
+    asked for.
+    """
 
     hits: tuple[TaskHit, ...]
     total_hits: int

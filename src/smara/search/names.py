@@ -28,14 +28,26 @@ _LIKE_A_NAME = re.compile(r"[\w./:-]{3,200}")
 def whole_name(query: Query) -> tuple[str, ...] | None:
     """The terms of a query that consists of one identifier or path, the whole before its parts."""
     terms = query.terms
-    if len(terms) < 2 or terms[0].kind not in ("identifier", "path") or any(term.group for term in terms):
+    if (
+        len(terms) < 2
+        or terms[0].kind not in ("identifier", "path")
+        or any(term.group for term in terms)
+    ):
         return None
     text = query.text.strip()
-    return query.texts if _LIKE_A_NAME.fullmatch(text) and terms[0].word == text[:LONGEST_SHOWN] else None
+    return (
+        query.texts
+        if _LIKE_A_NAME.fullmatch(text) and terms[0].word == text[:LONGEST_SHOWN]
+        else None
+    )
 
 
-def find_name(session: Session, store: MessageStore, name: str, within: Within) -> list[tuple[Row, Message]] | None:
-    """The messages that hold a name, with their index rows; ``None`` when there are none, or many."""
+def find_name(
+    session: Session, store: MessageStore, name: str, within: Within
+) -> list[tuple[Row, Message]] | None:
+    """The messages that hold a name, with their index rows; ``None`` when there are none, or
+    many.
+    """
     found = store.found_by(session, store.database.fulltext.matching(name, within), RARE_ROWS + 1)
     return found if 0 < len(found) <= RARE_ROWS else None
 

@@ -39,7 +39,12 @@ class Closeness:
     """The cosines of rows with a question, for as long as one search takes."""
 
     def __init__(
-        self, session: Session, meaning: Meaning | None, vector: Vector | None, within: Within, nearest: int = NEAREST
+        self,
+        session: Session,
+        meaning: Meaning | None,
+        vector: Vector | None,
+        within: Within,
+        nearest: int = NEAREST,
     ) -> None:
         self._session = session
         self._meaning = meaning
@@ -54,7 +59,9 @@ class Closeness:
         if self._vector is None or self._meaning is None:
             return []
         there = set(known)
-        found = self._meaning.nearest(self._session, "message", self._vector, self._nearest, self._within)
+        found = self._meaning.nearest(
+            self._session, "message", self._vector, self._nearest, self._within
+        )
         return [row for row, _ in found if row not in there]
 
     def look_up(self, rows: Sequence[int]) -> None:
@@ -88,9 +95,13 @@ class MessageFusion:
     """The candidates of one search, each with its words, its cosine and that of its neighbors."""
 
     def __init__(
-        self, ranking: Ranking, rows: Sequence[Candidate], close: Closeness, days: Days | None,
+        self,
+        ranking: Ranking,
+        rows: Sequence[Candidate],
+        close: Closeness,
+        days: Days | None,
         settings: FuseSettings = DEFAULT,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._ranking = ranking
         self._rows = list({each.no: each for each in rows}.values())
         self._words: dict[int, Rated] = {each[1].row.no: each for each in ranking.rated}
@@ -123,13 +134,15 @@ class MessageFusion:
             cosine = self._close.cosines.get(candidate.no)
             found[message_no] = Near(
                 message_no, score, words / self._ranking.ideal, cosine, beside, is_in_days, why
-            )  # fmt: skip
+            )
             if len(found) == limit:
                 break
         return list(found.values())
 
     def _by_words(self) -> list[float | None]:
-        """What each row is worth before its meaning is known; ``None`` when it holds no word of the query."""
+        """What each row is worth before its meaning is known; ``None`` when it holds no word of the
+        query.
+        """
         best = max((score for score, _ in self._words.values()), default=0.0)
         nothing: tuple[float | None, None] = (None, None)
         found = [self._words.get(each.no, nothing)[0] for each in self._rows]
@@ -143,7 +156,9 @@ class MessageFusion:
         ]
 
     def _order(self) -> list[tuple[int, float, float | None]]:
-        """The place of every row with its score and its neighbors' cosine, best first; of equals the newer."""
+        """The place of every row with its score and its neighbors' cosine, best first; of equals
+        the newer.
+        """
         if self._close.cosines:
             return self._by_meaning()
         rows = self._rows
@@ -159,17 +174,27 @@ class MessageFusion:
         cosines = np.array([known.get(each.no, unknown) for each in self._rows])
         beside = self._beside(cosines)
         spread = Spread.of(known.values())
-        weight = settings.message_meaning + self.code_share * (settings.code_meaning - settings.message_meaning)
+        weight = settings.message_meaning + self.code_share * (
+            settings.code_meaning - settings.message_meaning
+        )
         has_words, base, newest, latest = self._columns
-        scores = base + weight * spread.standards(cosines) + settings.neighbor_meaning * spread.standards(beside)
+        scores = (
+            base
+            + weight * spread.standards(cosines)
+            + settings.neighbor_meaning * spread.standards(beside)
+        )
         kept = np.flatnonzero(has_words | (cosines > settings.floor))
         order = kept[np.lexsort((latest[kept], newest[kept], -scores[kept]))]
         near = zip(order.tolist(), scores[order].tolist(), beside[order].tolist(), strict=True)
-        return [(place, score, None if cosine == unknown else cosine) for place, score, cosine in near]
+        return [
+            (place, score, None if cosine == unknown else cosine) for place, score, cosine in near
+        ]
 
     @cached_property
     def _columns(self) -> tuple[Array, Array, Array, Array]:
-        """Of every row whether it has words, what it is worth by them, and its time and number, the newest first."""
+        """Of every row whether it has words, what it is worth by them, and its time and number, the
+        newest first.
+        """
         import numpy as np
 
         bonus = self._settings.days_bonus
@@ -183,7 +208,9 @@ class MessageFusion:
         return has_words, np.array(base), newest, latest
 
     def _beside(self, cosines: Floats) -> Floats:
-        """For each row, the cosine of the closer of the messages before and after it; -inf where none is known."""
+        """For each row, the cosine of the closer of the messages before and after it; -inf where
+        none is known.
+        """
         import numpy as np
 
         numbers, of_row, before, after = self._places
@@ -194,7 +221,9 @@ class MessageFusion:
 
     @cached_property
     def _places(self) -> tuple[dict[int, int], list[int], list[int], list[int]]:
-        """The messages of the rows, each row's message, and of each message the one before and the one after it."""
+        """The messages of the rows, each row's message, and of each message the one before and the
+        one after it.
+        """
         numbers: dict[int, int] = {}
         of_row = [numbers.setdefault(each.place, len(numbers)) for each in self._rows]
         before = [numbers.get(place - 1, -1) for place in numbers]
@@ -217,7 +246,12 @@ class ThreadFusion:
     """The threads of one search, each with its words and the closest message of a user in it."""
 
     def __init__(
-        self, ranking: Ranking, close: Closeness, days: Days | None, stats: Stats, settings: FuseSettings = DEFAULT
+        self,
+        ranking: Ranking,
+        close: Closeness,
+        days: Days | None,
+        stats: Stats,
+        settings: FuseSettings = DEFAULT,
     ) -> None:
         self._ranking = ranking
         self._close = close
@@ -225,7 +259,9 @@ class ThreadFusion:
         self._rated = ranking.rated_threads(stats)
         self._rows = {each.row.no: each for each in ranking.found}
         self._in_days = {
-            each.row.thread_no for each in ranking.found if days is not None and days.contains(each.row.created_at)
+            each.row.thread_no
+            for each in ranking.found
+            if days is not None and days.contains(each.row.created_at)
         }
 
     def best(self, limit: int) -> list[Scored]:
@@ -237,19 +273,31 @@ class ThreadFusion:
         cosines = {thread: cosine for thread, (cosine, _) in closest.items()}
         scores = fuse_threads(words, cosines, self._in_days, self._settings)
         newest = {thread: self._evidence(thread, closest).row.created_at for thread in scores}
-        order = sorted(scores, key=lambda thread: (-scores[thread], -newest[thread], -thread))[:limit]
+        order = sorted(scores, key=lambda thread: (-scores[thread], -newest[thread], -thread))[
+            :limit
+        ]
         top = scores[order[0]] if order else 1.0
-        return [Scored(thread, scores[thread] / top, self._why(thread, closest)) for thread in order]
+        return [
+            Scored(thread, scores[thread] / top, self._why(thread, closest)) for thread in order
+        ]
 
     def _best_rows(self) -> list[int]:
         """The best messages of users in the first round."""
-        rated = {each.row.no: score for score, each in self._ranking.rated if each.row.role == "user"}
+        rated = {
+            each.row.no: score for score, each in self._ranking.rated if each.row.role == "user"
+        }
         best, spread = max(rated.values(), default=0.0), Spread.of(self._close.cosines.values())
-        rows = [row for row in self._close.cosines if row in self._rows and self._rows[row].row.role == "user"]
+        rows = [
+            row
+            for row in self._close.cosines
+            if row in self._rows and self._rows[row].row.role == "user"
+        ]
 
         def merit(row: int) -> tuple[float, int]:
             standard = spread.standard(self._close.cosines[row])
-            return root_share(rated.get(row, 0.0), best) + self._settings.thread_meaning * standard, row
+            return root_share(
+                rated.get(row, 0.0), best
+            ) + self._settings.thread_meaning * standard, row
 
         return sorted(rows, key=merit, reverse=True)[: self._settings.feedback_rows]
 
@@ -257,7 +305,11 @@ class ThreadFusion:
         found: dict[int, tuple[float, Evidence]] = {}
         for row, cosine in self._close.cosines.items():
             each = self._rows.get(row)
-            if each is not None and each.row.role == "user" and cosine > found.get(each.row.thread_no, (-2.0, each))[0]:
+            if (
+                each is not None
+                and each.row.role == "user"
+                and cosine > found.get(each.row.thread_no, (-2.0, each))[0]
+            ):
                 found[each.row.thread_no] = (cosine, each)
         return found
 

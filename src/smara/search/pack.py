@@ -15,18 +15,23 @@ from smara.errors import InvalidInputError
 from smara.search.models import PHASES, Hit, Packed
 
 BUDGETS: dict[str, int] = {
-    "define": 2_500, "implement": 3_000, "validate": 2_500, "refine": 2_000, "explore": 2_000, "reflect": 1_500,
+    "define": 2_500, "implement": 3_000, "validate": 2_500, "refine": 2_000, "explore": 2_000,
+    "reflect": 1_500,
 }  # fmt: skip
 ALLOCATIONS: dict[str, dict[str, float]] = {
     "define": {
-        "workflow_recipe": 0.30, "requirement": 0.20, "decision": 0.20, "dead_end": 0.15, "task_calibration": 0.10,
+        "workflow_recipe": 0.30, "requirement": 0.20, "decision": 0.20, "dead_end": 0.15,
+        "task_calibration": 0.10,
     },
     "implement": {
-        "gotcha": 0.30, "error_pattern": 0.25, "causal_dependency": 0.15, "pattern": 0.15, "dead_end": 0.10,
+        "gotcha": 0.30, "error_pattern": 0.25, "causal_dependency": 0.15, "pattern": 0.15,
+        "dead_end": 0.10,
     },
-    "validate": {"error_pattern": 0.30, "requirement": 0.25, "e2e_observation": 0.25, "work_unit_outcome": 0.15},
+    "validate": {"error_pattern": 0.30, "requirement": 0.25, "e2e_observation": 0.25,
+    "work_unit_outcome": 0.15},
     "refine": {"error_pattern": 0.35, "gotcha": 0.25, "dead_end": 0.20, "pattern": 0.15},
-    "explore": {"module_insight": 0.40, "decision": 0.25, "pattern": 0.20, "causal_dependency": 0.15},
+    "explore": {"module_insight": 0.40, "decision": 0.25, "pattern": 0.20,
+    "causal_dependency": 0.15},
     "reflect": {"work_unit_outcome": 0.40, "task_calibration": 0.35, "dead_end": 0.15},
 }  # fmt: skip
 """The share of a phase's budget for each type; what is not given away is for everything else."""
@@ -45,34 +50,53 @@ def pack(
     phase: str | None = None,
     is_unasked: bool = False,
 ) -> Packed:
-    """The best of an answer within a budget; the budget of the phase, or 2,000 tokens, when none is given.
+    """The best of an answer within a budget; the budget of the phase, or 2,000 tokens, when none is
+    given.
 
     What is told unasked leaves out what is not trusted, however well it answers.
     """
     if phase is not None and phase not in PHASES:
         raise InvalidInputError(f"phase must be one of {', '.join(PHASES)}; got {phase!r}.")
-    budget = budget_tokens if budget_tokens is not None else BUDGETS.get(phase or "", DEFAULT_BUDGET_TOKENS)
+    budget = (
+        budget_tokens
+        if budget_tokens is not None
+        else BUDGETS.get(phase or "", DEFAULT_BUDGET_TOKENS)
+    )
     if not isinstance(budget, int) or isinstance(budget, bool) or budget < SMALLEST_BUDGET_TOKENS:
-        raise InvalidInputError(f"budget_tokens must be a whole number from {SMALLEST_BUDGET_TOKENS}; got {budget!r}.")
+        raise InvalidInputError(
+            f"budget_tokens must be a whole number from {SMALLEST_BUDGET_TOKENS}; got {budget!r}."
+        )
     withheld = tuple(hit for hit in hits if is_unasked and not hit.is_trusted)
     distinct, repeated = _distinct(hit for hit in hits if not is_unasked or hit.is_trusted)
-    entries = [(hit, entry := _entry(hit, counter, int(budget * _LONGEST_ENTRY_SHARE)), counter.count(entry).tokens + 1)
-               for hit in distinct]  # fmt: skip
+    entries = [
+        (
+            hit,
+            entry := _entry(hit, counter, int(budget * _LONGEST_ENTRY_SHARE)),
+            counter.count(entry).tokens + 1,
+        )
+        for hit in distinct
+    ]
     chosen = _choose(entries, budget, ALLOCATIONS.get(phase or "", {}))
-    kept = _by_file([(hit, entry) for number, (hit, entry, _) in enumerate(entries) if number in chosen])
+    kept = _by_file(
+        [(hit, entry) for number, (hit, entry, _) in enumerate(entries) if number in chosen]
+    )
     text = "\n".join(entry for _, entry in kept)
     return Packed(
-        text, counter.count(text).tokens, tuple(hit for hit, _ in kept),
-        tuple(hit for number, (hit, _, _) in enumerate(entries) if number not in chosen), tuple(repeated), budget,
+        text,
+        counter.count(text).tokens,
+        tuple(hit for hit, _ in kept),
+        tuple(hit for number, (hit, _, _) in enumerate(entries) if number not in chosen),
+        tuple(repeated),
+        budget,
         withheld,
-    )  # fmt: skip
+    )
 
 
 def citation(hit: Hit) -> str:
     """What names a hit in a text, so that it can be looked up again.
 
-    >>> citation(Hit("0199-7", "memory", "Redis must run", 1, 1.0, (), None, None, None, None, 0, type="gotcha"))
-    '[Memory #0199-7: Redis must run]'
+    >>> citation(Hit("0199-7", "memory", "Redis must run", 1, 1.0, (), None, None, None, None, 0,
+    type="gotcha")) '[Memory #0199-7: Redis must run]'
     """
     if hit.source == "memory":
         named = _brief(str(hit.metadata.get("citation") or hit.content))
@@ -81,7 +105,9 @@ def citation(hit: Hit) -> str:
         return f"[Code {_line(str(hit.metadata.get('citation') or hit.id))}]"
     if hit.source == "task":
         return f"[Task {hit.metadata.get('shortId', hit.id)}]"
-    kind = {"raw": "Message", "compacted": "Message", "working": "Working memory"}.get(hit.source, hit.source.title())
+    kind = {"raw": "Message", "compacted": "Message", "working": "Working memory"}.get(
+        hit.source, hit.source.title()
+    )
     return f"[{kind} {hit.id}]"
 
 
@@ -95,7 +121,9 @@ def _entry(hit: Hit, counter: TokenCounter, most_tokens: int) -> str:
     from smara.core.text import snippet
 
     files = [_line(path) for path in hit.files[:3]]
-    head = ", ".join(filter(None, (hit.type or hit.role or hit.source, _day(hit.created_at), *files)))
+    head = ", ".join(
+        filter(None, (hit.type or hit.role or hit.source, _day(hit.created_at), *files))
+    )
     mark = "" if hit.is_confirmed else " (unconfirmed)"
     hedge = hit.metadata.get("hedge")
     mark += f" ({_line(str(hedge))})" if hedge else ""
@@ -112,7 +140,9 @@ def _line(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Stored text that can neither end its entry, nor begin another, nor cite what was not found."""
+    """Stored text that can neither end its entry, nor begin another, nor cite what was not
+    found.
+    """
     return neutralized(text).replace("\n", "\n  ").replace("[Memory #", "(Memory #")
 
 
@@ -125,14 +155,21 @@ def _day(milliseconds: int) -> str:
         return ""
 
 
-def _choose(entries: Sequence[tuple[Hit, str, int]], budget: int, shares: Mapping[str, float]) -> set[int]:
+def _choose(
+    entries: Sequence[tuple[Hit, str, int]], budget: int, shares: Mapping[str, float]
+) -> set[int]:
     """Which entries go in: first each type's share, by rank, then the best of what is left."""
     chosen: set[int] = set()
     left = budget
     for kind, share in shares.items():
         room = min(int(budget * share), left)
         for number, (hit, _, tokens) in enumerate(entries):
-            if hit.type == kind and hit.source == "memory" and number not in chosen and tokens <= room:
+            if (
+                hit.type == kind
+                and hit.source == "memory"
+                and number not in chosen
+                and tokens <= room
+            ):
                 chosen.add(number)
                 room -= tokens
                 left -= tokens

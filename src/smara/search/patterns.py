@@ -1,4 +1,5 @@
-"""What is known about something an agent is about to search for: a look-up by words alone, for hot paths.
+"""What is known about something an agent is about to search for: a look-up by words alone, for hot
+paths.
 
 An agent greps for ``refresh_?tokens?``; a memory that holds all its words may spare it the
 search. No ranking, no meaning, no model: a few index look-ups, and the best memory or none.
@@ -38,7 +39,11 @@ class PatternSearch:
     """Finds the memory that already answers a search."""
 
     def __init__(
-        self, messages: MessageStore, records: RecordIndex, source: RecordSource, deadline_seconds: float
+        self,
+        messages: MessageStore,
+        records: RecordIndex,
+        source: RecordSource,
+        deadline_seconds: float,
     ) -> None:
         self._messages = messages
         self._records = records
@@ -47,7 +52,9 @@ class PatternSearch:
         self._deadline_seconds = deadline_seconds
 
     def find(self, pattern: str) -> Hit | None:
-        """The newest trusted record that holds every word of the pattern; ``None`` when none does or time runs out."""
+        """The newest trusted record that holds every word of the pattern; ``None`` when none does
+        or time runs out.
+        """
         query = analyze_query(words_of(str(pattern)))
         if all(term.is_stop for term in query.wanted):
             return None
@@ -64,7 +71,9 @@ class PatternSearch:
         wholes: dict[int, set[int]] = {}
         parts: dict[int, set[int]] = {}
         for term in query.wanted[:_MOST_TERMS]:
-            rows = self._records.match(session, term.text, wall, self._kind, _MOST_ROWS, term.is_prefix)
+            rows = self._records.match(
+                session, term.text, wall, self._kind, _MOST_ROWS, term.is_prefix
+            )
             found = {record_no(row) for row in rows}
             if term.kind == "part":
                 parts[term.group] = parts[term.group] & found if term.group in parts else found

@@ -49,7 +49,9 @@ class QueryTerm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query: at most 32 distinct terms, phrases as runs of terms that stand side by side, a date it names."""
+    """A query: at most 32 distinct terms, phrases as runs of terms that stand side by side, a date
+    it names.
+    """
 
     text: str
     terms: tuple[QueryTerm, ...]
@@ -64,7 +66,9 @@ class Query:
 
     @property
     def first(self) -> Query:
-        """The same query with its first term alone: of one name, the whole of it without its parts."""
+        """The same query with its first term alone: of one name, the whole of it without its
+        parts.
+        """
         return Query(self.text, self.terms[:1], (), self.period)
 
     @property
@@ -80,7 +84,10 @@ def analyze_query(text: str) -> Query:
         terms = _most_telling(terms)
     phrases = tuple(dict.fromkeys(filter(None, map(_phrase, _QUOTED.findall(scanned)))))
     return Query(
-        text=text, terms=tuple(terms), phrases=phrases[:MOST_PHRASES], period=find_period(scanned[:LONGEST_QUERY])
+        text=text,
+        terms=tuple(terms),
+        phrases=phrases[:MOST_PHRASES],
+        period=find_period(scanned[:LONGEST_QUERY]),
     )
 
 
@@ -106,7 +113,9 @@ def _is_stop(word: str, lower: str) -> bool:
 
 
 def _distinct(terms: Iterable[QueryTerm]) -> Iterable[QueryTerm]:
-    """Each text once; a mention as a word of its own outweighs one as part of a name or as a stop word."""
+    """Each text once; a mention as a word of its own outweighs one as part of a name or as a stop
+    word.
+    """
     best: dict[str, QueryTerm] = {}
     for term in terms:
         known = best.get(term.text)

@@ -1,9 +1,9 @@
 """Ranking: from what the database gathered to an ordered answer with reasons.
 
-Pure functions over values, so that SQLite and PostgreSQL rank alike. The score of a
-message is BM25 over its own words and, at a discount, those of the two messages before
-and after it that it lacks: an answer rarely repeats the words of its question. The score of a thread
-adds up what its messages say about each term, with less and less for repetition.
+Pure functions over values, so that SQLite and PostgreSQL rank alike. The score of a message is BM25
+over its own words and, at a discount, those of the two messages before and after it that it lacks:
+an answer rarely repeats the words of its question. The score of a thread adds up what its messages
+say about each term, with less and less for repetition.
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ from smara.search.query import Query
 from smara.search.reasons import reasons
 from smara.search.weights import DEFAULT, RankSettings
 
-__all__ = ["DEFAULT", "Candidate", "RankSettings", "Ranking", "Scored", "Stats", "rank_messages", "rank_threads"]
+__all__ = [
+    "DEFAULT",
+    "Candidate",
+    "RankSettings",
+    "Ranking",
+    "Scored",
+    "Stats",
+    "rank_messages",
+    "rank_threads",
+]
 
 _DAY_MS = 86_400_000
 _NOTHING = (None,) * len(AROUND)
@@ -48,8 +57,8 @@ def rank_messages(
 ) -> list[Scored]:
     """The candidates in order, best first.
 
-    Candidates lend their words to each other. Of the messages around them that hold no word of the query
-    the lengths count: short answers around a match keep it close to its context.
+    Candidates lend their words to each other. Of the messages around them that hold no word of the
+    query the lengths count: short answers around a match keep it close to its context.
     """
     ranking = Ranking(query, candidates, stats, now_ms, settings)
     return ranking.scored(ranking.rated, limit)
@@ -63,10 +72,14 @@ def rank_threads(
     settings: RankSettings = DEFAULT,
     limit: int | None = None,
 ) -> list[Scored]:
-    """The threads of the candidates in order, best first; the reasons are those of their best messages."""
+    """The threads of the candidates in order, best first; the reasons are those of their best
+    messages.
+    """
     ranking = Ranking(query, candidates, stats, now_ms, settings)
     rated = list(ranking.rated_threads(stats).values())
-    return [Scored(each.row.thread_no, score, why) for score, each, why in ranking.answer(rated, limit)]
+    return [
+        Scored(each.row.thread_no, score, why) for score, each, why in ranking.answer(rated, limit)
+    ]
 
 
 Rated = tuple[float, Evidence]
@@ -113,7 +126,8 @@ class Ranking:
         """The best of the rated in order, with reasons."""
         best = max((score for score, _ in rated), default=1.0)
         return [
-            Scored(each.row.no, score, why, score * best / self.ideal) for score, each, why in self.answer(rated, limit)
+            Scored(each.row.no, score, why, score * best / self.ideal)
+            for score, each, why in self.answer(rated, limit)
         ]
 
     def rated_threads(self, stats: Stats) -> dict[int, Rated]:
@@ -131,7 +145,9 @@ class Ranking:
     def why(self, each: Evidence) -> tuple[str, ...]:
         """Why a row is in the answer."""
         recent_after = self.now_ms - self.settings.half_life_days * _DAY_MS / 4
-        return reasons(self.terms, each, self.context, self.period, each.row.created_at > recent_after)
+        return reasons(
+            self.terms, each, self.context, self.period, each.row.created_at > recent_after
+        )
 
     def rate(self, each: Evidence) -> float:
         """BM25 over a message and its surroundings; nothing for one that has no term of its own."""
@@ -151,11 +167,16 @@ class Ranking:
             usual += weight * average
             if counts is own:
                 counts = own.copy()
-            # Only words the message lacks: of equal messages in a row none may gain by standing in the middle.
+            # Only words the message lacks: of equal messages in a row none may gain by standing in
+            # the middle.
             for number, count in beside.counts.items():
                 if number not in own and number not in guesses:
                     counts[number] = counts.get(number, 0.0) + weight * count
-        k, penalty, worths = self.settings.saturation, self.settings.length_penalty, self.terms.worths
+        k, penalty, worths = (
+            self.settings.saturation,
+            self.settings.length_penalty,
+            self.terms.worths,
+        )
         held_back = k * (1 - penalty + penalty * length / usual)
         score = 0.0
         for number, count in counts.items():
@@ -165,7 +186,9 @@ class Ranking:
         return score * self._timeliness(row.created_at)
 
     def _side_by_side(self, each: Evidence) -> float:
-        """What pairs of the query's words, and quoted phrases, add when they stand together in the message."""
+        """What pairs of the query's words, and quoted phrases, add when they stand together in the
+        message.
+        """
         worths, bonus = self.terms.worths, 0.0
         for first in self._pairs(each):
             bonus += self.settings.pair_weight * min(worths[first], worths[first + 1])
@@ -201,19 +224,31 @@ class Ranking:
         for number, total in totals.items():
             score += worths[number] * total * (k + 1) / (total + k)
         for first, total in pairs.items():
-            score += settings.pair_weight * min(worths[first], worths[first + 1]) * total * (k + 1) / (total + k)
+            score += (
+                settings.pair_weight
+                * min(worths[first], worths[first + 1])
+                * total
+                * (k + 1)
+                / (total + k)
+            )
         newest = max(each.row.created_at for _, each in members)
         return score * self._timeliness(newest) + settings.best_weight * members[0][0]
 
     def _timeliness(self, created_at: int) -> float:
-        """A factor of 1 or a little more: for what is recent, and for what is of a time that the query names."""
+        """A factor of 1 or a little more: for what is recent, and for what is of a time that the
+        query names.
+        """
         age_days = max(0, self.now_ms - created_at) / _DAY_MS
-        factor = 1 + self.settings.recency_weight * math.exp2(-age_days / self.settings.half_life_days)
+        factor = 1 + self.settings.recency_weight * math.exp2(
+            -age_days / self.settings.half_life_days
+        )
         if self.period is not None and self.period.contains(created_at):
             factor *= 1 + self.settings.period_weight
         return factor
 
-    def answer(self, rated: list[Rated], limit: int | None) -> list[tuple[float, Evidence, tuple[str, ...]]]:
+    def answer(
+        self, rated: list[Rated], limit: int | None
+    ) -> list[tuple[float, Evidence, tuple[str, ...]]]:
         """The best of the rated in order, scores between 0 and 1, with reasons."""
         rated = sorted(rated, key=_order)[:limit]
         best = rated[0][0] if rated else 1.0

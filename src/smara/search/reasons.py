@@ -32,7 +32,9 @@ def reasons(
 def _matches(terms: WeighedTerms, each: Evidence, told: set[int]) -> list[str]:
     """One reason for each word of the query: a name rather than its parts."""
     found: list[str] = []
-    for number in sorted(each.counts, key=lambda no: (terms.terms[no].kind == "part", -terms.worths[no], no)):
+    for number in sorted(
+        each.counts, key=lambda no: (terms.terms[no].kind == "part", -terms.worths[no], no)
+    ):
         term = terms.terms[number]
         if term.group in told:
             continue

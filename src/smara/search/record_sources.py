@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 NEAREST = 30
 """How many records of a kind are looked at because of their meaning."""
 SPARE = 6
-"""How many more records of a kind than are asked for are loaded, for what ranks them anew among everything."""
+"""How many more records of a kind than are asked for are loaded, for what ranks them anew among
+everything.
+"""
 _OUTSIDE = frozenset({"web", "mcp", "imported", "other"})
 """Where an observation may come from that makes it no base for what is told unasked."""
 
@@ -46,7 +48,9 @@ class RecordSource(Protocol):
         ...
 
     def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
-        """Records by number, as hits without rank and score; what is retired or gone is left out."""
+        """Records by number, as hits without rank and score; what is retired or gone is left
+        out.
+        """
         ...
 
 
@@ -54,7 +58,12 @@ class Finder(Protocol):
     """What finds the records of one kind."""
 
     def find(
-        self, session: Session, asked: Understanding, vector: Vector | None, wall: int | None, wanted: Wanted
+        self,
+        session: Session,
+        asked: Understanding,
+        vector: Vector | None,
+        wall: int | None,
+        wanted: Wanted,
     ) -> list[Found]:
         """The best of them, not yet in order."""
         ...
@@ -69,22 +78,35 @@ class RecordFinder:
         self._meaning = meaning
 
     def find(
-        self, session: Session, asked: Understanding, vector: Vector | None, wall: int | None, wanted: Wanted
+        self,
+        session: Session,
+        asked: Understanding,
+        vector: Vector | None,
+        wall: int | None,
+        wanted: Wanted,
     ) -> list[Found]:
         """The best of them, not yet in order."""
         total = self._source.total(session)
         if not total:
             return []
-        gathered = GatheredRecords(session, self._database.records, self._source.kind, wall, total, asked.query)
+        gathered = GatheredRecords(
+            session, self._database.records, self._source.kind, wall, total, asked.query
+        )
         most = max(CANDIDATES if wanted.is_narrow else 0, wanted.limit + SPARE)
         scores, ideal = gathered.scored(max(CANDIDATES, wanted.limit)), gathered.ideal or 1.0
         close: dict[int, float] = {}
         if vector is not None and self._meaning is not None:
             kind = self._source.kind
             close = dict(self._meaning.nearest(session, kind, vector, max(NEAREST, most)))
-            close |= self._meaning.scores(session, kind, [no for no in scores if no not in close], vector)
+            close |= self._meaning.scores(
+                session, kind, [no for no in scores if no not in close], vector
+            )
         words = {no: score / ideal for no, (score, _) in scores.items()}
-        best = sorted({*words, *close}, key=lambda no: (words.get(no, 0.0) + close.get(no, 0.0), no), reverse=True)
+        best = sorted(
+            {*words, *close},
+            key=lambda no: (words.get(no, 0.0) + close.get(no, 0.0), no),
+            reverse=True,
+        )
         found = []
         for no, hit in self._source.load(session, best[:most]).items():
             if wanted.includes(hit):
@@ -111,10 +133,26 @@ class TaskSource:
         for no, task in self._store.by_numbers(session, numbers).items():
             content = "\n".join(filter(None, (task.title, task.full_description, task.summary)))
             found[no] = Hit(
-                task.id, "task", content, 0, 0.0, (), None, None, None, None, task.created_at, task.id,
-                metadata={"status": task.status, "priority": task.priority, "shortId": task.short_id},
-                type=task.type, title=task.title,
-            )  # fmt: skip
+                task.id,
+                "task",
+                content,
+                0,
+                0.0,
+                (),
+                None,
+                None,
+                None,
+                None,
+                task.created_at,
+                task.id,
+                metadata={
+                    "status": task.status,
+                    "priority": task.priority,
+                    "shortId": task.short_id,
+                },
+                type=task.type,
+                title=task.title,
+            )
         return found
 
 
@@ -135,20 +173,38 @@ class ObservationSource:
         if not numbers:
             return {}
         rows = dict(self._store.select(session, f" AND o.no IN ({marks(len(numbers))})", numbers))
-        resources = self._resources(session, {each.thread_id for each in rows.values() if each.thread_id})
+        resources = self._resources(
+            session, {each.thread_id for each in rows.values() if each.thread_id}
+        )
         code = judged(self._freshness, session, "observation", list(rows))
         return {
             no: Hit(
-                each.id, each.kind, "\n".join((each.text, *each.details)), 0, 0.0, (), each.thread_id,
-                resources.get(each.thread_id or ""), None, None, each.said_at,
-                metadata={"priority": each.priority, "state": each.state, "firstSeq": each.first_seq,
-                          "lastSeq": each.last_seq, "taint": list(each.taint), **metadata_of(code.get(no))},
-                type=each.category, files=files_now(each.files, code.get(no)),
+                each.id,
+                each.kind,
+                "\n".join((each.text, *each.details)),
+                0,
+                0.0,
+                (),
+                each.thread_id,
+                resources.get(each.thread_id or ""),
+                None,
+                None,
+                each.said_at,
+                metadata={
+                    "priority": each.priority,
+                    "state": each.state,
+                    "firstSeq": each.first_seq,
+                    "lastSeq": each.last_seq,
+                    "taint": list(each.taint),
+                    **metadata_of(code.get(no)),
+                },
+                type=each.category,
+                files=files_now(each.files, code.get(no)),
                 is_trusted=not _OUTSIDE.intersection(each.taint),
             )
             for no in numbers
             if (each := rows.get(no)) is not None
-        }  # fmt: skip
+        }
 
     def _resources(self, session: Session, threads: Iterable[str]) -> dict[str, str]:
         wanted = sorted(threads)
@@ -156,7 +212,8 @@ class ObservationSource:
             return {}
         rows = session.all(
             self._store.sql(
-                f"SELECT id, resource_id FROM threads WHERE project_no = :project AND id IN ({marks(len(wanted))})"
+                "SELECT id, resource_id FROM threads WHERE project_no = :project AND id IN "
+                f"({marks(len(wanted))})"
             ),
             wanted,
         )
@@ -183,7 +240,11 @@ class MemorySource:
         from smara.knowledge.trust import may_inject
 
         level, now = self._store.state(session).trust_level, self._clock.now_ms()
-        memories = {no: each for no, each in self._store.by_numbers(session, numbers).items() if each.is_active}
+        memories = {
+            no: each
+            for no, each in self._store.by_numbers(session, numbers).items()
+            if each.is_active
+        }
         verdicts = judged(self._freshness, session, "memory", list(memories))
         found = {}
         for no, each in memories.items():
@@ -192,15 +253,32 @@ class MemorySource:
             confidence = confidence_now(each, now, *stale.factors).value
             telling = confidence_now(each, now, *stale.telling_factors).value
             found[no] = Hit(
-                each.id, "memory", each.content, 0, 0.0, (), None, None, None, None, each.created_at,
+                each.id,
+                "memory",
+                each.content,
+                0,
+                0.0,
+                (),
+                None,
+                None,
+                None,
+                None,
+                each.created_at,
                 metadata={
-                    "shortId": each.short_id, "source": each.source, "confidence": round(confidence, 4),
-                    "tier": each.tier, "isTainted": each.is_tainted, "isStale": each.is_stale, "citation": each.label,
+                    "shortId": each.short_id,
+                    "source": each.source,
+                    "confidence": round(confidence, 4),
+                    "tier": each.tier,
+                    "isTainted": each.is_tainted,
+                    "isStale": each.is_stale,
+                    "citation": each.label,
                     **metadata_of(code),
                 },
-                type=each.type, files=files_now(each.files, code), is_confirmed=each.is_verified,
+                type=each.type,
+                files=files_now(each.files, code),
+                is_confirmed=each.is_verified,
                 is_trusted=may_inject(each, telling, level, stale.is_gone).allowed,
-            )  # fmt: skip
+            )
         return found
 
 
@@ -220,9 +298,21 @@ class WorkingSource:
         pages = self._store.by_numbers(session, numbers)
         return {
             no: Hit(
-                page.id, "working", page.content, 0, 0.0, (), page.thread_id, page.resource_id, None, None,
-                page.updated_at, metadata={"scope": page.scope, "version": page.version},
+                page.id,
+                "working",
+                page.content,
+                0,
+                0.0,
+                (),
+                page.thread_id,
+                page.resource_id,
+                None,
+                None,
+                page.updated_at,
+                metadata={"scope": page.scope, "version": page.version},
             )
             for no in numbers
-            if (page := pages.get(no)) is not None and page.id is not None and page.updated_at is not None
-        }  # fmt: skip
+            if (page := pages.get(no)) is not None
+            and page.id is not None
+            and page.updated_at is not None
+        }

@@ -1,4 +1,5 @@
-"""Ranking records of the second index: tasks, observations. BM25 over a head and a body, a head counting for more.
+"""Ranking records of the second index: tasks, observations. BM25 over a head and a body, a head
+counting for more.
 
 The same words and terms as for messages, gathered newest first up to a limit, and ranked
 here, so that both databases answer alike.
@@ -28,7 +29,13 @@ class GatheredRecords:
     """The rows that hold terms of a query, and what each term tells."""
 
     def __init__(
-        self, session: Session, records: RecordIndex, kind: RecordKind, wall: int | None, total: int, query: Query
+        self,
+        session: Session,
+        records: RecordIndex,
+        kind: RecordKind,
+        wall: int | None,
+        total: int,
+        query: Query,
     ) -> None:
         self._session = session
         self._records = records
@@ -43,7 +50,9 @@ class GatheredRecords:
         self.numbers = {record_no(row) for row in self._rows}
 
     def _look_up(self, term: QueryTerm) -> None:
-        rows = self._records.match(self._session, term.text, self._wall, self._kind, TERM_LIMIT, term.is_prefix)
+        rows = self._records.match(
+            self._session, term.text, self._wall, self._kind, TERM_LIMIT, term.is_prefix
+        )
         count = len(rows)
         weight = math.log(1 + (max(self._total - count, 0) + 0.5) / (count + 0.5))
         weight *= (0.3 if term.is_weak else 1.0) * (0.5 if term.kind == "part" else 1.0)
@@ -63,7 +72,11 @@ class GatheredRecords:
         best = sorted(zip(self._rows.values(), self._rows, strict=True), reverse=True)[:most]
         texts = self._records.texts(self._session, [row for _, row in best])
         split = {row: (head.split(), body.split()) for row, (head, body) in texts.items()}
-        average = sum(len(head) + len(body) for head, body in split.values()) / len(split) if split else 1.0
+        average = (
+            sum(len(head) + len(body) for head, body in split.values()) / len(split)
+            if split
+            else 1.0
+        )
         found: Scores = {}
         for row, (head, body) in split.items():
             score, why = self._score(head, body, average or 1.0)
@@ -72,7 +85,9 @@ class GatheredRecords:
                 found[no] = (score, why)
         return found
 
-    def _score(self, head: Sequence[str], body: Sequence[str], average: float) -> tuple[float, tuple[str, ...]]:
+    def _score(
+        self, head: Sequence[str], body: Sequence[str], average: float
+    ) -> tuple[float, tuple[str, ...]]:
         norm = _K1 * (1 - _B + _B * (len(head) + len(body)) / average)
         score = 0.0
         why: dict[str, None] = {}

@@ -31,9 +31,13 @@ def rerank(
         return list(best), "by search's own features"
     head, rest = list(best[:RERANKED]), list(best[RERANKED:])
     if not head or deadline_seconds <= 0:
-        return list(best), f"not by {reranker.name}: no time was left" if head else "nothing to rank"
+        return list(
+            best
+        ), f"not by {reranker.name}: no time was left" if head else "nothing to rank"
     try:
-        judged = reranker.rerank(query, [_text(each) for each in head], deadline_seconds=deadline_seconds)
+        judged = reranker.rerank(
+            query, [_text(each) for each in head], deadline_seconds=deadline_seconds
+        )
     except SmaraError as error:
         log.warning("rerank.failed", error=error.code, reranker=reranker.name)
         return list(best), f"not by {reranker.name}: {error}"
@@ -48,7 +52,9 @@ def rerank(
 
 
 def _apply(found: Found, relevance: float) -> None:
-    """Put the reranker's judgement in the place of most of the fused score; trust and phase still count."""
+    """Put the reranker's judgement in the place of most of the fused score; trust and phase still
+    count.
+    """
     trust = found.score / found.fused if found.fused else 1.0
     found.factors.append(("reranker", relevance))
     found.score = (SHARE * relevance + (1 - SHARE) * found.fused) * trust

@@ -43,7 +43,13 @@ if TYPE_CHECKING:
 MOST_HITS = 1_000
 IMAGINE_SECONDS = 10.0
 """How long a model may take to write what an answer might say."""
-_NO_TROUBLE = ("embedder is off", "query is one name", "query is empty", "nothing has a vector", "knows no word")
+_NO_TROUBLE = (
+    "embedder is off",
+    "query is one name",
+    "query is empty",
+    "nothing has a vector",
+    "knows no word",
+)
 """Why meaning was not asked without anything being wrong; everything else is told."""
 _ENOUGH_GOOD = 3
 _GOOD = 0.5
@@ -106,19 +112,22 @@ class Search:
     ) -> Answer:
         """What answers a query best, of everything that is remembered.
 
-        Any text is a query: words, questions, names, paths, parts of names; ``"words in
-        quotes"`` stand together. Nothing a caller writes can raise or hang: it is bounded
-        in terms, rows and time, and an answer that was cut short says so. ``sources`` narrows it,
-        to ``messages``, ``observations``, ``memories``, ``tasks``, ``working``, ``code``; without it code is
-        looked through only where the query names code (a name, a path, "who calls") or nothing else answers.
-        ``since`` and ``until`` take milliseconds, ISO 8601 texts or datetimes. ``neighbors`` asks for so many
-        messages before and after each message, at most two. ``phase``, ``recent_tools`` and ``files``
-        say what is going on. ``deep`` waits for an embedder that is not loaded yet. ``may_imagine`` lets a
-        model, where there is one, write what an answer might say when little was found by itself.
+        Any text is a query: words, questions, names, paths, parts of names; ``"words in quotes"``
+        stand together. Nothing a caller writes can raise or hang: it is bounded in terms, rows and
+        time, and an answer that was cut short says so. ``sources`` narrows it, to ``messages``,
+        ``observations``, ``memories``, ``tasks``, ``working``, ``code``; without it code is looked
+        through only where the query names code (a name, a path, "who calls") or nothing else
+        answers. ``since`` and ``until`` take milliseconds, ISO 8601 texts or datetimes.
+        ``neighbors`` asks for so many messages before and after each message, at most two.
+        ``phase``, ``recent_tools`` and ``files`` say what is going on. ``deep`` waits for an
+        embedder that is not loaded yet. ``may_imagine`` lets a model, where there is one, write
+        what an answer might say when little was found by itself.
         """
         _check(query, limit, sources)
         asked = understand(query, Hints(phase, tuple(recent_tools), tuple(files)), self._today())
-        wanted = _wanted(sources, thread_id, resource_id, role, since, until, task_id, limit, asked.is_about_code)
+        wanted = _wanted(
+            sources, thread_id, resource_id, role, since, until, task_id, limit, asked.is_about_code
+        )
         stop_at = self._clock.monotonic() + self._deadline_seconds
         vector, note = self._vector(asked.query, deep)
         try:
@@ -129,7 +138,9 @@ class Search:
                 haul, found = self._find(session, asked, vector, within, wanted, limit, neighbors)
                 haul.warnings += self._told_of_code(session, wanted, found)
         except DeadlineError:
-            return Answer((), 0, Trace(0, 0, 0, False, ("stopped at the deadline",)), (OUT_OF_TIME,))
+            return Answer(
+                (), 0, Trace(0, 0, 0, False, ("stopped at the deadline",)), (OUT_OF_TIME,)
+            )
         if may_imagine and sum(_is_good(each) for each in found) < _ENOUGH_GOOD:
             found, told = self._imagined(asked, found, within, wanted, limit, neighbors)
             note += told
@@ -141,7 +152,10 @@ class Search:
         if vector is None and not any(reason in note for reason in _NO_TROUBLE):
             haul.warnings.append(f"Answered by words alone; meaning was {note}.")
         return Answer(
-            hits, max(haul.message_count + len(found) - len(haul.found), len(hits)), trace, tuple(haul.warnings)
+            hits,
+            max(haul.message_count + len(found) - len(haul.found), len(hits)),
+            trace,
+            tuple(haul.warnings),
         )
 
     def search_threads(
@@ -175,7 +189,9 @@ class Search:
         if not wanted or limit < 1 or not is_id(wanted):
             return []
         with self._database.read(self._deadline_seconds) as session:
-            return self._database.words.starting(session, self._store.scope.project_no, wanted, min(limit, MOST_HITS))
+            return self._database.words.starting(
+                session, self._store.scope.project_no, wanted, min(limit, MOST_HITS)
+            )
 
     def _today(self) -> date:
         return moment_in(zone_of(self._timezone), self._clock.now_ms()).date()
@@ -191,9 +207,15 @@ class Search:
         return self._meaning.query_vector(query.text, deep=deep)
 
     def _find(
-        self, session: Session, asked: Understanding, vector: Vector | None, within: Within, wanted: Wanted, limit: int,
+        self,
+        session: Session,
+        asked: Understanding,
+        vector: Vector | None,
+        within: Within,
+        wanted: Wanted,
+        limit: int,
         neighbors: int,
-    ) -> tuple[Haul, list[Found]]:  # fmt: skip
+    ) -> tuple[Haul, list[Found]]:
         haul = Haul()
         if wanted.sources & {"raw", "compacted"}:
             haul = self._messages.find(session, asked, vector, within, limit, wanted, neighbors)
@@ -201,7 +223,9 @@ class Search:
         if wanted.is_about_messages or not (asked.query.terms or vector is not None):
             return haul, found
         wall = None if self._store.is_alone(session) else self._store.scope.project_no
-        if haul.is_by_name:  # where the name itself was said, what holds only parts of it is no answer
+        if (
+            haul.is_by_name
+        ):  # where the name itself was said, what holds only parts of it is no answer
             asked = replace(asked, query=asked.query.first)
         for sources, finder in self._finders:
             if wanted.sources.intersection(sources):
@@ -218,9 +242,17 @@ class Search:
         return [told] if told else []
 
     def _imagined(
-        self, asked: Understanding, found: list[Found], within: Within, wanted: Wanted, limit: int, neighbors: int
+        self,
+        asked: Understanding,
+        found: list[Found],
+        within: Within,
+        wanted: Wanted,
+        limit: int,
+        neighbors: int,
     ) -> tuple[list[Found], str]:
-        """What was found, and what is near to an answer that a model made up; the latter is shown to nobody."""
+        """What was found, and what is near to an answer that a model made up; the latter is shown
+        to nobody.
+        """
         if self._meaning is None:
             return found, ""
         imagined = self._imagine(asked.query.text, IMAGINE_SECONDS)
@@ -245,17 +277,24 @@ class Search:
             return None
 
     def _ranked(self, asked: Understanding, found: list[Found], fusion: Fusion) -> list[Found]:
-        """Everything that answers at all, best first; of equals the newer, so that the order is always the same."""
+        """Everything that answers at all, best first; of equals the newer, so that the order is
+        always the same.
+        """
         boost = Boost(asked, self._clock.now_ms())
         for each in found:
             each.fused = fusion.rate(each)
             boost.apply(each)
         rated = [each for each in found if each.score > 0]
-        return sorted(rated, key=lambda each: (-each.score, -each.hit.created_at, each.kind, -each.no))
+        return sorted(
+            rated, key=lambda each: (-each.score, -each.hit.created_at, each.kind, -each.no)
+        )
 
     def _within(self, session: Session, wanted: Wanted) -> Within | None:
         """The scope of a search among messages, or ``None`` when nothing can lie in it."""
-        if any(each is not None and not is_id(each) for each in (wanted.thread_id, wanted.resource_id, wanted.task_id)):
+        if any(
+            each is not None and not is_id(each)
+            for each in (wanted.thread_id, wanted.resource_id, wanted.task_id)
+        ):
             return None
         thread_no = None
         if wanted.thread_id is not None:
@@ -263,9 +302,14 @@ class Search:
             if thread_no is None:
                 return None
         return Within(
-            self._store.scope.project_no, thread_no, wanted.resource_id, wanted.roles, wanted.since_ms,
-            wanted.until_ms, wanted.task_id,
-        )  # fmt: skip
+            self._store.scope.project_no,
+            thread_no,
+            wanted.resource_id,
+            wanted.roles,
+            wanted.since_ms,
+            wanted.until_ms,
+            wanted.task_id,
+        )
 
     def _trace(
         self,
@@ -279,26 +323,37 @@ class Search:
         others = len(found) - len(haul.found)
         stages = (
             f"understood: {asked.render()}",
-            f"words: {terms} terms, {haul.postings:,} postings, {haul.candidates:,} rows of messages,"
+            f"words: {terms} terms, {haul.postings:,} postings, {haul.candidates:,} rows of "
+            "messages,"
             f" {others:,} other records",
             f"meaning: {told[0]}",
             f"scores: {told[1]}",
             f"reranked: {told[2]}",
         )
         return Trace(
-            terms, haul.postings, haul.candidates + others, haul.is_complete, tuple(haul.notes), asked.type,
-            vector is not None, stages,
-        )  # fmt: skip
+            terms,
+            haul.postings,
+            haul.candidates + others,
+            haul.is_complete,
+            tuple(haul.notes),
+            asked.type,
+            vector is not None,
+            stages,
+        )
 
 
 def _fusion(haul: Haul, found: Sequence[Found]) -> Fusion:
-    """One scale for all sources: the cosines of every candidate among the messages, and of every other record."""
+    """One scale for all sources: the cosines of every candidate among the messages, and of every
+    other record.
+    """
     others = [each.meaning for each in found if each.kind != "message" and each.meaning is not None]
     return Fusion(found, [*haul.cosines, *others], haul.code_share)
 
 
 def _is_good(found: Found) -> bool:
-    """Whether it answers by itself, whatever else was found: half of the words, or much of the meaning."""
+    """Whether it answers by itself, whatever else was found: half of the words, or much of the
+    meaning.
+    """
     return found.words > _GOOD or (found.meaning or 0.0) > _GOOD
 
 
@@ -309,7 +364,9 @@ def _hits(best: Sequence[Found]) -> tuple[Hit, ...]:
             each.hit,
             rank=rank,
             score=each.score / top,
-            why=each.hit.why if each.words or each.meaning is None else ("close in meaning", *each.hit.why),
+            why=each.hit.why
+            if each.words or each.meaning is None
+            else ("close in meaning", *each.hit.why),
             stages=Stages(each.words, each.meaning, each.fused, tuple(each.factors)),
         )
         for rank, each in enumerate(best, 1)
@@ -317,25 +374,40 @@ def _hits(best: Sequence[Found]) -> tuple[Hit, ...]:
 
 
 def _wanted(
-    sources: Collection[str] | None, thread_id: str | None, resource_id: str | None,
-    role: str | Collection[str] | None, since: int | str | datetime | None, until: int | str | datetime | None,
-    task_id: str | None, limit: int, is_about_code: bool = False,
-) -> Wanted:  # fmt: skip
+    sources: Collection[str] | None,
+    thread_id: str | None,
+    resource_id: str | None,
+    role: str | Collection[str] | None,
+    since: int | str | datetime | None,
+    until: int | str | datetime | None,
+    task_id: str | None,
+    limit: int,
+    is_about_code: bool = False,
+) -> Wanted:
     roles = (role,) if isinstance(role, str) else tuple(role or ())
     for each in roles:
         if each not in ROLES:
             raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {each!r}.")
     return Wanted(
-        expand_sources(sources, is_about_code), thread_id, resource_id, roles, _as_ms(since, "since"),
-        _as_ms(until, "until"), task_id, sources is None, limit,
-    )  # fmt: skip
+        expand_sources(sources, is_about_code),
+        thread_id,
+        resource_id,
+        roles,
+        _as_ms(since, "since"),
+        _as_ms(until, "until"),
+        task_id,
+        sources is None,
+        limit,
+    )
 
 
 def _check(query: str, limit: int, sources: Collection[str] | None) -> None:
     if not isinstance(query, str):
         raise InvalidInputError(f"query must be a text, not {type(query).__name__}.")
     if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_HITS:
-        raise InvalidInputError(f"limit must be a whole number from 1 to {MOST_HITS}; got {limit!r}.")
+        raise InvalidInputError(
+            f"limit must be a whole number from 1 to {MOST_HITS}; got {limit!r}."
+        )
     if isinstance(sources, str):
         raise InvalidInputError("sources must be a list of names, not one text.")
     for source in sources or ():
@@ -355,5 +427,6 @@ def _as_ms(value: int | str | datetime | None, what: str) -> int | None:
         return int(moment.timestamp() * 1000)
     except (ValueError, TypeError, AttributeError, OverflowError):
         raise InvalidInputError(
-            f"{what} must be milliseconds, an ISO 8601 time such as 2026-03-01, or a datetime; got {value!r}."
+            f"{what} must be milliseconds, an ISO 8601 time such as 2026-03-01, or a datetime; "
+            f"got {value!r}."
         ) from None

@@ -25,31 +25,46 @@ _MESSAGES_OF_A_TASK = 5
 class TaskSearch:
     """Searches the tasks of one project."""
 
-    def __init__(self, store: TaskStore, messages: MessageStore, said: Search, deadline_seconds: float) -> None:
+    def __init__(
+        self, store: TaskStore, messages: MessageStore, said: Search, deadline_seconds: float
+    ) -> None:
         self._store = store
         self._messages = messages
         self._said = said
         self._deadline_seconds = deadline_seconds
 
     def search(
-        self, query: str, limit: int = 3, *, offset: int = 0, status: str | None = None, include_messages: bool = False
+        self,
+        query: str,
+        limit: int = 3,
+        *,
+        offset: int = 0,
+        status: str | None = None,
+        include_messages: bool = False,
     ) -> TaskAnswer:
-        """Tasks whose title or description answers a query, best first; never raises for what is asked.
+        """Tasks whose title or description answers a query, best first; never raises for what is
+        asked.
 
         With ``include_messages``, each with its newest messages, and beside them what was said
         about it anywhere.
         """
         _check(query, limit, offset, status)
         messages = (
-            self._said.search(query, limit, sources=("messages",)) if include_messages and query.strip() else None
+            self._said.search(query, limit, sources=("messages",))
+            if include_messages and query.strip()
+            else None
         )
         try:
             with self._store.database.read(self._deadline_seconds) as session:
                 hits, total = self._find(session, analyze_query(query), limit, offset, status)
                 if include_messages:
-                    hits = tuple(replace(hit, messages=self._messages_of(session, hit.task)) for hit in hits)
+                    hits = tuple(
+                        replace(hit, messages=self._messages_of(session, hit.task)) for hit in hits
+                    )
         except DeadlineError:
-            return TaskAnswer((), 0, messages, ("The search took too long and was stopped. Ask for rarer words.",))
+            return TaskAnswer(
+                (), 0, messages, ("The search took too long and was stopped. Ask for rarer words.",)
+            )
         return TaskAnswer(hits, total, messages)
 
     def _find(
@@ -76,11 +91,14 @@ class TaskSearch:
         tasks = self._store.by_numbers(session, shown)
         hits = tuple(
             TaskHit(
-                tasks[no], rank, round(merit(no)[0] / best, 4), scored[no][1],
+                tasks[no],
+                rank,
+                round(merit(no)[0] / best, 4),
+                scored[no][1],
                 snippet(_text(tasks[no]), query.texts),
             )
             for rank, no in enumerate(shown, offset + 1)
-        )  # fmt: skip
+        )
         total = len(wanted) if status is not None else max(len(found.numbers), len(wanted))
         return hits, total
 
@@ -88,7 +106,9 @@ class TaskSearch:
         if not numbers:
             return {}
         where = f"+t.project_no = :project AND t.no IN ({marks(len(numbers))})"
-        rows = session.all(self._store.sql(f"SELECT t.no, t.status FROM tasks t WHERE {where}"), numbers)
+        rows = session.all(
+            self._store.sql(f"SELECT t.no, t.status FROM tasks t WHERE {where}"), numbers
+        )
         return {row[0]: row[1] for row in rows}
 
     def _messages_of(self, session: Session, task: Task) -> tuple[Message, ...]:
@@ -114,6 +134,8 @@ def _check(query: object, limit: object, offset: object, status: object) -> None
         raise InvalidInputError(f"query must be a text, not {type(query).__name__}.")
     for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _MOST:
-            raise InvalidInputError(f"{name} must be a whole number from {least} to {_MOST}; got {value!r}.")
+            raise InvalidInputError(
+                f"{name} must be a whole number from {least} to {_MOST}; got {value!r}."
+            )
     if status is not None and status not in STATUSES:
         raise InvalidInputError(f"status must be one of {', '.join(STATUSES)}; got {status!r}.")

@@ -19,24 +19,32 @@ from smara.search.query import LONGEST_QUERY, Query, analyze_query
 
 QueryType = Literal["identifier", "semantic", "structural", "temporal"]
 
-_STRUCTURAL_TOOLS = frozenset({"code-query", "analyzeImpact", "analyze_impact", "getDependencies", "get_dependencies"})
+_STRUCTURAL_TOOLS = frozenset(
+    {"code-query", "analyzeImpact", "analyze_impact", "getDependencies", "get_dependencies"}
+)
 _STRUCTURAL = re.compile(
     r"\b(?:who|what|which \w+)\s+(?:calls?|imports?|uses|depends? on|breaks?|inherits?)\b"
-    r"|\b(?:callers?|callees?|dependents?|dependenc(?:y|ies)|subclass(?:es)?|impact) (?:of|for|on)\b"
+    r"|\b(?:callers?|callees?|dependents?|dependenc(?:y|ies)|subclass(?:es)?|impact) (?:of|for"
+    r"|on)\b"
     r"|\bwhat (?:would |will )?break",
     re.IGNORECASE,
 )
 _TEMPORAL = re.compile(
-    r"\b(?:when|how (?:long|many (?:minutes|hours|days|weeks|months|years))|yesterday|today|tonight|ago|"
-    r"(?:last|past|previous|this|next) (?:night|week|weekend|month|year|spring|summer|autumn|fall|winter|"
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day)|first|latest|most recent(?:ly)?|earliest|before|after|since|until)\b",
+    r"\b(?:when|how (?:long|many (?:minutes|hours|days|weeks|months|years))|yesterday|today"
+    r"|tonight|ago|"
+    r"(?:last|past|previous|this|next) (?:night|week|weekend|month|year|spring|summer|autumn|fall"
+    r"|winter|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day)|first|latest|most recent(?:ly)?|earliest|before"
+    r"|after|since|until)\b",
     re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What the caller knows beside the query: the phase of the work, the tools used last, the files in play."""
+    """What the caller knows beside the query: the phase of the work, the tools used last, the files
+    in play.
+    """
 
     phase: str | None = None
     recent_tools: tuple[str, ...] = ()
@@ -44,7 +52,9 @@ class Hints:
 
     def __post_init__(self) -> None:
         if self.phase is not None and self.phase not in PHASES:
-            raise InvalidInputError(f"phase must be one of {', '.join(PHASES)}; got {self.phase!r}.")
+            raise InvalidInputError(
+                f"phase must be one of {', '.join(PHASES)}; got {self.phase!r}."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +80,18 @@ class Understanding:
         return self.type in ("identifier", "structural")
 
     def render(self) -> str:
-        """One line for a person: ``identifier question; names parse_config; from around May 2026``."""
+        """One line for a person: ``identifier question; names parse_config; from around May
+        2026``.
+        """
         told = [f"{self.type} question"]
         if self.names:
             told.append("names " + ", ".join(self.names[:5]))
         if self.paths:
             told.append("paths " + ", ".join(self.paths[:5]))
         if self.query.phrases:
-            told.append("phrases " + ", ".join(f"'{' '.join(phrase)}'" for phrase in self.query.phrases))
+            told.append(
+                "phrases " + ", ".join(f"'{' '.join(phrase)}'" for phrase in self.query.phrases)
+            )
         if self.period is not None:
             told.append(f"from around {self.period.render()}")
         if self.hints.phase:
@@ -86,7 +100,8 @@ class Understanding:
 
 
 def understand(text: str, hints: Hints | None = None, today: date | None = None) -> Understanding:
-    """Read a query. Never raises for a text. With ``today`` it is known which days "last week" means.
+    """Read a query. Never raises for a text. With ``today`` it is known which days "last week"
+    means.
 
     >>> understand("parse_config fails").type, understand("what did we decide about caching").type
     ('identifier', 'semantic')
@@ -94,7 +109,11 @@ def understand(text: str, hints: Hints | None = None, today: date | None = None)
     ('structural', 'temporal')
     """
     query, hints = analyze_query(text), hints or Hints()
-    days = None if today is None or query.period is not None else days_asked(text[:LONGEST_QUERY], today)
+    days = (
+        None
+        if today is None or query.period is not None
+        else days_asked(text[:LONGEST_QUERY], today)
+    )
     names = tuple(dict.fromkeys([term.word for term in query.wanted if term.kind == "identifier"]))
     paths = tuple(dict.fromkeys([term.word for term in query.wanted if term.kind == "path"]))
     is_timed = days is not None or query.period is not None

@@ -19,12 +19,15 @@ class RankSettings:
     saturation: float = 1.2
     # How much a long message, taken with its surroundings, is held back. 0.4: C -0.9; 0.75: L -0.3.
     length_penalty: float = 0.5
-    # Terms of the messages next to this one, and of those two away. Neither: L -13.7; only the nearest: L -4.6.
+    # Terms of the messages next to this one, and of those two away. Neither: L -13.7; only the
+    # nearest: L -4.6.
     near_weight: float = 0.5
     far_weight: float = 0.25
-    # A term in code, a name or a path, against the same term in prose. By decision; 1.0: C +0.4, U -0.2.
+    # A term in code, a name or a path, against the same term in prose. By decision; 1.0: C +0.4, U
+    # -0.2.
     code_weight: float = 1.5
-    # The parts of a name that is asked for, against the name itself. The sets hold too few names to tell.
+    # The parts of a name that is asked for, against the name itself. The sets hold too few names to
+    # tell.
     part_weight: float = 0.6
     # "days", "ago" and other words that measure time. 1.0: S -1.2, U -1.1, L -0.1.
     weak_weight: float = 0.3
@@ -32,28 +35,34 @@ class RankSettings:
     pair_weight: float = 0.2
     # A quoted phrase that stands in the message. By decision, not measured.
     phrase_weight: float = 1.0
-    # How much of a term is counted by who wrote it. All 1.0: U -1.7, S -0.7. Tool and system: by analogy.
+    # How much of a term is counted by who wrote it. All 1.0: U -1.7, S -0.7. Tool and system: by
+    # analogy.
     roles: Mapping[str, float] = field(
         default_factory=lambda: {"user": 1.0, "assistant": 0.3, "tool": 0.25, "system": 0.25}
     )
-    # The same for terms in code: a name is as good in an answer as in a question, while tool output repeats names.
-    # By the story of the demo (the schema is in the answer); the sets hold too little code to tell.
+    # The same for terms in code: a name is as good in an answer as in a question, while tool output
+    # repeats names. By the story of the demo (the schema is in the answer); the sets hold too
+    # little code to tell.
     code_roles: Mapping[str, float] = field(
         default_factory=lambda: {"user": 1.0, "assistant": 1.0, "tool": 0.5, "system": 0.5}
     )
-    # The same inside a thread's sum, where long answers would drown the questions. All 1.0: U -6.7, S -1.5.
+    # The same inside a thread's sum, where long answers would drown the questions. All 1.0: U -6.7,
+    # S -1.5.
     thread_roles: Mapping[str, float] = field(
         default_factory=lambda: {"user": 1.0, "assistant": 0.15, "tool": 0.1, "system": 0.1}
     )
     # How soon repetition inside a thread stops counting. 1.0: U -2.0, S -0.7; 3.0: U -0.5, S -1.3.
     thread_saturation: float = 2.0
-    # The best message of a thread, against the sum of its messages. 0: S -1.3, U -1.3; 1.0: U -2.7, S -1.0.
+    # The best message of a thread, against the sum of its messages. 0: S -1.3, U -1.3; 1.0: U -2.7,
+    # S -1.0.
     best_weight: float = 0.3
-    # A thread is judged by its best messages, so that a very long one has little advantage. Not measured.
+    # A thread is judged by its best messages, so that a very long one has little advantage. Not
+    # measured.
     most_messages_of_thread: int = 40
     # A message from the time that the query names. 0: L -1.2, U -0.4; 0.8: L +0.3.
     period_weight: float = 0.4
-    # A message of this moment gains 3 %, one of a month ago 1.5 %: enough to order equal matches, never more.
+    # A message of this moment gains 3 %, one of a month ago 1.5 %: enough to order equal matches,
+    # never more.
     recency_weight: float = 0.03
     half_life_days: float = 30.0
 

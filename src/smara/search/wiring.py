@@ -34,9 +34,13 @@ if TYPE_CHECKING:
 
 
 def record_finders(
-    database: Database, scope: Scope, clock: Clock, meaning: Meaning | None, find_trees: Callable[[], CodeTrees],
+    database: Database,
+    scope: Scope,
+    clock: Clock,
+    meaning: Meaning | None,
+    find_trees: Callable[[], CodeTrees],
     freshness: CodeJudge = no_code,
-) -> list[tuple[tuple[str, ...], Finder]]:  # fmt: skip
+) -> list[tuple[tuple[str, ...], Finder]]:
     """What finds each kind of record, with the sources its hits say they are."""
     sources: list[RecordSource] = [
         TaskSource(TaskStore(database, scope)),
@@ -64,7 +68,12 @@ class _CodeWhenAsked:
         return CodeFinder(self._find_trees(), self._meaning)
 
     def find(
-        self, session: Session, asked: Understanding, vector: Vector | None, wall: int | None, wanted: Wanted
+        self,
+        session: Session,
+        asked: Understanding,
+        vector: Vector | None,
+        wall: int | None,
+        wanted: Wanted,
     ) -> list[Found]:
         """The best of the pieces of code, not yet in order."""
         return self._finder.find(session, asked, vector, wall, wanted)

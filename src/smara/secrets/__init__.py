@@ -1,4 +1,5 @@
-"""Secrets are found and replaced before anything durable: stores, indexes, logs and requests see placeholders.
+"""Secrets are found and replaced before anything durable: stores, indexes, logs and requests see
+placeholders.
 
 `redact(text)` for texts, `redact_value(value)` for JSON-like data. RE2 and
 the table of rules are loaded by the first use, not by importing this room.

@@ -23,7 +23,9 @@ _VALUE = (
 _VALUE_OPENING = _VALUE.replace("([^", "(?:[^")
 
 
-def assigned(name: str, label: str, word: str, shape: Shape, rest: str = _NAME_REST, is_bounded: bool = False) -> Rule:
+def assigned(
+    name: str, label: str, word: str, shape: Shape, rest: str = _NAME_REST, is_bounded: bool = False
+) -> Rule:
     """A value that follows a name and an assignment sign, in any of the usual syntaxes."""
     return Rule(
         name,
@@ -79,16 +81,25 @@ CREDENTIAL = "credentials?|creds|(?:basic|http|proxy)[_-]?auth|sessid|phpsessid|
 
 # Vendors whose credentials have no mark of their own and are known only by the name before them.
 NAMED_VENDORS = (
-    "adafruit", "adobe", "airtable", "algolia", "alibaba", "amplitude", "appsflyer", "artifactory", "asana",
-    "atlassian", "auth0", "azure", "beamer", "binance", "bitbucket", "bittrex", "braintree", "bugsnag", "cloudflare",
-    "cloudinary", "codecov", "cohere", "coinbase", "confluence", "confluent", "contentful", "datadog", "discord",
-    "docusign", "droneci", "dropbox", "elastic", "elevenlabs", "etherscan", "etsy", "facebook", "fastly", "finicity",
-    "finnhub", "flickr", "freshbooks", "gitter", "gocardless", "heroku", "honeycomb", "hubspot", "infura", "intercom",
+    "adafruit", "adobe", "airtable", "algolia", "alibaba", "amplitude", "appsflyer", "artifactory",
+    "asana",
+    "atlassian", "auth0", "azure", "beamer", "binance", "bitbucket", "bittrex", "braintree",
+    "bugsnag", "cloudflare",
+    "cloudinary", "codecov", "cohere", "coinbase", "confluence", "confluent", "contentful",
+    "datadog", "discord",
+    "docusign", "droneci", "dropbox", "elastic", "elevenlabs", "etherscan", "etsy", "facebook",
+    "fastly", "finicity",
+    "finnhub", "flickr", "freshbooks", "gitter", "gocardless", "heroku", "honeycomb", "hubspot",
+    "infura", "intercom",
     "jfrog", "jira", "kraken", "kucoin", "launchdarkly", "linkedin", "linode", "logdna", "looker",
-    "mailchimp", "mailgun", "mapbox", "mattermost", "meraki", "messagebird", "mistral", "mixpanel", "netlify",
-    "newrelic", "ngrok", "nytimes", "okta", "opsgenie", "pagerduty", "paypal", "plaid", "privateai", "pusher",
-    "rapidapi", "rollbar", "segment", "sendbird", "sentry", "sidekiq", "snyk", "sonar", "spotify", "squarespace",
-    "sumologic", "supabase", "telegram", "travis", "trello", "twilio", "twitch", "twitter", "typeform", "vercel",
+    "mailchimp", "mailgun", "mapbox", "mattermost", "meraki", "messagebird", "mistral", "mixpanel",
+    "netlify",
+    "newrelic", "ngrok", "nytimes", "okta", "opsgenie", "pagerduty", "paypal", "plaid", "privateai",
+    "pusher",
+    "rapidapi", "rollbar", "segment", "sendbird", "sentry", "sidekiq", "snyk", "sonar", "spotify",
+    "squarespace",
+    "sumologic", "supabase", "telegram", "travis", "trello", "twilio", "twitch", "twitter",
+    "typeform", "vercel",
     "vonage", "yandex", "zendesk", "zoom",
 )  # fmt: skip
 _OTHER_SPELLINGS = {
@@ -105,13 +116,21 @@ _OTHER_SPELLINGS = {
 
 
 def _named_vendor(vendor: str) -> Rule:
-    return assigned(f"named-{vendor}", f"{vendor}-key", _OTHER_SPELLINGS.get(vendor, vendor), "token")
+    return assigned(
+        f"named-{vendor}", f"{vendor}-key", _OTHER_SPELLINGS.get(vendor, vendor), "token"
+    )
 
 
 ASSIGNMENTS: tuple[Rule, ...] = (
     *map(_named_vendor, NAMED_VENDORS),
     assigned("assigned-password", "password", PASSWORD, "password"),
-    assigned("assigned-pass", "password", r"(?:\b|[_-])pass", "password", rest=r"[\\\"'\]]{0,4}[ \t]{0,3}"),
+    assigned(
+        "assigned-pass",
+        "password",
+        r"(?:\b|[_-])pass",
+        "password",
+        rest=r"[\\\"'\]]{0,4}[ \t]{0,3}",
+    ),
     assigned("assigned-secret", "secret", SECRET, "token"),
     assigned("assigned-key", "api-key", KEY, "token"),
     assigned("assigned-token", "token", TOKEN, "token"),

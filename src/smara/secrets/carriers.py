@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from smara.secrets.rule import BASE64, Rule
 
-# The body of a key block runs to its END line and holds no five dashes, whatever prefixes its lines have:
-# indentation, diff signs, line numbers, string concatenation, an escaped "\n".
+# The body of a key block runs to its END line and holds no five dashes, whatever prefixes its lines
+# have: indentation, diff signs, line numbers, string concatenation, an escaped "\n".
 _BLOCK_BODY = r"(?:-{0,4}[^-])*?"
 _BLOCK_LINES = r"(?:(?:\\+[nr]|[\s\"'+>|,;#*]){1,16}[A-Za-z0-9+/=]{16,})+"
 
@@ -17,7 +17,8 @@ def _key_block(name: str, label: str, kind: str) -> Rule:
         name,
         label,
         keywords=(begin,),
-        pattern=rf"({begin}(?:{_BLOCK_BODY}{BASE64}{{16}}{_BLOCK_BODY}-----END {kind}-----|{_BLOCK_LINES}))",
+        pattern=rf"({begin}(?:{_BLOCK_BODY}{BASE64}{{16}}{_BLOCK_BODY}-----END {kind}-----"
+        rf"|{_BLOCK_LINES}))",
         is_bounded=False,
         reach_bytes=32768,
     )
@@ -30,7 +31,8 @@ KEY_BLOCKS = (
         "ssh2-private-key",
         "private-key",
         ("---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----",),
-        r"(---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----(?:-{0,3}[^-])*?---- END SSH2 ENCRYPTED PRIVATE KEY ----)",
+        r"(---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----(?:-{0,3}[^-])*?---- END SSH2 ENCRYPTED "
+        r"PRIVATE KEY ----)",
         is_bounded=False,
     ),
     Rule(
@@ -43,8 +45,10 @@ KEY_BLOCKS = (
         "pem-private-key-encoded",
         "private-key",
         ("LS0tLS1CRUdJTi[A-Za-z0-9+/]{10}",),
-        # "-----BEGIN " followed by RSA/EC/OPENSSH/ENCRYPTED/DSA or PRIVATE; certificates start with "Q0VS".
-        rf"(LS0tLS1CRUdJTi(?:BSU0Eg|BFQy|BPUEVOU1NI|BFTkNSWVBURUQg|BEU0Eg|BQUklWQVRF|BQR1AgUFJJVkFUR){BASE64}{{60,}}=*)",
+        # "-----BEGIN " followed by RSA/EC/OPENSSH/ENCRYPTED/DSA or PRIVATE; certificates start with
+        # "Q0VS".
+        r"(LS0tLS1CRUdJTi(?:BSU0Eg|BFQy|BPUEVOU1NI|BFTkNSWVBURUQg|BEU0Eg|BQUklWQVRF"
+        rf"|BQR1AgUFJJVkFUR){BASE64}{{60,}}=*)",
     ),
 )
 
@@ -137,7 +141,10 @@ HEADERS = (
     ),
 )
 
-_AWS_NAME = r"(?i:secret_?access_?key|aws[a-z_.-]{0,12}secret[a-z_.-]{0,12})[\"'\\\]]{0,3}\s{0,3}[:=>,]{1,2}"
+_AWS_NAME = (
+    r"(?i:secret_?access_?key"
+    r"|aws[a-z_.-]{0,12}secret[a-z_.-]{0,12})[\"'\\\]]{0,3}\s{0,3}[:=>,]{1,2}"
+)
 
 FILES = (
     Rule(
@@ -159,7 +166,8 @@ FILES = (
         "docker-config-auth",
         "docker-auth",
         (r"\\*\"(?:auth|identitytoken|registrytoken)\\*\"\s{0,3}:\s{0,3}\\*\"[A-Za-z0-9+/_=-]{8}",),
-        r"\\*\"(?:auth|identitytoken|registrytoken)\\*\"\s{0,3}:\s{0,3}\\*\"([A-Za-z0-9+/_=.-]{8,})",
+        r"\\*\"(?:auth|identitytoken"
+        r"|registrytoken)\\*\"\s{0,3}:\s{0,3}\\*\"([A-Za-z0-9+/_=.-]{8,})",
         shape="random",
         is_bounded=False,
     ),

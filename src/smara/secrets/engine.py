@@ -40,11 +40,17 @@ class Engine:
         self._rules = rules
         self._rank = {rule.name: rank for rank, rule in enumerate(rules)}
         self._patterns: dict[str, tuple[Any, int]] = {}
-        self._encoded = {opening: rule for rule in rules if (opening := _encoded_opening(rule.literal))}
+        self._encoded = {
+            opening: rule for rule in rules if (opening := _encoded_opening(rule.literal))
+        }
         self._union = self._compile(_union(rules, self._encoded), _UNION_MEMORY)
         quotes = (b'"', b"'", b"`")
-        self._rests = {quote: self._compile(rf"[^{quote.decode()}\n]*", _RULE_MEMORY) for quote in quotes}
-        self._token_rests = {quote: self._compile(rf"[^{quote.decode()}\s\\]*", _RULE_MEMORY) for quote in quotes}
+        self._rests = {
+            quote: self._compile(rf"[^{quote.decode()}\n]*", _RULE_MEMORY) for quote in quotes
+        }
+        self._token_rests = {
+            quote: self._compile(rf"[^{quote.decode()}\s\\]*", _RULE_MEMORY) for quote in quotes
+        }
         self._bare_rest = self._compile(r"[^\s\"'`\\,;]*", _RULE_MEMORY)
         self._run = self._compile(_ENCODED_RUN, _RULE_MEMORY)
         self._placeholder = self._compile(r"\[REDACTED:[a-z0-9-]+\]", _RULE_MEMORY)
@@ -60,8 +66,9 @@ class Engine:
             span = self._at(data, opening.start())
             if span:
                 found.append(span)
-                # A sure format is stepped over. After anything else the search goes on one byte further,
-                # because another opening may begin inside this one or inside the assigned value.
+                # A sure format is stepped over. After anything else the search goes on one byte
+                # further, because another opening may begin inside this one or inside the assigned
+                # value.
                 if span.rule.shape == "format":
                     after = max(after, span.end)
             opening = self._union.search(data, after)
@@ -91,11 +98,16 @@ class Engine:
             found = pattern.match(data, start, end)
         if found is None:
             return None
-        value = next((span for n in range(1, groups + 1) if (span := found.span(n))[0] >= 0), found.span())
-        return self._judged(rule, data, start, *(self._closed(rule, data, value[0]) if rule.is_open else value))
+        value = next(
+            (span for n in range(1, groups + 1) if (span := found.span(n))[0] >= 0), found.span()
+        )
+        return self._judged(
+            rule, data, start, *(self._closed(rule, data, value[0]) if rule.is_open else value)
+        )
 
     def _closed(self, rule: Rule, data: bytes, start: int) -> tuple[int, int]:
-        """Return where the value that begins at `start` ends: at the quote that opened it, or at a space.
+        """Return where the value that begins at `start` ends: at the quote that opened it, or at a
+        space.
 
         Only a password may contain spaces; a token ends at one even if its quote was never closed.
         """
@@ -107,21 +119,37 @@ class Engine:
         return start, end
 
     def _judged(self, rule: Rule, data: bytes, opening: int, start: int, end: int) -> Span | None:
-        """Judge the first characters of a value; a long value is read in full only when they pass."""
-        # Imported here: its expressions take longer to compile than a hook's one clean text to scan.
+        """Judge the first characters of a value; a long value is read in full only when they
+        pass.
+        """
+        # Imported here: its expressions take longer to compile than a hook's one clean text to
+        # scan.
         from smara.secrets import shape
 
-        is_quoted = data[start - 1 : start] in self._rests and data[end : end + 1] in (b'"', b"'", b"`", b"\\")
+        is_quoted = data[start - 1 : start] in self._rests and data[end : end + 1] in (
+            b'"',
+            b"'",
+            b"`",
+            b"\\",
+        )
         if rule.shape != "format":
-            head = shape.trim(data[start : min(end, start + shape.JUDGED_BYTES)].decode("latin-1"), rule, is_quoted)
+            head = shape.trim(
+                data[start : min(end, start + shape.JUDGED_BYTES)].decode("latin-1"),
+                rule,
+                is_quoted,
+            )
         else:
             head = data[start:end].decode("latin-1")
         if not shape.is_secret(head, rule, data[opening:start].decode("latin-1"), is_quoted):
             return None
-        return Span(rule, start, start + len(shape.trim(data[start:end].decode("latin-1"), rule, is_quoted)))
+        return Span(
+            rule, start, start + len(shape.trim(data[start:end].decode("latin-1"), rule, is_quoted))
+        )
 
     def _decoded_at(self, data: bytes, start: int) -> Span | None:
-        """A known format inside base64, where the format's first characters begin the encoded run."""
+        """A known format inside base64, where the format's first characters begin the encoded
+        run.
+        """
         run = self._run.search(data, start, min(len(data), start + 8192))
         if run is None:
             return None
@@ -138,7 +166,9 @@ class Engine:
         return None
 
     def _apart(self, data: bytes, found: list[Span]) -> list[Span]:
-        """Join what overlaps under its surest rule, end at whole characters, and leave placeholders alone."""
+        """Join what overlaps under its surest rule, end at whole characters, and leave placeholders
+        alone.
+        """
         joined: list[Span] = []
         for span in sorted(found, key=lambda span: (span.start, -span.end)):
             span = _whole_characters(data, span)
@@ -164,7 +194,9 @@ class Engine:
 
     @cached_property
     def _openings(self) -> Any:
-        """One set that tells which rules open at a place; the last entry stands for all encoded formats."""
+        """One set that tells which rules open at a place; the last entry stands for all encoded
+        formats.
+        """
         openings = re2.Set.MatchSet(self._options(_UNION_MEMORY))
         for rule in self._rules:
             openings.Add(_opening(rule).encode("ascii"))
@@ -193,8 +225,14 @@ def _union(rules: tuple[Rule, ...], encoded: Iterable[str]) -> str:
 
 
 def _encoded_opening(literal: str) -> str:
-    """The base64 characters that `literal` fixes: `ghp_` has 32 bits, so five characters of six bits."""
-    return base64.b64encode(literal.encode()).decode()[: len(literal) * 8 // 6] if len(literal) >= 4 else ""
+    """The base64 characters that `literal` fixes: `ghp_` has 32 bits, so five characters of six
+    bits.
+    """
+    return (
+        base64.b64encode(literal.encode()).decode()[: len(literal) * 8 // 6]
+        if len(literal) >= 4
+        else ""
+    )
 
 
 def _whole_characters(data: bytes, span: Span) -> Span:
@@ -207,7 +245,9 @@ def _whole_characters(data: bytes, span: Span) -> Span:
 
 
 def _without(spans: list[Span], placeholders: list[tuple[int, int]]) -> Iterable[Span]:
-    """Cut placeholders out of spans; what remains of a cut span stays one when it is longer than punctuation."""
+    """Cut placeholders out of spans; what remains of a cut span stays one when it is longer than
+    punctuation.
+    """
     first = 0
     for span in spans:
         while first < len(placeholders) and placeholders[first][1] <= span.start:

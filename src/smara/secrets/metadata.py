@@ -24,7 +24,9 @@ def dump(value: Mapping[str, Any], what: str) -> str:
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
     except RecursionError:
-        raise InvalidInputError(f"{what} is nested too deeply. Keep it under {_DEPTH_LIMIT} levels.") from None
+        raise InvalidInputError(
+            f"{what} is nested too deeply. Keep it under {_DEPTH_LIMIT} levels."
+        ) from None
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
             f"{what} cannot be written as JSON: {error}. Use texts, numbers, lists, dicts."

@@ -12,7 +12,9 @@ from smara.secrets.redact import redact
 def clean_name(value: object, what: str) -> str:
     """The name of a person, a session or an actor."""
     if not isinstance(value, str):
-        raise invalid(f"{what} must be a text, not {type(value).__name__}", "Give a name or an id.", what)
+        raise invalid(
+            f"{what} must be a text, not {type(value).__name__}", "Give a name or an id.", what
+        )
     shown = redact(require_id(value, what)).text
     if shown == value:
         return value

@@ -21,8 +21,8 @@ UPPER = "[A-Z0-9]"
 HEX = "[0-9a-f]"
 BASE64 = "[A-Za-z0-9+/]"
 
-# Where a value may begin. A plain word boundary would miss a token right after the letter of an escape:
-# "\nsk-…" inside JSON, "%3Dsk-…" inside a URL, a terminal color ending in "m".
+# Where a value may begin. A plain word boundary would miss a token right after the letter of an
+# escape: "\nsk-…" inside JSON, "%3Dsk-…" inside a URL, a terminal color ending in "m".
 START = r"(?:\b|_|\\[nrtf]|\\u00[0-9A-Fa-f]{2}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]{0,8}m)"
 
 
@@ -40,12 +40,16 @@ class Rule:
     keywords: tuple[str, ...]
     """RE2 openings, any of which starts the match (after `START` when `is_bounded`)."""
     pattern: str
-    """RE2 pattern tried where an opening was found (after `START` too); its first matching group is the secret."""
+    """RE2 pattern tried where an opening was found (after `START` too); its first matching group is
+    the secret.
+    """
     shape: Shape = "format"
     min_entropy: float = 2.6
     """Bits per character below which a match is an example such as `ghp_xxxxxxxx`."""
     following: str = ""
-    """What must follow any of the keywords in the opening. Rules with the same words here share one expression."""
+    """What must follow any of the keywords in the opening. Rules with the same words here share one
+    expression.
+    """
     is_bounded: bool = True
     """Whether the opening must stand at the start of a word."""
     lookback_bytes: int = 0
@@ -53,13 +57,21 @@ class Rule:
     reach_bytes: int = 16384
     """How far the pattern may look from the opening."""
     is_open: bool = False
-    """Whether the group holds only the beginning of the secret, which then runs to its closing quote or to a space."""
+    """Whether the group holds only the beginning of the secret, which then runs to its closing
+    quote or to a space.
+    """
     literal: str = ""
     """Fixed first characters, when there are any: they betray the value in base64 too."""
 
 
 def prefixed(
-    name: str, label: str, prefix: str, alphabet: str, least: int, tail: str = "", min_entropy: float = 2.6
+    name: str,
+    label: str,
+    prefix: str,
+    alphabet: str,
+    least: int,
+    tail: str = "",
+    min_entropy: float = 2.6,
 ) -> Rule:
     """A token that is its own prefix followed by at least `least` characters of an alphabet.
 
@@ -80,9 +92,18 @@ def prefixed(
 
 def shaped(name: str, label: str, opening: str, rest: str, min_entropy: float = 2.6) -> Rule:
     """A token with inner structure: the opening finds it, opening and rest are the secret."""
-    return Rule(name, label, keywords=(opening,), pattern=f"({opening}{rest})", min_entropy=min_entropy)
+    return Rule(
+        name, label, keywords=(opening,), pattern=f"({opening}{rest})", min_entropy=min_entropy
+    )
 
 
 def around(name: str, label: str, middle: str, pattern: str, lookback_bytes: int) -> Rule:
     """A token known by its middle or end: the pattern is searched from a little before it."""
-    return Rule(name, label, keywords=(middle,), pattern=pattern, is_bounded=False, lookback_bytes=lookback_bytes)
+    return Rule(
+        name,
+        label,
+        keywords=(middle,),
+        pattern=pattern,
+        is_bounded=False,
+        lookback_bytes=lookback_bytes,
+    )

@@ -1,4 +1,6 @@
-"""The table of rules, the surest first: where two rules see the same secret, the earlier names it."""
+"""The table of rules, the surest first: where two rules see the same secret, the earlier names
+it.
+"""
 
 from __future__ import annotations
 

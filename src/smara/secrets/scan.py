@@ -55,12 +55,16 @@ def _settle(text: str, data: bytes, spans: list[Span]) -> tuple[Finding, ...]:
         more = _engine().spans(redacted)
         if not more:
             break
-        spans = sorted([*spans, *(_moved_back(span, kept) for span in more)], key=lambda span: span.start)
+        spans = sorted(
+            [*spans, *(_moved_back(span, kept) for span in more)], key=lambda span: span.start
+        )
     return _in_characters(text, data, spans)
 
 
 def _redacted_bytes(data: bytes, spans: list[Span]) -> tuple[bytes, list[tuple[int, int]]]:
-    """Return the bytes after redaction, and for each kept piece where it stands there and by how much it moved."""
+    """Return the bytes after redaction, and for each kept piece where it stands there and by how
+    much it moved.
+    """
     pieces: list[bytes] = []
     kept: list[tuple[int, int]] = []
     size = position = 0
@@ -90,7 +94,9 @@ def _moved_back(span: Span, kept: list[tuple[int, int]]) -> Span:
 
 def _in_characters(text: str, data: bytes, spans: list[Span]) -> tuple[Finding, ...]:
     if len(data) == len(text):
-        return tuple(Finding(span.rule.name, span.rule.label, span.start, span.end) for span in spans)
+        return tuple(
+            Finding(span.rule.name, span.rule.label, span.start, span.end) for span in spans
+        )
     findings = []
     position = characters = 0
     for span in spans:

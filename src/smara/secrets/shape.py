@@ -15,13 +15,40 @@ from math import log2
 from smara.secrets.rule import Rule
 
 JUDGED_BYTES = 160
-_EXAMPLES_IN_FORMATS = ("example", "xxxxxx", "your_", "your-", "yourkey", "....", "placeholder", "****", "redacted")
+_EXAMPLES_IN_FORMATS = (
+    "example",
+    "xxxxxx",
+    "your_",
+    "your-",
+    "yourkey",
+    "....",
+    "placeholder",
+    "****",
+    "redacted",
+)
 _EXAMPLES = (
-    *_EXAMPLES_IN_FORMATS, "xxxx", "change", "your", "insert", "replace", "dummy", "todo", "sample", "fake", "my_",
-    "my-", "mypass", "mysecret", "mytoken", "foobar", "secret", "passw", "passphrase", "undefined", "deadbeef",
+    *_EXAMPLES_IN_FORMATS, "xxxx", "change", "your", "insert", "replace", "dummy", "todo", "sample",
+    "fake", "my_",
+    "my-", "mypass", "mysecret", "mytoken", "foobar", "secret", "passw", "passphrase", "undefined",
+    "deadbeef",
     "1234567", "abcdef1", "abc123", "0123456789", "abcdefgh", "test", "default", "hidden", "masked",
 )  # fmt: skip
-_CODE = ("${", "{{", "}}", "$(", "<%", "#{", "://", "=>", "->", "::", "process.env", "os.environ", "getenv", "%(")
+_CODE = (
+    "${",
+    "{{",
+    "}}",
+    "$(",
+    "<%",
+    "#{",
+    "://",
+    "=>",
+    "->",
+    "::",
+    "process.env",
+    "os.environ",
+    "getenv",
+    "%(",
+)
 _CODE_STARTS = (
     "$",
     "<",
@@ -49,16 +76,23 @@ _CODE_STARTS = (
 _DIGESTS = ("sha1", "sha256", "sha384", "sha512", "md5", "h1:", "data:", "urn:", "arn:", "blake2")
 _WEAK_PASSWORDS = frozenset(
     (
-        "pass", "password", "passwd", "secret", "token", "user", "username", "test", "admin", "root", "postgres",
-        "mysql", "guest", "foobar", "pwd1", "pass1", "string", "none", "null", "true", "false", "example",
+        "pass", "password", "passwd", "secret", "token", "user", "username", "test", "admin",
+        "root", "postgres",
+        "mysql", "guest", "foobar", "pwd1", "pass1", "string", "none", "null", "true", "false",
+        "example",
     )
 )  # fmt: skip
-# Names that speak about a secret without holding one. The pattern sees at most a few dozen characters.
+# Names that speak about a secret without holding one. The pattern sees at most a few dozen
+# characters.
 _NAME_OF_A_FACT = re.compile(
-    r"(?:[_.-]|(?<=[a-z])(?=[A-Z]))(?i:ids?|sid|names?|types?|counts?|urls?|uri|path|file|filename|dir|hash|hashes|hashed|digest"
-    r"|len|length|size|max|min|limit|exp|expir\w*|ttl|regex|pattern|field|label|column|prefix|suffix|format|class|policy|version"
-    r"|arn|method|algorithm|index|position|usage|used|budget|hint|placeholder|errors?|message|status|at|date|time|timestamp"
-    r"|fingerprint|thumbprint|alias|region|zone|email|user|username|domain|host|port|enabled|required|address|color|env|var"
+    r"(?:[_.-]|(?<=[a-z])(?=[A-Z]))(?i:ids?|sid|names?|types?|counts?|urls?|uri|path|file"
+    r"|filename|dir|hash|hashes|hashed|digest"
+    r"|len|length|size|max|min|limit|exp|expir\w*|ttl|regex|pattern|field|label|column|prefix"
+    r"|suffix|format|class|policy|version"
+    r"|arn|method|algorithm|index|position|usage|used|budget|hint|placeholder|errors?|message"
+    r"|status|at|date|time|timestamp"
+    r"|fingerprint|thumbprint|alias|region|zone|email|user|username|domain|host|port|enabled"
+    r"|required|address|color|env|var"
     r"|reset|sha|commit|checksum|etag|uuid|public|pub|publickey)[\"'`\]*\\ \t]*(?:[:=,>(!]|$)"
 )
 _IDENTIFIERS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[(\[]?.*", re.DOTALL)
@@ -67,7 +101,8 @@ _RUN = re.compile(r"[A-Za-z0-9]+")
 _DIGIT = re.compile(r"[0-9]")
 _SPACE = re.compile(r"\s")
 _SWITCH = re.compile(r"(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])")
-# What no camel-case name has often: a single small letter between capitals, several capitals inside a word.
+# What no camel-case name has often: a single small letter between capitals, several capitals inside
+# a word.
 _UNWORDLY = re.compile(r"(?<=[A-Z])[a-z](?=[A-Z])|(?<=[a-z0-9])[A-Z]{2,}(?=[a-z0-9])")
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _NAMES_THAT_ALLOW_UUID = re.compile(
@@ -83,7 +118,9 @@ _CUTS = re.compile(r"[<]|&(?=[\w.-]+=)|&amp;|,(?=[\w-]+=)")
 
 
 def entropy(value: str) -> float:
-    """Bits per character, from the value's own frequencies: `aaaa` has 0, sixteen different characters have 4."""
+    """Bits per character, from the value's own frequencies: `aaaa` has 0, sixteen different
+    characters have 4.
+    """
     size = len(value)
     return -sum(n / size * log2(n / size) for n in Counter(value).values()) if size else 0.0
 
@@ -122,11 +159,15 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool) -> bool:
     # In `f("password", "x")` the second string need not belong to the first.
     is_passed = name.rstrip("\"'`\\ \t\n").endswith((",", "("))
     if rule.shape == "token":
-        return _is_token(value, name, is_quoted and not is_passed) and (not is_passed or len(value) >= 16)
+        return _is_token(value, name, is_quoted and not is_passed) and (
+            not is_passed or len(value) >= 16
+        )
     if rule.shape == "password":
         if is_passed and not is_quoted:
             return False
-        return _is_password(value, (is_quoted and not is_passed) or _ENVIRONMENT_NAME.search(name) is not None)
+        return _is_password(
+            value, (is_quoted and not is_passed) or _ENVIRONMENT_NAME.search(name) is not None
+        )
     return _is_told_secret(value, name)
 
 
@@ -136,7 +177,11 @@ def _is_token(value: str, name: str, is_quoted: bool) -> bool:
     if _UUID.fullmatch(value):
         return _NAMES_THAT_ALLOW_UUID.search(name) is not None
     is_deliberate = is_quoted or name.startswith("-") or _ENVIRONMENT_NAME.search(name) is not None
-    if not is_deliberate and _IDENTIFIER.fullmatch(value) and len(_SWITCH.findall(value)) + _oddities(value) < 3:
+    if (
+        not is_deliberate
+        and _IDENTIFIER.fullmatch(value)
+        and len(_SWITCH.findall(value)) + _oddities(value) < 3
+    ):
         return False  # a class or a variable with a number in its name: FTS5Tokenizer
     return _is_random(value) and entropy(value) >= (3.0 if len(value) >= 16 else 2.8)
 
@@ -145,13 +190,21 @@ def _is_password(value: str, is_deliberate: bool) -> bool:
     """Letters with digits or strong signs; a bare word needs more, because it may be a variable."""
     if len(value) < 6 or len(value) > 128 or _SPACE.search(value) or len(set(value)) < 5:
         return False
-    if (not is_deliberate and _is_call(value)) or ("{" in value and "}" in value) or _UUID.fullmatch(value):
+    if (
+        (not is_deliberate and _is_call(value))
+        or ("{" in value and "}" in value)
+        or _UUID.fullmatch(value)
+    ):
         return False
     has_letter = any(sign.isalpha() for sign in value)
     has_digit = any(sign.isdigit() for sign in value)
     signs = sum(sign in _STRONG_SIGNS for sign in value)
     if is_deliberate:
-        return has_letter and (has_digit or 0 < signs < len(value) / 2) and (signs > 0 or len(value) >= 7)
+        return (
+            has_letter
+            and (has_digit or 0 < signs < len(value) / 2)
+            and (signs > 0 or len(value) >= 7)
+        )
     return has_letter and has_digit and (signs > 0 or len(_SWITCH.findall(value)) >= 2)
 
 
@@ -161,9 +214,13 @@ def _is_told_secret(value: str, name: str) -> bool:
     has_digit = any(sign.isdigit() for sign in value)
     has_sign = any(sign in _STRONG_SIGNS for sign in value)
     return (
-        len(value) >= 8 and has_digit and any(sign.isalpha() for sign in value) and not _is_call(value)
-        and (has_sign or len(_SWITCH.findall(value)) >= 2) and entropy(value) >= 2.8
-    )  # fmt: skip
+        len(value) >= 8
+        and has_digit
+        and any(sign.isalpha() for sign in value)
+        and not _is_call(value)
+        and (has_sign or len(_SWITCH.findall(value)) >= 2)
+        and entropy(value) >= 2.8
+    )
 
 
 def _is_random(value: str) -> bool:
@@ -174,7 +231,9 @@ def _is_random(value: str) -> bool:
     for run in _RUN.findall(value):
         size = len(run)
         switches = len(_SWITCH.findall(run))
-        if size >= 8 and (switches >= max(2, size // 10) or (size >= 16 and switches + _oddities(run) >= 3)):
+        if size >= 8 and (
+            switches >= max(2, size // 10) or (size >= 16 and switches + _oddities(run) >= 3)
+        ):
             return True
         if 4 <= size < 8 and switches >= 2:
             short_runs += 1
@@ -186,7 +245,11 @@ def _oddities(value: str) -> int:
 
 
 def _is_reference(value: str) -> bool:
-    return value.startswith(_CODE_STARTS) or _REFERENCE.search(value) is not None or value.lower().startswith(_DIGESTS)
+    return (
+        value.startswith(_CODE_STARTS)
+        or _REFERENCE.search(value) is not None
+        or value.lower().startswith(_DIGESTS)
+    )
 
 
 def _is_example(value: str) -> bool:

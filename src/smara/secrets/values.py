@@ -94,7 +94,9 @@ def _is_telling(name: str) -> bool:
 
 
 def _as_assignment(name: str, text: str) -> Finding | None:
-    """Judge a value together with its key, as the assignment that it is; only a wholly secret value counts."""
+    """Judge a value together with its key, as the assignment that it is; only a wholly secret value
+    counts.
+    """
     quote = next((quote for quote in "\"'`" if quote not in text), None)
     if quote is None:
         return None
@@ -104,7 +106,9 @@ def _as_assignment(name: str, text: str) -> Finding | None:
 
 
 def _entries(container: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of a container with the name each is known by; a list's parts go by the list's name."""
+    """Yield the parts of a container with the name each is known by; a list's parts go by the
+    list's name.
+    """
     if isinstance(container, dict):
         for key, item in container.items():
             yield (key if isinstance(key, str) else ""), item

@@ -6,7 +6,19 @@ code hosting, clouds, models, messages, payments, data, tools.
 
 from __future__ import annotations
 
-from smara.secrets.rule import ALNUM, BASE64, HEX, LOWER, START, UPPER, WORD, Rule, around, prefixed, shaped
+from smara.secrets.rule import (
+    ALNUM,
+    BASE64,
+    HEX,
+    LOWER,
+    START,
+    UPPER,
+    WORD,
+    Rule,
+    around,
+    prefixed,
+    shaped,
+)
 
 # A UUID whose first four digits belong to the opening.
 UUID_REST = "[0-9A-Fa-f]{4}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
@@ -18,7 +30,12 @@ CODE_HOSTING = (
     prefixed("github-app", "github-token", "ghs_", ALNUM, 30),
     prefixed("github-refresh", "github-token", "ghr_", ALNUM, 30),
     prefixed("github-fine-grained", "github-token", "github_pat_", "[A-Za-z0-9_]", 50),
-    shaped("gitlab-personal", "gitlab-token", f"glpat-{WORD}{{6}}", rf"{WORD}{{14,}}(?:\.{LOWER}{{2}}\.{LOWER}{{9}})?"),
+    shaped(
+        "gitlab-personal",
+        "gitlab-token",
+        f"glpat-{WORD}{{6}}",
+        rf"{WORD}{{14,}}(?:\.{LOWER}{{2}}\.{LOWER}{{9}})?",
+    ),
     prefixed("gitlab-deploy", "gitlab-token", "gldt-", WORD, 20),
     prefixed("gitlab-trigger", "gitlab-token", "glptt-", HEX, 40),
     shaped(
@@ -35,7 +52,9 @@ CODE_HOSTING = (
     prefixed("gitlab-scim", "gitlab-token", "glsoat-", WORD, 20),
     prefixed("gitlab-oauth", "gitlab-token", "gloas-", WORD, 60),
     prefixed("gitlab-feature-flag", "gitlab-token", "glffct-", WORD, 20),
-    prefixed("bitbucket-app-password", "bitbucket-token", "ATBB", "[A-Za-z0-9_=-]", 28, min_entropy=3.2),
+    prefixed(
+        "bitbucket-app-password", "bitbucket-token", "ATBB", "[A-Za-z0-9_=-]", 28, min_entropy=3.2
+    ),
     prefixed("atlassian-api", "atlassian-token", "ATATT3", "[A-Za-z0-9_=-]", 60),
     prefixed("atlassian-access", "atlassian-token", "ATCTT3", "[A-Za-z0-9_=-]", 60),
     prefixed("trello-token", "trello-token", "ATTA", HEX, 60),
@@ -60,7 +79,14 @@ CODE_HOSTING = (
 )
 
 CLOUDS = (
-    prefixed("aws-access-key", "aws-access-key", "(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])", UPPER, 16, min_entropy=3.0),
+    prefixed(
+        "aws-access-key",
+        "aws-access-key",
+        "(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])",
+        UPPER,
+        16,
+        min_entropy=3.0,
+    ),
     prefixed("aws-bedrock-key", "aws-bedrock-key", "ABSK", BASE64, 100, "={0,2}"),
     prefixed("google-api-key", "google-api-key", "AIza", WORD, 35),
     prefixed("google-client-secret", "google-client-secret", "GOCSPX-", WORD, 24),
@@ -100,7 +126,13 @@ CLOUDS = (
         is_bounded=False,
         min_entropy=3.6,
     ),
-    around("azure-devops-token", "azure-devops-token", "AZDO[A-Za-z0-9]{4}", f"({ALNUM}{{76}}AZDO{ALNUM}{{4}})", 76),
+    around(
+        "azure-devops-token",
+        "azure-devops-token",
+        "AZDO[A-Za-z0-9]{4}",
+        f"({ALNUM}{{76}}AZDO{ALNUM}{{4}})",
+        76,
+    ),
     around(
         "azure-function-key",
         "azure-function-key",
@@ -108,7 +140,13 @@ CLOUDS = (
         f"({WORD}{{44}}AzFu{WORD}{{7,}}={{0,2}})",
         44,
     ),
-    around("azure-ai-key", "azure-ai-key", "JQQJ9[A-Za-z0-9]{6}", f"({ALNUM}{{52}}JQQJ9{ALNUM}{{20,}})", 52),
+    around(
+        "azure-ai-key",
+        "azure-ai-key",
+        "JQQJ9[A-Za-z0-9]{6}",
+        f"({ALNUM}{{52}}JQQJ9{ALNUM}{{20,}})",
+        52,
+    ),
     prefixed("alibaba-access-key", "alibaba-access-key", "LTAI", ALNUM, 16, min_entropy=3.2),
     prefixed("tencent-secret-id", "tencent-secret-id", "AKID", ALNUM, 32, min_entropy=3.2),
     prefixed("yandex-api-key", "yandex-key", "AQVN", WORD, 35),
@@ -121,7 +159,9 @@ CLOUDS = (
     prefixed("digitalocean-personal", "digitalocean-token", "dop_v1_", HEX, 60),
     prefixed("digitalocean-oauth", "digitalocean-token", "doo_v1_", HEX, 60),
     prefixed("digitalocean-refresh", "digitalocean-token", "dor_v1_", HEX, 60),
-    shaped("cloudflare-origin-ca", "cloudflare-key", f"v1\\.0-{HEX}{{6}}", f"{HEX}{{18}}-{HEX}{{140,}}"),
+    shaped(
+        "cloudflare-origin-ca", "cloudflare-key", f"v1\\.0-{HEX}{{6}}", f"{HEX}{{18}}-{HEX}{{140,}}"
+    ),
     prefixed("heroku-key", "heroku-key", "HRKU-", WORD, 36),
     prefixed("netlify-token", "netlify-token", "nf[pcub]_", ALNUM, 36),
     prefixed("vercel-blob", "vercel-token", "vercel_blob_rw_", "[A-Za-z0-9_]", 30),
@@ -132,7 +172,13 @@ CLOUDS = (
     prefixed("render-key", "render-key", "rnd_", ALNUM, 28, min_entropy=3.2),
     prefixed("scalingo-token", "scalingo-token", "tk-us-", WORD, 48),
     prefixed("deno-token", "deno-token", "dd[pwo]_", ALNUM, 36, min_entropy=3.2),
-    prefixed("tailscale-key", "tailscale-key", "tskey-(?:auth|api|client|scim|webhook)-", "[A-Za-z0-9-]", 20),
+    prefixed(
+        "tailscale-key",
+        "tailscale-key",
+        "tskey-(?:auth|api|client|scim|webhook)-",
+        "[A-Za-z0-9-]",
+        20,
+    ),
     prefixed("openshift-token", "openshift-token", "sha256~", WORD, 43),
     prefixed("vault-service", "vault-token", r"hvs\.", WORD, 24),
     Rule(
@@ -153,10 +199,18 @@ CLOUDS = (
     ),
     prefixed("pulumi-token", "pulumi-token", "pul-", HEX, 40),
     shaped(
-        "doppler-token", "doppler-token", r"dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9_.-]{6}", r"[A-Za-z0-9_.-]{30,}"
+        "doppler-token",
+        "doppler-token",
+        r"dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9_.-]{6}",
+        r"[A-Za-z0-9_.-]{30,}",
     ),
     prefixed("infracost-key", "infracost-key", "ico-", ALNUM, 32),
-    shaped("harness-token", "harness-token", r"(?:pat|sat)\.[A-Za-z0-9_-]{22}\.", rf"{ALNUM}{{24}}\.{ALNUM}{{20}}"),
+    shaped(
+        "harness-token",
+        "harness-token",
+        r"(?:pat|sat)\.[A-Za-z0-9_-]{22}\.",
+        rf"{ALNUM}{{24}}\.{ALNUM}{{20}}",
+    ),
     prefixed("defined-networking", "defined-networking-key", "dnkey-", "[A-Za-z0-9_=-]", 50),
     prefixed("prefect-key", "prefect-key", "pn[ub]_", ALNUM, 36),
     shaped("launchdarkly-key", "launchdarkly-key", "(?:sdk|mob|api)-[0-9A-Fa-f]{4}", UUID_REST),
@@ -182,7 +236,9 @@ MODELS = (
     shaped("langfuse-key", "langfuse-key", "sk-lf-[0-9A-Fa-f]{4}", UUID_REST),
     prefixed("openai-legacy-key", "openai-key", "sk-", ALNUM, 32, min_entropy=3.0),
     prefixed("huggingface-user", "huggingface-token", "hf_", ALNUM, 30, min_entropy=3.2),
-    prefixed("huggingface-organization", "huggingface-token", "api_org_", ALNUM, 30, min_entropy=3.2),
+    prefixed(
+        "huggingface-organization", "huggingface-token", "api_org_", ALNUM, 30, min_entropy=3.2
+    ),
     prefixed("replicate-token", "replicate-token", "r8_", ALNUM, 36),
     prefixed("groq-key", "groq-key", "gsk_", ALNUM, 40),
     prefixed("perplexity-key", "perplexity-key", "pplx-", ALNUM, 32),
@@ -233,7 +289,11 @@ MESSAGES = (
         r"webhook\.office\.com/webhookb2/([A-Za-z0-9@-]{36,}/IncomingWebhook/[A-Za-z0-9/-]{32,})",
     ),
     around(
-        "telegram-bot", "telegram-token", r":AA[A-Za-z0-9_-]{12}", r"(?:^|[^0-9])([0-9]{8,11}:AA[A-Za-z0-9_-]{32,})", 12
+        "telegram-bot",
+        "telegram-token",
+        r":AA[A-Za-z0-9_-]{12}",
+        r"(?:^|[^0-9])([0-9]{8,11}:AA[A-Za-z0-9_-]{32,})",
+        12,
     ),
     shaped("sendgrid-key", "sendgrid-key", rf"SG\.{WORD}{{6}}", r"[A-Za-z0-9_=.-]{54,}"),
     prefixed("mailgun-key", "mailgun-key", "key-", HEX, 32),
@@ -245,7 +305,13 @@ MESSAGES = (
         rf"{START}({HEX}{{32}}-{HEX}{{8}}-{HEX}{{8}})\b",
         32,
     ),
-    around("mailchimp-key", "mailchimp-key", r"-us[0-9]{1,2}\b", rf"{START}({HEX}{{32}}-us[0-9]{{1,2}})\b", 32),
+    around(
+        "mailchimp-key",
+        "mailchimp-key",
+        r"-us[0-9]{1,2}\b",
+        rf"{START}({HEX}{{32}}-us[0-9]{{1,2}})\b",
+        32,
+    ),
     prefixed("sendinblue-key", "brevo-key", "x(?:keysib|smtpsib)-", "[a-zA-Z0-9-]", 64),
     shaped("resend-key", "resend-key", f"re_{ALNUM}{{6,10}}_", f"{ALNUM}{{20,}}", min_entropy=3.2),
     prefixed("courier-key", "courier-key", "pk_prod_", UPPER, 24),
@@ -267,10 +333,20 @@ PAYMENTS = (
     prefixed("square-secret", "square-token", "sq0csp-", WORD, 40),
     prefixed("square-sandbox", "square-token", "EAAA", WORD, 22, min_entropy=3.8),
     shaped(
-        "braintree-token", "braintree-token", r"access_token\$(?:production|sandbox)\$", r"[0-9a-z]{16}\$[0-9a-f]{32}"
+        "braintree-token",
+        "braintree-token",
+        r"access_token\$(?:production|sandbox)\$",
+        r"[0-9a-z]{16}\$[0-9a-f]{32}",
     ),
-    shaped("plaid-token", "plaid-token", "access-(?:sandbox|development|production)-[0-9A-Fa-f]{4}", UUID_REST),
-    shaped("flutterwave-secret", "flutterwave-key", "FLWSECK(?:_TEST)?-", "[A-Za-z0-9]{12,}(?:-X)?"),
+    shaped(
+        "plaid-token",
+        "plaid-token",
+        "access-(?:sandbox|development|production)-[0-9A-Fa-f]{4}",
+        UUID_REST,
+    ),
+    shaped(
+        "flutterwave-secret", "flutterwave-key", "FLWSECK(?:_TEST)?-", "[A-Za-z0-9]{12,}(?:-X)?"
+    ),
     prefixed("easypost-live", "easypost-key", "EZAK", ALNUM, 50),
     prefixed("easypost-test", "easypost-key", "EZTK", ALNUM, 50),
     prefixed("duffel-token", "duffel-token", "duffel_(?:test|live)_", "[A-Za-z0-9_=-]", 40),
@@ -288,7 +364,9 @@ DATA = (
     prefixed("databricks-token", "databricks-token", "d(?:api|ose)", HEX, 32, "(?:-[0-9])?"),
     prefixed("supabase-token", "supabase-token", "sbp_", "[0-9a-z_]", 40),
     prefixed("supabase-secret", "supabase-key", "sb_secret_", WORD, 20),
-    prefixed("planetscale-token", "planetscale-token", "pscale_(?:tkn|oauth)_", r"[A-Za-z0-9_.=-]", 30),
+    prefixed(
+        "planetscale-token", "planetscale-token", "pscale_(?:tkn|oauth)_", r"[A-Za-z0-9_.=-]", 30
+    ),
     prefixed("planetscale-password", "planetscale-password", "pscale_pw_", r"[A-Za-z0-9_.=-]", 30),
     prefixed("neon-key", "neon-key", "napi_", LOWER, 40),
     prefixed("neon-password", "neon-password", "npg_", ALNUM, 12, min_entropy=3.0),
@@ -304,7 +382,12 @@ DATA = (
     prefixed("grafana-service-account", "grafana-token", "glsa_", "[A-Za-z0-9_]", 32),
     prefixed("grafana-cloud", "grafana-token", "glc_", "[A-Za-z0-9+/=]", 32),
     prefixed("grafana-legacy", "grafana-token", "eyJrIjoi", "[A-Za-z0-9+/=]", 60),
-    shaped("dynatrace-token", "dynatrace-token", r"dt0[a-z][0-9]{2}\.", rf"{ALNUM}{{24}}\.{ALNUM}{{60,}}"),
+    shaped(
+        "dynatrace-token",
+        "dynatrace-token",
+        r"dt0[a-z][0-9]{2}\.",
+        rf"{ALNUM}{{24}}\.{ALNUM}{{60,}}",
+    ),
     prefixed("mapbox-token", "mapbox-token", r"[st]k\.eyJ", r"[A-Za-z0-9_.-]", 60),
     around("maxmind-key", "maxmind-key", r"_mmk\b", rf"({ALNUM}{{6}}_{ALNUM}{{29}}_mmk)", 36),
 )
@@ -316,7 +399,12 @@ TOOLS = (
     prefixed("notion-token", "notion-token", "ntn_", ALNUM, 40),
     prefixed("postman-key", "postman-key", "PMAK-", "[0-9a-f-]", 50),
     prefixed("figma-token", "figma-token", "fig[dour]_", WORD, 30, min_entropy=3.2),
-    Rule("asana-token", "asana-token", (r"[0-9]/[0-9]{10,17}:",), rf"([0-9]/[0-9]{{10,17}}:{HEX}{{32}})"),
+    Rule(
+        "asana-token",
+        "asana-token",
+        (r"[0-9]/[0-9]{10,17}:",),
+        rf"([0-9]/[0-9]{{10,17}}:{HEX}{{32}})",
+    ),
     Rule(
         "asana-token-v2",
         "asana-token",
@@ -352,7 +440,8 @@ TOOLS = (
         "jwt",
         "jwt",
         "ey[JK][A-Za-z0-9_-]{10}",
-        rf"{WORD}*\.(?:ey{WORD}{{10,}}(?:\.{WORD}{{10,}})?|{WORD}*\.{WORD}{{10,}}(?:\.{WORD}{{5,}}){{2}})",
+        rf"{WORD}*\.(?:ey{WORD}{{10,}}(?:\.{WORD}{{10,}})?"
+        rf"|{WORD}*\.{WORD}{{10,}}(?:\.{WORD}{{5,}}){{2}})",
     ),
     Rule(
         "jwt-encoded",

@@ -27,7 +27,8 @@ from smara.tasks.waiting import Edge, in_order, waits_for
 
 _BATCH = 200
 _NAMES = (
-    "title", "description", "status", "priority", "type", "assignee", "session_id", "created_at", "created_by",
+    "title", "description", "status", "priority", "type", "assignee", "session_id", "created_at",
+    "created_by",
     "closed_at", "close_reason", "summary", "labels", "metadata",
 )  # fmt: skip
 
@@ -51,8 +52,12 @@ class Bulk:
         self._actor = actor
         self._report = _Report()
         self._numbers: dict[str, int] = {}
-        self._wanted: list[tuple[int, str, str, str]] = []  # task, what it depends on, type, its name
-        self._known_numbers: set[int] = set()  # tasks that were there, and whose dependencies become what came in
+        self._wanted: list[
+            tuple[int, str, str, str]
+        ] = []  # task, what it depends on, type, its name
+        self._known_numbers: set[int] = (
+            set()
+        )  # tasks that were there, and whose dependencies become what came in
 
     def run(self, tasks: Iterable[NewTask]) -> TasksImported:
         """Put the tasks, then their dependencies."""
@@ -70,9 +75,13 @@ class Bulk:
                 self._depend(turn, self._wanted[start : start + 5 * _BATCH])
         report = self._report
         return TasksImported(
-            report.added, report.changed, report.unchanged, report.newer_here, report.dependencies,
+            report.added,
+            report.changed,
+            report.unchanged,
+            report.newer_here,
+            report.dependencies,
             tuple(report.refused),
-        )  # fmt: skip
+        )
 
     def _put(self, turn: Turn, new: NewTask) -> None:
         name = str(new.short_id or new.id or new.title)
@@ -107,14 +116,21 @@ class Bulk:
         found = turn.store.looked_up(turn.session, conditions, 1) if conditions else []
         return found[0][0] if found else None
 
-    def _add(self, turn: Turn, task_id: str | None, short_id: str | None, fields: dict[str, Any]) -> int:
+    def _add(
+        self, turn: Turn, task_id: str | None, short_id: str | None, fields: dict[str, Any]
+    ) -> int:
         task_id = task_id or self._turns.new_id()
         values = {name: value for name, value in fields.items() if name != "labels"}
         values["claimed_at"] = fields["updated_at"] if fields["status"] == "in_progress" else None
         said = [fields[part] for part in ("description", "summary") if fields[part]]
         terms = terms_of(fields["title"], "\n".join([*said, " ".join(fields["labels"])]))
         no = verbs.make(
-            turn, task_id, short_id or verbs.new_short_id(turn, task_id, self._prefix), values, fields["labels"], terms
+            turn,
+            task_id,
+            short_id or verbs.new_short_id(turn, task_id, self._prefix),
+            values,
+            fields["labels"],
+            terms,
         )
         turn.event(no, "imported", {}, {"title": fields["title"], "status": fields["status"]})
         self._report.added += 1
@@ -128,15 +144,23 @@ class Bulk:
             self._report.newer_here += 1
             return False
         # What nobody told stays as it was.
-        names = [name for name in _NAMES if name not in ("created_at", "created_by") or getattr(new, name) is not None]
-        have = {name: _plain(getattr(task, name)) for name in names} | {"description": task.full_description}
+        names = [
+            name
+            for name in _NAMES
+            if name not in ("created_at", "created_by") or getattr(new, name) is not None
+        ]
+        have = {name: _plain(getattr(task, name)) for name in names} | {
+            "description": task.full_description
+        }
         changed = {name: value for name in names if (value := _plain(fields[name])) != have[name]}
         if not changed:
             self._report.unchanged += 1
             return True
         if task.is_compacted:
             changed = {**verbs.restored(task), **changed}
-        turn.change(Stored(no, task), "imported", {**changed, "updated_at": updated_at}, is_touched=False)
+        turn.change(
+            Stored(no, task), "imported", {**changed, "updated_at": updated_at}, is_touched=False
+        )
         self._report.changed += 1
         return True
 
@@ -147,10 +171,15 @@ class Bulk:
             kept.setdefault(no, set()).add((key_of(other), type_))
         for no, task in turn.store.by_numbers(turn.session, numbers).items():
             for dependency in task.dependencies:
-                names = {(key_of(name), dependency.type) for name in (dependency.depends_on, dependency.depends_on_id)}
+                names = {
+                    (key_of(name), dependency.type)
+                    for name in (dependency.depends_on, dependency.depends_on_id)
+                }
                 if not names & kept.get(no, set()):
                     target = require(turn.session, turn.store, dependency.depends_on_id)
-                    verbs.remove_dependencies(turn, Stored(no, task), target, (dependency.type,), is_touched=False)
+                    verbs.remove_dependencies(
+                        turn, Stored(no, task), target, (dependency.type,), is_touched=False
+                    )
 
     def _depend(self, turn: Turn, wanted: Sequence[tuple[int, str, str, str]]) -> None:
         edges: list[tuple[Edge, str, str]] = []
@@ -158,13 +187,20 @@ class Bulk:
             target = self._numbers.get(key_of(other))
             target = target if target is not None else self._known(turn, other, other)
             if target is None:
-                self._report.refused.append(Refused(name, f"{type_} {other}", "there is no such task"))
+                self._report.refused.append(
+                    Refused(name, f"{type_} {other}", "there is no such task")
+                )
             elif target == no:
-                self._report.refused.append(Refused(name, f"{type_} {other}", "a task cannot depend on itself"))
+                self._report.refused.append(
+                    Refused(name, f"{type_} {other}", "a task cannot depend on itself")
+                )
             else:
                 edges.append(((no, target, type_), other, name))
         present = turn.store.all_edges(turn.session, is_unfinished_only=False)
-        is_free = in_order([*present, *(edge for edge, _, _ in edges if edge[2] != "related")]) is not None
+        is_free = (
+            in_order([*present, *(edge for edge, _, _ in edges if edge[2] != "related")])
+            is not None
+        )
         affected = {waits_for(edge)[0] for edge, _, _ in edges if edge[2] != "related"}
         if is_free:
             targets = turn.store.by_numbers(turn.session, [edge[1] for edge, _, _ in edges])
@@ -176,12 +212,16 @@ class Bulk:
             try:
                 self._add_checked(turn, edge)
             except DependencyCycleError as error:
-                self._report.refused.append(Refused(name, f"{edge[2]} {other}", str(error.facts["brief"])))
+                self._report.refused.append(
+                    Refused(name, f"{edge[2]} {other}", str(error.facts["brief"]))
+                )
 
     def _add_checked(self, turn: Turn, edge: Edge) -> None:
         no, target, type_ = edge
         tasks = turn.store.by_numbers(turn.session, (no, target))
-        if verbs.add_dependency(turn, Stored(no, tasks[no]), Stored(target, tasks[target]), type_, is_touched=False):
+        if verbs.add_dependency(
+            turn, Stored(no, tasks[no]), Stored(target, tasks[target]), type_, is_touched=False
+        ):
             self._report.dependencies += 1
 
     def _add_edge(self, turn: Turn, edge: Edge, target: Stored) -> None:
@@ -201,7 +241,9 @@ def _checked(new: NewTask, now_ms: int) -> dict[str, Any]:
     is_closed = prepare.clean_status(new.status) == "closed"
     return {
         "title": prepare.clean_title(new.title),
-        "description": prepare.clean_text(new.description, "description", prepare.MAX_DESCRIPTION_LENGTH),
+        "description": prepare.clean_text(
+            new.description, "description", prepare.MAX_DESCRIPTION_LENGTH
+        ),
         "status": new.status,
         "priority": prepare.clean_priority(new.priority),
         "type": prepare.clean_type(new.type),
@@ -223,7 +265,9 @@ def _name(value: str | None, what: str) -> str | None:
 
 
 def _text(value: str | None, what: str) -> str | None:
-    return None if value is None else prepare.clean_text(value, what, prepare.MAX_DESCRIPTION_LENGTH)
+    return (
+        None if value is None else prepare.clean_text(value, what, prepare.MAX_DESCRIPTION_LENGTH)
+    )
 
 
 def _plain(value: Any) -> Any:

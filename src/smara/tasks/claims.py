@@ -16,7 +16,12 @@ from smara.tasks.models import Task
 from smara.tasks.store import WAITS, Stored
 from smara.tasks.turn import Turn
 
-_NOBODY: dict[str, Any] = {"status": "open", "session_id": None, "assignee": None, "claimed_at": None}
+_NOBODY: dict[str, Any] = {
+    "status": "open",
+    "session_id": None,
+    "assignee": None,
+    "claimed_at": None,
+}
 
 
 def claim(turn: Turn, stored: Stored) -> None:
@@ -27,8 +32,10 @@ def claim(turn: Turn, stored: Stored) -> None:
     if stored.task.status == "closed":
         raise ConflictError(
             f"Task {stored.task.short_id} is closed. Reopen it first if there is more to do.",
-            task_id=stored.task.short_id, brief="Task is closed", hint="Reopen it first if there is more to do.",
-        )  # fmt: skip
+            task_id=stored.task.short_id,
+            brief="Task is closed",
+            hint="Reopen it first if there is more to do.",
+        )
     if stored.task.status == "open":
         refuse_blocked(turn, stored)
     turn.change(stored, "claimed", _held(turn, turn.session_id, turn.actor))
@@ -38,8 +45,10 @@ def claim_first(turn: Turn, rest: str, values: list[Any]) -> int | None:
     """Take the first ready task that fits; its number."""
     found = turn.store.select(
         turn.session,
-        f" AND t.status = 'open'{rest} AND NOT {WAITS} ORDER BY t.priority, t.created_at, t.no LIMIT 1", values,
-    )  # fmt: skip
+        f" AND t.status = 'open'{rest} AND NOT {WAITS} ORDER BY t.priority, t.created_at, t.no "
+        "LIMIT 1",
+        values,
+    )
     if not found:
         return None
     turn.change(found[0], "claimed", _held(turn, turn.session_id, turn.actor))
@@ -55,15 +64,23 @@ def release(turn: Turn, stored: Stored, is_forced: bool) -> None:
     turn.change(stored, "released", _NOBODY)
 
 
-def hand_over(turn: Turn, stored: Stored, to_session: str | None, to_assignee: str | None, is_forced: bool) -> None:
+def hand_over(
+    turn: Turn, stored: Stored, to_session: str | None, to_assignee: str | None, is_forced: bool
+) -> None:
     """Make somebody else the holder."""
     if to_session is None and to_assignee is None:
-        raise invalid("A hand-over needs somebody to hand over to", "Say to_session, to_assignee, or both.", "to")
+        raise invalid(
+            "A hand-over needs somebody to hand over to",
+            "Say to_session, to_assignee, or both.",
+            "to",
+        )
     if stored.task.status == "closed":
         raise ConflictError(
             f"Task {stored.task.short_id} is closed, and cannot be handed over. Reopen it first.",
-            task_id=stored.task.short_id, brief="Task is closed", hint="Reopen it first.",
-        )  # fmt: skip
+            task_id=stored.task.short_id,
+            brief="Task is closed",
+            hint="Reopen it first.",
+        )
     if not is_forced:
         refuse_others(turn, stored.task)
     if stored.task.status == "open":
@@ -72,7 +89,11 @@ def hand_over(turn: Turn, stored: Stored, to_session: str | None, to_assignee: s
     person = session if to_assignee is None else clean_name(to_assignee, "to_assignee")
     if to_assignee is None and session is not None and session == stored.task.session_id:
         person = stored.task.assignee  # it stays where it is
-    if (stored.task.status, stored.task.session_id, stored.task.assignee) == ("in_progress", session, person):
+    if (stored.task.status, stored.task.session_id, stored.task.assignee) == (
+        "in_progress",
+        session,
+        person,
+    ):
         return
     if session is not None:
         # A sign of life is given for it: it has the usual time to begin.
@@ -107,8 +128,12 @@ def refuse_others(turn: Turn, task: Task) -> None:
     hint = "Take another task that is ready, or have it released or handed over."
     raise TaskClaimedError(
         f"Already claimed by {who}: task {task.short_id}. {hint}",
-        task_id=task.short_id, holder=holder, seen_at=seen_at, brief=f"Already claimed by {who}", hint=hint,
-    )  # fmt: skip
+        task_id=task.short_id,
+        holder=holder,
+        seen_at=seen_at,
+        brief=f"Already claimed by {who}",
+        hint=hint,
+    )
 
 
 def refuse_blocked(turn: Turn, stored: Stored) -> None:
@@ -121,8 +146,11 @@ def refuse_blocked(turn: Turn, stored: Stored) -> None:
     hint = f"First close {', '.join(names)}{more}, or take another task that is ready."
     raise TaskBlockedError(
         f"Task is blocked by open dependencies: {stored.task.short_id}. {hint}",
-        task_id=stored.task.short_id, blocking=names, brief="Task is blocked by open dependencies", hint=hint,
-    )  # fmt: skip
+        task_id=stored.task.short_id,
+        blocking=names,
+        brief="Task is blocked by open dependencies",
+        hint=hint,
+    )
 
 
 def blocking_numbers(turn: Turn, no: int) -> list[int]:
@@ -135,4 +163,9 @@ def blocking_numbers(turn: Turn, no: int) -> list[int]:
 
 
 def _held(turn: Turn, session_id: str | None, assignee: str) -> dict[str, Any]:
-    return {"status": "in_progress", "session_id": session_id, "assignee": assignee, "claimed_at": turn.now_ms}
+    return {
+        "status": "in_progress",
+        "session_id": session_id,
+        "assignee": assignee,
+        "claimed_at": turn.now_ms,
+    }

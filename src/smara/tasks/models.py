@@ -20,9 +20,22 @@ DependencyType = Literal["blocks", "parent-child", "related"]
 CloseReason = Literal["completed", "wontfix", "duplicate"]
 Relation = Literal["output", "reference", "created_from"]
 EventKind = Literal[
-    "created", "imported", "updated", "claimed", "released", "handed_over", "expired", "closed", "reopened",
-    "dependency_added", "dependency_removed", "linked", "unlinked", "compacted", "undone",
-]  # fmt: skip
+    "created",
+    "imported",
+    "updated",
+    "claimed",
+    "released",
+    "handed_over",
+    "expired",
+    "closed",
+    "reopened",
+    "dependency_added",
+    "dependency_removed",
+    "linked",
+    "unlinked",
+    "compacted",
+    "undone",
+]
 
 STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
 TYPES: tuple[TaskType, ...] = get_args(TaskType)
@@ -128,7 +141,9 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class TaskTotals:
-    """How many tasks a project has, by status, and how many of the unfinished are ready or blocked."""
+    """How many tasks a project has, by status, and how many of the unfinished are ready or
+    blocked.
+    """
 
     open: int = 0
     in_progress: int = 0

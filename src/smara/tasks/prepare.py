@@ -1,4 +1,6 @@
-"""From what a caller gives to what is stored: checked, redacted, with errors that say what is allowed."""
+"""From what a caller gives to what is stored: checked, redacted, with errors that say what is
+allowed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ MAX_LABEL_LENGTH = 200
 def clean_title(title: object) -> str:
     """A title: one line that is not blank."""
     if not isinstance(title, str):
-        raise invalid(f"title must be a text, not {type(title).__name__}", "Give one line of text.", "title")
+        raise invalid(
+            f"title must be a text, not {type(title).__name__}", "Give one line of text.", "title"
+        )
     line = " ".join(title.split())
     if not line:
         raise invalid("A task needs a title", "Say in one line what is to be done.", "title")
@@ -80,19 +84,31 @@ def clean_dependency_types(value: object) -> tuple[str, ...]:
 def clean_labels(labels: object) -> tuple[str, ...]:
     """Labels, each once, in order of the alphabet."""
     if isinstance(labels, str) or not isinstance(labels, Iterable):
-        raise invalid(f"labels must be a list of texts, not {type(labels).__name__}", "Give a list.", "labels")
+        raise invalid(
+            f"labels must be a list of texts, not {type(labels).__name__}", "Give a list.", "labels"
+        )
     found = {_clean_label(label) for label in labels}
     if len(found) > MAX_LABELS:
-        raise invalid(f"{len(found)} labels are too many", f"At most {MAX_LABELS} are allowed.", "labels")
+        raise invalid(
+            f"{len(found)} labels are too many", f"At most {MAX_LABELS} are allowed.", "labels"
+        )
     return tuple(sorted(found))
 
 
 def _clean_label(label: Any) -> str:
     if not isinstance(label, str) or not label.strip():
-        raise invalid(f"a label must be a text that is not blank; got {label!r}", "Give a word or two.", "labels")
+        raise invalid(
+            f"a label must be a text that is not blank; got {label!r}",
+            "Give a word or two.",
+            "labels",
+        )
     line = " ".join(label.split())
     if len(line) > MAX_LABEL_LENGTH:
-        raise invalid(f"a label has {len(line)} characters", f"At most {MAX_LABEL_LENGTH} are allowed.", "labels")
+        raise invalid(
+            f"a label has {len(line)} characters",
+            f"At most {MAX_LABEL_LENGTH} are allowed.",
+            "labels",
+        )
     return redact(line).text
 
 

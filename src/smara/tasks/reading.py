@@ -1,4 +1,6 @@
-"""What can be asked of tasks: what is ready, what there is, what stands around one, how far things are."""
+"""What can be asked of tasks: what is ready, what there is, what stands around one, how far things
+are.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ _LISTED: tuple[tuple[TaskStatus, str], ...] = (
     ("open", "t.priority, t.created_at, t.no"),
     ("closed", "t.closed_at DESC, t.no DESC"),
 )
-_CHILD_OF = "t.no IN (SELECT d.task_no FROM task_dependencies d WHERE d.type = 'parent-child' AND d.depends_on_no = ?)"
+_CHILD_OF = (
+    "t.no IN (SELECT d.task_no FROM task_dependencies d WHERE d.type = 'parent-child' AND "
+    "d.depends_on_no = ?)"
+)
 _DEEPEST = 100
 _PAGE = 500
 
@@ -44,7 +49,9 @@ class Reader:
     def __init__(self, store: TaskStore) -> None:
         self._store = store
 
-    def ready(self, session: Session, filters: Sequence[Filter], limit: int, offset: int) -> ReadyTasks:
+    def ready(
+        self, session: Session, filters: Sequence[Filter], limit: int, offset: int
+    ) -> ReadyTasks:
         totals = self._store.totals(session)
         found = self._store.select(
             session,
@@ -56,7 +63,12 @@ class Reader:
         return ReadyTasks(tasks, following, totals.ready, totals.blocked)
 
     def list(
-        self, session: Session, status: TaskStatus | None, filters: Sequence[Filter], limit: int, offset: int
+        self,
+        session: Session,
+        status: TaskStatus | None,
+        filters: Sequence[Filter],
+        limit: int,
+        offset: int,
     ) -> Page:
         found: list[Stored] = []
         skip = offset
@@ -83,13 +95,16 @@ class Reader:
             return int(getattr(self._store.totals(session), status))
         row = session.one(
             self._store.sql(
-                f"SELECT count(*) FROM tasks t WHERE t.project_no = :project AND t.status = ?{joined(filters)}"
+                "SELECT count(*) FROM tasks t WHERE t.project_no = :project AND t.status = "
+                f"?{joined(filters)}"
             ),
             (status, *values(filters)),
         )
         return int(row[0]) if row else 0
 
-    def show(self, session: Session, stored: Stored, linked_message_ids: tuple[str, ...]) -> TaskDetails:
+    def show(
+        self, session: Session, stored: Stored, linked_message_ids: tuple[str, ...]
+    ) -> TaskDetails:
         store, no = self._store, stored.no
         blockers = [edge[1] for edge in store.needs(session, [no], "blocks")]
         parents = [edge[1] for edge in store.needs(session, [no], "parent-child")]
@@ -104,15 +119,24 @@ class Reader:
 
         blocking = tuple(task for task in tasks([*blockers, *children]) if task.status != "closed")
         return TaskDetails(
-            stored.task, bool(blocking) and stored.task.status != "closed", blocking, tasks([*blocked, *parents]),
-            tasks(children), tasks(parents), tasks(related), store.progress(session, no), linked_message_ids,
-        )  # fmt: skip
+            stored.task,
+            bool(blocking) and stored.task.status != "closed",
+            blocking,
+            tasks([*blocked, *parents]),
+            tasks(children),
+            tasks(parents),
+            tasks(related),
+            store.progress(session, no),
+            linked_message_ids,
+        )
 
     def blocked(self, session: Session, ids: Sequence[str]) -> set[str]:
         found: set[str] = set()
         for start in range(0, len(ids), _PAGE):
             part = ids[start : start + _PAGE]
-            numbers = self._store.numbers(session, f" AND t.id IN ({marks(len(part))}) AND {WAITS}", part)
+            numbers = self._store.numbers(
+                session, f" AND t.id IN ({marks(len(part))}) AND {WAITS}", part
+            )
             found.update(task.id for task in self._store.by_numbers(session, numbers).values())
         return found
 
@@ -138,7 +162,8 @@ class Reader:
         else:
             numbers = self._store.numbers(
                 session,
-                " AND NOT EXISTS (SELECT 1 FROM task_dependencies d WHERE d.task_no = t.no AND d.type = 'parent-child')"
+                " AND NOT EXISTS (SELECT 1 FROM task_dependencies d WHERE d.task_no = t.no AND "
+                "d.type = 'parent-child')"
                 " ORDER BY t.priority, t.created_at, t.no",
             )
         return _Forest(session, self._store, numbers).nodes(numbers, "root")
@@ -150,7 +175,8 @@ class Reader:
             with self._store.database.read() as session:
                 page = self._store.select(
                     session,
-                    " AND (t.created_at > ? OR (t.created_at = ? AND t.no > ?)) ORDER BY t.created_at, t.no LIMIT ?",
+                    " AND (t.created_at > ? OR (t.created_at = ? AND t.no > ?)) ORDER BY "
+                    "t.created_at, t.no LIMIT ?",
                     (after[0], *after, _PAGE),
                 )
             if not page:
@@ -204,9 +230,15 @@ class _Forest:
 
 
 def filters_for(
-    session: Session, store: TaskStore, *, type: str | None = None, label: str | None = None,
-    assignee: str | None = None, priority: int | None = None, parent: str | None = None,
-) -> list[Filter]:  # fmt: skip
+    session: Session,
+    store: TaskStore,
+    *,
+    type: str | None = None,
+    label: str | None = None,
+    assignee: str | None = None,
+    priority: int | None = None,
+    parent: str | None = None,
+) -> list[Filter]:
     """The conditions a caller asks for."""
     found: list[Filter] = []
     if type is not None:
@@ -217,7 +249,8 @@ def filters_for(
         found.append(("t.priority = ?", prepare.clean_priority(priority)))
     if label is not None:
         tagged = store.sql(
-            "t.no IN (SELECT l.task_no FROM task_labels l WHERE l.project_no = :project AND l.label = ?)"
+            "t.no IN (SELECT l.task_no FROM task_labels l WHERE l.project_no = :project AND "
+            "l.label = ?)"
         )
         found.append((tagged, to_storable(label)))
     if parent is not None:
@@ -229,7 +262,9 @@ def check_page(limit: object, offset: object) -> None:
     """Refuse a page that cannot be."""
     for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**31:
-            raise InvalidInputError(f"{name} must be a whole number, at least {least}; got {value!r}.", field=name)
+            raise InvalidInputError(
+                f"{name} must be a whole number, at least {least}; got {value!r}.", field=name
+            )
 
 
 def joined(filters: Sequence[Filter]) -> str:
@@ -244,4 +279,6 @@ def values(filters: Sequence[Filter]) -> list[Any]:
 
 def _cut(found: Sequence[Stored], limit: int, offset: int) -> tuple[tuple[Task, ...], int | None]:
     """A page out of what was found, one more than wanted, and where the next one begins."""
-    return tuple(stored.task for stored in found[:limit]), offset + limit if len(found) > limit else None
+    return tuple(stored.task for stored in found[:limit]), offset + limit if len(
+        found
+    ) > limit else None

@@ -1,4 +1,6 @@
-"""Whether tasks still stand as they did, asked by a glance: for hooks, which cannot open the whole room."""
+"""Whether tasks still stand as they did, asked by a glance: for hooks, which cannot open the whole
+room.
+"""
 
 from __future__ import annotations
 

@@ -16,16 +16,20 @@ from smara.database.stores import NamedStore
 from smara.tasks.models import Dependency, Progress, Task, TaskEvent, TaskTotals
 
 COLUMNS = (
-    "id", "short_id", "title", "description", "status", "priority", "type", "assignee", "session_id", "claimed_at",
-    "created_at", "created_by", "updated_at", "closed_at", "close_reason", "summary", "compaction_level",
+    "id", "short_id", "title", "description", "status", "priority", "type", "assignee",
+    "session_id", "claimed_at",
+    "created_at", "created_by", "updated_at", "closed_at", "close_reason", "summary",
+    "compaction_level",
     "compacted_at", "original_content", "metadata",
 )  # fmt: skip
 _COLUMNS = ", ".join(f"t.{name}" for name in COLUMNS)
 
 WAITS = (
-    "(EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks b ON b.no = d.depends_on_no AND b.status <> 'closed'"
+    "(EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks b ON b.no = d.depends_on_no AND "
+    "b.status <> 'closed'"
     " WHERE d.task_no = t.no AND d.type = 'blocks')"
-    " OR EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks b ON b.no = d.task_no AND b.status <> 'closed'"
+    " OR EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks b ON b.no = d.task_no AND b.status "
+    "<> 'closed'"
     " WHERE d.depends_on_no = t.no AND d.type = 'parent-child'))"
 )
 """Whether a task waits for unfinished ones: those that block it, and its children."""
@@ -48,7 +52,8 @@ class TaskStore(NamedStore):
     def select(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[Stored]:
         """Tasks by the rest of a statement: conditions behind the wall, order and limit."""
         rows = session.all(
-            self.sql(f"SELECT {_COLUMNS}, t.no FROM tasks t WHERE t.project_no = :project{rest}"), values
+            self.sql(f"SELECT {_COLUMNS}, t.no FROM tasks t WHERE t.project_no = :project{rest}"),
+            values,
         )
         return self._with_parts(session, rows)
 
@@ -73,7 +78,10 @@ class TaskStore(NamedStore):
         """Which of the tasks wait for unfinished ones."""
         found: set[int] = set()
         for part in parts(numbers):
-            statement = f"SELECT t.no FROM tasks t WHERE +t.project_no = :project AND t.no IN ({marks(len(part))})"
+            statement = (
+                "SELECT t.no FROM tasks t WHERE +t.project_no = :project AND t.no IN "
+                f"({marks(len(part))})"
+            )
             found.update(row[0] for row in session.all(self.sql(f"{statement} AND {WAITS}"), part))
         return found
 
@@ -100,13 +108,17 @@ class TaskStore(NamedStore):
                 found.setdefault(no, []).append(from_storable(label))
         return {no: tuple(sorted(labels)) for no, labels in found.items()}
 
-    def _dependencies(self, session: Session, numbers: Sequence[int]) -> dict[int, tuple[Dependency, ...]]:
+    def _dependencies(
+        self, session: Session, numbers: Sequence[int]
+    ) -> dict[int, tuple[Dependency, ...]]:
         found: dict[int, list[Dependency]] = {}
         for part in parts(numbers):
             rows = session.all(
                 self.sql(
-                    "SELECT d.task_no, a.id, b.id, d.type, d.created_at, d.created_by, a.short_id, b.short_id"
-                    " FROM task_dependencies d JOIN tasks a ON a.no = d.task_no JOIN tasks b ON b.no = d.depends_on_no"
+                    "SELECT d.task_no, a.id, b.id, d.type, d.created_at, d.created_by, "
+                    "a.short_id, b.short_id"
+                    " FROM task_dependencies d JOIN tasks a ON a.no = d.task_no JOIN tasks b ON "
+                    "b.no = d.depends_on_no"
                     f" WHERE d.project_no = :project AND d.task_no IN ({marks(len(part))})"
                     " ORDER BY d.created_at, b.no, d.type"
                 ),
@@ -117,7 +129,12 @@ class TaskStore(NamedStore):
         return {no: tuple(dependencies) for no, dependencies in found.items()}
 
     def has_key(self, session: Session, key: str) -> bool:
-        return session.one(self.sql("SELECT 1 FROM tasks WHERE project_no = :project AND key = ?"), (key,)) is not None
+        return (
+            session.one(
+                self.sql("SELECT 1 FROM tasks WHERE project_no = :project AND key = ?"), (key,)
+            )
+            is not None
+        )
 
     # what waits for what
 
@@ -125,17 +142,22 @@ class TaskStore(NamedStore):
         """(task, what it depends on) of some tasks, by one type of dependency."""
         return self._edges(session, "task_no", numbers, type_)
 
-    def needed_by(self, session: Session, numbers: Sequence[int], type_: str) -> list[tuple[int, int]]:
+    def needed_by(
+        self, session: Session, numbers: Sequence[int], type_: str
+    ) -> list[tuple[int, int]]:
         """(task, what it depends on) for some tasks that are depended on."""
         return self._edges(session, "depends_on_no", numbers, type_)
 
-    def _edges(self, session: Session, column: str, numbers: Sequence[int], type_: str) -> list[tuple[int, int]]:
+    def _edges(
+        self, session: Session, column: str, numbers: Sequence[int], type_: str
+    ) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = []
         for part in parts(numbers):
             rows = session.all(
                 self.sql(
                     "SELECT task_no, depends_on_no FROM task_dependencies"
-                    f" WHERE project_no = :project AND type = ? AND {column} IN ({marks(len(part))})"
+                    f" WHERE project_no = :project AND type = ? AND {column} IN "
+                    f"({marks(len(part))})"
                     " ORDER BY task_no, depends_on_no"
                 ),
                 (type_, *part),
@@ -144,7 +166,9 @@ class TaskStore(NamedStore):
         return found
 
     def all_edges(self, session: Session, is_unfinished_only: bool) -> list[tuple[int, int, str]]:
-        """Every dependency that makes one task wait for another: (task, what it depends on, type)."""
+        """Every dependency that makes one task wait for another: (task, what it depends on,
+        type).
+        """
         where = " AND a.status <> 'closed' AND b.status <> 'closed'" if is_unfinished_only else ""
         rows = session.all(
             self.sql(
@@ -160,10 +184,13 @@ class TaskStore(NamedStore):
         row = session.one(
             self.sql(
                 "WITH RECURSIVE below (no) AS ("
-                " SELECT d.task_no FROM task_dependencies d WHERE d.depends_on_no = ? AND d.type = 'parent-child'"
-                " UNION SELECT d.task_no FROM task_dependencies d JOIN below ON d.depends_on_no = below.no"
+                " SELECT d.task_no FROM task_dependencies d WHERE d.depends_on_no = ? AND d.type "
+                "= 'parent-child'"
+                " UNION SELECT d.task_no FROM task_dependencies d JOIN below ON d.depends_on_no = "
+                "below.no"
                 " WHERE d.type = 'parent-child')"
-                " SELECT count(*), coalesce(sum(CASE WHEN t.status = 'closed' THEN 1 ELSE 0 END), 0)"
+                " SELECT count(*), coalesce(sum(CASE WHEN t.status = 'closed' THEN 1 ELSE 0 END), "
+                "0)"
                 " FROM below JOIN tasks t ON t.no = below.no WHERE t.project_no = :project"
             ),
             (no,),
@@ -177,7 +204,10 @@ class TaskStore(NamedStore):
         names = list(values)
         columns = ", ".join(names)
         row = session.one(
-            self.sql(f"INSERT INTO tasks (project_no, {columns}) VALUES (:project, {marks(len(names))}) RETURNING no"),
+            self.sql(
+                f"INSERT INTO tasks (project_no, {columns}) VALUES (:project, "
+                f"{marks(len(names))}) RETURNING no"
+            ),
             list(values.values()),
         )
         return int(row[0]) if row else 0
@@ -186,14 +216,22 @@ class TaskStore(NamedStore):
         """Write columns of a task."""
         columns = ", ".join(f"{name} = ?" for name in values)
         session.run(
-            self.sql(f"UPDATE tasks SET {columns} WHERE project_no = :project AND no = ?"), (*values.values(), no)
+            self.sql(f"UPDATE tasks SET {columns} WHERE project_no = :project AND no = ?"),
+            (*values.values(), no),
         )
 
-    def write_labels(self, session: Session, no: int, labels: Iterable[str], is_new: bool = False) -> None:
+    def write_labels(
+        self, session: Session, no: int, labels: Iterable[str], is_new: bool = False
+    ) -> None:
         if not is_new:
-            session.run(self.sql("DELETE FROM task_labels WHERE project_no = :project AND task_no = ?"), (no,))
+            session.run(
+                self.sql("DELETE FROM task_labels WHERE project_no = :project AND task_no = ?"),
+                (no,),
+            )
         session.run_many(
-            self.sql("INSERT INTO task_labels (project_no, task_no, label) VALUES (:project, ?, ?)"),
+            self.sql(
+                "INSERT INTO task_labels (project_no, task_no, label) VALUES (:project, ?, ?)"
+            ),
             [(no, label) for label in labels],
         )
 
@@ -202,8 +240,10 @@ class TaskStore(NamedStore):
         return bool(
             session.run(
                 self.sql(
-                    "INSERT INTO task_dependencies (project_no, task_no, depends_on_no, type, created_at, created_by)"
-                    " VALUES (:project, ?, ?, ?, ?, ?) ON CONFLICT (task_no, type, depends_on_no) DO NOTHING"
+                    "INSERT INTO task_dependencies (project_no, task_no, depends_on_no, type, "
+                    "created_at, created_by)"
+                    " VALUES (:project, ?, ?, ?, ?, ?) ON CONFLICT (task_no, type, depends_on_no) "
+                    "DO NOTHING"
                 ),
                 values,
             )
@@ -214,7 +254,8 @@ class TaskStore(NamedStore):
             session.run(
                 self.sql(
                     "DELETE FROM task_dependencies"
-                    " WHERE project_no = :project AND task_no = ? AND depends_on_no = ? AND type = ?"
+                    " WHERE project_no = :project AND task_no = ? AND depends_on_no = ? AND type "
+                    "= ?"
                 ),
                 (no, depends_on_no, type_),
             )
@@ -223,7 +264,9 @@ class TaskStore(NamedStore):
     # totals
 
     def lock(self, session: Session) -> TaskTotals:
-        """The totals of this project; no other transaction changes its tasks until this one ends."""
+        """The totals of this project; no other transaction changes its tasks until this one
+        ends.
+        """
         statement = self.sql(
             "UPDATE task_totals SET open = open WHERE project_no = :project"
             " RETURNING open, in_progress, closed, ready, blocked"
@@ -231,21 +274,28 @@ class TaskStore(NamedStore):
         row = session.one(statement)
         if row is None:
             session.run(
-                self.sql("INSERT INTO task_totals (project_no) VALUES (:project) ON CONFLICT (project_no) DO NOTHING")
+                self.sql(
+                    "INSERT INTO task_totals (project_no) VALUES (:project) ON CONFLICT "
+                    "(project_no) DO NOTHING"
+                )
             )
             row = session.one(statement)
         return TaskTotals(*row) if row else TaskTotals()
 
     def totals(self, session: Session) -> TaskTotals:
         row = session.one(
-            self.sql("SELECT open, in_progress, closed, ready, blocked FROM task_totals WHERE project_no = :project")
+            self.sql(
+                "SELECT open, in_progress, closed, ready, blocked FROM task_totals WHERE "
+                "project_no = :project"
+            )
         )
         return TaskTotals(*row) if row else TaskTotals()
 
     def put_totals(self, session: Session, totals: TaskTotals) -> None:
         session.run(
             self.sql(
-                "UPDATE task_totals SET open = ?, in_progress = ?, closed = ?, ready = ?, blocked = ?"
+                "UPDATE task_totals SET open = ?, in_progress = ?, closed = ?, ready = ?, blocked "
+                "= ?"
                 " WHERE project_no = :project"
             ),
             (totals.open, totals.in_progress, totals.closed, totals.ready, totals.blocked),
@@ -256,12 +306,16 @@ class TaskStore(NamedStore):
         by_status = {
             row[0]: int(row[1])
             for row in session.all(
-                self.sql("SELECT t.status, count(*) FROM tasks t WHERE t.project_no = :project GROUP BY t.status")
+                self.sql(
+                    "SELECT t.status, count(*) FROM tasks t WHERE t.project_no = :project GROUP "
+                    "BY t.status"
+                )
             )
         }
         row = session.one(
             self.sql(
-                "SELECT coalesce(sum(CASE WHEN waits THEN 0 WHEN status = 'open' THEN 1 ELSE 0 END), 0),"
+                "SELECT coalesce(sum(CASE WHEN waits THEN 0 WHEN status = 'open' THEN 1 ELSE 0 "
+                "END), 0),"
                 " coalesce(sum(CASE WHEN waits THEN 1 ELSE 0 END), 0)"
                 f" FROM (SELECT t.status AS status, {WAITS} AS waits FROM tasks t"
                 " WHERE t.project_no = :project AND t.status <> 'closed') AS unfinished"
@@ -269,7 +323,11 @@ class TaskStore(NamedStore):
         )
         ready, blocked = (int(row[0]), int(row[1])) if row else (0, 0)
         return TaskTotals(
-            by_status.get("open", 0), by_status.get("in_progress", 0), by_status.get("closed", 0), ready, blocked
+            by_status.get("open", 0),
+            by_status.get("in_progress", 0),
+            by_status.get("closed", 0),
+            ready,
+            blocked,
         )
 
     # events
@@ -278,7 +336,8 @@ class TaskStore(NamedStore):
         """Insert (task, id, kind, actor, session, at, before, after); its number."""
         row = session.one(
             self.sql(
-                "INSERT INTO task_events (project_no, task_no, id, kind, actor, session_id, at, before, after)"
+                "INSERT INTO task_events (project_no, task_no, id, kind, actor, session_id, at, "
+                "before, after)"
                 " VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING no"
             ),
             values,
@@ -295,18 +354,28 @@ class TaskStore(NamedStore):
         )
         return [
             TaskEvent(
-                row[0], task_id, row[1], row[2], row[3], row[4], json.loads(row[5]), json.loads(row[6]),
+                row[0],
+                task_id,
+                row[1],
+                row[2],
+                row[3],
+                row[4],
+                json.loads(row[5]),
+                json.loads(row[6]),
                 row[7] is not None,
             )
             for row in rows
-        ]  # fmt: skip
+        ]
 
     def newest_change(self, session: Session, no: int) -> Row | None:
-        """(number, kind, before, after) of the newest event that is not undone and no undoing itself."""
+        """(number, kind, before, after) of the newest event that is not undone and no undoing
+        itself.
+        """
         return session.one(
             self.sql(
                 "SELECT no, kind, before, after FROM task_events"
-                " WHERE project_no = :project AND task_no = ? AND undone_by IS NULL AND kind <> 'undone'"
+                " WHERE project_no = :project AND task_no = ? AND undone_by IS NULL AND kind <> "
+                "'undone'"
                 " ORDER BY no DESC LIMIT 1"
             ),
             (no,),
@@ -321,11 +390,14 @@ class TaskStore(NamedStore):
     # links to messages, which are only numbers here
 
     def add_link(self, session: Session, values: Sequence[Any]) -> bool:
-        """Insert (task, message, relation, created at, by); whether it was new or of another relation."""
+        """Insert (task, message, relation, created at, by); whether it was new or of another
+        relation.
+        """
         return bool(
             session.run(
                 self.sql(
-                    "INSERT INTO task_messages (project_no, task_no, message_no, relation, created_at, created_by)"
+                    "INSERT INTO task_messages (project_no, task_no, message_no, relation, "
+                    "created_at, created_by)"
                     " VALUES (:project, ?, ?, ?, ?, ?)"
                     " ON CONFLICT (task_no, message_no) DO UPDATE SET relation = excluded.relation"
                     " WHERE task_messages.relation <> excluded.relation"
@@ -338,7 +410,8 @@ class TaskStore(NamedStore):
         """Take a link away; the relation it had."""
         row = session.one(
             self.sql(
-                "DELETE FROM task_messages WHERE project_no = :project AND task_no = ? AND message_no = ?"
+                "DELETE FROM task_messages WHERE project_no = :project AND task_no = ? AND "
+                "message_no = ?"
                 " RETURNING relation"
             ),
             (no, message_no),
@@ -348,7 +421,8 @@ class TaskStore(NamedStore):
     def link_relation(self, session: Session, no: int, message_no: int) -> str | None:
         row = session.one(
             self.sql(
-                "SELECT relation FROM task_messages WHERE project_no = :project AND task_no = ? AND message_no = ?"
+                "SELECT relation FROM task_messages WHERE project_no = :project AND task_no = ? "
+                "AND message_no = ?"
             ),
             (no, message_no),
         )
@@ -360,7 +434,8 @@ class TaskStore(NamedStore):
         session.run(
             self.sql(
                 "INSERT INTO sessions (project_no, id, seen_at) VALUES (:project, ?, ?)"
-                " ON CONFLICT (project_no, id) DO UPDATE SET seen_at = excluded.seen_at, ended_at = NULL"
+                " ON CONFLICT (project_no, id) DO UPDATE SET seen_at = excluded.seen_at, ended_at "
+                "= NULL"
                 " WHERE sessions.seen_at < excluded.seen_at OR sessions.ended_at IS NOT NULL"
             ),
             (session_id, now_ms),
@@ -369,7 +444,8 @@ class TaskStore(NamedStore):
     def end_session(self, session: Session, session_id: str, now_ms: int) -> None:
         session.run(
             self.sql(
-                "INSERT INTO sessions (project_no, id, seen_at, ended_at) VALUES (:project, ?, ?, ?)"
+                "INSERT INTO sessions (project_no, id, seen_at, ended_at) VALUES (:project, ?, ?, "
+                "?)"
                 " ON CONFLICT (project_no, id) DO UPDATE SET ended_at = excluded.ended_at"
             ),
             (session_id, now_ms, now_ms),
@@ -377,7 +453,8 @@ class TaskStore(NamedStore):
 
     def seen_at(self, session: Session, session_id: str) -> int | None:
         row = session.one(
-            self.sql("SELECT seen_at FROM sessions WHERE project_no = :project AND id = ?"), (session_id,)
+            self.sql("SELECT seen_at FROM sessions WHERE project_no = :project AND id = ?"),
+            (session_id,),
         )
         return int(row[0]) if row else None
 
@@ -385,9 +462,12 @@ class TaskStore(NamedStore):
         """Tasks held by a session that has ended, or was last seen before a time."""
         rows = session.all(
             self.sql(
-                "SELECT t.no FROM tasks t LEFT JOIN sessions s ON s.project_no = t.project_no AND s.id = t.session_id"
-                " WHERE t.project_no = :project AND t.status = 'in_progress' AND t.session_id IS NOT NULL"
-                " AND (s.ended_at IS NOT NULL OR coalesce(s.seen_at, t.claimed_at, t.updated_at) < ?) ORDER BY t.no"
+                "SELECT t.no FROM tasks t LEFT JOIN sessions s ON s.project_no = t.project_no AND "
+                "s.id = t.session_id"
+                " WHERE t.project_no = :project AND t.status = 'in_progress' AND t.session_id IS "
+                "NOT NULL"
+                " AND (s.ended_at IS NOT NULL OR coalesce(s.seen_at, t.claimed_at, t.updated_at) "
+                "< ?) ORDER BY t.no"
             ),
             (silent_since_ms if silent_since_ms is not None else -(2**62),),
         )
@@ -395,17 +475,22 @@ class TaskStore(NamedStore):
 
 
 def indexed_tasks(session: Session) -> Iterator[tuple[int, int, Task]]:
-    """Every task of every project, as (number, project, task), for the index that all projects share."""
+    """Every task of every project, as (number, project, task), for the index that all projects
+    share.
+    """
     after = 0
     while True:
         rows = session.all(
-            f"SELECT {_COLUMNS}, t.no, t.project_no FROM tasks t WHERE t.no > ? ORDER BY t.no LIMIT {PART}", (after,)
+            f"SELECT {_COLUMNS}, t.no, t.project_no FROM tasks t WHERE t.no > ? ORDER BY t.no "
+            f"LIMIT {PART}",
+            (after,),
         )
         if not rows:
             return
         labels: dict[int, list[str]] = {}
         for no, label in session.all(
-            "SELECT task_no, label FROM task_labels WHERE task_no BETWEEN ? AND ?", (rows[0][-2], rows[-1][-2])
+            "SELECT task_no, label FROM task_labels WHERE task_no BETWEEN ? AND ?",
+            (rows[0][-2], rows[-1][-2]),
         ):
             labels.setdefault(no, []).append(from_storable(label))
         for row in rows:
@@ -415,14 +500,52 @@ def indexed_tasks(session: Session) -> Iterator[tuple[int, int, Task]]:
 
 def _task(row: Row, labels: tuple[str, ...], dependencies: tuple[Dependency, ...]) -> Task:
     (
-        id_, short_id, title, description, status, priority, type_, assignee, session_id, claimed_at, created_at,
-        created_by, updated_at, closed_at, close_reason, summary, level, compacted_at, original, metadata, _,
-    ) = row  # fmt: skip
+        id_,
+        short_id,
+        title,
+        description,
+        status,
+        priority,
+        type_,
+        assignee,
+        session_id,
+        claimed_at,
+        created_at,
+        created_by,
+        updated_at,
+        closed_at,
+        close_reason,
+        summary,
+        level,
+        compacted_at,
+        original,
+        metadata,
+        _,
+    ) = row
     return Task(
-        id_, short_id, from_storable(title), from_storable(description), status, priority, type_, assignee, session_id,
-        claimed_at, created_at, created_by, updated_at, closed_at, _text(close_reason), _text(summary), labels,
-        dependencies, level, compacted_at, _text(original), json.loads(metadata),
-    )  # fmt: skip
+        id_,
+        short_id,
+        from_storable(title),
+        from_storable(description),
+        status,
+        priority,
+        type_,
+        assignee,
+        session_id,
+        claimed_at,
+        created_at,
+        created_by,
+        updated_at,
+        closed_at,
+        _text(close_reason),
+        _text(summary),
+        labels,
+        dependencies,
+        level,
+        compacted_at,
+        _text(original),
+        json.loads(metadata),
+    )
 
 
 def _text(stored: str | None) -> str | None:

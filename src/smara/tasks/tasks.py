@@ -33,7 +33,7 @@ from smara.tasks.models import (
     TaskTotals,
     TaskType,
     TreeNode,
-)  # fmt: skip
+)
 from smara.tasks.reading import Reader, check_page, filters_for, joined, values
 from smara.tasks.store import Stored
 from smara.tasks.turn import Turn, Turns
@@ -42,7 +42,10 @@ from smara.tasks.undo import undo
 _DAY_MS = 86_400_000
 _COMPACTED_AT_ONCE = 200
 _SIGN_OF_LIFE_MS = 30_000
-_FADING = " AND t.status = 'closed' AND t.compaction_level < ? AND t.closed_at < ? AND length(t.description) >= ?"
+_FADING = (
+    " AND t.status = 'closed' AND t.compaction_level < ? AND t.closed_at < ? AND "
+    "length(t.description) >= ?"
+)
 _UNTOUCHED = " AND (t.compaction_level > 0 OR t.compacted_at IS NULL)"
 
 
@@ -64,7 +67,10 @@ class Tasks:
     """
 
     def __init__(
-        self, turns: Turns, rules: TaskRules, linked_messages: Callable[[Session, int, str], tuple[str, ...]]
+        self,
+        turns: Turns,
+        rules: TaskRules,
+        linked_messages: Callable[[Session, int, str], tuple[str, ...]],
     ) -> None:
         self._turns = turns
         self._store = turns.store
@@ -90,12 +96,18 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Make a task; ``depends_on`` names tasks that block it, ``parent`` the one it is part of."""
+        """Make a task; ``depends_on`` names tasks that block it, ``parent`` the one it is part
+        of.
+        """
         if isinstance(depends_on, str):
-            raise InvalidInputError("depends_on must be a list of task ids, not one text.", field="depends_on")
+            raise InvalidInputError(
+                "depends_on must be a list of task ids, not one text.", field="depends_on"
+            )
         fields: dict[str, Any] = {
             "title": prepare.clean_title(title),
-            "description": prepare.clean_text(description, "description", prepare.MAX_DESCRIPTION_LENGTH),
+            "description": prepare.clean_text(
+                description, "description", prepare.MAX_DESCRIPTION_LENGTH
+            ),
             "status": "open",
             "priority": prepare.clean_priority(priority),
             "type": prepare.clean_type(type),
@@ -116,12 +128,16 @@ class Tasks:
                 verbs.refuse_circle(turn, no, target.no, type_)
                 affected = [no] if type_ == "blocks" else [target.no]
                 with turn.counted(affected):
-                    self._store.add_dependency(turn.session, (no, target.no, type_, turn.now_ms, turn.actor))
+                    self._store.add_dependency(
+                        turn.session, (no, target.no, type_, turn.now_ms, turn.actor)
+                    )
             made = self._store.by_number(turn.session, no)
             after = {
-                "title": made.title, "type": made.type, "priority": made.priority,
+                "title": made.title,
+                "type": made.type,
+                "priority": made.priority,
                 "dependencies": [verbs.named(target, type_) for target, type_ in needed],
-            }  # fmt: skip
+            }
             turn.event(no, "created", {}, after)
         log.event("task.added", task=made.short_id)
         return made
@@ -140,12 +156,16 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Change named fields; metadata is merged, ``None`` takes a key out; ``assignee=""`` clears it."""
+        """Change named fields; metadata is merged, ``None`` takes a key out; ``assignee=""`` clears
+        it.
+        """
         fields: dict[str, Any] = {}
         if title is not None:
             fields["title"] = prepare.clean_title(title)
         if description is not None:
-            fields["description"] = prepare.clean_text(description, "description", prepare.MAX_DESCRIPTION_LENGTH)
+            fields["description"] = prepare.clean_text(
+                description, "description", prepare.MAX_DESCRIPTION_LENGTH
+            )
         if priority is not None:
             fields["priority"] = prepare.clean_priority(priority)
         if type is not None:
@@ -158,13 +178,17 @@ class Tasks:
         with self._changing(task_id, actor, session_id) as (turn, stored):
             if more is not None:
                 merged = {**stored.task.metadata, **more}
-                fields["metadata"] = {key: value for key, value in merged.items() if value is not None}
+                fields["metadata"] = {
+                    key: value for key, value in merged.items() if value is not None
+                }
             verbs.update(turn, stored, fields)
         return self._after(stored)
 
     # taking and giving back
 
-    def claim(self, task_id: str, *, actor: str | None = None, session_id: str | None = None) -> Task:
+    def claim(
+        self, task_id: str, *, actor: str | None = None, session_id: str | None = None
+    ) -> Task:
         """Take a ready task. A holder who asks again keeps it.
 
         ``TaskClaimedError`` when somebody else holds it, ``TaskBlockedError`` when it waits for
@@ -182,7 +206,9 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task | None:
-        """Take the first ready task, or ``None`` when there is none. No two callers get the same."""
+        """Take the first ready task, or ``None`` when there is none. No two callers get the
+        same.
+        """
         with self._turns.begin(actor, session_id) as turn:
             claims.expire(turn, self._silent_since(turn.now_ms))
             filters = filters_for(turn.session, self._store, type=type, label=label)
@@ -190,7 +216,12 @@ class Tasks:
             return None if no is None else self._store.by_number(turn.session, no)
 
     def release(
-        self, task_id: str, *, force: bool = False, actor: str | None = None, session_id: str | None = None
+        self,
+        task_id: str,
+        *,
+        force: bool = False,
+        actor: str | None = None,
+        session_id: str | None = None,
     ) -> Task:
         """Give a task back, so that others may take it; ``force`` takes it from another holder."""
         with self._changing(task_id, actor, session_id) as (turn, stored):
@@ -229,7 +260,9 @@ class Tasks:
         self._decay_quietly()
         return self._after(stored)
 
-    def reopen(self, task_id: str, *, actor: str | None = None, session_id: str | None = None) -> Task:
+    def reopen(
+        self, task_id: str, *, actor: str | None = None, session_id: str | None = None
+    ) -> Task:
         """Make a closed task open again."""
         with self._changing(task_id, actor, session_id) as (turn, stored):
             verbs.reopen(turn, stored)
@@ -246,7 +279,9 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """``task_id`` needs ``depends_on``, which for ``parent-child`` is the parent; twice is the same as once."""
+        """``task_id`` needs ``depends_on``, which for ``parent-child`` is the parent; twice is the
+        same as once.
+        """
         kind = prepare.clean_dependency_type(type)
         with self._changing(task_id, actor, session_id) as (turn, stored):
             verbs.add_dependency(turn, stored, require(turn.session, self._store, depends_on), kind)
@@ -277,9 +312,15 @@ class Tasks:
             return self._reader.history(session, require(session, self._store, task_id), limit)
 
     def undo(
-        self, task_id: str, *, force: bool = False, actor: str | None = None, session_id: str | None = None
+        self,
+        task_id: str,
+        *,
+        force: bool = False,
+        actor: str | None = None,
+        session_id: str | None = None,
     ) -> Task:
-        """Take back the newest change that was not taken back yet; call it again to go further back.
+        """Take back the newest change that was not taken back yet; call it again to go further
+        back.
 
         ``TaskClaimedError`` when somebody else is at the task, unless ``force``.
         """
@@ -316,7 +357,9 @@ class Tasks:
         label: str | None = None,
         assignee: str | None = None,
     ) -> ReadyTasks:
-        """What can be claimed now: open, with nothing unfinished in its way; by priority, then age."""
+        """What can be claimed now: open, with nothing unfinished in its way; by priority, then
+        age.
+        """
         check_page(limit, offset)
         self._expire_quietly()
         with self._store.database.read() as session:
@@ -335,24 +378,36 @@ class Tasks:
         limit: int = 50,
         offset: int = 0,
     ) -> Page:
-        """Tasks: those in progress, then the open ones, by priority and age; then the closed, newest first."""
+        """Tasks: those in progress, then the open ones, by priority and age; then the closed,
+        newest first.
+        """
         check_page(limit, offset)
         if status is not None:
             prepare.clean_status(status)
         self._expire_quietly()
         with self._store.database.read() as session:
             filters = filters_for(
-                session, self._store, type=type, label=label, assignee=assignee, priority=priority, parent=parent
+                session,
+                self._store,
+                type=type,
+                label=label,
+                assignee=assignee,
+                priority=priority,
+                parent=parent,
             )
             return self._reader.list(session, status, filters, limit, offset)
 
     def blocked(self, tasks: Iterable[Task]) -> set[str]:
         """The ids of those tasks that wait for unfinished ones; for showing a list."""
         with self._store.database.read() as session:
-            return self._reader.blocked(session, [task.id for task in tasks if task.status != "closed"])
+            return self._reader.blocked(
+                session, [task.id for task in tasks if task.status != "closed"]
+            )
 
     def tree(self, task_id: str | None = None) -> builtins.list[TreeNode]:
-        """Tasks with their children and what they need; without an id, from every task that has no parent."""
+        """Tasks with their children and what they need; without an id, from every task that has no
+        parent.
+        """
         with self._store.database.read() as session:
             root = None if task_id is None else require(session, self._store, task_id)
             return self._reader.tree(session, root)
@@ -377,10 +432,14 @@ class Tasks:
         """What is wrong with the totals; counts every task, for the doctor."""
         with self._store.database.snapshot() as session:
             kept, counted = self._store.totals(session), self._store.recount(session)
-        return [] if kept == counted else [f"The totals of tasks say {kept}, and there are {counted}."]
+        return (
+            [] if kept == counted else [f"The totals of tasks say {kept}, and there are {counted}."]
+        )
 
     def recount(self) -> TaskTotals:
-        """Count the totals again and put them right; for when a backup or a hand has changed the tables."""
+        """Count the totals again and put them right; for when a backup or a hand has changed the
+        tables.
+        """
         with self._turns.begin(None, None) as turn:
             turn.totals = self._store.recount(turn.session)
             return turn.totals
@@ -406,7 +465,9 @@ class Tasks:
         return self.expire()
 
     def expire(self) -> builtins.list[Task]:
-        """Free the tasks of sessions that are gone; those tasks. Asking and changing do this by themselves."""
+        """Free the tasks of sessions that are gone; those tasks. Asking and changing do this by
+        themselves.
+        """
         with self._turns.begin(None, None) as turn:
             numbers = claims.expire(turn, self._silent_since(turn.now_ms))
             return builtins.list(self._store.by_numbers(turn.session, numbers).values())
@@ -421,11 +482,16 @@ class Tasks:
         done = 0
         with self._turns.begin(None, None) as turn:
             at = turn.now_ms if now is None else now
-            for level, days in ((2, self._rules.archive_after_days), (1, self._rules.compact_after_days)):
+            for level, days in (
+                (2, self._rules.archive_after_days),
+                (1, self._rules.compact_after_days),
+            ):
                 done += self._compact_level(turn, level, at - days * _DAY_MS, is_asked)
         return done
 
-    def restore(self, task_id: str, *, actor: str | None = None, session_id: str | None = None) -> Task:
+    def restore(
+        self, task_id: str, *, actor: str | None = None, session_id: str | None = None
+    ) -> Task:
         """Show the whole text of a compacted task again."""
         with self._changing(task_id, actor, session_id) as (turn, stored):
             if stored.task.is_compacted:
@@ -442,16 +508,20 @@ class Tasks:
         )
         for stored in found:
             fields = {
-                "description": condensed(stored.task, level), "original_content": stored.task.full_description,
-                "compaction_level": level, "compacted_at": turn.now_ms,
-            }  # fmt: skip
+                "description": condensed(stored.task, level),
+                "original_content": stored.task.full_description,
+                "compaction_level": level,
+                "compacted_at": turn.now_ms,
+            }
             turn.change(stored, "compacted", fields, is_touched=False)
         return len(found)
 
     # many at once
 
     def put_many(self, tasks: Iterable[NewTask], *, actor: str | None = None) -> TasksImported:
-        """Bring tasks in from elsewhere; safe to repeat. What cannot be taken over is named in ``refused``."""
+        """Bring tasks in from elsewhere; safe to repeat. What cannot be taken over is named in
+        ``refused``.
+        """
         return Bulk(self._turns, self._rules.prefix, actor).run(tasks)
 
     def export(self) -> Iterator[Task]:
@@ -478,7 +548,9 @@ class Tasks:
         return now_ms - minutes * 60_000 if minutes else None
 
     def _expire_quietly(self) -> None:
-        """Free what is abandoned before looking; a store that cannot be written shows it as it is."""
+        """Free what is abandoned before looking; a store that cannot be written shows it as it
+        is.
+        """
         with self._store.database.read() as session:
             if not self._store.abandoned(session, self._silent_since(self._turns.clock.now_ms())):
                 return
@@ -498,7 +570,10 @@ class Tasks:
                         f"{_FADING}{_UNTOUCHED} LIMIT 1",
                         (level, now - days * _DAY_MS, WORTH_CHARACTERS[level]),
                     )
-                    for level, days in ((1, self._rules.compact_after_days), (2, self._rules.archive_after_days))
+                    for level, days in (
+                        (1, self._rules.compact_after_days),
+                        (2, self._rules.archive_after_days),
+                    )
                 )
             if is_due:
                 self.compact(is_asked=False)

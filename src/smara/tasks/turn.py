@@ -22,7 +22,17 @@ from smara.secrets.names import clean_name
 from smara.tasks.models import EventKind, Task, TaskTotals
 from smara.tasks.store import WAITS, Stored, TaskStore
 
-_TEXTS = frozenset({"title", "description", "summary", "close_reason", "original_content", "assignee", "session_id"})
+_TEXTS = frozenset(
+    {
+        "title",
+        "description",
+        "summary",
+        "close_reason",
+        "original_content",
+        "assignee",
+        "session_id",
+    }
+)
 _INDEXED = frozenset({"title", "description", "summary", "labels", "original_content"})
 
 
@@ -30,7 +40,13 @@ class Turn:
     """One transaction that changes tasks: who, when, and what it does to the totals."""
 
     def __init__(
-        self, store: TaskStore, session: Session, new_id: IdMaker, now_ms: int, actor: str, session_id: str | None
+        self,
+        store: TaskStore,
+        session: Session,
+        new_id: IdMaker,
+        now_ms: int,
+        actor: str,
+        session_id: str | None,
     ) -> None:
         self.store = store
         self.session = session
@@ -50,14 +66,22 @@ class Turn:
 
     def insert(self, values: Mapping[str, Any], labels: Sequence[str], terms: RecordTerms) -> int:
         """A new task; its number. The caller records the event when the task is complete."""
-        no = self.store.insert(self.session, {name: _stored(name, value) for name, value in values.items()})
+        no = self.store.insert(
+            self.session, {name: _stored(name, value) for name, value in values.items()}
+        )
         if labels:
-            self.store.write_labels(self.session, no, [to_storable(label) for label in labels], is_new=True)
+            self.store.write_labels(
+                self.session, no, [to_storable(label) for label in labels], is_new=True
+            )
         self._add(self._count([no]))
-        self.store.database.records.put(self.session, "task", no, self.store.scope.project_no, terms)
+        self.store.database.records.put(
+            self.session, "task", no, self.store.scope.project_no, terms
+        )
         return no
 
-    def change(self, stored: Stored, kind: EventKind, fields: Mapping[str, Any], is_touched: bool = True) -> int:
+    def change(
+        self, stored: Stored, kind: EventKind, fields: Mapping[str, Any], is_touched: bool = True
+    ) -> int:
         """Give fields of a task new values and record the event; the event's number."""
         no, task = stored
         before = {name: _plain(getattr(task, name)) for name in fields}
@@ -74,18 +98,31 @@ class Turn:
         if values:
             self.store.write(self.session, no, values)
         if "labels" in fields:
-            self.store.write_labels(self.session, no, [to_storable(label) for label in fields["labels"]])
+            self.store.write_labels(
+                self.session, no, [to_storable(label) for label in fields["labels"]]
+            )
 
     def index(self, no: int) -> None:
         """Put the task as it is now into the index."""
         task = self.store.by_number(self.session, no)
-        self.store.database.records.put(self.session, "task", no, self.store.scope.project_no, task_terms(task))
+        self.store.database.records.put(
+            self.session, "task", no, self.store.scope.project_no, task_terms(task)
+        )
 
-    def event(self, no: int, kind: EventKind, before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
+    def event(
+        self, no: int, kind: EventKind, before: Mapping[str, Any], after: Mapping[str, Any]
+    ) -> int:
         """Record what happened; the event's number."""
         values = (
-            no, self._new_id(), kind, self.actor, self.session_id, self.now_ms, json.dumps(before), json.dumps(after),
-        )  # fmt: skip
+            no,
+            self._new_id(),
+            kind,
+            self.actor,
+            self.session_id,
+            self.now_ms,
+            json.dumps(before),
+            json.dumps(after),
+        )
         return self.store.add_event(self.session, values)
 
     @contextmanager
@@ -138,7 +175,12 @@ class Turns:
     """Begins turns: knows the clock, and who acts when nobody says."""
 
     def __init__(
-        self, store: TaskStore, clock: Clock, new_id: IdMaker, default_actor: str, default_session: str | None
+        self,
+        store: TaskStore,
+        clock: Clock,
+        new_id: IdMaker,
+        default_actor: str,
+        default_session: str | None,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -150,7 +192,11 @@ class Turns:
     def begin(self, actor: str | None, session_id: str | None) -> Iterator[Turn]:
         """A transaction in which the tasks of this project may be changed."""
         who = clean_name(actor, "actor") if actor is not None else self._default_actor
-        where = clean_name(session_id, "session_id") if session_id is not None else self._default_session
+        where = (
+            clean_name(session_id, "session_id")
+            if session_id is not None
+            else self._default_session
+        )
         with self.store.database.write() as session:
             turn = Turn(self.store, session, self.new_id, self.clock.now_ms(), who, where)
             yield turn
@@ -158,8 +204,13 @@ class Turns:
 
 
 def task_terms(task: Task) -> RecordTerms:
-    """What a task is found by: its title, and everything that was written about it, compacted or not."""
-    return terms_of(task.title, "\n".join(filter(None, (task.full_description, task.summary, " ".join(task.labels)))))
+    """What a task is found by: its title, and everything that was written about it, compacted or
+    not.
+    """
+    return terms_of(
+        task.title,
+        "\n".join(filter(None, (task.full_description, task.summary, " ".join(task.labels)))),
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,6 @@
-"""Taking back the newest change: its fields get their old values, its dependency or link goes or comes back."""
+"""Taking back the newest change: its fields get their old values, its dependency or link goes or
+comes back.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,21 @@ _LASTING = ("created", "imported")
 
 
 def undo(turn: Turn, stored: Stored, is_forced: bool) -> None:
-    """Take back the newest change that was not taken back yet; on what another holds, only by force."""
+    """Take back the newest change that was not taken back yet; on what another holds, only by
+    force.
+    """
     if not is_forced:
         refuse_others(turn, stored.task)
     row = turn.store.newest_change(turn.session, stored.no)
     if row is None or row[1] in _LASTING:
         hint = "Close it as wontfix if it should not be there."
         raise ConflictError(
-            f"There is nothing to undo on task {stored.task.short_id}: it is as it was made. {hint}",
-            task_id=stored.task.short_id, brief="Nothing to undo", hint=hint,
-        )  # fmt: skip
+            f"There is nothing to undo on task {stored.task.short_id}: it is as it was made. "
+            f"{hint}",
+            task_id=stored.task.short_id,
+            brief="Nothing to undo",
+            hint=hint,
+        )
     event_no, kind, before, after = int(row[0]), row[1], json.loads(row[2]), json.loads(row[3])
     if kind in ("dependency_added", "dependency_removed"):
         _undo_dependency(turn, stored, before, after)
@@ -34,12 +41,17 @@ def undo(turn: Turn, stored: Stored, is_forced: bool) -> None:
     else:
         turn.change(stored, "undone", before)
     undone_by = turn.session.one(
-        turn.store.sql("SELECT max(no) FROM task_events WHERE project_no = :project AND task_no = ?"), (stored.no,)
+        turn.store.sql(
+            "SELECT max(no) FROM task_events WHERE project_no = :project AND task_no = ?"
+        ),
+        (stored.no,),
     )
     turn.store.mark_undone(turn.session, event_no, int(undone_by[0]) if undone_by else event_no)
 
 
-def _undo_dependency(turn: Turn, stored: Stored, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+def _undo_dependency(
+    turn: Turn, stored: Stored, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> None:
     was_added = bool(after)
     change = after if was_added else before
     other = turn.store.find_no(turn.session, change["depends_on"])
@@ -49,10 +61,14 @@ def _undo_dependency(turn: Turn, stored: Stored, before: Mapping[str, Any], afte
         act(turn, stored, target, change["types"], "undone")
 
 
-def _undo_link(turn: Turn, stored: Stored, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+def _undo_link(
+    turn: Turn, stored: Stored, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> None:
     message_no = (after or before)["message_no"]
     if before:
-        turn.store.add_link(turn.session, (stored.no, message_no, before["relation"], turn.now_ms, turn.actor))
+        turn.store.add_link(
+            turn.session, (stored.no, message_no, before["relation"], turn.now_ms, turn.actor)
+        )
     else:
         turn.store.remove_link(turn.session, stored.no, message_no)
     turn.event(stored.no, "undone", after, before)

@@ -16,12 +16,21 @@ from smara.tasks.waiting import find_circle, waits_for
 
 
 def make(
-    turn: Turn, task_id: str, short_id: str, values: Mapping[str, Any], labels: Sequence[str], terms: RecordTerms
+    turn: Turn,
+    task_id: str,
+    short_id: str,
+    values: Mapping[str, Any],
+    labels: Sequence[str],
+    terms: RecordTerms,
 ) -> int:
     """A new task; its number. The caller records the event."""
     row = {
-        "id": task_id, "short_id": short_id, "key": key_of(short_id), "bare_key": bare_key_of(short_id), **values,
-    }  # fmt: skip
+        "id": task_id,
+        "short_id": short_id,
+        "key": key_of(short_id),
+        "bare_key": bare_key_of(short_id),
+        **values,
+    }
     return turn.insert(row, labels, terms)
 
 
@@ -42,15 +51,19 @@ def close(turn: Turn, stored: Stored, reason: str, summary: str, is_forced: bool
         if (task.close_reason, task.summary) == (reason, summary):
             return
         raise ConflictError(
-            f"Task {task.short_id} is closed already ({task.close_reason}). Reopen it to close it differently.",
-            task_id=task.short_id, brief="Task is already closed", hint="Reopen it first to close it differently.",
-        )  # fmt: skip
+            f"Task {task.short_id} is closed already ({task.close_reason}). Reopen it to close it "
+            "differently.",
+            task_id=task.short_id,
+            brief="Task is already closed",
+            hint="Reopen it first to close it differently.",
+        )
     if not is_forced:
         claims.refuse_others(turn, task)
     turn.change(
-        stored, "closed",
+        stored,
+        "closed",
         {"status": "closed", "closed_at": turn.now_ms, "close_reason": reason, "summary": summary},
-    )  # fmt: skip
+    )
 
 
 def reopen(turn: Turn, stored: Stored) -> None:
@@ -59,9 +72,13 @@ def reopen(turn: Turn, stored: Stored) -> None:
     if task.status != "closed":
         return
     fields: dict[str, Any] = {
-        "status": "open", "closed_at": None, "close_reason": None, "session_id": None, "assignee": None,
+        "status": "open",
+        "closed_at": None,
+        "close_reason": None,
+        "session_id": None,
+        "assignee": None,
         "claimed_at": None,
-    }  # fmt: skip
+    }
     turn.change(stored, "reopened", {**fields, **restored(task)})
 
 
@@ -70,19 +87,26 @@ def restored(task: Task) -> dict[str, Any]:
     if not task.is_compacted:
         return {}
     return {
-        "description": task.full_description, "original_content": None, "compaction_level": 0, "compacted_at": None,
-    }  # fmt: skip
+        "description": task.full_description,
+        "original_content": None,
+        "compaction_level": 0,
+        "compacted_at": None,
+    }
 
 
 def update(turn: Turn, stored: Stored, fields: Mapping[str, Any]) -> None:
     """Change named fields; what is the same already is left alone."""
-    changed = {name: value for name, value in fields.items() if _differs(getattr(stored.task, name), value)}
+    changed = {
+        name: value for name, value in fields.items() if _differs(getattr(stored.task, name), value)
+    }
     if "assignee" in changed and stored.task.holder is not None:
         hint = "Hand it over instead (release with `to`), or release it first."
         raise ConflictError(
             f"Task {stored.task.short_id} is being worked on by {stored.task.holder}. {hint}",
-            task_id=stored.task.short_id, brief=f"Task is held by {stored.task.holder}", hint=hint,
-        )  # fmt: skip
+            task_id=stored.task.short_id,
+            brief=f"Task is held by {stored.task.holder}",
+            hint=hint,
+        )
     if "description" in changed and stored.task.is_compacted:
         # What was written before would otherwise come back over the new text with a restore.
         changed = {**restored(stored.task), **changed}
@@ -107,7 +131,12 @@ def add_dependency(
 
 
 def add_dependencies(
-    turn: Turn, stored: Stored, target: Stored, types: Sequence[str], kind: EventKind, is_touched: bool = True
+    turn: Turn,
+    stored: Stored,
+    target: Stored,
+    types: Sequence[str],
+    kind: EventKind,
+    is_touched: bool = True,
 ) -> bool:
     """Make one task need another, by some types, in one change; whether anything is new."""
     for type_ in types:
@@ -116,7 +145,9 @@ def add_dependencies(
         fresh = [
             type_
             for type_ in types
-            if turn.store.add_dependency(turn.session, (stored.no, target.no, type_, turn.now_ms, turn.actor))
+            if turn.store.add_dependency(
+                turn.session, (stored.no, target.no, type_, turn.now_ms, turn.actor)
+            )
         ]
     if fresh and is_touched:
         turn.write(stored.no, {"updated_at": turn.now_ms})
@@ -135,7 +166,11 @@ def remove_dependencies(
 ) -> bool:
     """Let one task no longer need another, by some types, in one change; whether it did."""
     with turn.counted([stored.no, target.no]):
-        gone = [type_ for type_ in types if turn.store.remove_dependency(turn.session, stored.no, target.no, type_)]
+        gone = [
+            type_
+            for type_ in types
+            if turn.store.remove_dependency(turn.session, stored.no, target.no, type_)
+        ]
     if gone and is_touched:
         turn.write(stored.no, {"updated_at": turn.now_ms})
     if gone:
@@ -144,7 +179,9 @@ def remove_dependencies(
 
 
 def refuse_circle(turn: Turn, no: int, depends_on_no: int, type_: str) -> None:
-    """``DependencyCycleError`` with the path of short ids, when a dependency would close a circle."""
+    """``DependencyCycleError`` with the path of short ids, when a dependency would close a
+    circle.
+    """
     if type_ == "related" and no != depends_on_no:
         return
     circle = find_circle(turn.session, turn.store, *waits_for((no, depends_on_no, type_)))
@@ -156,8 +193,10 @@ def refuse_circle(turn: Turn, no: int, depends_on_no: int, type_: str) -> None:
     hint = "Remove one of these dependencies first, or use the type related."
     raise DependencyCycleError(
         f"These tasks would wait for each other for ever: {shown}. {hint}",
-        path=path, brief=f"Dependency cycle: {shown}", hint=hint,
-    )  # fmt: skip
+        path=path,
+        brief=f"Dependency cycle: {shown}",
+        hint=hint,
+    )
 
 
 def named(target: Stored, *types: str) -> dict[str, Any]:

@@ -23,7 +23,8 @@ def waits_for(edge: Edge) -> tuple[int, int]:
 
 
 def find_circle(session: Session, store: TaskStore, waiter: int, awaited: int) -> list[int] | None:
-    """The circle that would be closed if ``waiter`` waited for ``awaited``, from waiter to waiter; or ``None``.
+    """The circle that would be closed if ``waiter`` waited for ``awaited``, from waiter to waiter;
+    or ``None``.
 
     Searched from both ends, the smaller side first: a new task has nothing behind it, and
     then one look is enough, however large the graph.
@@ -44,7 +45,9 @@ def find_circle(session: Session, store: TaskStore, waiter: int, awaited: int) -
 class _Side:
     """A search that spreads from one task, one step at a time."""
 
-    def __init__(self, start: int, step: Callable[[Sequence[int]], Iterable[tuple[int, int]]]) -> None:
+    def __init__(
+        self, start: int, step: Callable[[Sequence[int]], Iterable[tuple[int, int]]]
+    ) -> None:
         self.came_from: dict[int, int | None] = {start: None}
         self.edge = [start]
         self._step = step
@@ -65,23 +68,30 @@ class _Side:
         return path
 
 
-def _awaited(session: Session, store: TaskStore, numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
+def _awaited(
+    session: Session, store: TaskStore, numbers: Sequence[int]
+) -> Iterable[tuple[int, int]]:
     """(task, one it waits for) for each of some tasks."""
     yield from store.needs(session, numbers, "blocks")
-    yield from ((parent, child) for child, parent in store.needed_by(session, numbers, "parent-child"))
+    yield from (
+        (parent, child) for child, parent in store.needed_by(session, numbers, "parent-child")
+    )
 
 
-def _waiters(session: Session, store: TaskStore, numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
+def _waiters(
+    session: Session, store: TaskStore, numbers: Sequence[int]
+) -> Iterable[tuple[int, int]]:
     """(task, one that waits for it) for each of some tasks."""
     yield from ((awaited, task) for task, awaited in store.needed_by(session, numbers, "blocks"))
     yield from store.needs(session, numbers, "parent-child")
 
 
 def in_order(edges: Iterable[Edge]) -> list[int] | None:
-    """The tasks of a graph so that nobody stands before one it waits for; ``None`` when there is a circle.
+    """The tasks of a graph so that nobody stands before one it waits for; ``None`` when there is a
+    circle.
 
-    >>> in_order([(1, 2, "blocks"), (3, 1, "parent-child")]), in_order([(1, 2, "blocks"), (2, 1, "blocks")])
-    ([2, 3, 1], None)
+    >>> in_order([(1, 2, "blocks"), (3, 1, "parent-child")]), in_order([(1, 2, "blocks"), (2, 1,
+    "blocks")]) ([2, 3, 1], None)
     """
     waiters: dict[int, list[int]] = defaultdict(list)
     open_ends: dict[int, int] = {}
@@ -100,7 +110,8 @@ def in_order(edges: Iterable[Edge]) -> list[int] | None:
 
 
 def longest_chain(edges: Sequence[Edge], last: int | None = None) -> list[int]:
-    """The longest run of tasks that wait for each other, first to do first; with ``last``, the one that ends there.
+    """The longest run of tasks that wait for each other, first to do first; with ``last``, the one
+    that ends there.
 
     >>> longest_chain([(1, 2, "blocks"), (2, 3, "blocks"), (4, 3, "blocks")])
     [3, 2, 1]

@@ -1,4 +1,5 @@
-"""The agent tools as plain functions: ``task-query``, ``task-mutate``, ``memory-search``; two more for coding.
+"""The agent tools as plain functions: ``task-query``, ``task-mutate``, ``memory-search``; two more
+for coding.
 
 A :class:`Toolbox` answers calls as a model makes them, and never raises: what went wrong is
 part of the answer, with what would be right. The schemas come in Anthropic's and OpenAI's
@@ -9,8 +10,22 @@ from __future__ import annotations
 
 from smara.tools.catalogue import Profile
 from smara.tools.models import Outcome, Tool, ToolContext
-from smara.tools.schemas import anthropic_tools, description, instructions, openai_tools, schemas, system_prompt
-from smara.tools.toolbox import Toolbox, code_query, memory_record, memory_search, task_mutate, task_query
+from smara.tools.schemas import (
+    anthropic_tools,
+    description,
+    instructions,
+    openai_tools,
+    schemas,
+    system_prompt,
+)
+from smara.tools.toolbox import (
+    Toolbox,
+    code_query,
+    memory_record,
+    memory_search,
+    task_mutate,
+    task_query,
+)
 
 __all__ = [
     "Outcome",

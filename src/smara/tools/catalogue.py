@@ -43,7 +43,8 @@ def _text(says: str, at_most: int, at_least: int = 1) -> Json:
 
 
 def _id(says: str, at_least: int = 1) -> Json:
-    # What is too long to be an id is not found, which says enough; a bound on each would cost a tenth of the budget.
+    # What is too long to be an id is not found, which says enough; a bound on each would cost a
+    # tenth of the budget.
     return {"type": "string", **({"minLength": at_least} if at_least else {}), "description": says}
 
 
@@ -65,9 +66,16 @@ def _labels(says: str, longest: int = MAX_LABEL_LENGTH) -> Json:
 
 
 def _tool(
-    name: str, title: str, arguments: dict[str, Json], *actions: Action, is_read_only: bool = True, **more: Any
+    name: str,
+    title: str,
+    arguments: dict[str, Json],
+    *actions: Action,
+    is_read_only: bool = True,
+    **more: Any,
 ) -> Tool:
-    return Tool(name, title, is_read_only, arguments, {action.name: action for action in actions}, **more)
+    return Tool(
+        name, title, is_read_only, arguments, {action.name: action for action in actions}, **more
+    )
 
 
 _PAGE = _whole("", 1, MOST_PAGES)
@@ -87,18 +95,35 @@ TASK_QUERY = _tool(
         "limit": _whole("", 1, MOST_TASKS),
         "page": _PAGE,
     },
-    Action("ready", (), ("limit", "page", "type", "label"), {"limit": 5, "page": 1}, {"action": "ready", "limit": 5}),
+    Action(
+        "ready",
+        (),
+        ("limit", "page", "type", "label"),
+        {"limit": 5, "page": 1},
+        {"action": "ready", "limit": 5},
+    ),
     Action("show", ("id",), ("page",), {"page": 1}, {"action": "show", "id": "t-k3f9"}),
     Action(
-        "list", (), ("status", "type", "label", "assignee", "parent", "limit", "page"), {"limit": 20, "page": 1},
+        "list",
+        (),
+        ("status", "type", "label", "assignee", "parent", "limit", "page"),
+        {"limit": 20, "page": 1},
         {"action": "list", "status": "closed"},
     ),
     Action(
-        "search", ("query",), ("status", "includeMessages", "limit", "page"),
-        {"limit": 3, "includeMessages": False, "page": 1}, {"action": "search", "query": "login", "limit": 3},
+        "search",
+        ("query",),
+        ("status", "includeMessages", "limit", "page"),
+        {"limit": 3, "includeMessages": False, "page": 1},
+        {"action": "search", "query": "login", "limit": 3},
     ),
-    aliases={"id": ("taskId",), "label": ("labels",), "parent": ("parentId",), "query": ("q", "text")},
-)  # fmt: skip
+    aliases={
+        "id": ("taskId",),
+        "label": ("labels",),
+        "parent": ("parentId",),
+        "query": ("q", "text"),
+    },
+)
 
 _WHO = ("sessionId", "threadId")
 TASK_MUTATE = _tool(
@@ -131,39 +156,81 @@ TASK_MUTATE = _tool(
         "threadId": _id("likewise"),
     },
     Action(
-        "create", ("title",),
-        ("description", "priority", "type", "labels", "assignee", "parent", "dependsOn", "sessionId"),
-        {"priority": DEFAULT_PRIORITY, "type": "task"}, {"action": "create", "title": "Refresh expired tokens"},
+        "create",
+        ("title",),
+        (
+            "description",
+            "priority",
+            "type",
+            "labels",
+            "assignee",
+            "parent",
+            "dependsOn",
+            "sessionId",
+        ),
+        {"priority": DEFAULT_PRIORITY, "type": "task"},
+        {"action": "create", "title": "Refresh expired tokens"},
     ),
     Action("claim", ("id",), _WHO, {}, {"action": "claim", "id": "t-k3f9"}),
     Action(
-        "close", ("id", "summary"), ("reason", "force", "sessionId"), {"reason": "completed", "force": False},
-        {"action": "close", "id": "t-k3f9", "reason": "completed", "summary": "auth.ts renews tokens; tests pass"},
+        "close",
+        ("id", "summary"),
+        ("reason", "force", "sessionId"),
+        {"reason": "completed", "force": False},
+        {
+            "action": "close",
+            "id": "t-k3f9",
+            "reason": "completed",
+            "summary": "auth.ts renews tokens; tests pass",
+        },
     ),
-    Action("release", ("id",), ("to", "force", "sessionId"), {"force": False}, {"action": "release", "id": "t-k3f9"}),
+    Action(
+        "release",
+        ("id",),
+        ("to", "force", "sessionId"),
+        {"force": False},
+        {"action": "release", "id": "t-k3f9"},
+    ),
     Action("reopen", ("id",), ("sessionId",), {}, {"action": "reopen", "id": "t-k3f9"}),
     Action(
-        "update", ("id",), ("title", "description", "priority", "type", "labels", "assignee", "sessionId"), {},
+        "update",
+        ("id",),
+        ("title", "description", "priority", "type", "labels", "assignee", "sessionId"),
+        {},
         {"action": "update", "id": "t-k3f9", "priority": 1},
     ),
     Action(
-        "dep", ("taskId", "dependsOn"), ("add", "kind", "sessionId"), {"add": True, "kind": "blocks"},
+        "dep",
+        ("taskId", "dependsOn"),
+        ("add", "kind", "sessionId"),
+        {"add": True, "kind": "blocks"},
         {"action": "dep", "taskId": "t-k3f9", "dependsOn": "t-a1b2"},
     ),
     Action(
-        "link", ("taskId", "messageId"), ("relation", "sessionId"), {"relation": "reference"},
+        "link",
+        ("taskId", "messageId"),
+        ("relation", "sessionId"),
+        {"relation": "reference"},
         {"action": "link", "taskId": "t-k3f9", "messageId": "01990000-0000-7000-8000-000000000000"},
     ),
     Action(
-        "update_context", ("content",), ("scope", "section", "expectedVersion", "threadId"), {"scope": "resource"},
+        "update_context",
+        ("content",),
+        ("scope", "section", "expectedVersion", "threadId"),
+        {"scope": "resource"},
         {"action": "update_context", "content": "- Tests: Vitest", "section": "Tech Stack"},
     ),
     is_read_only=False,
     aliases={
-        "id": ("taskId",), "taskId": ("id",), "dependsOn": ("dependsOnId", "blockedBy"), "kind": ("type",),
-        "labels": ("label",), "parent": ("parentId",), "content": ("text",),
+        "id": ("taskId",),
+        "taskId": ("id",),
+        "dependsOn": ("dependsOnId", "blockedBy"),
+        "kind": ("type",),
+        "labels": ("label",),
+        "parent": ("parentId",),
+        "content": ("text",),
     },
-)  # fmt: skip
+)
 
 MEMORY_SEARCH = _tool(
     "memory-search",
@@ -179,18 +246,26 @@ MEMORY_SEARCH = _tool(
         "until": _text("date, exclusive", 40),
     },
     Action(
-        "search", ("query",), ("limit", "page", "threadId", "taskId", "since", "until"), {"limit": 1, "page": 1},
+        "search",
+        ("query",),
+        ("limit", "page", "threadId", "taskId", "since", "until"),
+        {"limit": 1, "page": 1},
         {"action": "search", "query": "LoginSchema", "limit": 1},
     ),
     Action(
-        "read", ("id",), ("page",), {"page": 1}, {"action": "read", "id": "01990000-0000-7000-8000-000000000000"}
+        "read",
+        ("id",),
+        ("page",),
+        {"page": 1},
+        {"action": "read", "id": "01990000-0000-7000-8000-000000000000"},
     ),
     aliases={"id": ("messageId",), "query": ("q", "text")},
     default_action="search",
-)  # fmt: skip
+)
 
 RECORDED_TYPES = (
-    "gotcha", "error_pattern", "decision", "preference", "requirement", "pattern", "workflow_recipe", "module_insight",
+    "gotcha", "error_pattern", "decision", "preference", "requirement", "pattern",
+    "workflow_recipe", "module_insight",
     "dead_end",
 )  # fmt: skip
 """What an agent can know by itself; the other types are counted or observed from what it does."""
@@ -207,18 +282,31 @@ MEMORY_RECORD = _tool(
         "outcome": _choice("", "helped", "wrong"),
     },
     Action(
-        "record", ("type", "content"), ("evidence", "supersedes"), {},
-        {"action": "record", "type": "gotcha", "content": "Redis must run before the auth tests, or they hang",
-         "evidence": ["tests/auth/conftest.py:12"]},
+        "record",
+        ("type", "content"),
+        ("evidence", "supersedes"),
+        {},
+        {
+            "action": "record",
+            "type": "gotcha",
+            "content": "Redis must run before the auth tests, or they hang",
+            "evidence": ["tests/auth/conftest.py:12"],
+        },
     ),
-    Action("used", ("id", "outcome"), (), {}, {"action": "used", "id": "m-k3f9", "outcome": "helped"}),
+    Action(
+        "used", ("id", "outcome"), (), {}, {"action": "used", "id": "m-k3f9", "outcome": "helped"}
+    ),
     Action("context", (), (), {}, {"action": "context"}),
     is_read_only=False,
     aliases={
-        "content": ("text", "memory", "statement"), "evidence": ("files", "file", "relatedFiles", "source", "sources"),
-        "id": ("memoryId",), "supersedes": ("replaces",), "type": ("kind",), "outcome": ("result",),
+        "content": ("text", "memory", "statement"),
+        "evidence": ("files", "file", "relatedFiles", "source", "sources"),
+        "id": ("memoryId",),
+        "supersedes": ("replaces",),
+        "type": ("kind",),
+        "outcome": ("result",),
     },
-)  # fmt: skip
+)
 
 MOST_TOKENS = 8_000
 DEEPEST = 10
@@ -227,30 +315,55 @@ CODE_QUERY = _tool(
     "code-query",
     "Ask about the code",
     {
-        "target": _text("file, symbol or file:line; map: those in play, with commas", MAX_PLACE_LENGTH),
+        "target": _text(
+            "file, symbol or file:line; map: those in play, with commas", MAX_PLACE_LENGTH
+        ),
         "depth": _whole("", 1, DEEPEST),
         "tokens": _whole("", 1, MOST_TOKENS),
     },
     Action(
-        "impact", ("target",), ("depth", "tokens"), {"depth": 3, "tokens": 1_000},
+        "impact",
+        ("target",),
+        ("depth", "tokens"),
+        {"depth": 3, "tokens": 1_000},
         {"action": "impact", "target": "src/auth.py:Session.login"},
     ),
     Action(
-        "deps", ("target",), ("depth", "tokens"), {"depth": 3, "tokens": 1_000},
+        "deps",
+        ("target",),
+        ("depth", "tokens"),
+        {"depth": 3, "tokens": 1_000},
         {"action": "deps", "target": "src/auth.py"},
     ),
-    Action("map", (), ("target", "tokens"), {"tokens": 1_000}, {"action": "map", "target": "src/auth.py, login"}),
-    Action("symbol", ("target",), ("tokens",), {"tokens": 1_000}, {"action": "symbol", "target": "login"}),
+    Action(
+        "map",
+        (),
+        ("target", "tokens"),
+        {"tokens": 1_000},
+        {"action": "map", "target": "src/auth.py, login"},
+    ),
+    Action(
+        "symbol",
+        ("target",),
+        ("tokens",),
+        {"tokens": 1_000},
+        {"action": "symbol", "target": "login"},
+    ),
     aliases={
         "target": ("symbol", "file", "path", "name", "id", "query", "files", "names"),
-        "tokens": ("budget", "maxTokens", "limit"), "depth": ("maxDepth",),
+        "tokens": ("budget", "maxTokens", "limit"),
+        "depth": ("maxDepth",),
     },
-)  # fmt: skip
+)
 
 Profile = Literal["default", "coding"]
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in (TASK_QUERY, TASK_MUTATE, MEMORY_SEARCH)}
 """What every agent is given, in the order in which they are listed everywhere."""
-EVERY_TOOL: dict[str, Tool] = {**TOOLS, MEMORY_RECORD.name: MEMORY_RECORD, CODE_QUERY.name: CODE_QUERY}
+EVERY_TOOL: dict[str, Tool] = {
+    **TOOLS,
+    MEMORY_RECORD.name: MEMORY_RECORD,
+    CODE_QUERY.name: CODE_QUERY,
+}
 PROFILES: dict[Profile, dict[str, Tool]] = {"default": TOOLS, "coding": EVERY_TOOL}
 
 

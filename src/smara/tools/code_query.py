@@ -52,27 +52,42 @@ def map_code(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     given = [each.strip() for each in arguments.get("target", "").split(",") if each.strip()]
     budget = max(1, arguments["tokens"] - _tokens(note or "") - _HEAD_TOKENS)
     found = memory.code.asking().map(budget, given, given)
-    shown = f"{found.symbols} of {found.total_symbols} names, {found.files} of {found.total_files} files"
+    shown = (
+        f"{found.symbols} of {found.total_symbols} names, {found.files} of "
+        f"{found.total_files} files"
+    )
     return {"shown": shown, **filled(note=note), "lines": found.text.splitlines()}
 
 
 def _walked(
-    memory: Memory, arguments: Json, verb: Callable[[Asking], Callable[..., Walk]], one: str, many: str
+    memory: Memory,
+    arguments: Json,
+    verb: Callable[[Asking], Callable[..., Walk]],
+    one: str,
+    many: str,
 ) -> Json:
     note = memory.code.catch_up()
-    found = verb(memory.code.asking())(arguments["target"], depth=arguments["depth"], limit=MOST_REACHED)
+    found = verb(memory.code.asking())(
+        arguments["target"], depth=arguments["depth"], limit=MOST_REACHED
+    )
     is_backward = one == "depends on it"
     told = f"{found.total} {one if found.total == 1 else many}"
     where = f", in {found.files} file{'' if found.files == 1 else 's'}" if found.total else ""
     tests = f", {found.tests} of them tests" if found.tests else ""
-    head = f"{', '.join(_place(node) for node in found.targets[:3])}{' …' if len(found.targets) > 3 else ''}"
+    head = f"{', '.join(_place(node) for node in found.targets[:3])}{' …' if len(found.targets) > 3 else ''}"  # noqa: E501
     text = f"{head}: {told}{where}{tests}."
     told_lines = [reached_line(each, is_backward) for each in found.reached]
     known = [f"known: {link.line}" for link in memory.code_knowledge.about(found.targets, 3)]
     known += _stand_ins("overrides", found.overrides)
     known += _stand_ins("overridden by", found.overridden_by)
     lines = _fitting([*known, *told_lines], arguments["tokens"], text, found.total + len(known))
-    return {"target": head, "total": found.total, "summary": text, **filled(note=note), "lines": lines}
+    return {
+        "target": head,
+        "total": found.total,
+        "summary": text,
+        **filled(note=note),
+        "lines": lines,
+    }
 
 
 def _stand_ins(title: str, methods: Sequence[Node]) -> list[str]:
@@ -93,7 +108,14 @@ def reached_line(reached: Reached, is_backward: bool) -> str:
     through = [hop.node.qualname or hop.node.path for hop in (first, *rest)]
     joined = " → ".join(through) if is_backward else " ← ".join(through)
     is_unsure = any(_is_unsure(hop) for hop in reached.path)
-    words = [str(reached.depth), place, name, _verb(first, is_backward), joined, "(unsure)" if is_unsure else ""]
+    words = [
+        str(reached.depth),
+        place,
+        name,
+        _verb(first, is_backward),
+        joined,
+        "(unsure)" if is_unsure else "",
+    ]
     return _cut(" ".join(word for word in words if word))
 
 
@@ -112,13 +134,24 @@ def _card_lines(card: SymbolCard) -> Iterable[str]:
     yield " ".join(node.signature.split()) or f"{node.kind} {node.qualname or node.path}"
     if node.doc:
         yield f"doc: {' '.join(node.doc.split())}"
-    yield f"{_place(node)}-{node.last_line}, {card.dependents} depend on it" + (", stale" if node.is_stale else "")
+    yield f"{_place(node)}-{node.last_line}, {card.dependents} depend on it" + (
+        ", stale" if node.is_stale else ""
+    )
     groups: Sequence[tuple[str, Iterable[str]]] = (
-        ("used by", (f"{each.node.path}:{each.path[0].line} {each.node.qualname}" for each in card.callers)),
+        (
+            "used by",
+            (f"{each.node.path}:{each.path[0].line} {each.node.qualname}" for each in card.callers),
+        ),
         ("tested by", (_place(each.node) + f" {each.node.name}" for each in card.tests)),
         ("uses", (f"{_place(each.node)} {each.node.qualname}" for each in card.calls)),
         ("holds", (f"{member.first_line} {member.name}" for member in card.members)),
-        ("changes with", (f"{each.path} ({each.confidence:.0%} of {card.commits})" for each in card.changes_with)),
+        (
+            "changes with",
+            (
+                f"{each.path} ({each.confidence:.0%} of {card.commits})"
+                for each in card.changes_with
+            ),
+        ),
     )
     yield from chain.from_iterable(_group(title, lines) for title, lines in groups)
 
@@ -132,7 +165,9 @@ def _place(node: Node) -> str:
     return node.path if node.kind == "file" else f"{node.path}:{node.first_line}"
 
 
-def _fitting(lines: Sequence[str], budget: int, said: str | None, total: int | None = None) -> list[str]:
+def _fitting(
+    lines: Sequence[str], budget: int, said: str | None, total: int | None = None
+) -> list[str]:
     """As many lines as the budget has room for, and one that says how many were left out."""
     whole = len(lines) if total is None else total
     left = budget - _tokens(said or "") - _MORE_TOKENS
@@ -143,7 +178,11 @@ def _fitting(lines: Sequence[str], budget: int, said: str | None, total: int | N
             break
         kept.append(_cut(line))
     missing = whole - len(kept)
-    return [*kept, f"… {missing} more: ask with more tokens, or a smaller depth."] if missing > 0 else kept
+    return (
+        [*kept, f"… {missing} more: ask with more tokens, or a smaller depth."]
+        if missing > 0
+        else kept
+    )
 
 
 def _tokens(text: str) -> int:

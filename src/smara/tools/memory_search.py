@@ -23,9 +23,14 @@ def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
         task = memory.tasks.find(task_id)
         task_id = task.id if task is not None else task_id
     answer = memory.search(
-        arguments["query"], min(first + limit, MOST_DEEP), thread_id=arguments.get("threadId"), task_id=task_id,
-        since=arguments.get("since"), until=arguments.get("until"), may_imagine=page == 1,
-    )  # fmt: skip
+        arguments["query"],
+        min(first + limit, MOST_DEEP),
+        thread_id=arguments.get("threadId"),
+        task_id=task_id,
+        since=arguments.get("since"),
+        until=arguments.get("until"),
+        may_imagine=page == 1,
+    )
     hits = answer.hits[first : first + limit]
     has_more = len(hits) == limit and first + limit < min(answer.total_hits, MOST_DEEP)
     return {
@@ -39,7 +44,9 @@ def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 
 def read(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """One hit, page by page: a message, or what the id names among memories, observations and tasks."""
+    """One hit, page by page: a message, or what the id names among memories, observations and
+    tasks.
+    """
     wanted, page = arguments["id"], arguments["page"]
     try:
         return message_json(memory.messages.get(wanted), Names(memory.tasks.find), page)
@@ -58,10 +65,21 @@ def _record(memory: Memory, wanted: str) -> tuple[Json, str] | None:
     task = memory.tasks.find(wanted)
     if task is not None:
         text = "\n".join(filter(None, (task.title, task.full_description, task.summary)))
-        return {"source": "task", "id": task.short_id, "status": task.status, "createdAt": task.created_at}, text
+        return {
+            "source": "task",
+            "id": task.short_id,
+            "status": task.status,
+            "createdAt": task.created_at,
+        }, text
     piece = memory.code.piece(wanted)
     if piece is not None:
-        facts = filled(id=wanted, type=piece.kind, title=piece.name, files=[piece.path], isStale=piece.is_stale or None)
+        facts = filled(
+            id=wanted,
+            type=piece.kind,
+            title=piece.name,
+            files=[piece.path],
+            isStale=piece.is_stale or None,
+        )
         return {"source": "code", **facts}, piece.text
     try:
         noted = memory.observations.get(wanted)
@@ -69,6 +87,10 @@ def _record(memory: Memory, wanted: str) -> tuple[Json, str] | None:
         return None
     behind = [message.id for message in memory.observations.why(noted.id, limit=MOST_BEHIND)]
     facts = filled(
-        id=noted.id, threadId=noted.thread_id, type=noted.category, createdAt=noted.said_at, messageIds=behind
+        id=noted.id,
+        threadId=noted.thread_id,
+        type=noted.category,
+        createdAt=noted.said_at,
+        messageIds=behind,
     )
     return {"source": noted.kind, **facts}, "\n".join((noted.text, *noted.details))

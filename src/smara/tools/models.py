@@ -69,6 +69,8 @@ class Tool:
     arguments: Mapping[str, Json]
     actions: Mapping[str, Action]
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Other names under which an argument is understood, where the action does not take them itself."""
+    """Other names under which an argument is understood, where the action does not take them
+    itself.
+    """
     default_action: str | None = None
     """What is meant when no action is named."""

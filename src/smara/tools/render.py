@@ -1,4 +1,6 @@
-"""An answer as compact text for a model, made from the JSON of the same answer, so that both agree."""
+"""An answer as compact text for a model, made from the JSON of the same answer, so that both
+agree.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from smara.tools.models import Json
 
 _INDENT = "  "
 _AROUND = {
-    "blockingTasks": "blocked by", "children": "parts", "parents": "part of", "dependents": "waiting for it",
+    "blockingTasks": "blocked by", "children": "parts", "parents": "part of",
+    "dependents": "waiting for it",
     "related": "related",
 }  # fmt: skip
 
@@ -63,7 +66,11 @@ def _heading(answer: Json) -> str:
         head = f"{answer['readyCount']} ready, {answer['blockedCount']} blocked."
         return head if shown == answer["readyCount"] else f"{head} Shown: {shown}."
     if "totalHits" in answer:
-        return f"Found: {answer['totalHits']}. Shown: {shown}." if shown else "No task found. Try other words."
+        return (
+            f"Found: {answer['totalHits']}. Shown: {shown}."
+            if shown
+            else "No task found. Try other words."
+        )
     return f"Tasks: {answer['total']}. Shown: {shown}." if "total" in answer else f"Shown: {shown}."
 
 
@@ -76,7 +83,9 @@ def _task_lines(task: Json) -> Iterable[str]:
 
 
 def task_line(task: Json) -> str:
-    """A task in one line, such as ``t-k3f9 P1 bug open  Fix login redirect  (blocked by t-a1b2)``."""
+    """A task in one line, such as ``t-k3f9 P1 bug open  Fix login redirect  (blocked by
+    t-a1b2)``.
+    """
     notes = []
     if task.get("blockedBy"):
         notes.append(f"blocked by {', '.join(task['blockedBy'])}")
@@ -86,7 +95,10 @@ def task_line(task: Json) -> str:
         notes.append(task["closeReason"])
     labels = "".join(f" #{one_line(label)}" for label in task.get("labels", ()))
     note = f"  ({'; '.join(map(one_line, notes))})" if notes else ""
-    return f"{task['id']} P{task['priority']} {task['type']} {task['status']}  {one_line(task['title'])}{labels}{note}"
+    return (
+        f"{task['id']} P{task['priority']} {task['type']} {task['status']}  "
+        f"{one_line(task['title'])}{labels}{note}"
+    )
 
 
 def _card(answer: Json) -> str:
@@ -94,17 +106,28 @@ def _card(answer: Json) -> str:
     task = answer["task"]
     if "isBlocked" not in answer:
         return "\n".join([task_line(task), *_changed(answer)])
-    lines = [task_line(task), f"created {moment(task['createdAt'])}, changed {moment(task['updatedAt'])}"]
+    lines = [
+        task_line(task),
+        f"created {moment(task['createdAt'])}, changed {moment(task['updatedAt'])}",
+    ]
     if "progress" in answer:
-        lines.append(f"{answer['progress']['closed']} of {answer['progress']['total']} parts closed")
+        lines.append(
+            f"{answer['progress']['closed']} of {answer['progress']['total']} parts closed"
+        )
     for name, told in _AROUND.items():
         if answer.get(name):
-            count = f" ({answer[f'{name}Count']}, the first of them)" if f"{name}Count" in answer else ""
+            count = (
+                f" ({answer[f'{name}Count']}, the first of them)"
+                if f"{name}Count" in answer
+                else ""
+            )
             lines += [f"{told}{count}:", *(_INDENT + task_line(each) for each in answer[name])]
     if task.get("linkedMessageIds"):
         count = task.get("linkedMessageCount", len(task["linkedMessageIds"]))
         lines.append(f"{count} linked messages, newest last: {', '.join(task['linkedMessageIds'])}")
-    lines += _paragraph("summary", task.get("summary")) + _paragraph("description", task.get("description"))
+    lines += _paragraph("summary", task.get("summary")) + _paragraph(
+        "description", task.get("description")
+    )
     return "\n".join([*lines, *_cut(task.get("descriptionRange")), *_more(answer)])
 
 
@@ -157,7 +180,8 @@ def _message(answer: Json) -> str:
     message = answer["message"]
     task = f" · task {message['taskId']}" if "taskId" in message else ""
     head = (
-        f"{message['role']} · {moment(message['createdAt'])} · thread {one_line(message['threadId'])}:{message['seq']}"
+        f"{message['role']} · {moment(message['createdAt'])} · thread "
+        f"{one_line(message['threadId'])}:{message['seq']}"
         f"{task} · id {message['id']}"
     )
     return "\n".join([head, message["content"], *_cut(message.get("contentRange")), *_more(answer)])
@@ -165,10 +189,17 @@ def _message(answer: Json) -> str:
 
 def _record(answer: Json) -> str:
     record = answer["record"]
-    facts = [record["source"], *(str(record[name]) for name in ("type", "status", "trust") if name in record)]
+    facts = [
+        record["source"],
+        *(str(record[name]) for name in ("type", "status", "trust") if name in record),
+    ]
     head = " · ".join([*facts, moment(record["createdAt"]), f"id {record['id']}"])
-    behind = [f"from messages {', '.join(record['messageIds'])}"] if record.get("messageIds") else []
-    return "\n".join([head, record["content"], *_cut(record.get("contentRange")), *behind, *_more(answer)])
+    behind = (
+        [f"from messages {', '.join(record['messageIds'])}"] if record.get("messageIds") else []
+    )
+    return "\n".join(
+        [head, record["content"], *_cut(record.get("contentRange")), *behind, *_more(answer)]
+    )
 
 
 def _working(page: Json) -> str:
@@ -188,14 +219,24 @@ def _recorded(answer: Json) -> str:
     if answer.get("supersedes"):
         lines.append(f"It takes the place of {', '.join(answer['supersedes'])}.")
     if answer.get("contradicts"):
-        lines.append(f"It contradicts {', '.join(answer['contradicts'])}, which is more trusted; a person decides.")
+        lines.append(
+            f"It contradicts {', '.join(answer['contradicts'])}, which is more trusted; a person "
+            "decides."
+        )
     return "\n".join(lines)
 
 
 def _session(answer: Json) -> str:
-    tasks = ["Working on:", *(_INDENT + task_line(each) for each in answer["tasks"])] if answer["tasks"] else []
+    tasks = (
+        ["Working on:", *(_INDENT + task_line(each) for each in answer["tasks"])]
+        if answer["tasks"]
+        else []
+    )
     memories = [_INDENT + memory_line(each) for each in answer["memories"]]
-    head = f"Session {one_line(answer['sessionId'])}: {len(memories)} recorded, {answer['mayRecord']} more possible."
+    head = (
+        f"Session {one_line(answer['sessionId'])}: {len(memories)} recorded, "
+        f"{answer['mayRecord']} more possible."
+    )
     return "\n".join([head, *tasks, *(["Recorded:", *memories] if memories else [])])
 
 

@@ -37,7 +37,9 @@ def schemas(form: Form = "flat", profile: Profile = "default") -> dict[str, Json
 
 
 def union_schema(tool: Tool) -> Json:
-    """One variant per action, each with exactly its own arguments; what several take is written once."""
+    """One variant per action, each with exactly its own arguments; what several take is written
+    once.
+    """
     variants = [variant(tool, action) for action in tool.actions.values()]
     shared = [name for name in tool.arguments if len(_takers(tool, name)) > 1]
     for each in variants:
@@ -78,8 +80,8 @@ def flat_schema(tool: Tool) -> Json:
         properties[name] = _without(argument, left_out) | _told(tool, name)
         if not properties[name]["description"]:
             del properties[name]["description"]
-    # Nothing is said of other arguments: calls are checked anyway, and a host that checks them first would refuse
-    # the near misses that are understood here.
+    # Nothing is said of other arguments: calls are checked anyway, and a host that checks them
+    # first would refuse the near misses that are understood here.
     return {"type": "object", "properties": properties, "required": ["action"]}
 
 
@@ -130,7 +132,9 @@ def system_prompt(profile: Profile = "default") -> str:
 
 
 def _prompt_of(name: str, profile: Profile) -> str:
-    """A prompt with what a profile adds to it: the files ``NAME-recording.md`` speak of recording."""
+    """A prompt with what a profile adds to it: the files ``NAME-recording.md`` speak of
+    recording.
+    """
     has_recording = "memory-record" in tools_of(profile)
     return prompt(name, prompt(f"{name}-recording") if has_recording else "")
 
@@ -159,10 +163,16 @@ def _takers(tool: Tool, name: str) -> list[Action]:
 
 
 def _told(tool: Tool, name: str) -> Json:
-    """The description of an argument in the flat form: who takes it, what it is, and its default."""
+    """The description of an argument in the flat form: who takes it, what it is, and its
+    default.
+    """
     takers = _takers(tool, name)
     others = [each for each in tool.actions if each not in {action.name for action in takers}]
-    who = f"all but {', '.join(others)}" if len(others) < len(takers) else ", ".join(action.name for action in takers)
+    who = (
+        f"all but {', '.join(others)}"
+        if len(others) < len(takers)
+        else ", ".join(action.name for action in takers)
+    )
     who = who if others else ""
     says = tool.arguments[name]["description"]
     defaults = {action.name: action.defaults[name] for action in takers if name in action.defaults}
@@ -170,8 +180,11 @@ def _told(tool: Tool, name: str) -> Json:
     if len(defaults) == len(takers) and len(set(defaults.values())) == 1:
         told["default"] = next(iter(defaults.values()))
     elif defaults:
-        # A default that not every taker shares would be filled in by some clients where it does not belong.
-        says += f"{', ' if says else ''}default " + ", ".join(f"{value} ({who})" for who, value in defaults.items())
+        # A default that not every taker shares would be filled in by some clients where it does not
+        # belong.
+        says += f"{', ' if says else ''}default " + ", ".join(
+            f"{value} ({who})" for who, value in defaults.items()
+        )
     return told | {"description": ": ".join(part for part in (who, says) if part)}
 
 
@@ -184,4 +197,9 @@ def _strict(schema: Mapping[str, Any]) -> Json:
             if "enum" in kept:
                 kept["enum"] = [*kept["enum"], None]
         properties[name] = kept
-    return {**schema, "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {
+        **schema,
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }

@@ -37,7 +37,8 @@ class Names:
         return self._known[task_id]
 
     def _look_up(self, task_id: str) -> Task | None:
-        # A message may carry any text as the id of its task; the beginning of some other id must not pass for it.
+        # A message may carry any text as the id of its task; the beginning of some other id must
+        # not pass for it.
         try:
             found = self._find(task_id)
         except InvalidInputError:
@@ -58,7 +59,11 @@ class Names:
 
 def filled(**fields: Any) -> Json:
     """The fields that say something."""
-    return {name: value for name, value in fields.items() if value is not None and value not in ("", [], {}, ())}
+    return {
+        name: value
+        for name, value in fields.items()
+        if value is not None and value not in ("", [], {}, ())
+    }
 
 
 def task_json(task: Task, names: Names, description: str | None = None) -> Json:
@@ -75,7 +80,11 @@ def task_json(task: Task, names: Names, description: str | None = None) -> Json:
         assignee=task.assignee,
         sessionId=task.session_id,
         dependencies=[
-            {"taskId": task.short_id, "dependsOnId": names.short(each.depends_on_id), "type": each.type}
+            {
+                "taskId": task.short_id,
+                "dependsOnId": names.short(each.depends_on_id),
+                "type": each.type,
+            }
             for each in task.dependencies[:MOST_AROUND]
         ],
         dependencyCount=_more_than(MOST_AROUND, task.dependencies),
@@ -91,9 +100,13 @@ def task_json(task: Task, names: Names, description: str | None = None) -> Json:
 def task_line_json(task: Task) -> Json:
     """A task that is mentioned beside another."""
     return filled(
-        id=task.short_id, title=task.title, status=task.status, priority=task.priority, type=task.type,
+        id=task.short_id,
+        title=task.title,
+        status=task.status,
+        priority=task.priority,
+        type=task.type,
         sessionId=task.session_id,
-    )  # fmt: skip
+    )
 
 
 def details_json(details: TaskDetails, names: Names, page: int) -> Json:
@@ -110,16 +123,25 @@ def details_json(details: TaskDetails, names: Names, page: int) -> Json:
     )
     around = {
         "blockingTasks": details.blocking_tasks,
-        "dependents": details.dependents, "children": details.children, "parents": details.parents,
+        "dependents": details.dependents,
+        "children": details.children,
+        "parents": details.parents,
         "related": details.related,
-    }  # fmt: skip
+    }
     progress = details.progress
     return {
         "task": task,
         "isBlocked": details.is_blocked,
         "blockingTasks": [],
-        **filled(**{name: [task_line_json(each) for each in tasks[:MOST_AROUND]] for name, tasks in around.items()}),
-        **filled(**{f"{name}Count": _more_than(MOST_AROUND, tasks) for name, tasks in around.items()}),
+        **filled(
+            **{
+                name: [task_line_json(each) for each in tasks[:MOST_AROUND]]
+                for name, tasks in around.items()
+            }
+        ),
+        **filled(
+            **{f"{name}Count": _more_than(MOST_AROUND, tasks) for name, tasks in around.items()}
+        ),
         **({"progress": {"closed": progress.closed, "total": progress.total}} if progress else {}),
         **filled(nextPage=paging.get("nextPage")),
     }
@@ -176,7 +198,10 @@ def message_json(message: Message, names: Names, page: int) -> Json:
         taskId=names.short(message.task_id) if message.task_id else None,
     )
     cut = {"contentRange": paging["range"]} if page > 1 or "nextPage" in paging else {}
-    return {"message": {**shown, "content": content, **cut}, **filled(nextPage=paging.get("nextPage"))}
+    return {
+        "message": {**shown, "content": content, **cut},
+        **filled(nextPage=paging.get("nextPage")),
+    }
 
 
 def memory_json(memory: TypedMemory) -> Json:
@@ -203,15 +228,22 @@ def record_json(shown: Json, text: str, page: int) -> Json:
     """Something remembered that is no message, page by page."""
     content, paging = page_of(text, page)
     cut = {"contentRange": paging["range"]} if page > 1 or "nextPage" in paging else {}
-    return {"record": {**shown, "content": content, **cut}, **filled(nextPage=paging.get("nextPage"))}
+    return {
+        "record": {**shown, "content": content, **cut},
+        **filled(nextPage=paging.get("nextPage")),
+    }
 
 
 def working_json(page: WorkingMemory) -> Json:
     """A working memory."""
     return filled(
-        scope=page.scope, resourceId=page.resource_id, threadId=page.thread_id, version=page.version,
-        format=page.format, updatedAt=page.updated_at,
-    ) | {"content": page.content}  # fmt: skip
+        scope=page.scope,
+        resourceId=page.resource_id,
+        threadId=page.thread_id,
+        version=page.version,
+        format=page.format,
+        updatedAt=page.updated_at,
+    ) | {"content": page.content}
 
 
 def page_of(text: str, page: int, size: int = PAGE_CHARACTERS) -> tuple[str, Json]:
@@ -232,7 +264,8 @@ def brief(text: str, width: int = BRIEF) -> str:
 
 
 def shares(lengths: list[int], budget: int) -> list[int]:
-    """How much of a budget each of several texts may use: short ones all they need, long ones alike.
+    """How much of a budget each of several texts may use: short ones all they need, long ones
+    alike.
 
     >>> shares([100, 5_000, 9_000], 6_000)
     [100, 2950, 2950]
@@ -249,7 +282,11 @@ def shares(lengths: list[int], budget: int) -> list[int]:
 def encodable(value: Any) -> Any:
     """The value without characters that no JSON reader takes: lone halves of a surrogate pair."""
     if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return (
+            value
+            if value.isascii()
+            else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        )
     if isinstance(value, dict):
         return {str(name): encodable(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

@@ -19,25 +19,37 @@ def create(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     """A new task."""
     needs = [each.strip() for each in arguments.get("dependsOn", "").split(",")]
     task = memory.tasks.add(
-        arguments["title"], description=arguments.get("description", ""), type=arguments["type"],
-        priority=arguments["priority"], labels=arguments.get("labels", ()), assignee=arguments.get("assignee") or None,
-        parent=arguments.get("parent"), depends_on=[each for each in needs if each], **_who(context),
-    )  # fmt: skip
+        arguments["title"],
+        description=arguments.get("description", ""),
+        type=arguments["type"],
+        priority=arguments["priority"],
+        labels=arguments.get("labels", ()),
+        assignee=arguments.get("assignee") or None,
+        parent=arguments.get("parent"),
+        depends_on=[each for each in needs if each],
+        **_who(context),
+    )
     return _task(memory, task)
 
 
 def claim(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """Take a ready task, and make it the one that is worked on in this thread; all of it is shown."""
+    """Take a ready task, and make it the one that is worked on in this thread; all of it is
+    shown.
+    """
     task_id = arguments["id"]
     if context.is_shared and context.session_id is None:
         raise InvalidInputError(
-            "claim needs sessionId: several agents share this server, and a claim must say whose it is.",
-            hint="Give sessionId, the same in every call of your session, or send the header Smara-Session.",
+            "claim needs sessionId: several agents share this server, and a claim must say whose "
+            "it is.",
+            hint="Give sessionId, the same in every call of your session, or send the header "
+            "Smara-Session.",
         )
     if task_id.strip().lower() == NEXT:
         taken = memory.tasks.claim_next(**_who(context))
         if taken is None:
-            raise NotFoundError(_nothing_ready(memory), brief="No task is ready", hint=_nothing_ready(memory))
+            raise NotFoundError(
+                _nothing_ready(memory), brief="No task is ready", hint=_nothing_ready(memory)
+            )
         task_id = taken.id
     task = memory.links.claim(task_id, thread_id=context.thread_id, **_who(context))
     return show_task(memory, task.id)
@@ -48,7 +60,11 @@ def close(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     return _task(
         memory,
         memory.tasks.close(
-            arguments["id"], arguments["summary"], reason=arguments["reason"], force=arguments["force"], **_who(context)
+            arguments["id"],
+            arguments["summary"],
+            reason=arguments["reason"],
+            force=arguments["force"],
+            **_who(context),
         ),
     )
 
@@ -57,7 +73,9 @@ def release(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     """Give a task back, or hand it over to another session."""
     forced = {"force": arguments["force"], **_who(context)}
     if "to" in arguments:
-        return _task(memory, memory.tasks.hand_over(arguments["id"], to_session=arguments["to"], **forced))
+        return _task(
+            memory, memory.tasks.hand_over(arguments["id"], to_session=arguments["to"], **forced)
+        )
     return _task(memory, memory.tasks.release(arguments["id"], **forced))
 
 
@@ -80,15 +98,23 @@ def update(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 def dep(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     """Make one task wait for another, or no longer."""
     change = memory.tasks.depend if arguments["add"] else memory.tasks.undepend
-    task = change(arguments["taskId"], arguments["dependsOn"], type=arguments["kind"], **_who(context))
+    task = change(
+        arguments["taskId"], arguments["dependsOn"], type=arguments["kind"], **_who(context)
+    )
     return _task(memory, task)
 
 
 def link(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     """Tie an earlier message to a task."""
-    memory.links.add(arguments["taskId"], arguments["messageId"], relation=arguments["relation"], **_who(context))
+    memory.links.add(
+        arguments["taskId"], arguments["messageId"], relation=arguments["relation"], **_who(context)
+    )
     task = memory.tasks.get(arguments["taskId"])
-    tied = {"taskId": task.short_id, "messageId": arguments["messageId"], "relation": arguments["relation"]}
+    tied = {
+        "taskId": task.short_id,
+        "messageId": arguments["messageId"],
+        "relation": arguments["relation"],
+    }
     return {**_task(memory, task), "link": tied}
 
 
@@ -126,6 +152,7 @@ def _task(memory: Memory, task: Task) -> Json:
 def _nothing_ready(memory: Memory) -> str:
     totals = memory.tasks.totals()
     return (
-        f"Nothing is ready: {totals.in_progress} in progress, {totals.blocked} blocked, {totals.closed} closed. "
+        f"Nothing is ready: {totals.in_progress} in progress, {totals.blocked} blocked, "
+        f"{totals.closed} closed. "
         "task-query list shows them; create what is missing."
     )

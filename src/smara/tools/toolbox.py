@@ -28,17 +28,22 @@ Perform = Callable[[Memory, Json, ToolContext], Json]
 
 _PERFORM: dict[str, dict[str, Perform]] = {
     "task-query": {
-        "ready": asking.ready, "show": asking.show, "list": asking.list_tasks, "search": asking.search,
+        "ready": asking.ready, "show": asking.show, "list": asking.list_tasks,
+        "search": asking.search,
     },
     "task-mutate": {
-        "create": changing.create, "claim": changing.claim, "close": changing.close, "release": changing.release,
-        "reopen": changing.reopen, "update": changing.update, "dep": changing.dep, "link": changing.link,
+        "create": changing.create, "claim": changing.claim, "close": changing.close,
+        "release": changing.release,
+        "reopen": changing.reopen, "update": changing.update, "dep": changing.dep,
+        "link": changing.link,
         "update_context": changing.update_context,
     },
     "memory-search": {"search": searching.search, "read": searching.read},
-    "memory-record": {"record": recording.record, "used": recording.used, "context": recording.context},
+    "memory-record": {"record": recording.record, "used": recording.used,
+    "context": recording.context},
     "code-query": {
-        "impact": coding.impact, "deps": coding.deps, "map": coding.map_code, "symbol": coding.symbol,
+        "impact": coding.impact, "deps": coding.deps, "map": coding.map_code,
+        "symbol": coding.symbol,
     },
 }  # fmt: skip
 _LONGEST_TEXT = 800
@@ -53,13 +58,14 @@ class Toolbox:
 
     def __init__(
         self, memory: Memory, context: ToolContext | None = None, profile: Profile | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._memory = memory
         self._context = context or ToolContext()
         self._tools = tools_of(profile or memory.settings.tool_profile)
 
     def call(self, name: str, arguments: object, context: ToolContext | None = None) -> Outcome:
-        """Answer one call. ``arguments`` is an object, or the text of one; ``context`` wins over the toolbox's own.
+        """Answer one call. ``arguments`` is an object, or the text of one; ``context`` wins over
+        the toolbox's own.
 
         Never raises for anything a model may have written, nor for anything the store may do.
         """
@@ -77,7 +83,9 @@ class Toolbox:
         except SmaraError as error:
             return refusal(action, error)
         except Exception as error:  # noqa: BLE001 - the edge of the tools: an agent must be able to go on
-            log.warning("tool.failed", tool=name, action=action, kind=type(error).__name__, error=error)
+            log.warning(
+                "tool.failed", tool=name, action=action, kind=type(error).__name__, error=error
+            )
             return trouble(action, error)
         return _outcome({"action": action, "success": True, **answer})
 
@@ -102,17 +110,23 @@ def task_mutate(memory: Memory, **arguments: Any) -> Json:
 
 
 def memory_search(memory: Memory, **arguments: Any) -> Json:
-    """Search past conversations: ``memory_search(memory, action="search", query="LoginSchema")``."""
+    """Search past conversations: ``memory_search(memory, action="search",
+    query="LoginSchema")``.
+    """
     return Toolbox(memory).call("memory-search", arguments).structured
 
 
 def memory_record(memory: Memory, **arguments: Any) -> Json:
-    """Record what was learned: ``memory_record(memory, action="record", type="gotcha", content="…")``."""
+    """Record what was learned: ``memory_record(memory, action="record", type="gotcha",
+    content="…")``.
+    """
     return Toolbox(memory, profile="coding").call("memory-record", arguments).structured
 
 
 def code_query(memory: Memory, **arguments: Any) -> Json:
-    """Ask about the code: ``code_query(memory, action="impact", target="src/auth.py:Session.login")``."""
+    """Ask about the code: ``code_query(memory, action="impact",
+    target="src/auth.py:Session.login")``.
+    """
     return Toolbox(memory, profile="coding").call("code-query", arguments).structured
 
 
@@ -127,7 +141,9 @@ def refusal(action: str, error: SmaraError) -> Outcome:
 def trouble(action: str, error: Exception) -> Outcome:
     """The answer when something went wrong that nobody thought of."""
     told = f"Memory has a problem of its own ({type(error).__name__})."
-    return _failed(action, told, f"{_WITHOUT_MEMORY} What was asked may not have been done.", "bug", False)
+    return _failed(
+        action, told, f"{_WITHOUT_MEMORY} What was asked may not have been done.", "bug", False
+    )
 
 
 def _failed(action: str, error: str, hint: str | None, code: str, is_retryable: bool) -> Outcome:
@@ -150,7 +166,9 @@ def _named_in(arguments: Json) -> ToolContext:
 
 
 def _clipped(text: str) -> str:
-    """A text of bounded length; of one that repeats something huge, the beginning and the advice at its end."""
+    """A text of bounded length; of one that repeats something huge, the beginning and the advice at
+    its end.
+    """
     if len(text) <= _LONGEST_TEXT:
         return text
     return f"{text[: _LONGEST_TEXT // 2]} … {text[-_LONGEST_TEXT // 2 :]}"

@@ -29,7 +29,8 @@ _SHOWN = 60
 
 
 def read_call(tool: Tool, given: object, tools: Mapping[str, Tool] = TOOLS) -> tuple[Action, Json]:
-    """The action that is meant, and its arguments, complete with defaults; ``tools`` are those the caller has.
+    """The action that is meant, and its arguments, complete with defaults; ``tools`` are those the
+    caller has.
 
     Raises ``InvalidInputError`` with the facts ``brief`` and ``hint``.
     """
@@ -51,7 +52,9 @@ def action_of(given: object) -> str:
 
 def unknown_tool(name: object, tools: Iterable[str] = TOOLS) -> InvalidInputError:
     """The refusal of a tool that does not exist, or that the caller was not given."""
-    return InvalidInputError(f"Unknown tool {_shown(name)}.", hint=f"The tools are {', '.join(tools)}.")
+    return InvalidInputError(
+        f"Unknown tool {_shown(name)}.", hint=f"The tools are {', '.join(tools)}."
+    )
 
 
 def _as_object(tool: Tool, given: object) -> Json:
@@ -65,7 +68,8 @@ def _as_object(tool: Tool, given: object) -> Json:
         given = {}
     if not isinstance(given, Mapping):
         raise InvalidInputError(
-            f"The arguments must be an object; got {_shown(given)}.", hint=_example(next(iter(tool.actions.values())))
+            f"The arguments must be an object; got {_shown(given)}.",
+            hint=_example(next(iter(tool.actions.values()))),
         )
     return {str(name): value for name, value in given.items() if value is not None}
 
@@ -74,7 +78,9 @@ def _action(tool: Tool, named: Mapping[str, Any], tools: Mapping[str, Tool]) -> 
     given = named.get("action", tool.default_action)
     takes = f"{tool.name} takes one of {', '.join(tool.actions)}."
     if given is None:
-        raise InvalidInputError(f"action is missing. {takes}", hint=_example(next(iter(tool.actions.values()))))
+        raise InvalidInputError(
+            f"action is missing. {takes}", hint=_example(next(iter(tool.actions.values())))
+        )
     if isinstance(given, str):
         name = given.strip().lower().replace("-", "_")
         if name in tool.actions:
@@ -89,7 +95,9 @@ def _action(tool: Tool, named: Mapping[str, Any], tools: Mapping[str, Tool]) -> 
 
 
 def _named(tool: Tool, action: Action, given: Mapping[str, Any]) -> Json:
-    """The arguments under their right names, and with values of the right type where the meaning is clear."""
+    """The arguments under their right names, and with values of the right type where the meaning is
+    clear.
+    """
     found: Json = {}
     for name, value in given.items():
         if name == "action":
@@ -98,13 +106,15 @@ def _named(tool: Tool, action: Action, given: Mapping[str, Any]) -> Json:
         if right is None:
             takes = ", ".join(action.arguments)
             raise InvalidInputError(
-                f"{action.name} takes no argument {_shown(name)}; it takes {takes}.{_meant(name, action.arguments)}",
+                f"{action.name} takes no argument {_shown(name)}; it takes "
+                f"{takes}.{_meant(name, action.arguments)}",
                 hint=_example(action),
             )
         clean = _as_meant(tool.arguments[right], value)
         if right in found and found[right] != clean:
             raise InvalidInputError(
-                f"{right} is given twice, as {_shown(found[right])} and as {_shown(clean)}; give it once.",
+                f"{right} is given twice, as {_shown(found[right])} and as {_shown(clean)}; give "
+                "it once.",
                 hint=_example(action),
             )
         found[right] = clean
@@ -127,15 +137,23 @@ def _as_meant(schema: Mapping[str, Any], value: Any) -> Any:
     if kind == "integer":
         return _as_integer(schema, value)
     if kind == "boolean" and not isinstance(value, bool):
-        return _FLAGS.get(str(value).strip().lower(), value) if isinstance(value, str | int) else value
+        return (
+            _FLAGS.get(str(value).strip().lower(), value) if isinstance(value, str | int) else value
+        )
     if kind == "array":
         return _as_list(value)
     if kind == "string":
-        if isinstance(value, list | tuple) and value and all(isinstance(each, str) for each in value):
+        if (
+            isinstance(value, list | tuple)
+            and value
+            and all(isinstance(each, str) for each in value)
+        ):
             return ", ".join(value) if len(value) > 1 or "enum" not in schema else value[0]
         if "enum" in schema and isinstance(value, str):
             plain = value.strip().lower().replace(" ", "_")
-            return next((each for each in schema["enum"] if plain in (each, each.replace("-", "_"))), value)
+            return next(
+                (each for each in schema["enum"] if plain in (each, each.replace("-", "_"))), value
+            )
     return value
 
 
@@ -177,7 +195,7 @@ def _faults(tool: Tool, action: Action, arguments: Mapping[str, Any]) -> dict[st
             place = name + "".join(f"[{each}]" for each in inside)
             faults.setdefault(
                 str(name), f"{place} must be {_allowed(error.schema)}; got {_shown(error.instance)}"
-            )  # fmt: skip
+            )
     return {name: faults[name] for name in action.arguments if name in faults}
 
 
@@ -192,8 +210,12 @@ def _refuse(action: Action, faults: Mapping[str, str], is_query: bool) -> None:
     told = [*faults.values()][:_MOST_FAULTS]
     sentence = f"{action.name}: {'; '.join(told)}."
     if is_query:
-        raise InvalidInputError(sentence, brief=INVALID_QUERY, hint=f"{sentence} {_example(action)}")
-    raise InvalidInputError(sentence, hint=f"It takes {', '.join(_taken(action))}. {_example(action)}")
+        raise InvalidInputError(
+            sentence, brief=INVALID_QUERY, hint=f"{sentence} {_example(action)}"
+        )
+    raise InvalidInputError(
+        sentence, hint=f"It takes {', '.join(_taken(action))}. {_example(action)}"
+    )
 
 
 def _taken(action: Action) -> Iterable[str]:
@@ -219,7 +241,9 @@ def _allowed(schema: Mapping[str, Any]) -> str:
     if at_most is None:
         return "a text that is not empty" if at_least else "a text"
     return (
-        f"a text of {at_least} to {at_most:,} characters" if at_least else f"a text of at most {at_most:,} characters"
+        f"a text of {at_least} to {at_most:,} characters"
+        if at_least
+        else f"a text of at most {at_most:,} characters"
     )
 
 

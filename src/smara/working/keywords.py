@@ -15,8 +15,9 @@ from typing import Any
 from smara.errors import InvalidInputError
 
 MAX_STEPS = 50_000
-"""How many steps one check may take. A page of 20,000 characters with five keywords for each of its some
-2,000 values takes 10,000; all of them take about a second."""
+"""How many steps one check may take. A page of 20,000 characters with five keywords for each of its
+some 2,000 values takes 10,000; all of them take about a second.
+"""
 
 Keyword = Callable[[Any, Any, Any, Any], Iterable[Any] | None]
 
@@ -39,7 +40,9 @@ class BoundedKeywords:
             "additionalProperties": self._additional_properties,
             "uniqueItems": self._unique_items,
         }
-        return {name: self._counted(keyword) for name, keyword in {**draft.VALIDATORS, **ours}.items()}
+        return {
+            name: self._counted(keyword) for name, keyword in {**draft.VALIDATORS, **ours}.items()
+        }
 
     def _step(self) -> None:
         self._taken += 1
@@ -64,7 +67,9 @@ class BoundedKeywords:
         if validator.is_type(instance, "string") and not self._matches(pattern, instance):
             yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
-    def _pattern_properties(self, validator: Any, patterns: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    def _pattern_properties(
+        self, validator: Any, patterns: Any, instance: Any, schema: Any
+    ) -> Iterator[Any]:
         if not validator.is_type(instance, "object"):
             return
         for pattern, inner in patterns.items():
@@ -72,7 +77,9 @@ class BoundedKeywords:
                 if self._matches(pattern, name):
                     yield from validator.descend(value, inner, path=name, schema_path=pattern)
 
-    def _additional_properties(self, validator: Any, allowed: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    def _additional_properties(
+        self, validator: Any, allowed: Any, instance: Any, schema: Any
+    ) -> Iterator[Any]:
         from jsonschema import ValidationError
 
         if not validator.is_type(instance, "object"):
@@ -89,7 +96,9 @@ class BoundedKeywords:
         elif not allowed and extras:
             yield ValidationError(f"{', '.join(map(repr, extras[:5]))} not allowed")
 
-    def _unique_items(self, validator: Any, is_wanted: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    def _unique_items(
+        self, validator: Any, is_wanted: Any, instance: Any, schema: Any
+    ) -> Iterator[Any]:
         # The library compares every element with every other when they cannot be sorted.
         from jsonschema import ValidationError
 
@@ -110,9 +119,14 @@ def compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except (re2.error, UnicodeEncodeError) as error:
-        reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
+        reason = (
+            error.args[0].decode("utf-8", "replace")
+            if isinstance(error.args[0], bytes)
+            else str(error)
+        )
         raise InvalidInputError(
-            f"The pattern {pattern[:100]!r} cannot be used: {reason[:100]}. Patterns are RE2: no look-around, "
+            f"The pattern {pattern[:100]!r} cannot be used: {reason[:100]}. Patterns are RE2: no "
+            "look-around, "
             "no back-references."
         ) from None
 

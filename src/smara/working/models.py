@@ -58,7 +58,11 @@ class WorkingMemory:
         return self.version > 0
 
     def __str__(self) -> str:
-        owner = f"thread {self.thread_id!r}" if self.scope == "thread" else f"resource {self.resource_id!r}"
+        owner = (
+            f"thread {self.thread_id!r}"
+            if self.scope == "thread"
+            else f"resource {self.resource_id!r}"
+        )
         return f"the working memory of {owner}"
 
 
@@ -78,7 +82,9 @@ class WorkingVersion:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which page is meant. ``resource_id`` is ``None`` for a thread's page whose resource nobody named."""
+    """Which page is meant. ``resource_id`` is ``None`` for a thread's page whose resource nobody
+    named.
+    """
 
     scope: WorkingScope
     resource_id: str | None
@@ -103,5 +109,8 @@ class Draft:
         """Whether the page says this already."""
         ours = (self.format, self.content, self.template, json.dumps(self.schema))
         return memory.is_stored and ours == (
-            memory.format, memory.content, memory.template, json.dumps(memory.schema)
-        )  # fmt: skip
+            memory.format,
+            memory.content,
+            memory.template,
+            json.dumps(memory.schema),
+        )

@@ -23,7 +23,9 @@ _LONGEST_LABEL = 120
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading at ``line``; what belongs to it ends before ``end``. ``path`` is the titles down to it."""
+    """A heading at ``line``; what belongs to it ends before ``end``. ``path`` is the titles down to
+    it.
+    """
 
     path: tuple[str, ...]
     level: int
@@ -33,7 +35,9 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A bullet at ``line`` up to ``end``; ``head`` is its line up to the colon and the label's emphasis."""
+    """A bullet at ``line`` up to ``end``; ``head`` is its line up to the colon and the label's
+    emphasis.
+    """
 
     path: tuple[str, ...]
     head: str
@@ -94,7 +98,9 @@ def sections(lines: Sequence[str]) -> list[Section]:
 
 
 def fields(lines: Sequence[str], found: Sequence[Section]) -> list[Field]:
-    """Every field of a page whose sections were found; what is indented under a field is part of it."""
+    """Every field of a page whose sections were found; what is indented under a field is part of
+    it.
+    """
     fences = Fences()
     is_code = [fences.is_code(line) for line in lines]
     section_at = {section.line: section for section in found}
@@ -126,7 +132,12 @@ def field_head(line: str) -> str | None:
     label, colon, value = rest.partition(":")
     emphasis = value[:2] if value[:2] in ("**", "__") else ""
     after = value[len(emphasis) :]
-    is_label = colon and len(label) <= _LONGEST_LABEL and label.count("`") % 2 == 0 and bool(folded(label[1:]))
+    is_label = (
+        colon
+        and len(label) <= _LONGEST_LABEL
+        and label.count("`") % 2 == 0
+        and bool(folded(label[1:]))
+    )
     if not is_label or (after and not after[0].isspace()):
         return None
     return line[: len(line) - len(after)]
@@ -150,13 +161,18 @@ def _indentation(line: str) -> int:
 
 
 def only(found: Sequence[Named], name: str) -> Named | None:
-    """The one that goes by a name; ``None`` when there is none, ``InvalidInputError`` when there are several.
+    """The one that goes by a name; ``None`` when there is none, ``InvalidInputError`` when there
+    are several.
 
     ``Notes`` is any heading of that title, ``Work/Notes`` the one under ``Work``. A whole
     way from the top wins over the end of a longer one, and a section over those within it.
     """
     wanted = _way([name])
-    matching = [each for each in found if any(wanted == _way(each.path[start:]) for start in range(len(each.path)))]
+    matching = [
+        each
+        for each in found
+        if any(wanted == _way(each.path[start:]) for start in range(len(each.path)))
+    ]
     if len(matching) > 1:
         whole = [each for each in matching if wanted == _way(each.path)]
         matching = whole if len(whole) == 1 else matching
@@ -165,7 +181,8 @@ def only(found: Sequence[Named], name: str) -> Named | None:
     if len(matching) > 1:
         ways = ", ".join(repr("/".join(each.path)) for each in matching[:5])
         raise InvalidInputError(
-            f"{name!r} names {len(matching)} places: {ways}. Give the way down to one of them, or put the whole page.",
+            f"{name!r} names {len(matching)} places: {ways}. Give the way down to one of them, or "
+            "put the whole page.",
             section=name,
         )
     return matching[0] if matching else None

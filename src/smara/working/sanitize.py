@@ -26,7 +26,9 @@ def for_injection(memory: WorkingMemory | str, limit: int = INJECTION_CHARACTERS
     code block that is open at the end is closed.
     """
     if limit < LEAST_CHARACTERS:
-        raise InvalidInputError(f"limit must be {LEAST_CHARACTERS} characters or more; got {limit}.")
+        raise InvalidInputError(
+            f"limit must be {LEAST_CHARACTERS} characters or more; got {limit}."
+        )
     text = memory.content if isinstance(memory, WorkingMemory) else memory
     return _fitted(neutralized(text).strip("\n"), limit)
 
@@ -36,7 +38,10 @@ def render_block(memory: WorkingMemory, limit: int = INJECTION_CHARACTERS) -> st
     text = for_injection(memory, limit)
     if not text.strip():
         return ""
-    return f'<working-memory scope="{memory.scope}" version="{memory.version}">\n{text}\n</working-memory>'
+    return (
+        f'<working-memory scope="{memory.scope}" '
+        f'version="{memory.version}">\n{text}\n</working-memory>'
+    )
 
 
 def _fitted(text: str, limit: int) -> str:

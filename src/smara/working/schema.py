@@ -37,11 +37,14 @@ def read_schema(schema: Mapping[str, Any] | str) -> dict[str, Any]:
     elif isinstance(schema, Mapping):
         found = plain_object(schema, "The schema")
     else:
-        raise InvalidInputError(f"schema must be a JSON object or its text, not {type(schema).__name__}.")
+        raise InvalidInputError(
+            f"schema must be a JSON object or its text, not {type(schema).__name__}."
+        )
     size = len(json.dumps(found))
     if size > MAX_SCHEMA_CHARACTERS:
         raise InvalidInputError(
-            f"The schema has {size:,} characters; at most {MAX_SCHEMA_CHARACTERS:,} are kept. Make it smaller."
+            f"The schema has {size:,} characters; at most {MAX_SCHEMA_CHARACTERS:,} are kept. "
+            "Make it smaller."
         )
     _check_parts(found)
     _check_form(found)
@@ -49,7 +52,9 @@ def read_schema(schema: Mapping[str, Any] | str) -> dict[str, Any]:
 
 
 def check_value(value: Any, schema: Mapping[str, Any]) -> None:
-    """Refuse a value that does not satisfy the schema, with where it fails and what is allowed there."""
+    """Refuse a value that does not satisfy the schema, with where it fails and what is allowed
+    there.
+    """
     from jsonschema.exceptions import relevance
 
     errors = _errors(_validator(schema), value)
@@ -59,7 +64,8 @@ def check_value(value: Any, schema: Mapping[str, Any]) -> None:
     told = "; ".join(_sentence(error) for error in errors[:_SHOWN_ERRORS])
     more = f"; and {len(errors) - _SHOWN_ERRORS} more" if len(errors) > _SHOWN_ERRORS else ""
     raise InvalidInputError(
-        f"The content does not fit its schema: {told}{more}. Change it, or put it with another schema; "
+        f"The content does not fit its schema: {told}{more}. Change it, or put it with another "
+        "schema; "
         "nothing was stored.",
         paths=["/".join(map(str, error.absolute_path)) for error in errors],
     )
@@ -72,16 +78,22 @@ def _errors(validator: Any, value: Any) -> list[Any]:
         return list(islice(validator.iter_errors(value), 100))
     except Unresolvable as error:
         raise InvalidInputError(
-            f"The schema refers to {_short(f'#{error.ref}')}, which is not in it. Define it under $defs."
+            f"The schema refers to {_short(f'#{error.ref}')}, which is not in it. Define it under "
+            "$defs."
         ) from None
     except RecursionError:
-        raise InvalidInputError("The schema refers to itself without end. Let each reference go deeper.") from None
+        raise InvalidInputError(
+            "The schema refers to itself without end. Let each reference go deeper."
+        ) from None
     except TooMuchWork:
         raise InvalidInputError(
-            f"Checking the content against its schema takes more than {MAX_STEPS:,} steps. Simplify the schema."
+            f"Checking the content against its schema takes more than {MAX_STEPS:,} steps. "
+            "Simplify the schema."
         ) from None
     except (ValueError, ArithmeticError) as error:
-        raise InvalidInputError(f"The schema cannot be applied: {_short(str(error))}. Mend it.") from None
+        raise InvalidInputError(
+            f"The schema cannot be applied: {_short(str(error))}. Mend it."
+        ) from None
 
 
 def _validator(schema: Mapping[str, Any]) -> Any:
@@ -101,7 +113,9 @@ def _draft(schema: Mapping[str, Any]) -> str:
     named = schema.get("$schema", _DEFAULT_DRAFT)
     draft = _DRAFTS.get(named.removesuffix("#")) if isinstance(named, str) else None
     if draft is None:
-        raise InvalidInputError(f"$schema {_short(named)} is not known. Use one of {', '.join(_DRAFTS)}.")
+        raise InvalidInputError(
+            f"$schema {_short(named)} is not known. Use one of {', '.join(_DRAFTS)}."
+        )
     return draft
 
 
@@ -114,7 +128,9 @@ def _check_form(schema: Mapping[str, Any]) -> None:
         # Without the check of formats: it compiles patterns for another engine than ours.
         draft.check_schema(schema, format_checker=None)
     except jsonschema.SchemaError as error:
-        raise InvalidInputError(f"The schema is not valid: {_sentence(error)}. Mend it; nothing was stored.") from None
+        raise InvalidInputError(
+            f"The schema is not valid: {_sentence(error)}. Mend it; nothing was stored."
+        ) from None
     except RecursionError:
         raise InvalidInputError("The schema is nested too deeply. Make it flatter.") from None
 
@@ -127,11 +143,14 @@ def _check_parts(schema: Mapping[str, Any]) -> None:
         part = waiting.pop()
         if isinstance(part, dict):
             if part is not schema and isinstance(part.get("$schema"), str):
-                raise InvalidInputError("Only the whole schema may have $schema. Take it out of its parts.")
+                raise InvalidInputError(
+                    "Only the whole schema may have $schema. Take it out of its parts."
+                )
             for name in _REFERENCES:
                 if isinstance(part.get(name), str) and not part[name].startswith("#"):
                     raise InvalidInputError(
-                        f"The schema refers to {_short(part[name])}, and nothing is fetched. Put what it names "
+                        f"The schema refers to {_short(part[name])}, and nothing is fetched. Put "
+                        "what it names "
                         "under $defs and refer to it as #/$defs/name."
                     )
             if isinstance(part.get("pattern"), str):
@@ -146,7 +165,8 @@ def _check_parts(schema: Mapping[str, Any]) -> None:
             waiting.extend(part)
     if has_patterns and has_unevaluated:
         raise InvalidInputError(
-            "unevaluatedProperties together with patternProperties is not supported. Use additionalProperties."
+            "unevaluatedProperties together with patternProperties is not supported. Use "
+            "additionalProperties."
         )
 
 

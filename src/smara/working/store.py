@@ -16,16 +16,21 @@ from smara.database.stores import ProjectStore
 from smara.working.models import Draft, Place, WorkingMemory, WorkingVersion
 
 _MEMORIES = (
-    "SELECT w.no, w.id, w.scope, w.resource_id, w.thread_id, w.format, w.content, w.template, w.schema, w.version,"
+    "SELECT w.no, w.id, w.scope, w.resource_id, w.thread_id, w.format, w.content, w.template, "
+    "w.schema, w.version,"
     " w.created_at, w.updated_at, v.actor FROM working_memory w"
     " LEFT JOIN working_memory_versions v ON v.memory_no = w.no AND v.version = w.version"
     " WHERE w.project_no = :project"
 )
 _VERSIONS = (
     "SELECT v.version, v.content, v.format, v.actor, v.reason, v.created_at, v.template, v.schema"
-    " FROM working_memory w JOIN working_memory_versions v ON v.memory_no = w.no WHERE w.project_no = :project"
+    " FROM working_memory w JOIN working_memory_versions v ON v.memory_no = w.no WHERE "
+    "w.project_no = :project"
 )
-_OF = {"resource": "scope = 'resource' AND resource_id = ?", "thread": "scope = 'thread' AND thread_id = ?"}
+_OF = {
+    "resource": "scope = 'resource' AND resource_id = ?",
+    "thread": "scope = 'thread' AND thread_id = ?",
+}
 
 
 class WorkingStore(ProjectStore):
@@ -40,7 +45,10 @@ class WorkingStore(ProjectStore):
         where = _OF[place.scope]
         held = session.run(
             # SQLite has locked everything already; on PostgreSQL this locks the row.
-            self.sql(f"UPDATE working_memory SET version = version WHERE project_no = :project AND {where}"),
+            self.sql(
+                "UPDATE working_memory SET version = version WHERE project_no = :project AND "
+                f"{where}"
+            ),
             (place.key,),
         )
         # A page that another process begins between the two statements would be seen, but not held.
@@ -55,7 +63,8 @@ class WorkingStore(ProjectStore):
         """Begin a page at version 0; does nothing when another process was faster."""
         session.run(
             self.sql(
-                "INSERT INTO working_memory (project_no, id, scope, resource_id, thread_id, format, content, version,"
+                "INSERT INTO working_memory (project_no, id, scope, resource_id, thread_id, "
+                "format, content, version,"
                 " created_at, updated_at) VALUES (:project, ?, ?, ?, ?, 'markdown', '', 0, ?, ?)"
                 " ON CONFLICT DO NOTHING"
             ),
@@ -63,20 +72,34 @@ class WorkingStore(ProjectStore):
         )
 
     def save(
-        self, session: Session, no: int, version: int, draft: Draft, actor: str, reason: str | None, now_ms: int
+        self,
+        session: Session,
+        no: int,
+        version: int,
+        draft: Draft,
+        actor: str,
+        reason: str | None,
+        now_ms: int,
     ) -> None:
         """Write a draft as the page's next version."""
-        values = (draft.format, _text(draft.template), _dump(draft.schema), to_storable(draft.content))
+        values = (
+            draft.format,
+            _text(draft.template),
+            _dump(draft.schema),
+            to_storable(draft.content),
+        )
         session.run(
             self.sql(
-                "UPDATE working_memory SET format = ?, template = ?, schema = ?, content = ?, version = ?,"
+                "UPDATE working_memory SET format = ?, template = ?, schema = ?, content = ?, "
+                "version = ?,"
                 " updated_at = ? WHERE project_no = :project AND no = ?"
             ),
             (*values, version, now_ms, no),
         )
         session.run(
             self.sql(
-                "INSERT INTO working_memory_versions (project_no, memory_no, version, format, template, schema,"
+                "INSERT INTO working_memory_versions (project_no, memory_no, version, format, "
+                "template, schema,"
                 " content, actor, reason, created_at) VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             ),
             (no, version, *values, to_storable(actor), _text(reason), now_ms),
@@ -85,11 +108,15 @@ class WorkingStore(ProjectStore):
 
     def index(self, session: Session, no: int, content: str) -> None:
         """Make a page findable by the words it now holds."""
-        self.database.records.put(session, "working", no, self.scope.project_no, terms_of("", content))
+        self.database.records.put(
+            session, "working", no, self.scope.project_no, terms_of("", content)
+        )
 
     def count(self, session: Session) -> int:
         """How many pages this project has."""
-        row = session.one(self.sql("SELECT count(*) FROM working_memory WHERE project_no = :project"))
+        row = session.one(
+            self.sql("SELECT count(*) FROM working_memory WHERE project_no = :project")
+        )
         return int(row[0]) if row else 0
 
     def by_numbers(self, session: Session, numbers: Sequence[int]) -> dict[int, WorkingMemory]:
@@ -99,7 +126,9 @@ class WorkingStore(ProjectStore):
         rows = session.all(self.sql(f"{_MEMORIES} AND w.no IN ({marks(len(numbers))})"), numbers)
         return {int(row[0]): _memory(row) for row in rows}
 
-    def versions(self, session: Session, place: Place, before: int, limit: int) -> list[WorkingVersion]:
+    def versions(
+        self, session: Session, place: Place, before: int, limit: int
+    ) -> list[WorkingVersion]:
         """Versions below ``before``, newest first."""
         where = _OF[place.scope]
         rows = session.all(
@@ -110,24 +139,43 @@ class WorkingStore(ProjectStore):
 
 
 def indexed_pages(session: Session) -> Iterator[tuple[int, int, RecordTerms]]:
-    """Every page of every project, with its number, its project's number and its terms; for making the index again."""
-    for no, project_no, content in session.all("SELECT no, project_no, content FROM working_memory ORDER BY no"):
+    """Every page of every project, with its number, its project's number and its terms; for making
+    the index again.
+    """
+    for no, project_no, content in session.all(
+        "SELECT no, project_no, content FROM working_memory ORDER BY no"
+    ):
         yield no, project_no, terms_of("", from_storable(content))
 
 
 def _memory(row: Row) -> WorkingMemory:
     return WorkingMemory(
-        id=row[1], scope=row[2], resource_id=row[3], thread_id=row[4] or None, format=row[5],
-        content=from_storable(row[6]), template=_read(row[7]), schema=_load(row[8]), version=row[9],
-        created_at=row[10], updated_at=row[11], updated_by=_read(row[12]),
-    )  # fmt: skip
+        id=row[1],
+        scope=row[2],
+        resource_id=row[3],
+        thread_id=row[4] or None,
+        format=row[5],
+        content=from_storable(row[6]),
+        template=_read(row[7]),
+        schema=_load(row[8]),
+        version=row[9],
+        created_at=row[10],
+        updated_at=row[11],
+        updated_by=_read(row[12]),
+    )
 
 
 def _version(row: Row) -> WorkingVersion:
     return WorkingVersion(
-        version=row[0], content=from_storable(row[1]), format=row[2], actor=from_storable(row[3]),
-        reason=_read(row[4]), created_at=row[5], template=_read(row[6]), schema=_load(row[7]),
-    )  # fmt: skip
+        version=row[0],
+        content=from_storable(row[1]),
+        format=row[2],
+        actor=from_storable(row[3]),
+        reason=_read(row[4]),
+        created_at=row[5],
+        template=_read(row[6]),
+        schema=_load(row[7]),
+    )
 
 
 def _text(text: str | None) -> str | None:
@@ -139,7 +187,9 @@ def _read(text: str | None) -> str | None:
 
 
 def _dump(schema: Mapping[str, Any] | None) -> str | None:
-    return None if schema is None else json.dumps(schema)  # ASCII, so that nothing in it needs escaping
+    return (
+        None if schema is None else json.dumps(schema)
+    )  # ASCII, so that nothing in it needs escaping
 
 
 def _load(schema: str | None) -> dict[str, Any] | None:

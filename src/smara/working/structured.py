@@ -23,7 +23,9 @@ def parse_object(text: str, what: str = "The content") -> dict[str, Any]:
     except RecursionError:
         raise _too_deep(what) from None
     except ValueError as error:
-        raise InvalidInputError(f"{what} is not valid JSON: {error}. Mend it; nothing was stored.") from None
+        raise InvalidInputError(
+            f"{what} is not valid JSON: {error}. Mend it; nothing was stored."
+        ) from None
     return _checked(value, what)
 
 
@@ -34,7 +36,9 @@ def plain_object(value: Mapping[str, Any], what: str = "The content") -> dict[st
     except RecursionError:
         raise _too_deep(what) from None
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{what} cannot be written as JSON: {error}. Nothing was stored.") from None
+        raise InvalidInputError(
+            f"{what} cannot be written as JSON: {error}. Nothing was stored."
+        ) from None
     return parse_object(text, what)
 
 
@@ -44,7 +48,8 @@ def dump(value: Mapping[str, Any]) -> str:
 
 
 def merged(value: Any, patch: Any) -> Any:
-    """A value with a merge patch applied: ``None`` takes a field out, an object merges, anything else replaces.
+    """A value with a merge patch applied: ``None`` takes a field out, an object merges, anything
+    else replaces.
 
     >>> merged({"a": 1, "b": {"c": 2, "d": 3}}, {"a": None, "b": {"c": 4}})
     {'b': {'c': 4, 'd': 3}}
@@ -61,14 +66,17 @@ def merged(value: Any, patch: Any) -> Any:
 
 
 def with_field(value: Mapping[str, Any], path: str, new: Any) -> dict[str, Any]:
-    """An object with the field at a dotted path set, made on the way when it is not there; ``None`` takes it out.
+    """An object with the field at a dotted path set, made on the way when it is not there; ``None``
+    takes it out.
 
     >>> with_field({"a": {"b": 1}}, "a.c", 2)
     {'a': {'b': 1, 'c': 2}}
     """
     names = path.split(".")
     if not all(names):
-        raise InvalidInputError(f"{path!r} is not a path. Give names with dots between them, such as stack.language.")
+        raise InvalidInputError(
+            f"{path!r} is not a path. Give names with dots between them, such as stack.language."
+        )
     result = dict(value)
     inner = result
     for depth, name in enumerate(names[:-1], 1):
@@ -77,7 +85,8 @@ def with_field(value: Mapping[str, Any], path: str, new: Any) -> dict[str, Any]:
             return result
         if not isinstance(below, Mapping | None):
             raise InvalidInputError(
-                f"{'.'.join(names[:depth])!r} is no object, so it has no field {names[depth]!r}. Set it as a whole."
+                f"{'.'.join(names[:depth])!r} is no object, so it has no field {names[depth]!r}. "
+                "Set it as a whole."
             )
         inner[name] = inner = dict(below or {})
     if new is None:
@@ -115,9 +124,13 @@ def _inside(value: Any) -> list[Any]:
     inner = list(value.values()) if isinstance(value, dict) else value
     for each in inner:
         if isinstance(each, float) and each in (float("inf"), float("-inf")):
-            raise InvalidInputError("A number of the content is too large for JSON. Write it as a text.")
+            raise InvalidInputError(
+                "A number of the content is too large for JSON. Write it as a text."
+            )
     return [each for each in inner if isinstance(each, dict | list)]
 
 
 def _too_deep(what: str) -> InvalidInputError:
-    return InvalidInputError(f"{what} is nested deeper than {MAX_DEPTH} levels. Make it flatter; nothing was stored.")
+    return InvalidInputError(
+        f"{what} is nested deeper than {MAX_DEPTH} levels. Make it flatter; nothing was stored."
+    )

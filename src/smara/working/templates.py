@@ -1,4 +1,5 @@
-"""Empty pages to begin with: ``coding`` for an agent at a repository, ``person`` for whom it works with.
+"""Empty pages to begin with: ``coding`` for an agent at a repository, ``person`` for whom it works
+with.
 
 A template is only a beginning: nothing keeps a page from growing other headings.
 """
@@ -60,12 +61,15 @@ def template_text(template: str) -> str:
     '# Customer'
     """
     if not isinstance(template, str):
-        raise InvalidInputError(f"template must be a name or Markdown text, not {type(template).__name__}.")
+        raise InvalidInputError(
+            f"template must be a name or Markdown text, not {type(template).__name__}."
+        )
     if template in _TEXTS:
         return _TEXTS[template]
     if _NAME.fullmatch(template):
         raise InvalidInputError(
-            f"There is no template {template!r}. Use {' or '.join(TEMPLATE_NAMES)}, or give Markdown text.",
+            f"There is no template {template!r}. Use {' or '.join(TEMPLATE_NAMES)}, or give "
+            "Markdown text.",
             template=template,
         )
     return template

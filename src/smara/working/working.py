@@ -19,7 +19,15 @@ from smara.database.database import Session
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.secrets import redact
 from smara.working.drafts import changed, whole
-from smara.working.models import SCOPES, Draft, Place, WorkingFormat, WorkingMemory, WorkingScope, WorkingVersion
+from smara.working.models import (
+    SCOPES,
+    Draft,
+    Place,
+    WorkingFormat,
+    WorkingMemory,
+    WorkingScope,
+    WorkingVersion,
+)
 from smara.working.sanitize import INJECTION_CHARACTERS, render_block
 from smara.working.store import WorkingStore
 from smara.working.templates import template_text
@@ -39,10 +47,16 @@ class Working:
     """
 
     def __init__(
-        self, store: WorkingStore, clock: Clock, new_id: IdMaker, default_resource: str = "default",
-        max_characters: int = 20_000, default_template: str = "coding", default_actor: str = "user",
+        self,
+        store: WorkingStore,
+        clock: Clock,
+        new_id: IdMaker,
+        default_resource: str = "default",
+        max_characters: int = 20_000,
+        default_template: str = "coding",
+        default_actor: str = "user",
         resource_of: Callable[[str], str | None] = lambda thread_id: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._store = store
         self._clock = clock
         self._new_id = new_id
@@ -53,14 +67,20 @@ class Working:
         self._resource_of = resource_of
 
     def get(
-        self, scope: WorkingScope | None = None, resource_id: str | None = None, thread_id: str | None = None
+        self,
+        scope: WorkingScope | None = None,
+        resource_id: str | None = None,
+        thread_id: str | None = None,
     ) -> WorkingMemory:
         """The page; while nobody has written it, the empty template with version 0."""
         place = self._place(scope, resource_id, thread_id)
         return self._find(place) or self._blank(self._owned(place))
 
     def find(
-        self, scope: WorkingScope | None = None, resource_id: str | None = None, thread_id: str | None = None
+        self,
+        scope: WorkingScope | None = None,
+        resource_id: str | None = None,
+        thread_id: str | None = None,
     ) -> WorkingMemory | None:
         """The page, or ``None`` while nobody has written it."""
         return self._find(self._place(scope, resource_id, thread_id))
@@ -89,7 +109,9 @@ class Working:
         empty ``template``.
         """
         edit = whole(content, template, schema, format, self._max_characters)
-        return self._change(self._place(scope, resource_id, thread_id), edit, expected_version, actor, reason)
+        return self._change(
+            self._place(scope, resource_id, thread_id), edit, expected_version, actor, reason
+        )
 
     def update(
         self,
@@ -110,9 +132,13 @@ class Working:
         field at a path (``"stack.language"``), or a merge patch (RFC 7396) given as a mapping.
         """
         if isinstance(section, Mapping) is not (content is _NOT_GIVEN):
-            raise InvalidInputError("update takes a section and its content, or a mapping alone. Nothing was stored.")
+            raise InvalidInputError(
+                "update takes a section and its content, or a mapping alone. Nothing was stored."
+            )
         edit = changed(section, content, self._max_characters)
-        return self._change(self._place(scope, resource_id, thread_id), edit, expected_version, actor, reason)
+        return self._change(
+            self._place(scope, resource_id, thread_id), edit, expected_version, actor, reason
+        )
 
     def history(
         self,
@@ -123,7 +149,9 @@ class Working:
         limit: int = 50,
         before: int | None = None,
     ) -> list[WorkingVersion]:
-        """The versions of the page, newest first; ``before`` a version number gives the next ones."""
+        """The versions of the page, newest first; ``before`` a version number gives the next
+        ones.
+        """
         if limit < 0:
             raise InvalidInputError(f"limit must not be negative; got {limit}.")
         place = self._place(scope, resource_id, thread_id)
@@ -157,7 +185,9 @@ class Working:
         """Put an old version back, as a new one: its text, its template and its schema."""
         place = self._place(scope, resource_id, thread_id)
         with self._store.database.read() as session:
-            old = self._version(session, place, version)  # versions never change, so this needs no lock
+            old = self._version(
+                session, place, version
+            )  # versions never change, so this needs no lock
         draft = Draft(old.format, old.content, old.template, old.schema)
         why = f"Version {version} is back." if reason is None else reason
         return self._change(place, lambda _: draft, expected_version, actor, why)
@@ -170,24 +200,41 @@ class Working:
         *,
         limit: int = INJECTION_CHARACTERS,
     ) -> str:
-        """The page as the block a model is shown, sanitized and cut; empty while nobody has written it."""
+        """The page as the block a model is shown, sanitized and cut; empty while nobody has written
+        it.
+        """
         found = self.find(scope, resource_id, thread_id)
         return render_block(found, limit) if found else ""
 
     def _change(
-        self, place: Place, edit: Edit, expected_version: int | None, actor: str | None, reason: str | None
+        self,
+        place: Place,
+        edit: Edit,
+        expected_version: int | None,
+        actor: str | None,
+        reason: str | None,
     ) -> WorkingMemory:
-        """Read, edit, check and write in one transaction; nothing is written when nothing would change."""
-        if expected_version is not None and (not isinstance(expected_version, int) or expected_version < 0):
-            raise InvalidInputError(f"expected_version must be a version number, or 0; got {expected_version!r}.")
-        who, why = redact(require_id(actor or self._default_actor, "actor")).text, _clean_reason(reason)
+        """Read, edit, check and write in one transaction; nothing is written when nothing would
+        change.
+        """
+        if expected_version is not None and (
+            not isinstance(expected_version, int) or expected_version < 0
+        ):
+            raise InvalidInputError(
+                f"expected_version must be a version number, or 0; got {expected_version!r}."
+            )
+        who, why = (
+            redact(require_id(actor or self._default_actor, "actor")).text,
+            _clean_reason(reason),
+        )
         owned = self._owned(place)
         now = self._clock.now_ms()
         with self._store.database.write() as session:
             no, held = self._hold(session, owned, now)
             if place.resource_id is not None and place.resource_id != held.resource_id:
                 raise ConflictError(
-                    f"Thread {place.thread_id!r} belongs to resource {held.resource_id!r}, not {place.resource_id!r}; "
+                    f"Thread {place.thread_id!r} belongs to resource {held.resource_id!r}, not "
+                    f"{place.resource_id!r}; "
                     "nothing was stored. Leave resource_id out, or use another thread.",
                     thread_id=place.thread_id,
                 )
@@ -218,20 +265,27 @@ class Working:
         found = self._store.versions(session, place, version + 1, 1)
         if not found or found[0].version != version:
             raise NotFoundError(
-                f"There is no version {version} of {_name(place)}. `smara working history` shows what there is.",
+                f"There is no version {version} of {_name(place)}. `smara working history` shows "
+                "what there is.",
                 version=version,
             )
         return found[0]
 
-    def _place(self, scope: WorkingScope | None, resource_id: str | None, thread_id: str | None) -> Place:
+    def _place(
+        self, scope: WorkingScope | None, resource_id: str | None, thread_id: str | None
+    ) -> Place:
         chosen = scope or ("resource" if thread_id is None else "thread")
         if chosen not in SCOPES:
             raise InvalidInputError(f"scope must be one of {', '.join(SCOPES)}; got {chosen!r}.")
         resource = None if resource_id is None else require_id(resource_id, "resource_id")
         if chosen == "resource":
-            return Place("resource", resource or require_id(self._default_resource, "resource"), None)
+            return Place(
+                "resource", resource or require_id(self._default_resource, "resource"), None
+            )
         if thread_id is None:
-            raise InvalidInputError("The scope 'thread' needs a thread_id. Give it, or use the scope 'resource'.")
+            raise InvalidInputError(
+                "The scope 'thread' needs a thread_id. Give it, or use the scope 'resource'."
+            )
         return Place("thread", resource, require_id(thread_id, "thread_id"))
 
     def _owned(self, place: Place) -> Place:
@@ -244,9 +298,18 @@ class Working:
     def _blank(self, place: Place) -> WorkingMemory:
         text = template_text(self._default_template)
         return WorkingMemory(
-            None, place.scope, place.resource_id or self._default_resource, place.thread_id, "markdown", text, text,
-            None, 0, None, None,
-        )  # fmt: skip
+            None,
+            place.scope,
+            place.resource_id or self._default_resource,
+            place.thread_id,
+            "markdown",
+            text,
+            text,
+            None,
+            0,
+            None,
+            None,
+        )
 
 
 def _clean_reason(reason: str | None) -> str | None:
@@ -255,7 +318,8 @@ def _clean_reason(reason: str | None) -> str | None:
     line = " ".join(reason.split())
     if len(line) > MAX_REASON_CHARACTERS:
         raise InvalidInputError(
-            f"reason has {len(line):,} characters; at most {MAX_REASON_CHARACTERS:,} are kept. Say it shorter."
+            f"reason has {len(line):,} characters; at most {MAX_REASON_CHARACTERS:,} are kept. "
+            "Say it shorter."
         )
     return redact(line).text or None
 
@@ -268,10 +332,13 @@ def _conflict(held: WorkingMemory, expected_version: int) -> ConflictError:
     if not held.is_stored:
         now = "nobody has written it yet"
     else:
-        when = datetime.fromtimestamp((held.updated_at or 0) / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        when = datetime.fromtimestamp((held.updated_at or 0) / 1000, UTC).strftime(
+            "%Y-%m-%d %H:%M:%S UTC"
+        )
         now = f"it is at version {held.version}, written by {held.updated_by!r} at {when}"
     return ConflictError(
-        f"You expected version {expected_version} of {held}, and {now}. Nothing was stored. Read it again, merge "
+        f"You expected version {expected_version} of {held}, and {now}. Nothing was stored. Read "
+        "it again, merge "
         f"your change into it, and put the result with expected_version={held.version}.",
         current_version=held.version,
         updated_by=held.updated_by,

@@ -1,4 +1,6 @@
-"""Records of Claude Code as its transcripts hold them, and what a reader makes of a file of them."""
+"""Records of Claude Code as its transcripts hold them, and what a reader makes of a file of
+them.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,17 @@ def user(content: Any = "hello", **fields: Any) -> dict[str, Any]:
     return record("user", message={"role": "user", "content": content}, **fields)
 
 
-def assistant(content: Any = "hi", *, id: str = "msg_1", usage: Any = None, **fields: Any) -> dict[str, Any]:
+def assistant(
+    content: Any = "hi", *, id: str = "msg_1", usage: Any = None, **fields: Any
+) -> dict[str, Any]:
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    message = {"role": "assistant", "id": id, "model": "claude-x", "content": blocks, "usage": usage}
+    message = {
+        "role": "assistant",
+        "id": id,
+        "model": "claude-x",
+        "content": blocks,
+        "usage": usage,
+    }
     return record("assistant", message=message, requestId="req_1", **fields)
 
 

@@ -1,4 +1,6 @@
-"""The transcripts of other agents in tests/fixtures/transcripts, and stores of OpenCode made like its own."""
+"""The transcripts of other agents in tests/fixtures/transcripts, and stores of OpenCode made like
+its own.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,15 @@ from smara.adapters.records import Counted, Imported, Record
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "transcripts"
 CODEX_ID = "0195f3a1-7c00-7000-8000-000000000001"
 CODEX_AGENT = "0195f3a1-7c00-7000-8000-0000000000aa"
-CODEX = FIXTURES / "codex" / "sessions" / "2026" / "03" / "02" / f"rollout-2026-03-02T09-00-00-{CODEX_ID}.jsonl"
+CODEX = (
+    FIXTURES
+    / "codex"
+    / "sessions"
+    / "2026"
+    / "03"
+    / "02"
+    / f"rollout-2026-03-02T09-00-00-{CODEX_ID}.jsonl"
+)
 CODEX_SUB = CODEX.with_name(f"rollout-2026-03-02T09-00-40-{CODEX_AGENT}.jsonl")
 CODEX_OLD = next((FIXTURES / "codex" / "old").iterdir())
 CODEX_OLDEST = next((FIXTURES / "codex" / "oldest").iterdir())
@@ -53,9 +63,17 @@ def told(records: Iterable[Record]) -> list[tuple[str, str, str]]:
     for record in records:
         if isinstance(record, Imported):
             content = record.message.content
-            parts = [("text", content)] if isinstance(content, str) else [(p.type, p.text or p.name) for p in content]
+            parts = (
+                [("text", content)]
+                if isinstance(content, str)
+                else [(p.type, p.text or p.name) for p in content]
+            )
             found.append(
-                (record.message.role, "+".join(kind for kind, _ in parts), "|".join(t or "" for _, t in parts))
+                (
+                    record.message.role,
+                    "+".join(kind for kind, _ in parts),
+                    "|".join(t or "" for _, t in parts),
+                )
             )
     return found
 
@@ -69,7 +87,9 @@ def reasons(records: Iterable[Record]) -> dict[str, int]:
 
 
 def put_homes(home: Path, cwd: str) -> dict[str, str]:
-    """The folders of all agents below a home, their sessions held in ``cwd``; the environment that names them."""
+    """The folders of all agents below a home, their sessions held in ``cwd``; the environment that
+    names them.
+    """
     for name in ("codex", "gemini", "copilot", "pi"):
         shutil.copytree(FIXTURES / name, home / f".{name}")
     shutil.copytree(FIXTURES / "opencode", home / "data" / "opencode")
@@ -102,33 +122,51 @@ def opencode_database(path: Path, storage: Path = OPENCODE.parents[2]) -> Path:
     """The same sessions as in the folder of files, in a database with OpenCode's tables."""
     connection = sqlite3.connect(path)
     connection.executescript(
-        "CREATE TABLE session (id text PRIMARY KEY, project_id text NOT NULL, parent_id text, slug text NOT NULL,"
-        " directory text NOT NULL, title text NOT NULL, version text NOT NULL, time_created integer NOT NULL,"
+        "CREATE TABLE session (id text PRIMARY KEY, project_id text NOT NULL, parent_id text, "
+        "slug text NOT NULL,"
+        " directory text NOT NULL, title text NOT NULL, version text NOT NULL, time_created "
+        "integer NOT NULL,"
         " time_updated integer NOT NULL);"
-        "CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, time_created integer NOT NULL,"
+        "CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, time_created "
+        "integer NOT NULL,"
         " time_updated integer NOT NULL, data text NOT NULL);"
-        "CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL,"
+        "CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT "
+        "NULL,"
         " time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);"
-        "CREATE TABLE session_message (id text PRIMARY KEY, session_id text NOT NULL, type text NOT NULL,"
-        " seq integer NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);"
+        "CREATE TABLE session_message (id text PRIMARY KEY, session_id text NOT NULL, type text "
+        "NOT NULL,"
+        " seq integer NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL, "
+        "data text NOT NULL);"
     )
     for file in sorted((storage / "session").rglob("ses_*.json")):
         one = json.loads(file.read_text())
         times = (one["time"]["created"], one["time"]["updated"])
         connection.execute(
             "INSERT INTO session VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (one["id"], one["projectID"], one.get("parentID"), "slug", one["directory"], one["title"], "1.2.0", *times),
+            (
+                one["id"],
+                one["projectID"],
+                one.get("parentID"),
+                "slug",
+                one["directory"],
+                one["title"],
+                "1.2.0",
+                *times,
+            ),
         )
     for file in sorted((storage / "message").rglob("*.json")):
         one = json.loads(file.read_text())
         at = one["time"]["created"]
         data = {key: value for key, value in one.items() if key not in ("id", "sessionID")}
         connection.execute(
-            "INSERT INTO message VALUES (?, ?, ?, ?, ?)", (one["id"], one["sessionID"], at, at, json.dumps(data))
+            "INSERT INTO message VALUES (?, ?, ?, ?, ?)",
+            (one["id"], one["sessionID"], at, at, json.dumps(data)),
         )
     for file in sorted((storage / "part").rglob("*.json")):
         one = json.loads(file.read_text())
-        data = {key: value for key, value in one.items() if key not in ("id", "sessionID", "messageID")}
+        data = {
+            key: value for key, value in one.items() if key not in ("id", "sessionID", "messageID")
+        }
         row = (one["id"], one["messageID"], one["sessionID"], 0, 0, json.dumps(data))
         connection.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", row)
     connection.commit()

@@ -117,7 +117,8 @@ WINDSURF = """\
 FILES = {
     "CLAUDE.md": CLAUDE,
     "CLAUDE.local.md": "- I like short answers in German\n",
-    "AGENTS.md": "# Agents\n\n- Use pnpm, not npm, for adding packages\n- Run `npm test` before every commit\n",
+    "AGENTS.md": "# Agents\n\n- Use pnpm, not npm, for adding packages\n- Run `npm test` before "
+    "every commit\n",
     "GEMINI.md": "@./AGENTS.md\n\nWe chose Fastify over Express because its schemas are checked.\n",
     ".cursorrules": CURSOR_PLAIN,
     ".cursor/rules/api.mdc": CURSOR_RULE,
@@ -127,7 +128,8 @@ FILES = {
     ".clinerules/01-style.md": "- Prefer `const` over `let`\n",
     ".goosehints": "The staging server resets every night at 03:00 UTC.\n",
     "CONVENTIONS.md": "- Files are named in kebab-case\n",
-    "packages/api/CLAUDE.md": "# API\n\n- Handlers never talk to the database; they call `src/services/`\n",
+    "packages/api/CLAUDE.md": "# API\n\n- Handlers never talk to the database; they call "
+    "`src/services/`\n",
     "docs/testing.md": "# Testing\n\n- Integration tests need `docker compose up db` first\n",
     "README.md": "# Shop\n\nA shop.\n",
     "packages/db/schema.ts": "export {}\n",

@@ -13,20 +13,45 @@ from smara.adapters.beads.models import FIELDS, in_order
 from smara.adapters.beads.sections import fold, unfold
 from smara.tasks.models import NewTask, Task
 
-TIMES = {"created_at": "2025-11-02T21:58:07.295058-08:00", "updated_at": "2025-11-26T23:36:24.908588941Z"}
+TIMES = {
+    "created_at": "2025-11-02T21:58:07.295058-08:00",
+    "updated_at": "2025-11-26T23:36:24.908588941Z",
+}
 
 
 def issue(**fields: Any) -> dict[str, Any]:
-    return {"id": "bd-1", "title": "T", "status": "open", "priority": 2, "issue_type": "task", **TIMES} | fields
+    return {
+        "id": "bd-1",
+        "title": "T",
+        "status": "open",
+        "priority": 2,
+        "issue_type": "task",
+        **TIMES,
+    } | fields
 
 
 def stored(new: NewTask) -> Task:
     """The task that a store would make of it."""
     return Task(
-        "uuid", new.short_id or "", new.title, new.description, new.status, new.priority, new.type, new.assignee, None,
-        None, new.created_at or 5, new.created_by, new.updated_at or 5, new.closed_at, new.close_reason, new.summary,
-        tuple(new.labels), metadata=new.metadata,
-    )  # fmt: skip
+        "uuid",
+        new.short_id or "",
+        new.title,
+        new.description,
+        new.status,
+        new.priority,
+        new.type,
+        new.assignee,
+        None,
+        None,
+        new.created_at or 5,
+        new.created_by,
+        new.updated_at or 5,
+        new.closed_at,
+        new.close_reason,
+        new.summary,
+        tuple(new.labels),
+        metadata=new.metadata,
+    )
 
 
 def came(record: dict[str, Any]) -> Task:
@@ -36,11 +61,21 @@ def came(record: dict[str, Any]) -> Task:
 def test_fields_with_a_counterpart_become_those():
     task = take(
         issue(
-            description="All of it", assignee="anna", created_by="ben", labels=["b", "a"], priority=0, issue_type="bug",
+            description="All of it",
+            assignee="anna",
+            created_by="ben",
+            labels=["b", "a"],
+            priority=0,
+            issue_type="bug",
             metadata={"sprint": 7},
         )
-    )  # fmt: skip
-    assert (task.short_id, task.title, task.description, task.assignee) == ("bd-1", "T", "All of it", "anna")
+    )
+    assert (task.short_id, task.title, task.description, task.assignee) == (
+        "bd-1",
+        "T",
+        "All of it",
+        "anna",
+    )
     assert (task.created_by, task.labels, task.priority, task.type) == ("ben", ("a", "b"), 0, "bug")
     assert (task.created_at, task.updated_at) == (1762149487295, 1764200184909)
     assert task.metadata == {"sprint": 7}
@@ -49,8 +84,10 @@ def test_fields_with_a_counterpart_become_those():
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     [
-        ("open", "open"), ("in_progress", "in_progress"), ("closed", "closed"), ("tombstone", "closed"),
-        ("hooked", "in_progress"), ("blocked", "open"), ("deferred", "open"), ("pinned", "open"), ("review", "open"),
+        ("open", "open"), ("in_progress", "in_progress"), ("closed", "closed"), ("tombstone",
+        "closed"),
+        ("hooked", "in_progress"), ("blocked", "open"), ("deferred", "open"), ("pinned", "open"),
+        ("review", "open"),
         (None, "open"), (7, "open"),
     ],
 )  # fmt: skip
@@ -89,7 +126,12 @@ def test_reason_for_closing_is_free_text_or_begins_with_one_of_ours(said, reason
 
 
 def test_deleted_issue_is_closed_when_it_was_deleted_and_stays_a_tombstone():
-    record = issue(status="tombstone", deleted_at="2026-01-01T00:00:00Z", deleted_by="x", delete_reason="batch delete")
+    record = issue(
+        status="tombstone",
+        deleted_at="2026-01-01T00:00:00Z",
+        deleted_by="x",
+        delete_reason="batch delete",
+    )
     task = came(record)
     assert (task.status, task.close_reason, task.summary) == ("closed", "wontfix", "batch delete")
     assert task.closed_at == 1767225600000
@@ -97,8 +139,15 @@ def test_deleted_issue_is_closed_when_it_was_deleted_and_stays_a_tombstone():
 
 
 def test_reopened_here_is_not_deleted_any_more():
-    record = issue(status="tombstone", deleted_at="2026-01-01T00:00:00Z", delete_reason="batch delete", owner="o")
-    reopened = replace(came(record), status="open", closed_at=None, close_reason=None, summary=None, updated_at=9)
+    record = issue(
+        status="tombstone",
+        deleted_at="2026-01-01T00:00:00Z",
+        delete_reason="batch delete",
+        owner="o",
+    )
+    reopened = replace(
+        came(record), status="open", closed_at=None, close_reason=None, summary=None, updated_at=9
+    )
     written, is_changed = issue_of(reopened)
     assert is_changed
     assert written == issue(status="open", owner="o", updated_at="1970-01-01T00:00:00.009Z")
@@ -139,11 +188,16 @@ def test_fields_that_nobody_knows_are_kept():
 @pytest.mark.parametrize(
     "odd",
     [
-        {"priority": 9}, {"priority": -1}, {"priority": "1"}, {"priority": True}, {"priority": None},
-        {"assignee": ""}, {"assignee": 5}, {"assignee": "a\nb"}, {"labels": []}, {"labels": None}, {"labels": "a"},
-        {"labels": ["b", "a", "a", " ", 7]}, {"description": ""}, {"description": None}, {"metadata": []},
-        {"metadata": {"beads": 1, "a": 2}}, {"metadata": {}}, {"created_at": "0001-01-01T00:00:00Z"},
-        {"created_at": "yesterday"}, {"updated_at": 5}, {"created_by": ""}, {"design": None}, {"notes": ["x"]},
+        {"priority": 9}, {"priority": -1}, {"priority": "1"}, {"priority": True},
+            {"priority": None},
+        {"assignee": ""}, {"assignee": 5}, {"assignee": "a\nb"}, {"labels": []}, {"labels": None},
+            {"labels": "a"},
+        {"labels": ["b", "a", "a", " ", 7]}, {"description": ""}, {"description": None},
+            {"metadata": []},
+        {"metadata": {"beads": 1, "a": 2}}, {"metadata": {}},
+            {"created_at": "0001-01-01T00:00:00Z"},
+        {"created_at": "yesterday"}, {"updated_at": 5}, {"created_by": ""}, {"design": None},
+            {"notes": ["x"]},
         {"closed_at": "2026-01-01T00:00:00Z"}, {"close_reason": "while open"}, {"_type": "issue"},
     ],
     ids=str,
@@ -152,7 +206,9 @@ def test_odd_values_go_out_as_they_were(odd):
     assert issue_of(came(issue(**odd))) == (issue(**odd), False)
 
 
-@pytest.mark.parametrize("missing", ["title", "status", "priority", "issue_type", "created_at", "updated_at"])
+@pytest.mark.parametrize(
+    "missing", ["title", "status", "priority", "issue_type", "created_at", "updated_at"]
+)
 def test_missing_fields_stay_missing(missing):
     record = {name: value for name, value in issue().items() if name != missing}
     assert issue_of(came(record)) == (record, False)
@@ -166,17 +222,39 @@ def test_what_a_store_fills_in_is_no_change():
 
 def test_task_that_was_born_here_is_a_proper_issue():
     new = NewTask(
-        "Sign webhooks", "t-k3f9", description="With HMAC", status="closed", priority=1, type="feature", assignee="me",
-        created_at=1_770_841_013_366, created_by="me", updated_at=1_770_841_014_000, closed_at=1_770_841_014_000,
-        close_reason="duplicate", summary="See t-x2m1", labels=("b",), metadata={"k": 1},
-    )  # fmt: skip
+        "Sign webhooks",
+        "t-k3f9",
+        description="With HMAC",
+        status="closed",
+        priority=1,
+        type="feature",
+        assignee="me",
+        created_at=1_770_841_013_366,
+        created_by="me",
+        updated_at=1_770_841_014_000,
+        closed_at=1_770_841_014_000,
+        close_reason="duplicate",
+        summary="See t-x2m1",
+        labels=("b",),
+        metadata={"k": 1},
+    )
     record, _ = issue_of(stored(new))
     assert record == {
-        "id": "t-k3f9", "title": "Sign webhooks", "description": "With HMAC", "status": "closed", "priority": 1,
-        "issue_type": "feature", "assignee": "me", "created_at": "2026-02-11T20:16:53.366Z", "created_by": "me",
-        "updated_at": "2026-02-11T20:16:54Z", "closed_at": "2026-02-11T20:16:54Z",
-        "close_reason": "duplicate: See t-x2m1", "metadata": {"k": 1}, "labels": ["b"],
-    }  # fmt: skip
+        "id": "t-k3f9",
+        "title": "Sign webhooks",
+        "description": "With HMAC",
+        "status": "closed",
+        "priority": 1,
+        "issue_type": "feature",
+        "assignee": "me",
+        "created_at": "2026-02-11T20:16:53.366Z",
+        "created_by": "me",
+        "updated_at": "2026-02-11T20:16:54Z",
+        "closed_at": "2026-02-11T20:16:54Z",
+        "close_reason": "duplicate: See t-x2m1",
+        "metadata": {"k": 1},
+        "labels": ["b"],
+    }
     assert with_residue(record, take(record)) == new, "and comes in again as it was"
 
 
@@ -186,12 +264,20 @@ def test_who_works_on_it_is_told_and_the_session_is_not():
     assert "s-1" not in str(issue_of(held))
 
 
-TEXTS = {"description": "Why", "design": "How", "acceptance_criteria": "- [ ] it works", "notes": "later\n\nmore"}
+TEXTS = {
+    "description": "Why",
+    "design": "How",
+    "acceptance_criteria": "- [ ] it works",
+    "notes": "later\n\nmore",
+}
 
 
 def test_four_texts_become_sections_of_one_and_come_apart_again():
     text = fold(TEXTS)
-    assert text == ("Why\n\n## Design\n\nHow\n\n## Acceptance criteria\n\n- [ ] it works\n\n## Notes\n\nlater\n\nmore")
+    assert text == (
+        "Why\n\n## Design\n\nHow\n\n## Acceptance criteria\n\n- [ ] it works\n\n## "
+        "Notes\n\nlater\n\nmore"
+    )
     assert unfold(text, ["design", "acceptance_criteria", "notes"]) == TEXTS
 
 
@@ -203,14 +289,22 @@ def test_texts_that_are_not_there_leave_no_heading(names):
 
 def test_description_edited_here_is_taken_apart_at_its_headings():
     task = came(issue(**TEXTS))
-    edited = replace(task, description=task.description.replace("How", "How else").replace("Why", "Because"))
+    edited = replace(
+        task, description=task.description.replace("How", "How else").replace("Why", "Because")
+    )
     written = issue_of(edited)[0]
-    assert {name: written[name] for name in TEXTS} == {**TEXTS, "description": "Because", "design": "How else"}
+    assert {name: written[name] for name in TEXTS} == {
+        **TEXTS,
+        "description": "Because",
+        "design": "How else",
+    }
 
 
 def test_description_without_its_headings_is_all_description():
     written = issue_of(replace(came(issue(**TEXTS)), description="All new"))[0]
-    assert {name: written.get(name) for name in TEXTS} == dict.fromkeys(TEXTS) | {"description": "All new"}
+    assert {name: written.get(name) for name in TEXTS} == dict.fromkeys(TEXTS) | {
+        "description": "All new"
+    }
 
 
 @pytest.mark.parametrize(
@@ -237,22 +331,27 @@ def test_compacted_task_goes_out_whole():
     ("name", "edge"),
     [
         ("blocks", Edge("a", "b", "blocks")), ("blocked-by", Edge("a", "b", "blocks")),
-        ("parent-child", Edge("a", "b", "parent-child")), ("parent-of", Edge("b", "a", "parent-child")),
+        ("parent-child", Edge("a", "b", "parent-child")), ("parent-of", Edge("b", "a",
+        "parent-child")),
         ("related", Edge("a", "b", "related")), ("discovered-from", Edge("a", "b", "related")),
-        ("tracks", Edge("a", "b", "related")), ("waits-for", Edge("a", "b", "blocks")), ("authored-by", None),
+        ("tracks", Edge("a", "b", "related")), ("waits-for", Edge("a", "b", "blocks")),
+        ("authored-by", None),
     ],
 )  # fmt: skip
 def test_dependency_says_what_its_type_means(name, edge):
     assert edge_of("a", {"issue_id": "a", "depends_on_id": "b", "type": name}) == edge
 
 
-@pytest.mark.parametrize("odd", [None, "b", {}, {"depends_on_id": 4}, {"depends_on_id": "b", "type": 4}])
+@pytest.mark.parametrize(
+    "odd", [None, "b", {}, {"depends_on_id": 4}, {"depends_on_id": "b", "type": 4}]
+)
 def test_odd_dependency_says_nothing(odd):
     assert edge_of("a", odd) is None
 
 
 @pytest.mark.parametrize(
-    ("name", "parent"), [("bd-1.2", "bd-1"), ("bd-1.2.3", "bd-1.2"), ("bd-1", None), ("v1.x", None), (".1", None)]
+    ("name", "parent"),
+    [("bd-1.2", "bd-1"), ("bd-1.2.3", "bd-1.2"), ("bd-1", None), ("v1.x", None), (".1", None)],
 )
 def test_hierarchical_id_names_its_parent(name, parent):
     assert implied_parent(name) == parent
@@ -279,8 +378,9 @@ def test_what_stands_already_comes_first():
 def test_related_tasks_wait_for_nothing_and_nobody_for_itself():
     loop = [Edge("a", "b", "related"), Edge("b", "a", "related")]
     assert circular([*loop, Edge("a", "a", "related"), Edge("a", "a", "blocks")], []) == {
-        Edge("a", "a", "related"), Edge("a", "a", "blocks"),
-    }  # fmt: skip
+        Edge("a", "a", "related"),
+        Edge("a", "a", "blocks"),
+    }
 
 
 def test_tasks_between_two_circles_are_in_none():

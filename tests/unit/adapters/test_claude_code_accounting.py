@@ -1,4 +1,6 @@
-"""What of a transcript of Claude Code is held back until it is settled, and that every line is accounted for."""
+"""What of a transcript of Claude Code is held back until it is settled, and that every line is
+accounted for.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,14 @@ def test_a_queued_prompt_that_is_sent_later_is_kept_once(write: Write) -> None:
 def test_a_queued_prompt_taken_up_in_mid_turn_is_kept_before_the_answer(write: Write) -> None:
     notice = "<task-notification>b1 is done</task-notification>"
     path = write(
-        call(), queue("enqueue", notice), queue("enqueue", "use tabs"), queue("remove"), result("ok"), assistant("Yes"),
+        call(),
+        queue("enqueue", notice),
+        queue("enqueue", "use tabs"),
+        queue("remove"),
+        result("ok"),
+        assistant("Yes"),
         user(notice),
-    )  # fmt: skip
+    )
     spoken = [(item.message.role, item.message.metadata.get("kind")) for item in imported(path)]
     assert spoken == [
         ("assistant", None),
@@ -63,18 +70,33 @@ def test_a_queued_prompt_that_comes_as_an_attachment_is_kept_once(write: Write) 
 
 
 def hook(kind: str, **fields: Any) -> dict[str, Any]:
-    name = {"hookName": "SessionStart:startup", "hookEvent": "SessionStart", "toolUseID": "SessionStart"}
+    name = {
+        "hookName": "SessionStart:startup",
+        "hookEvent": "SessionStart",
+        "toolUseID": "SessionStart",
+    }
     return record("attachment", attachment={"type": kind, **name, **fields})
 
 
 def test_what_memory_told_itself_is_not_remembered_as_something_that_was_said(write: Write) -> None:
     told = "<smara-memory>\n- Totals are in cents. [Memory #m-1]\n</smara-memory>"
-    answered = json.dumps({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": told}})
+    answered = json.dumps(
+        {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": told}}
+    )
     path = write(
-        hook("hook_success", content="", stdout=answered, stderr="", exitCode=0, command="smara hook claude x"),
+        hook(
+            "hook_success",
+            content="",
+            stdout=answered,
+            stderr="",
+            exitCode=0,
+            command="smara hook claude x",
+        ),
         hook("hook_additional_context", content=[told]),
         hook("hook_additional_context", content=[told, "The build is red."]),
-        hook("hook_success", content="", stdout="Use make.", stderr="", exitCode=0, command="notes"),
+        hook(
+            "hook_success", content="", stdout="Use make.", stderr="", exitCode=0, command="notes"
+        ),
         user(f"What does this mean? {told}"),
     )
     assert [texts(item)[0] for item in imported(path)] == [
@@ -99,9 +121,18 @@ def test_output_of_a_running_command_is_counted_when_the_result_has_it(write: Wr
 
 
 def test_output_of_a_command_sent_to_the_background_is_kept_whole(write: Write) -> None:
-    path = write(call(), output("one\ntwo\nthr"), output("two\nthree\nfour"), result("Command running in background"))
+    path = write(
+        call(),
+        output("one\ntwo\nthr"),
+        output("two\nthree\nfour"),
+        result("Command running in background"),
+    )
     kept = imported(path)[1]
-    assert (kept.line, kept.message.role, kept.message.metadata["kind"]) == (3, "tool", "running_output")
+    assert (kept.line, kept.message.role, kept.message.metadata["kind"]) == (
+        3,
+        "tool",
+        "running_output",
+    )
     assert kept.message.content == (
         Part("tool_result", "one\ntwo\nthr\ntwo\nthree\nfour", name="Bash", call_id="toolu_1"),
     )
@@ -137,9 +168,9 @@ def test_bookkeeping_is_counted_with_a_reason_in_plain_words(write: Write) -> No
 
 def test_an_unknown_record_keeps_its_words_and_is_counted_when_it_has_none(write: Write) -> None:
     path = write(record("dream", content="of sheep"), record("void"), {"no": "type"})
-    assert [(item.message.role, item.message.metadata["kind"], texts(item)) for item in imported(path)] == [
-        ("system", "dream", ["of sheep"])
-    ]
+    assert [
+        (item.message.role, item.message.metadata["kind"], texts(item)) for item in imported(path)
+    ] == [("system", "dream", ["of sheep"])]
     assert counted(path) == [
         ("unknown", "unknown record type: void"),
         ("unknown", "unknown record type: without a type"),
@@ -157,11 +188,23 @@ def test_records_in_which_nothing_is_said_are_counted(write: Write) -> None:
 
 
 def test_an_empty_tool_result_is_still_a_message(write: Write) -> None:
-    assert the_only(write(result(""))).message.content == (Part("tool_result", "", call_id="toolu_1"),)
+    assert the_only(write(result(""))).message.content == (
+        Part("tool_result", "", call_id="toolu_1"),
+    )
 
 
 def test_broken_lines_are_counted_and_the_rest_is_read(write: Write) -> None:
-    path = write(b"{", user("a"), b"", b"\0\0", b"[]", b'{"a":' * 100_000, user("b"), b'{"type": "us', end=b"")
+    path = write(
+        b"{",
+        user("a"),
+        b"",
+        b"\0\0",
+        b"[]",
+        b'{"a":' * 100_000,
+        user("b"),
+        b'{"type": "us',
+        end=b"",
+    )
     assert [texts(item) for item in imported(path)] == [["a"], ["b"]]
     assert [reason for _, reason in counted(path)] == [
         "invalid JSON",
@@ -176,7 +219,10 @@ def test_broken_lines_are_counted_and_the_rest_is_read(write: Write) -> None:
 def test_a_mended_line_says_so_in_the_messages_metadata(write: Write) -> None:
     item = the_only(write(b'{"type": "user", "message": {"content": "caf\xe9 \\ud800"}}'))
     assert texts(item) == ["caf\ufffd \ufffd"]
-    assert item.message.metadata["repairs"] == ["invalid UTF-8 was replaced", "lone surrogates were replaced"]
+    assert item.message.metadata["repairs"] == [
+        "invalid UTF-8 was replaced",
+        "lone surrogates were replaced",
+    ]
 
 
 def test_an_overlong_line_is_counted(write: Write) -> None:
@@ -194,15 +240,22 @@ def is_plain_line(data: bytes) -> bool:
 
 junk = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 EXAMPLES = [
     user("hello"),
     assistant("hi", usage={"input_tokens": 1}),
     call("Bash", command="ls"),
-    result([{"type": "text", "text": "ok"}], toolUseResult={"stdout": "x" * 300, "structuredPatch": [{"lines": [""]}]}),
-    user([{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}]),
+    result(
+        [{"type": "text", "text": "ok"}],
+        toolUseResult={"stdout": "x" * 300, "structuredPatch": [{"lines": [""]}]},
+    ),
+    user(
+        [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}]
+    ),
     output("some output"),
     progress({"type": "agent_progress", "agentId": "a", "message": user("inner")}),
     queue("enqueue", "later"),
@@ -233,7 +286,9 @@ def mutated(draw: st.DrawFn) -> Any:
     return mutate(value, draw(st.integers(1, 5)))
 
 
-lines = st.lists(mutated() | st.sampled_from(EXAMPLES) | st.binary(max_size=20).filter(is_plain_line))
+lines = st.lists(
+    mutated() | st.sampled_from(EXAMPLES) | st.binary(max_size=20).filter(is_plain_line)
+)
 
 
 @settings(max_examples=200)
@@ -246,7 +301,9 @@ def test_whatever_the_lines_hold_nothing_raises_and_every_line_is_accounted_for(
     data = path.read_bytes()
     assert Account.of(records).lines == data.count(b"\n") + bool(data and not data.endswith(b"\n"))
     assert len({item.line for item in records}) == len(records)
-    keys = [(item.thread.id, item.message.client_id) for item in records if isinstance(item, Imported)]
+    keys = [
+        (item.thread.id, item.message.client_id) for item in records if isinstance(item, Imported)
+    ]
     assert len(set(keys)) == len(keys)
 
 
@@ -260,4 +317,6 @@ def test_a_file_cut_anywhere_with_a_byte_changed_is_read_to_its_end(
     data[flip % len(data)] = byte
     del data[cut % len(data) :]
     path.write_bytes(data)
-    assert Account.of(read_all(path)).lines == data.count(b"\n") + bool(data and not data.endswith(b"\n"))
+    assert Account.of(read_all(path)).lines == data.count(b"\n") + bool(
+        data and not data.endswith(b"\n")
+    )

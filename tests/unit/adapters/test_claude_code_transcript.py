@@ -66,7 +66,9 @@ def test_a_summary_names_the_thread_of_its_leaf_and_no_other(write: Write) -> No
 
 
 def test_a_sub_agent_file_is_a_thread_below_its_session(write: Write) -> None:
-    item = the_only(write(user("Explore", isSidechain=True, agentId="a7be2f0"), name="agent-a7be2f0.jsonl"))
+    item = the_only(
+        write(user("Explore", isSidechain=True, agentId="a7be2f0"), name="agent-a7be2f0.jsonl")
+    )
     assert (item.thread.id, item.thread.kind, item.thread.parent_id) == (
         f"{SESSION}/agent-a7be2f0",
         "subagent",
@@ -76,8 +78,12 @@ def test_a_sub_agent_file_is_a_thread_below_its_session(write: Write) -> None:
     assert item.message.metadata["kind"] == "agent_prompt"
 
 
-def test_a_compaction_agent_has_a_thread_of_kind_compaction_and_its_prompt_is_not_the_users(write: Write) -> None:
-    item = the_only(write(user("Your task is to summarize", isSidechain=True, agentId="acompact-70d8e7")))
+def test_a_compaction_agent_has_a_thread_of_kind_compaction_and_its_prompt_is_not_the_users(
+    write: Write,
+) -> None:
+    item = the_only(
+        write(user("Your task is to summarize", isSidechain=True, agentId="acompact-70d8e7"))
+    )
     assert (item.thread.kind, item.thread.parent_id) == ("compaction", SESSION)
     assert (item.message.role, item.message.metadata["kind"]) == ("system", "compaction_prompt")
 
@@ -92,18 +98,40 @@ def test_side_chains_without_a_name_are_told_apart_by_their_first_record(write: 
     assert [item.thread.id for item in items] == [SESSION, one, one, two, one]
 
 
-def test_agent_progress_becomes_messages_of_the_sub_agents_thread_under_their_own_uuid(write: Write) -> None:
-    inner = {"type": "assistant", "uuid": "inner-1", "message": {"content": [{"type": "text", "text": "found it"}]}}
+def test_agent_progress_becomes_messages_of_the_sub_agents_thread_under_their_own_uuid(
+    write: Write,
+) -> None:
+    inner = {
+        "type": "assistant",
+        "uuid": "inner-1",
+        "message": {"content": [{"type": "text", "text": "found it"}]},
+    }
     item = the_only(write(progress({"type": "agent_progress", "agentId": "abc", "message": inner})))
     assert item.thread.id == f"{SESSION}/agent-abc"
     assert item.thread.metadata["call_id"] == "toolu_1"
-    assert (item.message.client_id, item.message.role, texts(item)) == ("inner-1", "assistant", ["found it"])
+    assert (item.message.client_id, item.message.role, texts(item)) == (
+        "inner-1",
+        "assistant",
+        ["found it"],
+    )
 
 
-def test_agent_progress_and_the_agents_own_file_agree_on_thread_id_and_content(write: Write) -> None:
-    inner = {"type": "user", "uuid": "inner-1", "message": {"content": [{"type": "text", "text": "Explore"}]}}
-    by_progress = the_only(write(progress({"type": "agent_progress", "agentId": "abc", "message": inner})))
-    by_file = the_only(write(user("Explore", uuid="inner-1", isSidechain=True, agentId="abc"), name="agent-abc.jsonl"))
+def test_agent_progress_and_the_agents_own_file_agree_on_thread_id_and_content(
+    write: Write,
+) -> None:
+    inner = {
+        "type": "user",
+        "uuid": "inner-1",
+        "message": {"content": [{"type": "text", "text": "Explore"}]},
+    }
+    by_progress = the_only(
+        write(progress({"type": "agent_progress", "agentId": "abc", "message": inner}))
+    )
+    by_file = the_only(
+        write(
+            user("Explore", uuid="inner-1", isSidechain=True, agentId="abc"), name="agent-abc.jsonl"
+        )
+    )
     assert by_progress.thread.id == by_file.thread.id
     assert by_progress.message.client_id == by_file.message.client_id
     assert by_progress.message.content == by_file.message.content
@@ -124,18 +152,28 @@ def test_string_content_and_text_blocks_are_text_parts(write: Write) -> None:
 
 def test_a_tool_call_keeps_name_id_and_arguments(write: Write) -> None:
     item = the_only(write(call("Bash", command="ls")))
-    assert item.message.content == (Part("tool_call", name="Bash", call_id="toolu_1", arguments={"command": "ls"}),)
+    assert item.message.content == (
+        Part("tool_call", name="Bash", call_id="toolu_1", arguments={"command": "ls"}),
+    )
 
 
 def test_a_tool_result_is_a_tool_message_that_knows_its_call_and_its_tool(write: Write) -> None:
     item = imported(write(call("Bash"), result("no such file", is_error=True)))[1]
     assert item.message.role == "tool"
-    assert item.message.content == (Part("tool_result", "no such file", name="Bash", call_id="toolu_1", is_error=True),)
+    assert item.message.content == (
+        Part("tool_result", "no such file", name="Bash", call_id="toolu_1", is_error=True),
+    )
 
 
-def test_a_record_with_a_result_and_a_persons_words_keeps_both_and_is_the_users(write: Write) -> None:
+def test_a_record_with_a_result_and_a_persons_words_keeps_both_and_is_the_users(
+    write: Write,
+) -> None:
     blocks = [
-        {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "ok"}]},
+        {
+            "type": "tool_result",
+            "tool_use_id": "toolu_1",
+            "content": [{"type": "text", "text": "ok"}],
+        },
         {"type": "text", "text": "but use tabs"},
     ]
     item = the_only(write(user(blocks)))
@@ -153,7 +191,11 @@ def test_thinking_is_a_reasoning_part_also_when_it_is_withheld(write: Write) -> 
         {"type": "redacted_thinking", "data": "AAAA"},
     ]
     item = the_only(write(assistant(blocks)))
-    assert item.message.content == (Part("reasoning", "Let me see"), Part("reasoning"), Part("reasoning"))
+    assert item.message.content == (
+        Part("reasoning", "Let me see"),
+        Part("reasoning"),
+        Part("reasoning"),
+    )
     assert item.message.metadata["reasoning"] == "withheld"
 
 
@@ -163,7 +205,11 @@ def test_images_and_documents_are_placeholders_without_their_bytes(write: Write)
     blocks = [
         {"type": "image", "source": source},
         {"type": "document", "title": "spec.pdf", "source": paper},
-        {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "image", "source": source}]},
+        {
+            "type": "tool_result",
+            "tool_use_id": "t",
+            "content": [{"type": "image", "source": source}],
+        },
     ]
     item = the_only(write(user(blocks)))
     assert item.message.content == (
@@ -187,10 +233,18 @@ def test_a_block_of_unknown_type_keeps_its_words(write: Write) -> None:
         ("Skill instructions", {"isMeta": True}, "meta"),
         ("only shown", {"isVisibleInTranscriptOnly": True}, "transcript_only"),
         ("<system-reminder>\nmind the hook\n</system-reminder>", {}, "system_reminder"),
-        ("<task-notification><task-id>b1</task-id></task-notification>\nRead it", {}, "task_notification"),
+        (
+            "<task-notification><task-id>b1</task-id></task-notification>\nRead it",
+            {},
+            "task_notification",
+        ),
         ("<command-name>/mcp</command-name>\n<command-args></command-args>", {}, "local_command"),
         ("<local-command-stdout>done</local-command-stdout>", {}, "local_command_output"),
-        ("<local-command-caveat>Caveat: …</local-command-caveat>", {"isMeta": True}, "local_command_caveat"),
+        (
+            "<local-command-caveat>Caveat: …</local-command-caveat>",
+            {"isMeta": True},
+            "local_command_caveat",
+        ),
         ("<bash-stdout>x</bash-stdout><bash-stderr></bash-stderr>", {}, "shell_output"),
         ("[Request interrupted by user for tool use]", {}, "interruption"),
     ],
@@ -219,7 +273,9 @@ def test_what_a_person_typed_is_the_users(write: Write, text: str, kind: str | N
 def test_an_api_error_shown_as_an_answer_is_not_the_models(write: Write) -> None:
     stand_in = assistant("No response requested.")
     stand_in["message"]["model"] = "<synthetic>"
-    items = imported(write(assistant("API Error: 529", isApiErrorMessage=True), stand_in, assistant("Hello")))
+    items = imported(
+        write(assistant("API Error: 529", isApiErrorMessage=True), stand_in, assistant("Hello"))
+    )
     assert [(item.message.role, item.message.metadata.get("kind")) for item in items] == [
         ("system", "api_error"),
         ("system", "synthetic"),
@@ -230,9 +286,12 @@ def test_an_api_error_shown_as_an_answer_is_not_the_models(write: Write) -> None
 def test_a_compaction_is_a_system_message_with_its_trigger_and_size(write: Write) -> None:
     facts = {"trigger": "auto", "preTokens": 167094}
     boundary = record(
-        "system", subtype="compact_boundary", content="Conversation compacted", compactMetadata=facts,
+        "system",
+        subtype="compact_boundary",
+        content="Conversation compacted",
+        compactMetadata=facts,
         logicalParentUuid="before",
-    )  # fmt: skip
+    )
     item = the_only(write(boundary))
     assert (item.message.role, texts(item)) == ("system", ["Conversation compacted"])
     assert item.message.metadata == {
@@ -248,7 +307,9 @@ def test_system_notices_are_kept_when_they_have_words_and_counted_when_not(write
     quiet = record("system", subtype="stop_hook_summary", hookErrors=[], stopReason="")
     loud = record("system", subtype="stop_hook_summary", hookErrors=["lint failed"])
     path = write(local, record("system", subtype="turn_duration", durationMs=5), quiet, loud)
-    assert [(item.message.role, item.message.metadata["kind"], texts(item)) for item in imported(path)] == [
+    assert [
+        (item.message.role, item.message.metadata["kind"], texts(item)) for item in imported(path)
+    ] == [
         ("system", "local_command", ["<command-name>/mcp</command-name>"]),
         ("system", "stop_hook_summary", ["lint failed"]),
     ]
@@ -278,14 +339,27 @@ def test_records_of_one_streamed_answer_are_messages_of_their_own_and_usage_is_t
         {"input_tokens": 3, "output_tokens": 441},
         {"input_tokens": 3, "output_tokens": 10},
     ]
-    assert [item.message.metadata["message_id"] for item in imported(path)] == ["msg_1", "msg_1", "msg_1", "msg_2"]
+    assert [item.message.metadata["message_id"] for item in imported(path)] == [
+        "msg_1",
+        "msg_1",
+        "msg_1",
+        "msg_2",
+    ]
     assert imported(path)[0].message.metadata["model"] == "claude-x"
     assert imported(path)[0].message.metadata["request_id"] == "req_1"
 
 
 def test_the_branch_is_told_only_when_it_changes(write: Write) -> None:
-    path = write(user("a"), user("b", gitBranch="fix"), user("c", gitBranch="fix"), user("d"), user("e"))
-    assert [item.message.metadata.get("git_branch") for item in imported(path)] == [None, "fix", None, "main", None]
+    path = write(
+        user("a"), user("b", gitBranch="fix"), user("c", gitBranch="fix"), user("d"), user("e")
+    )
+    assert [item.message.metadata.get("git_branch") for item in imported(path)] == [
+        None,
+        "fix",
+        None,
+        "main",
+        None,
+    ]
 
 
 def test_the_client_id_is_the_uuid_and_the_parent_is_kept(write: Write) -> None:
@@ -311,14 +385,18 @@ def test_a_repeated_record_is_counted_and_a_clash_of_uuids_loses_nothing(write: 
     assert counted(path) == [("repeat", "repeats an earlier record with the same id")]
 
 
-def test_times_are_milliseconds_and_a_missing_one_is_that_of_the_record_before(write: Write) -> None:
+def test_times_are_milliseconds_and_a_missing_one_is_that_of_the_record_before(
+    write: Write,
+) -> None:
     items = imported(write(user("a"), user("b", timestamp=None), user("c", timestamp="soon")))
     assert [item.message.created_at for item in items] == [1770841013366] * 3
     assert items[0].thread.created_at == 1770841013366
 
 
 def test_reading_twice_gives_the_same_records(write: Write) -> None:
-    path = write(user("a"), queue("enqueue", "b"), call(), output("x1"), result("x1"), b"broken", user("c"))
+    path = write(
+        user("a"), queue("enqueue", "b"), call(), output("x1"), result("x1"), b"broken", user("c")
+    )
     assert read_all(path) == read_all(path)
 
 
@@ -328,9 +406,13 @@ def test_reading_twice_gives_the_same_records(write: Write) -> None:
 def test_the_twin_of_a_result_is_not_stored_again_but_its_small_facts_are(write: Write) -> None:
     patch = [{"lines": ["-old", "+new", "+newer", " same"]}]
     twin = {
-        "filePath": "/a/b.py", "oldString": "x" * 500, "originalFile": "y" * 5000, "structuredPatch": patch,
-        "userModified": False, "replaceAll": True,
-    }  # fmt: skip
+        "filePath": "/a/b.py",
+        "oldString": "x" * 500,
+        "originalFile": "y" * 5000,
+        "structuredPatch": patch,
+        "userModified": False,
+        "replaceAll": True,
+    }
     item = the_only(write(result("The file was updated", toolUseResult=twin)))
     assert item.message.metadata["tool_result"] == {
         "file_path": "/a/b.py",
@@ -356,7 +438,9 @@ def test_output_that_the_result_was_cut_from_is_kept_whole_as_a_part(write: Writ
 
 def test_a_result_that_only_differs_in_white_space_is_the_same_words(write: Write) -> None:
     full = "\n\n" + "\n".join(f"line {number}" for number in range(100)) + "\n"
-    item = the_only(write(result(full.strip().replace("\n", "\r\n"), toolUseResult={"stdout": full})))
+    item = the_only(
+        write(result(full.strip().replace("\n", "\r\n"), toolUseResult={"stdout": full}))
+    )
     assert len(item.message.content) == 1
 
 
@@ -372,7 +456,12 @@ def test_an_error_twin_is_kept_only_where_it_says_something_else(write: Write) -
 
 
 def test_the_result_of_a_sub_agent_names_its_thread(write: Write) -> None:
-    twin = {"agentId": "abc", "status": "completed", "totalTokens": 9, "usage": {"output_tokens": 5, "x": {}}}
+    twin = {
+        "agentId": "abc",
+        "status": "completed",
+        "totalTokens": 9,
+        "usage": {"output_tokens": 5, "x": {}},
+    }
     item = the_only(write(result("done", toolUseResult=twin)))
     assert item.message.metadata["agent_thread"] == f"{SESSION}/agent-abc"
     assert item.message.metadata["tool_result"]["usage"] == {"output_tokens": 5}

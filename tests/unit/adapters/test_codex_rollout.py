@@ -5,9 +5,22 @@ from __future__ import annotations
 from smara.adapters.codex import read_rollout
 from smara.adapters.codex.outputs import output_of
 from smara.adapters.records import Account, Counted, Imported
-from tests.unit.adapters.foreign import CODEX, CODEX_AGENT, CODEX_ID, CODEX_OLD, CODEX_OLDEST, CODEX_SUB, reasons, told
+from tests.unit.adapters.foreign import (
+    CODEX,
+    CODEX_AGENT,
+    CODEX_ID,
+    CODEX_OLD,
+    CODEX_OLDEST,
+    CODEX_SUB,
+    reasons,
+    told,
+)
 
-META = {"timestamp": "2026-03-02T09:00:00.000Z", "type": "session_meta", "payload": {"id": "t1", "cwd": "/app"}}
+META = {
+    "timestamp": "2026-03-02T09:00:00.000Z",
+    "type": "session_meta",
+    "payload": {"id": "t1", "cwd": "/app"},
+}
 
 
 def line(kind, payload, at="2026-03-02T09:00:05.000Z", **more):
@@ -16,7 +29,10 @@ def line(kind, payload, at="2026-03-02T09:00:05.000Z", **more):
 
 def said(role, text, **more):
     block = "output_text" if role == "assistant" else "input_text"
-    return line("response_item", {"type": "message", "role": role, "content": [{"type": block, "text": text}], **more})
+    return line(
+        "response_item",
+        {"type": "message", "role": role, "content": [{"type": block, "text": text}], **more},
+    )
 
 
 def event(kind, **fields):
@@ -51,16 +67,28 @@ def test_a_session_is_read_word_for_word_and_each_line_is_accounted_for():
 
 def test_the_thread_knows_its_folder_its_branch_and_its_title():
     last = [record for record in read_rollout(CODEX) if isinstance(record, Imported)][-1].thread
-    assert (last.id, last.kind, last.title) == (CODEX_ID, "conversation", "Why is the total of the till off by a cent?")
+    assert (last.id, last.kind, last.title) == (
+        CODEX_ID,
+        "conversation",
+        "Why is the total of the till off by a cent?",
+    )
     assert last.metadata["host"] == "codex"
     assert (last.metadata["cwd"], last.metadata["git_branch"]) == ("/home/me/shop", "main")
 
 
 def test_calls_have_their_arguments_and_results_their_exit_code():
-    parts = [part for record in read_rollout(CODEX) if isinstance(record, Imported) for part in record.message.content]
+    parts = [
+        part
+        for record in read_rollout(CODEX)
+        if isinstance(record, Imported)
+        for part in record.message.content
+    ]
     calls = {part.call_id: part for part in parts if part.type == "tool_call"}
     results = {part.call_id: part for part in parts if part.type == "tool_result"}
-    assert calls["call_1"].arguments == {"cmd": "pytest tests/test_till.py", "workdir": "/home/me/shop"}
+    assert calls["call_1"].arguments == {
+        "cmd": "pytest tests/test_till.py",
+        "workdir": "/home/me/shop",
+    }
     assert calls["call_3"].arguments["input"].startswith("*** Begin Patch")
     assert [(name, results[name].is_error) for name in sorted(results)] == [
         ("call_1", True),
@@ -91,7 +119,9 @@ def test_the_first_versions_wrote_bare_items():
     ]
     imported = [record for record in records if isinstance(record, Imported)]
     assert {record.message.created_at for record in imported} == {1749542400000}
-    assert imported[-1].thread.metadata["cwd"] == "/home/me/shop"  # said nowhere but in the surroundings
+    assert (
+        imported[-1].thread.metadata["cwd"] == "/home/me/shop"
+    )  # said nowhere but in the surroundings
 
 
 def test_the_versions_before_those_wrote_one_document():
@@ -117,31 +147,54 @@ def test_an_event_whose_item_never_comes_is_kept_when_its_turn_has_ended(write):
 
 
 def test_versions_that_do_not_mark_turns_are_taken_as_ended(write):
-    lines = (META, event("user_message", message="Only an event"), event("agent_message", message="So is this"))
-    assert told(read_rollout(write(*lines))) == [("user", "text", "Only an event"), ("assistant", "text", "So is this")]
+    lines = (
+        META,
+        event("user_message", message="Only an event"),
+        event("agent_message", message="So is this"),
+    )
+    assert told(read_rollout(write(*lines))) == [
+        ("user", "text", "Only an event"),
+        ("assistant", "text", "So is this"),
+    ]
 
 
 def test_a_thread_is_named_by_the_request_and_not_by_what_the_editor_adds(write):
-    words = "# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for Codex:\nRename it\n"
+    words = (
+        "# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for "
+        "Codex:\nRename it\n"
+    )
     (_, record) = read_rollout(write(META, said("user", words)))
     assert (record.thread.title, record.message.content[0].text) == ("Rename it", words)
 
 
 def test_the_end_of_a_call_that_has_no_output_is_kept(write):
-    ended = event("exec_command_end", call_id="c9", aggregated_output="boom", exit_code=2, command=["make"])
-    call = line("response_item", {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c9"})
+    ended = event(
+        "exec_command_end", call_id="c9", aggregated_output="boom", exit_code=2, command=["make"]
+    )
+    call = line(
+        "response_item",
+        {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c9"},
+    )
     lines = (META, call, ended, event("turn_aborted", reason="interrupted"))
-    (part,) = [r for r in read_rollout(write(*lines)) if isinstance(r, Imported)][-1].message.content
+    (part,) = [r for r in read_rollout(write(*lines)) if isinstance(r, Imported)][
+        -1
+    ].message.content
     assert (part.text, part.is_error, part.name) == ("boom", True, "shell")
 
 
 def test_an_event_tells_that_a_patch_failed(write):
-    call = line("response_item", {"type": "custom_tool_call", "name": "apply_patch", "input": "x", "call_id": "c1"})
+    call = line(
+        "response_item",
+        {"type": "custom_tool_call", "name": "apply_patch", "input": "x", "call_id": "c1"},
+    )
     failed = event("patch_apply_end", call_id="c1", stdout="", stderr="no such line", success=False)
-    output = line("response_item", {"type": "custom_tool_call_output", "call_id": "c1", "output": "no such line"})
-    (part,) = [r for r in read_rollout(write(META, call, failed, output)) if isinstance(r, Imported)][
-        -1
-    ].message.content
+    output = line(
+        "response_item",
+        {"type": "custom_tool_call_output", "call_id": "c1", "output": "no such line"},
+    )
+    (part,) = [
+        r for r in read_rollout(write(META, call, failed, output)) if isinstance(r, Imported)
+    ][-1].message.content
     assert part.is_error
 
 
@@ -153,27 +206,42 @@ def test_words_of_the_program_are_not_taken_for_a_persons(write):
         "<subagent_notification>x</subagent_notification>",
         "<external_memory>x</external_memory>",
     ]
-    records = list(read_rollout(write(META, *(said("user", each) for each in programs), said("user", "<b>mine</b>"))))
+    records = list(
+        read_rollout(
+            write(META, *(said("user", each) for each in programs), said("user", "<b>mine</b>"))
+        )
+    )
     assert [role for role, _, _ in told(records)] == ["system"] * 5 + ["user"]
 
 
 def test_what_a_fork_copied_is_marked(write):
-    meta = {**META, "payload": {**META["payload"], "timestamp": META["timestamp"], "forked_from_id": "t0"}}
+    meta = {
+        **META,
+        "payload": {**META["payload"], "timestamp": META["timestamp"], "forked_from_id": "t0"},
+    }
     copied = {**said("user", "old"), "timestamp": "2026-03-02T09:00:00.500Z"}
-    records = [r for r in read_rollout(write(meta, copied, said("user", "new"))) if isinstance(r, Imported)]
+    records = [
+        r for r in read_rollout(write(meta, copied, said("user", "new"))) if isinstance(r, Imported)
+    ]
     assert [record.message.metadata.get("inherited") for record in records] == [True, None]
 
 
 def test_a_grown_file_gives_the_same_ids(write):
     lines = [META, said("user", "one"), said("user", "one"), said("assistant", "two")]
     before = [r.message.client_id for r in read_rollout(write(*lines)) if isinstance(r, Imported)]
-    after = [r.message.client_id for r in read_rollout(write(*lines, said("user", "three"))) if isinstance(r, Imported)]
+    after = [
+        r.message.client_id
+        for r in read_rollout(write(*lines, said("user", "three")))
+        if isinstance(r, Imported)
+    ]
     assert after[: len(before)] == before
     assert len(set(after)) == 4
 
 
 def test_reasoning_that_is_withheld_is_counted(write):
-    hidden = line("response_item", {"type": "reasoning", "summary": [], "encrypted_content": "gAAA"})
+    hidden = line(
+        "response_item", {"type": "reasoning", "summary": [], "encrypted_content": "gAAA"}
+    )
     (_, record) = read_rollout(write(META, hidden))
     assert isinstance(record, Counted)
     assert record.reason == "reasoning that the host withholds"
@@ -189,7 +257,10 @@ def test_outputs_of_all_versions():
     assert not quoted.has_failed  # that is what the command printed
     assert output_of({"content": "x", "success": False}).has_failed
     image = output_of(
-        [{"type": "input_text", "text": "seen"}, {"type": "input_image", "image_url": "data:image/png;base64,aGk="}]
+        [
+            {"type": "input_text", "text": "seen"},
+            {"type": "input_image", "image_url": "data:image/png;base64,aGk="},
+        ]
     )
     assert (image.text, image.placeholders[0].size_bytes) == ("seen", 2)
 
@@ -197,7 +268,11 @@ def test_outputs_of_all_versions():
 def test_what_memory_told_itself_is_not_remembered_as_something_that_was_said(write):
     told_by_us = "<smara-memory>\n- Totals are in cents. [Memory #m-1]\n</smara-memory>"
     usage = line("token_usage_record", {"thread_id": "t1", "usage": {"input_tokens": 1}})
-    records = list(read_rollout(write(META, said("developer", told_by_us), usage, said("user", f"Why {told_by_us}?"))))
+    records = list(
+        read_rollout(
+            write(META, said("developer", told_by_us), usage, said("user", f"Why {told_by_us}?"))
+        )
+    )
     assert [text for _, _, text in told(records)] == [f"Why {told_by_us}?"]
     assert reasons(records)["what memory told the agent itself"] == 1
     assert reasons(records)["how many tokens were used"] == 1

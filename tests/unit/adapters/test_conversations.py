@@ -11,7 +11,9 @@ from smara.adapters.records import Imported
 from smara.adapters.sniff import sniff
 from tests.unit.adapters.foreign import GENERIC, ONE_OF_EACH, reasons, told
 
-FORMATS = {name: "json" if name.startswith("generic") else name.split("-")[0] for name in ONE_OF_EACH}
+FORMATS = {
+    name: "json" if name.startswith("generic") else name.split("-")[0] for name in ONE_OF_EACH
+}
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
@@ -28,7 +30,9 @@ def test_messages_of_openais_interface():
         ("tool", "tool_result", "18 degrees"),
         ("assistant", "text", "It is 18 degrees in Paris."),
     ]
-    assert {(r.thread.id, r.thread.title) for r in records if isinstance(r, Imported)} == {("conv-1", "Weather")}
+    assert {(r.thread.id, r.thread.title) for r in records if isinstance(r, Imported)} == {
+        ("conv-1", "Weather")
+    }
 
 
 def test_messages_of_anthropics_interface_with_their_times():
@@ -63,7 +67,9 @@ def test_contents_of_googles_interface():
 
 def test_one_conversation_a_line_is_one_thread_a_line():
     records = list(read_conversations(GENERIC / "conversations.jsonl"))
-    assert [r.thread.id for r in records if isinstance(r, Imported)] == ["conversations-1"] * 2 + ["named"] * 2
+    assert [r.thread.id for r in records if isinstance(r, Imported)] == ["conversations-1"] * 2 + [
+        "named"
+    ] * 2
     assert reasons(records) == {"invalid JSON": 1}
 
 
@@ -85,7 +91,10 @@ def test_one_conversation_a_line_is_one_thread_a_line():
 def test_many_conversations_in_one_document(tmp_path, content):
     path = tmp_path / "all.json"
     path.write_text(json.dumps(content, indent=1))
-    assert [(r.thread.id, r.message.content) for r in read_conversations(path)] == [("a", "x"), ("b", "y")]
+    assert [(r.thread.id, r.message.content) for r in read_conversations(path)] == [
+        ("a", "x"),
+        ("b", "y"),
+    ]
 
 
 def test_the_same_message_twice_is_two_and_a_grown_document_keeps_its_ids(tmp_path):
@@ -101,7 +110,9 @@ def test_the_same_message_twice_is_two_and_a_grown_document_keeps_its_ids(tmp_pa
 
 def test_what_is_no_message_says_what_to_mend(tmp_path):
     path = tmp_path / "talk.json"
-    path.write_text('{\n"messages": [{"content": "no role"}, 5, {"role": "user", "content": "x"}], "id": "t"')
+    path.write_text(
+        '{\n"messages": [{"content": "no role"}, 5, {"role": "user", "content": "x"}], "id": "t"'
+    )
     assert set(reasons(read_conversations(path))) == {
         'no role; give "role": user, assistant, system or tool',
         "not a JSON object",

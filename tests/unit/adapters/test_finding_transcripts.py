@@ -29,7 +29,14 @@ def shop(tmp_path, monkeypatch):
 def test_each_agents_sessions_are_found_with_their_folder(shop):
     here = Here(str(shop))
     counts = {host: len(find_transcripts(host, here)) for host in HOST_FORMATS}
-    assert counts == {"claude-code": 1, "codex": 2, "gemini": 4, "copilot": 1, "opencode": 2, "pi": 1}
+    assert counts == {
+        "claude-code": 1,
+        "codex": 2,
+        "gemini": 4,
+        "copilot": 1,
+        "opencode": 2,
+        "pi": 1,
+    }
     assert all(here.has(each.cwd) for host in HOST_FORMATS for each in find_transcripts(host, here))
 
 
@@ -47,13 +54,21 @@ def test_those_of_other_folders_are_left_out_and_counted(shop, tmp_path):
 def test_the_newest_session_comes_first_and_sub_agents_before_theirs(shop, tmp_path):
     folder = tmp_path / "home" / ".codex" / "sessions" / "2026" / "03" / "02"
     newest = folder / "rollout-2026-03-03T00-00-00-0195f3a1-7c00-7000-8000-0000000000ff.jsonl"
-    meta = {"timestamp": "2026-03-03T00:00:00Z", "type": "session_meta", "payload": {"id": "newest", "cwd": str(shop)}}
+    meta = {
+        "timestamp": "2026-03-03T00:00:00Z",
+        "type": "session_meta",
+        "payload": {"id": "newest", "cwd": str(shop)},
+    }
     newest.write_text(json.dumps(meta) + "\n")
     for path in folder.iterdir():
         touch(path, 1_000)
     touch(newest, 2_000)
     found = find_transcripts("codex", Here(str(shop)))
-    assert [(each.session_id[-2:], each.is_subagent) for each in found] == [("st", False), ("01", True), ("01", False)]
+    assert [(each.session_id[-2:], each.is_subagent) for each in found] == [
+        ("st", False),
+        ("01", True),
+        ("01", False),
+    ]
 
 
 def test_the_newest_comes_first_whichever_agent_it_is_of(shop, tmp_path):
@@ -69,7 +84,10 @@ def test_sessions_that_moved_into_the_database_are_found_once(shop, tmp_path):
     home = tmp_path / "home" / "data" / "opencode"
     opencode_database(home / "opencode.db", home / "storage")
     found = find_transcripts("opencode", Here(str(shop)))
-    assert [(each.only, each.is_subagent) for each in found] == [("ses_0002", True), ("ses_0001", False)]
+    assert [(each.only, each.is_subagent) for each in found] == [
+        ("ses_0002", True),
+        ("ses_0001", False),
+    ]
     assert {each.path for each in found} == {str(home / "opencode.db")}
 
 
@@ -94,7 +112,11 @@ def test_a_folder_stands_for_the_transcripts_in_it_and_for_nothing_else(tmp_path
     (tmp_path / "node_modules").mkdir()
     shutil.copy(CODEX, tmp_path / "node_modules")
     named = str(GENERIC / "openai.json")
-    assert expand([str(tmp_path), named]) == [str(tmp_path / GEMINI.name), str(tmp_path / CODEX.name), named]
+    assert expand([str(tmp_path), named]) == [
+        str(tmp_path / GEMINI.name),
+        str(tmp_path / CODEX.name),
+        named,
+    ]
 
 
 def test_a_folder_without_a_repository_holds_what_is_below_it(tmp_path):

@@ -12,10 +12,16 @@ DAY = 86_400_000
 
 
 def commit(message: str, number: int = 1, at_days: float = 0) -> PastCommit:
-    return PastCommit(f"{number:040x}", int(at_days * DAY) + 1_700_000_000_000, "ann@example.org", message)
+    return PastCommit(
+        f"{number:040x}", int(at_days * DAY) + 1_700_000_000_000, "ann@example.org", message
+    )
 
 
-FIXES = ["Fix rounding of small prices", "Fix rounding of small prices in euros", "Fix rounding of huge prices"]
+FIXES = [
+    "Fix rounding of small prices",
+    "Fix rounding of small prices in euros",
+    "Fix rounding of huge prices",
+]
 
 
 def test_a_file_that_is_mended_again_and_again_is_told_once():
@@ -25,7 +31,9 @@ def test_a_file_that_is_mended_again_and_again_is_told_once():
     assert found == fixes
     (chain,) = chains_of(found, {each.sha: ["src/till.py", "tests/test_till.py"] for each in fixes})
     assert chain.files == ("src/till.py",)
-    assert chain.content.startswith("`src/till.py` had to be fixed 3 times within 3 days (until 2023-11-17)")
+    assert chain.content.startswith(
+        "`src/till.py` had to be fixed 3 times within 3 days (until 2023-11-17)"
+    )
     assert [sha for sha, _ in chain.quotes] == [each.sha for each in reversed(fixes)]
 
 
@@ -37,7 +45,10 @@ def test_a_fix_that_was_picked_into_other_branches_is_one_fix():
 
 def test_fixes_that_have_nothing_in_common_or_lie_far_apart_are_no_chain():
     apart = [commit(message, at, at * 20) for at, message in enumerate(FIXES, 1)]
-    unlike = [commit(m, at, at) for at, m in enumerate(["Fix the door", "Fix a lamp", "Fix one window"], 1)]
+    unlike = [
+        commit(m, at, at)
+        for at, m in enumerate(["Fix the door", "Fix a lamp", "Fix one window"], 1)
+    ]
     for fixes in (apart, unlike):
         assert chains_of(fixes, {each.sha: ["src/till.py"] for each in fixes}) == []
 
@@ -58,7 +69,10 @@ def test_a_file_that_moved_with_its_folder_is_found_again():
 @pytest.mark.parametrize(
     ("files", "why"),
     [
-        (["docs/a.rst", "tests/test_a.py", "setup.cfg"], "it changed only tests, pages or settings"),
+        (
+            ["docs/a.rst", "tests/test_a.py", "setup.cfg"],
+            "it changed only tests, pages or settings",
+        ),
         (["src/gone.py"], "its files are not there any more"),
         ([f"src/{number}.py" for number in range(40)], "it changed more than 20 files at once"),
         (["src/a.py", "docs/a.rst"], None),

@@ -18,7 +18,11 @@ from smara.errors import InvalidInputError, MissingExtraError, NotFoundError
 def test_lines_come_without_their_newline_and_numbered_from_one(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"one\r\n\ntwo")
-    assert list(read_lines(path)) == [Line(1, b"one\r"), Line(2, b""), Line(3, b"two", is_terminated=False)]
+    assert list(read_lines(path)) == [
+        Line(1, b"one\r"),
+        Line(2, b""),
+        Line(3, b"two", is_terminated=False),
+    ]
 
 
 def test_a_gzip_file_is_known_by_its_bytes_not_by_its_name(tmp_path: Path) -> None:
@@ -39,7 +43,9 @@ def test_a_gzip_file_that_breaks_off_yields_its_lines_and_then_a_problem(tmp_pat
     path.write_bytes(whole[: len(whole) // 2])
     lines = list(read_lines(path))
     assert len(lines) > 40_000
-    assert [line.problem for line in lines if line.problem] == ["the compressed file is damaged or cut off here"]
+    assert [line.problem for line in lines if line.problem] == [
+        "the compressed file is damaged or cut off here"
+    ]
     assert lines[-1].problem
     assert lines[-1].number == len(lines)
 
@@ -47,7 +53,9 @@ def test_a_gzip_file_that_breaks_off_yields_its_lines_and_then_a_problem(tmp_pat
 def test_a_gzip_file_with_a_wrong_checksum_says_so(tmp_path: Path) -> None:
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(b"one\n")[:-8] + b"\0" * 8)
-    assert [line.problem for line in read_lines(path)][-1] == "the compressed file is damaged or cut off here"
+    assert [line.problem for line in read_lines(path)][
+        -1
+    ] == "the compressed file is damaged or cut off here"
 
 
 def test_an_overlong_line_is_skipped_in_bounded_memory_and_reading_goes_on(tmp_path: Path) -> None:
@@ -60,7 +68,10 @@ def test_an_overlong_line_is_skipped_in_bounded_memory_and_reading_goes_on(tmp_p
     lines = list(read_lines(path, max_line_bytes=1_000_000))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert lines == [Line(1, b"", problem="the line is longer than 1000000 bytes"), Line(2, b"next")]
+    assert lines == [
+        Line(1, b"", problem="the line is longer than 1000000 bytes"),
+        Line(2, b"next"),
+    ]
     assert peak < 10_000_000
 
 
@@ -95,7 +106,9 @@ def test_a_folder_is_refused_with_a_sentence(tmp_path: Path) -> None:
         list(read_lines(tmp_path))
 
 
-def test_zstd_without_a_library_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zstd_without_a_library_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a.zst"
     path.write_bytes(b"\x28\xb5\x2f\xfd....")
     monkeypatch.setattr(reading, "_find_module", lambda name: None)
@@ -146,7 +159,11 @@ def test_an_unterminated_but_whole_last_line_is_read() -> None:
     ("data", "value", "repair"),
     [
         (b'{"a": "\xff"}', {"a": "\ufffd"}, "invalid UTF-8 was replaced"),
-        (b'{"a": "\\ud800x", "\\uDC00": [1]}', {"a": "\ufffdx", "\ufffd": [1]}, "lone surrogates were replaced"),
+        (
+            b'{"a": "\\ud800x", "\\uDC00": [1]}',
+            {"a": "\ufffdx", "\ufffd": [1]},
+            "lone surrogates were replaced",
+        ),
         (b'{"a": 1, "a": 2}', {"a": 2}, "a key was given twice; the last one counts"),
         (b'\0\0{"a": 1}', {"a": 1}, "NUL bytes around the line were dropped"),
     ],

@@ -14,7 +14,12 @@ from smara.adapters.sniff import import_order, read_records, sniff
 
 Write = Callable[..., Path]
 
-SPOKEN = {"type": "user", "sessionId": "s", "parentUuid": None, "message": {"role": "user", "content": "hi"}}
+SPOKEN = {
+    "type": "user",
+    "sessionId": "s",
+    "parentUuid": None,
+    "message": {"role": "user", "content": "hi"},
+}
 PLAIN = {"role": "user", "content": "hi"}
 
 
@@ -23,7 +28,11 @@ PLAIN = {"role": "user", "content": "hi"}
     [
         ([SPOKEN], "claude-code"),
         (
-            [b"broken", {"type": "file-history-snapshot", "snapshot": {}, "isSnapshotUpdate": False}, SPOKEN],
+            [
+                b"broken",
+                {"type": "file-history-snapshot", "snapshot": {}, "isSnapshotUpdate": False},
+                SPOKEN,
+            ],
             "claude-code",
         ),
         ([{"type": "summary", "summary": "x", "leafUuid": "l"}], "claude-code"),
@@ -35,7 +44,9 @@ PLAIN = {"role": "user", "content": "hi"}
         ([], "jsonl"),
     ],
 )
-def test_a_format_is_known_by_its_first_records(write: Write, lines: list[Any], format: str) -> None:
+def test_a_format_is_known_by_its_first_records(
+    write: Write, lines: list[Any], format: str
+) -> None:
     assert sniff(write(*lines)) == format
 
 

@@ -22,12 +22,20 @@ def paths(root: Path) -> list[str]:
 def test_every_host_is_found_and_other_peoples_code_is_not(tmp_path):
     found = {each.path: each.host for each in find_instructions(write_repository(tmp_path))}
     assert found == {
-        "AGENTS.md": "agents", "CLAUDE.md": "claude", "CLAUDE.local.md": "claude", "GEMINI.md": "gemini",
-        ".cursorrules": "cursor", ".cursor/rules/api.mdc": "cursor", ".github/copilot-instructions.md": "copilot",
-        ".github/instructions/tests.instructions.md": "copilot", ".windsurfrules": "windsurf",
-        ".clinerules/01-style.md": "cline", ".goosehints": "goose", "CONVENTIONS.md": "aider",
+        "AGENTS.md": "agents",
+        "CLAUDE.md": "claude",
+        "CLAUDE.local.md": "claude",
+        "GEMINI.md": "gemini",
+        ".cursorrules": "cursor",
+        ".cursor/rules/api.mdc": "cursor",
+        ".github/copilot-instructions.md": "copilot",
+        ".github/instructions/tests.instructions.md": "copilot",
+        ".windsurfrules": "windsurf",
+        ".clinerules/01-style.md": "cline",
+        ".goosehints": "goose",
+        "CONVENTIONS.md": "aider",
         "packages/api/CLAUDE.md": "claude",
-    }  # fmt: skip
+    }
 
 
 def test_file_knows_the_folder_it_speaks_of_and_whether_it_is_personal(tmp_path):
@@ -78,7 +86,10 @@ def test_import_that_is_not_followed_says_why(tmp_path, target, reason):
 
 
 def test_files_that_draw_in_each_other_are_read_once(tmp_path):
-    write_repository(tmp_path, {"CLAUDE.md": "@a.md\n", "a.md": "@b.md\n- Rule of a\n", "b.md": "@a.md\n- Rule of b\n"})
+    write_repository(
+        tmp_path,
+        {"CLAUDE.md": "@a.md\n", "a.md": "@b.md\n- Rule of a\n", "b.md": "@a.md\n- Rule of b\n"},
+    )
     assert [each.file.path for each in gather(tmp_path).read] == ["CLAUDE.md", "a.md", "b.md"]
 
 
@@ -145,8 +156,13 @@ def test_files_and_folders_are_mentioned_when_they_are_there_or_can_be_nothing_e
 
 def test_paths_of_a_nested_file_begin_at_its_folder(tmp_path):
     write_repository(tmp_path, {"packages/api/src/a.ts": ""})
-    assert mentions_in("see `src/a.ts`", str(tmp_path), "packages/api").files == ("packages/api/src/a.ts",)
+    assert mentions_in("see `src/a.ts`", str(tmp_path), "packages/api").files == (
+        "packages/api/src/a.ts",
+    )
 
 
 def test_globs_speak_of_folders(tmp_path):
-    assert modules_of(["src/api/**/*.ts", "*.md", "docs/*.md", "{a,b}/x.ts"], str(tmp_path)) == ("src/api", "docs")
+    assert modules_of(["src/api/**/*.ts", "*.md", "docs/*.md", "{a,b}/x.ts"], str(tmp_path)) == (
+        "src/api",
+        "docs",
+    )

@@ -13,17 +13,48 @@ from smara.messages.models import Part
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(
-        st.sampled_from(
-            ["type", "text", "parts", "format", "toolInvocation", "state", "result", "toolCallId", "content", "details",
-             "data", "url", "toolInvocations", "reasoning", "experimental_attachments", "createdAt", "source"]
-        ),
-        inner | st.sampled_from(["text", "tool-invocation", "result", "reasoning", "file", "source", "data-x", "call"]),
-        max_size=5,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "type",
+                    "text",
+                    "parts",
+                    "format",
+                    "toolInvocation",
+                    "state",
+                    "result",
+                    "toolCallId",
+                    "content",
+                    "details",
+                    "data",
+                    "url",
+                    "toolInvocations",
+                    "reasoning",
+                    "experimental_attachments",
+                    "createdAt",
+                    "source",
+                ]
+            ),
+            inner
+            | st.sampled_from(
+                [
+                    "text",
+                    "tool-invocation",
+                    "result",
+                    "reasoning",
+                    "file",
+                    "source",
+                    "data-x",
+                    "call",
+                ]
+            ),
+            max_size=5,
+        )
     ),
     max_leaves=12,
-)  # fmt: skip
+)
 
 
 def parts(value: object) -> list[tuple[str, str]]:
@@ -44,7 +75,11 @@ def test_text_that_is_no_json_stays_as_it_is(text):
 
 def test_calls_that_stand_beside_the_parts_are_taken_once():
     call = {"state": "result", "toolCallId": "c", "toolName": "grep", "args": {}, "result": "found"}
-    both = {"format": 2, "parts": [{"type": "tool-invocation", "toolInvocation": call}], "toolInvocations": [call]}
+    both = {
+        "format": 2,
+        "parts": [{"type": "tool-invocation", "toolInvocation": call}],
+        "toolInvocations": [call],
+    }
     beside = {"format": 2, "parts": [], "toolInvocations": [call], "content": "Look:"}
     assert parts(both) == [("tool_call", ""), ("tool_result", "found")]
     assert parts(beside) == [("tool_call", ""), ("tool_result", "found"), ("text", "Look:")]
@@ -52,16 +87,27 @@ def test_calls_that_stand_beside_the_parts_are_taken_once():
 
 def test_parts_of_the_newer_interface_are_calls_and_results_too():
     newer = {
-        "type": "tool-search", "toolCallId": "c", "state": "output-available", "input": {"q": "x"},
+        "type": "tool-search",
+        "toolCallId": "c",
+        "state": "output-available",
+        "input": {"q": "x"},
         "output": {"hits": 3},
-    }  # fmt: skip
-    assert parts({"format": 2, "parts": [newer]}) == [("tool_call", ""), ("tool_result", '{"hits": 3}')]
+    }
+    assert parts({"format": 2, "parts": [newer]}) == [
+        ("tool_call", ""),
+        ("tool_result", '{"hits": 3}'),
+    ]
 
 
 def test_bytes_never_come_through():
     image = {"type": "file", "mimeType": "image/png", "data": "data:image/png;base64," + "A" * 4000}
     (part,) = content_of({"format": 2, "parts": [image]}).parts
-    assert (part.type, part.media_type, part.size_bytes, part.text) == ("image", "image/png", 3000, "")
+    assert (part.type, part.media_type, part.size_bytes, part.text) == (
+        "image",
+        "image/png",
+        3000,
+        "",
+    )
 
 
 def test_data_of_the_app_keeps_its_words():

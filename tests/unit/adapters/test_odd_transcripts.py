@@ -19,20 +19,26 @@ from tests.unit.adapters.foreign import ONE_OF_EACH, opencode_database
 
 QUIET = settings(max_examples=30)
 TYPES = [
-    "message", "function_call", "function_call_output", "compaction", "world_state", "reasoning", "session_meta",
-    "event_msg", "response_item", "turn_context", "local_shell_call", "agent_message", "item_completed", "gemini",
+    "message", "function_call", "function_call_output", "compaction", "world_state", "reasoning",
+    "session_meta",
+    "event_msg", "response_item", "turn_context", "local_shell_call", "agent_message",
+    "item_completed", "gemini",
     "user", "tool", "text", "file", "subtask", "assistant",
 ]  # fmt: skip
 VALUES = st.sampled_from(TYPES) | st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 ZSTD = b"\x28\xb5\x2f\xfd"  # wants a package that may be missing, and says so
 FORMATS = ["codex", "gemini", "copilot", "opencode", "pi", "json"]
 
 
-def read(content: bytes, format: str, name: str = "rollout-2026-03-02T09-00-00-0195f3a1.jsonl") -> list[Any]:
+def read(
+    content: bytes, format: str, name: str = "rollout-2026-03-02T09-00-00-0195f3a1.jsonl"
+) -> list[Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_bytes(content)
@@ -51,11 +57,19 @@ def objects(samples: list[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
     """Records like those of the fixtures, some of their fields replaced by anything."""
 
     def changed(sample: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
-        keys = st.dictionaries(st.sampled_from(sorted(sample)), VALUES, max_size=2) if sample else st.just({})
+        keys = (
+            st.dictionaries(st.sampled_from(sorted(sample)), VALUES, max_size=2)
+            if sample
+            else st.just({})
+        )
         for name in ("payload", "data", "message"):
             if isinstance(sample.get(name), dict) and sample[name]:
                 inner = st.dictionaries(st.sampled_from(sorted(sample[name])), VALUES, max_size=2)
-                return st.builds(lambda a, b, name=name: {**sample, name: {**sample[name], **b}, **a}, keys, inner)
+                return st.builds(
+                    lambda a, b, name=name: {**sample, name: {**sample[name], **b}, **a},
+                    keys,
+                    inner,
+                )
         return keys.map(lambda more: {**sample, **more})
 
     return st.sampled_from(samples).flatmap(changed)
@@ -67,7 +81,11 @@ def samples(*names: str) -> list[dict[str, Any]]:
         text = ONE_OF_EACH[name].read_text()
         try:
             whole = json.loads(text)
-            found += whole if isinstance(whole, list) else [whole, *whole.get("messages", whole.get("items", []))]
+            found += (
+                whole
+                if isinstance(whole, list)
+                else [whole, *whole.get("messages", whole.get("items", []))]
+            )
         except ValueError:
             for line in text.splitlines():
                 try:
@@ -118,7 +136,11 @@ def test_a_file_that_breaks_off_anywhere_gives_the_messages_before_the_break(nam
     content = path.read_bytes()
     whole = [r.message.client_id for r in READERS[format](path) if isinstance(r, Imported)]
     cut = data.draw(st.integers(0, len(content)))
-    found = [r.message.client_id for r in read(content[:cut], format, path.name) if isinstance(r, Imported)]
+    found = [
+        r.message.client_id
+        for r in read(content[:cut], format, path.name)
+        if isinstance(r, Imported)
+    ]
     if format != "opencode" and not path.name.endswith(".json"):
         assert found == whole[: len(found)]
 
@@ -126,19 +148,40 @@ def test_a_file_that_breaks_off_anywhere_gives_the_messages_before_the_break(nam
 @QUIET
 @given(data=st.data())
 def test_parts_with_odd_fields_in_a_database_are_read_or_counted(data):
-    part = {"type": "tool", "callID": "c", "tool": "bash", "state": {"status": "completed", "input": {}, "output": "x"}}
+    part = {
+        "type": "tool",
+        "callID": "c",
+        "tool": "bash",
+        "state": {"status": "completed", "input": {}, "output": "x"},
+    }
     rows = data.draw(
         st.lists(
-            objects([part, {"type": "text", "text": "x"}, {"type": "file", "url": "data:,", "mime": "a/b"}]), max_size=4
+            objects(
+                [
+                    part,
+                    {"type": "text", "text": "x"},
+                    {"type": "file", "url": "data:,", "mime": "a/b"},
+                ]
+            ),
+            max_size=4,
         )
     )
-    info = data.draw(objects([{"role": "assistant", "time": {"created": 1, "completed": 2}, "error": {"name": "x"}}]))
+    info = data.draw(
+        objects(
+            [{"role": "assistant", "time": {"created": 1, "completed": 2}, "error": {"name": "x"}}]
+        )
+    )
     with tempfile.TemporaryDirectory() as folder:
         database = opencode_database(Path(folder) / "opencode.db")
         connection = sqlite3.connect(database)
-        connection.execute("INSERT INTO message VALUES ('m', 'ses_0001', 1, 1, ?)", [json.dumps(info)])
+        connection.execute(
+            "INSERT INTO message VALUES ('m', 'ses_0001', 1, 1, ?)", [json.dumps(info)]
+        )
         for number, row in enumerate(rows):
-            connection.execute("INSERT INTO part VALUES (?, 'm', 'ses_0001', 1, 1, ?)", [f"p{number}", json.dumps(row)])
+            connection.execute(
+                "INSERT INTO part VALUES (?, 'm', 'ses_0001', 1, 1, ?)",
+                [f"p{number}", json.dumps(row)],
+            )
         connection.commit()
         connection.close()
         records = list(READERS["opencode"](database))

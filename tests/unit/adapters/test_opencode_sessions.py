@@ -1,4 +1,6 @@
-"""Sessions of OpenCode: from its folder of files, from its database in both shapes, and from an export."""
+"""Sessions of OpenCode: from its folder of files, from its database in both shapes, and from an
+export.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,11 @@ def test_a_session_is_gathered_from_its_files():
 def test_the_database_gives_the_same_under_the_same_ids(tmp_path):
     database = opencode_database(tmp_path / "opencode.db")
     assert sniff(database) == "opencode"
-    one = [record for record in read_sessions(database, only="ses_0001") if isinstance(record, Imported)]
+    one = [
+        record
+        for record in read_sessions(database, only="ses_0001")
+        if isinstance(record, Imported)
+    ]
     files = [record for record in read_sessions(OPENCODE) if isinstance(record, Imported)]
     assert [each.message for each in one] == [each.message for each in files]
     assert {each.thread.id for each in read_sessions(database) if isinstance(each, Imported)} == {
@@ -54,7 +60,9 @@ def test_the_database_gives_the_same_under_the_same_ids(tmp_path):
 
 def test_failures_are_told_by_status_and_by_exit_code():
     parts = [
-        r.message.content[0] for r in read_sessions(OPENCODE) if isinstance(r, Imported) and r.message.role == "tool"
+        r.message.content[0]
+        for r in read_sessions(OPENCODE)
+        if isinstance(r, Imported) and r.message.role == "tool"
     ]
     assert [part.is_error for part in parts] == [True, True, False]
 
@@ -71,7 +79,13 @@ def test_what_was_still_being_written_comes_the_next_time(storage):
     before = [r.message.client_id for r in read_sessions(path) if isinstance(r, Imported)]
     text = storage / "part" / "msg_03" / "prt_20.json"
     text.write_text(
-        json.dumps({**json.loads(text.read_text()), "text": "I am now removing it.", "time": {"start": 1, "end": 2}})
+        json.dumps(
+            {
+                **json.loads(text.read_text()),
+                "text": "I am now removing it.",
+                "time": {"start": 1, "end": 2},
+            }
+        )
     )
     after = [r.message.client_id for r in read_sessions(path) if isinstance(r, Imported)]
     assert after == [*before, "prt_20"]
@@ -90,9 +104,22 @@ def test_the_first_versions_kept_everything_below_session(tmp_path):
     below = tmp_path / "storage" / "session"
     info = below / "info" / "ses_9.json"
     files = {
-        info: {"id": "ses_9", "title": "Old", "version": "0.1", "time": {"created": 1, "updated": 2}},
-        below / "message" / "ses_9" / "msg_1.json": {"id": "msg_1", "role": "user", "time": {"created": 5}},
-        below / "part" / "ses_9" / "msg_1" / "prt_1.json": {"id": "prt_1", "type": "text", "text": "hello"},
+        info: {
+            "id": "ses_9",
+            "title": "Old",
+            "version": "0.1",
+            "time": {"created": 1, "updated": 2},
+        },
+        below / "message" / "ses_9" / "msg_1.json": {
+            "id": "msg_1",
+            "role": "user",
+            "time": {"created": 5},
+        },
+        below / "part" / "ses_9" / "msg_1" / "prt_1.json": {
+            "id": "prt_1",
+            "type": "text",
+            "text": "hello",
+        },
     }
     for path, content in files.items():
         path.parent.mkdir(parents=True)
@@ -102,14 +129,22 @@ def test_the_first_versions_kept_everything_below_session(tmp_path):
 
 
 def test_an_export_is_read_too(tmp_path, storage):
-    infos = [json.loads(each.read_text()) for each in sorted((storage / "message" / "ses_0001").iterdir())]
+    infos = [
+        json.loads(each.read_text())
+        for each in sorted((storage / "message" / "ses_0001").iterdir())
+    ]
     parts = {
-        each["id"]: [json.loads(file.read_text()) for file in sorted((storage / "part" / each["id"]).iterdir())]
+        each["id"]: [
+            json.loads(file.read_text())
+            for file in sorted((storage / "part" / each["id"]).iterdir())
+        ]
         for each in infos
     }
     export = tmp_path / "export.json"
     messages = [{"info": each, "parts": parts[each["id"]]} for each in infos]
-    export.write_text(json.dumps({"info": json.loads(OPENCODE.read_text()), "messages": messages}, indent=2))
+    export.write_text(
+        json.dumps({"info": json.loads(OPENCODE.read_text()), "messages": messages}, indent=2)
+    )
     assert sniff(export) == "opencode"
     assert told(read_sessions(export)) == SAID
 
@@ -135,7 +170,9 @@ def test_the_next_version_keeps_the_content_in_the_message(tmp_path):
             "user",
             {
                 "text": "Build it",
-                "files": [{"uri": "file:///app/Makefile", "mime": "text/plain", "name": "Makefile"}],
+                "files": [
+                    {"uri": "file:///app/Makefile", "mime": "text/plain", "name": "Makefile"}
+                ],
                 "time": {"created": 10},
             },
         ),
@@ -152,12 +189,32 @@ def test_the_next_version_keeps_the_content_in_the_message(tmp_path):
                 ],
             },
         ),
-        ("shell", {"callID": "c2", "command": "ls", "output": "Makefile", "time": {"created": 60, "completed": 61}}),
+        (
+            "shell",
+            {
+                "callID": "c2",
+                "command": "ls",
+                "output": "Makefile",
+                "time": {"created": 60, "completed": 61},
+            },
+        ),
         ("model-switched", {"model": {"id": "n"}, "time": {"created": 62}}),
-        ("compaction", {"reason": "auto", "summary": "There is no rule.", "recent": "", "time": {"created": 70}}),
+        (
+            "compaction",
+            {
+                "reason": "auto",
+                "summary": "There is no rule.",
+                "recent": "",
+                "time": {"created": 70},
+            },
+        ),
     ]
     for number, (kind, data) in enumerate(rows, 1):
-        add_row(database, "session_message", (f"msg_{number}", "ses_2", kind, number, 1, 1, json.dumps(data)))
+        add_row(
+            database,
+            "session_message",
+            (f"msg_{number}", "ses_2", kind, number, 1, 1, json.dumps(data)),
+        )
     records = list(read_sessions(database, only="ses_2"))
     assert told(records) == [
         ("user", "text+file", "Build it|Makefile"),
@@ -176,4 +233,6 @@ def test_a_damaged_or_foreign_database_is_counted(tmp_path):
     database = opencode_database(tmp_path / "opencode.db")
     content = database.read_bytes()
     database.write_bytes(content[:100] + b"\xff" * (len(content) - 100))
-    assert list(reasons(read_sessions(database))) == ["not a database of OpenCode, or a damaged one"]
+    assert list(reasons(read_sessions(database))) == [
+        "not a database of OpenCode, or a damaged one"
+    ]

@@ -29,16 +29,26 @@ def the_only(path: Path) -> Imported:
 
 def test_a_full_line_becomes_a_message_with_all_its_fields(write: Write) -> None:
     line = {
-        "thread": "t1", "role": "user", "content": "hello", "id": "m1", "created_at": "2026-02-11T20:16:53.366Z",
-        "resource": "me", "title": "Greeting", "task": "task-1", "metadata": {"a": [1]},
-    }  # fmt: skip
+        "thread": "t1",
+        "role": "user",
+        "content": "hello",
+        "id": "m1",
+        "created_at": "2026-02-11T20:16:53.366Z",
+        "resource": "me",
+        "title": "Greeting",
+        "task": "task-1",
+        "metadata": {"a": [1]},
+    }
     item = the_only(write(line))
     assert item.thread == NewThread("t1", resource_id="me", title="Greeting")
     assert item.message == NewMessage("user", "hello", "m1", 1770841013366, "task-1", {"a": [1]})
 
 
 def test_a_line_without_a_thread_goes_to_the_thread_named_after_the_file(write: Write) -> None:
-    assert the_only(write({"role": "user", "content": "x"}, name="my.notes.jsonl")).thread.id == "my.notes"
+    assert (
+        the_only(write({"role": "user", "content": "x"}, name="my.notes.jsonl")).thread.id
+        == "my.notes"
+    )
 
 
 @pytest.mark.parametrize("key", ["thread", "thread_id", "threadId", "conversationId", "session_id"])
@@ -62,14 +72,17 @@ def test_camel_case_and_other_common_names_are_understood(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_role", "role"), [("human", "user"), ("AI", "assistant"), ("developer", "system"), ("function", "tool")]
+    ("given_role", "role"),
+    [("human", "user"), ("AI", "assistant"), ("developer", "system"), ("function", "tool")],
 )
 def test_roles_of_other_programs_are_understood(write: Write, given_role: str, role: str) -> None:
     assert the_only(write({"role": given_role, "content": "x"})).message.role == role
 
 
 def test_a_message_in_an_envelope_is_unwrapped(write: Write) -> None:
-    item = the_only(write({"thread": "t", "timestamp": 5, "message": {"role": "user", "content": "x"}}))
+    item = the_only(
+        write({"thread": "t", "timestamp": 5, "message": {"role": "user", "content": "x"}})
+    )
     assert (item.thread.id, item.message.created_at, item.message.content) == ("t", 5, "x")
 
 
@@ -84,14 +97,19 @@ def test_tool_calls_and_results_in_openai_shape_are_understood(write: Write) -> 
     first, second = read_all(write(asked, answered))
     assert isinstance(first, Imported)
     assert isinstance(second, Imported)
-    assert first.message.content == (Part("tool_call", name="ls", call_id="c1", arguments={"path": "."}),)
+    assert first.message.content == (
+        Part("tool_call", name="ls", call_id="c1", arguments={"path": "."}),
+    )
     assert second.message.content == (Part("tool_result", "a.py", call_id="c1"),)
 
 
 def test_tool_arguments_that_are_no_json_stay_text(write: Write) -> None:
     call = {"id": "c", "function": {"name": "f", "arguments": "{broken"}}
     item = the_only(write({"role": "assistant", "content": "so", "tool_calls": [call]}))
-    assert item.message.content == (Part("text", "so"), Part("tool_call", name="f", call_id="c", arguments="{broken"))
+    assert item.message.content == (
+        Part("text", "so"),
+        Part("tool_call", name="f", call_id="c", arguments="{broken"),
+    )
 
 
 def test_anthropic_and_openai_blocks_are_understood(write: Write) -> None:
@@ -99,7 +117,12 @@ def test_anthropic_and_openai_blocks_are_understood(write: Write) -> None:
         "plain",
         {"type": "thinking", "thinking": "hm"},
         {"type": "tool_use", "id": "c", "name": "ls", "input": {"a": 1}},
-        {"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "ok"}], "is_error": True},
+        {
+            "type": "tool_result",
+            "tool_use_id": "c",
+            "content": [{"type": "text", "text": "ok"}],
+            "is_error": True,
+        },
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGVsbG8="}},
         {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
         {"type": "document", "source": {"type": "text", "data": "words"}, "title": "a.txt"},
@@ -117,9 +140,15 @@ def test_anthropic_and_openai_blocks_are_understood(write: Write) -> None:
 
 def test_thread_lines_describe_threads_and_are_counted(write: Write) -> None:
     line = {
-        "type": "thread", "id": "t1", "resource": "me", "title": "T", "kind": "subagent", "parent": "t0",
-        "metadata": {"a": 1}, "createdAt": 5,
-    }  # fmt: skip
+        "type": "thread",
+        "id": "t1",
+        "resource": "me",
+        "title": "T",
+        "kind": "subagent",
+        "parent": "t0",
+        "metadata": {"a": 1},
+        "createdAt": 5,
+    }
     thread = NewThread("t1", "me", "T", {"a": 1}, "subagent", "t0", 5)
     described, message = read_all(write(line, {"thread": "t1", "role": "user", "content": "x"}))
     assert described == Counted(1, "thread", "describes a thread", thread=thread)
@@ -134,15 +163,29 @@ def test_thread_lines_describe_threads_and_are_counted(write: Write) -> None:
         ({"role": "boss", "content": "x"}, '"role" must be user, assistant, system or tool'),
         ({"role": ["user"], "content": "x"}, '"role" must be user, assistant, system or tool'),
         ({"role": "user"}, 'no content; give "content" as text or as a list of parts'),
-        ({"role": "user", "content": ""}, 'no content; give "content" as text or as a list of parts'),
-        ({"role": "user", "content": []}, 'no content; give "content" as text or as a list of parts'),
-        ({"role": "user", "content": "x", "thread": {"a": 1}}, '"thread" must be a text that is not empty'),
+        (
+            {"role": "user", "content": ""},
+            'no content; give "content" as text or as a list of parts',
+        ),
+        (
+            {"role": "user", "content": []},
+            'no content; give "content" as text or as a list of parts',
+        ),
+        (
+            {"role": "user", "content": "x", "thread": {"a": 1}},
+            '"thread" must be a text that is not empty',
+        ),
         ({"messages": [{}]}, 'many messages in one line; write each of "messages" as its own line'),
         ({"type": "thread"}, 'a thread without an id; give it "id"'),
-        ({"type": "thread", "id": "t", "kind": "odd"}, '"kind" must be conversation, subagent or compaction'),
+        (
+            {"type": "thread", "id": "t", "kind": "odd"},
+            '"kind" must be conversation, subagent or compaction',
+        ),
     ],
 )
-def test_a_line_that_is_no_message_says_what_to_fix_and_where(write: Write, line: Any, reason: str) -> None:
+def test_a_line_that_is_no_message_says_what_to_fix_and_where(
+    write: Write, line: Any, reason: str
+) -> None:
     counted = read_all(write({"role": "user", "content": "fine"}, line))[1]
     assert isinstance(counted, Counted)
     assert (counted.line, counted.reason) == (2, reason)
@@ -151,30 +194,49 @@ def test_a_line_that_is_no_message_says_what_to_fix_and_where(write: Write, line
 def test_a_time_that_cannot_be_read_is_left_out_and_named(write: Write) -> None:
     item = the_only(write({"role": "user", "content": "x", "created_at": "noon"}))
     assert item.message.created_at is None
-    assert item.repairs == ('"created_at" is neither milliseconds nor ISO 8601; the time was left out',)
+    assert item.repairs == (
+        '"created_at" is neither milliseconds nor ISO 8601; the time was left out',
+    )
     assert item.message.metadata["repairs"] == list(item.repairs)
 
 
 def test_fields_without_a_meaning_of_their_own_are_kept_as_metadata(write: Write) -> None:
-    item = the_only(write({"role": "user", "content": "x", "model": "m", "score": 1, "metadata": {"score": 2}}))
+    item = the_only(
+        write({"role": "user", "content": "x", "model": "m", "score": 1, "metadata": {"score": 2}})
+    )
     assert item.message.metadata == {"model": "m", "score": 2}
 
 
 def test_metadata_that_is_no_object_is_kept_as_a_value(write: Write) -> None:
-    assert the_only(write({"role": "user", "content": "x", "metadata": "draft"})).message.metadata["value"] == "draft"
+    assert (
+        the_only(write({"role": "user", "content": "x", "metadata": "draft"})).message.metadata[
+            "value"
+        ]
+        == "draft"
+    )
 
 
-def test_without_ids_identical_lines_are_two_messages_and_reading_again_gives_the_same_ids(write: Write) -> None:
+def test_without_ids_identical_lines_are_two_messages_and_reading_again_gives_the_same_ids(
+    write: Write,
+) -> None:
     line = {"thread": "t", "role": "user", "content": "again"}
-    ids = [item.message.client_id for item in read_all(write(line, line)) if isinstance(item, Imported)]
-    grown = [item.message.client_id for item in read_all(write(line, line, line)) if isinstance(item, Imported)]
+    ids = [
+        item.message.client_id for item in read_all(write(line, line)) if isinstance(item, Imported)
+    ]
+    grown = [
+        item.message.client_id
+        for item in read_all(write(line, line, line))
+        if isinstance(item, Imported)
+    ]
     assert len(set(grown)) == 3
     assert grown[:2] == ids
 
 
 def test_the_same_line_in_two_threads_has_two_ids(write: Write) -> None:
     line = {"role": "user", "content": "x"}
-    one, two = (the_only(write(line, name=name)).message.client_id for name in ("a.jsonl", "b.jsonl"))
+    one, two = (
+        the_only(write(line, name=name)).message.client_id for name in ("a.jsonl", "b.jsonl")
+    )
     assert one != two
 
 
@@ -192,17 +254,28 @@ def test_the_same_id_twice_is_a_repeat_or_loses_nothing(write: Write) -> None:
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 ids = st.text("abcXYZ019-_/.:é字", min_size=1, max_size=20)
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | words,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | words,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
     max_leaves=6,
 )
 maybe = st.none() | words
-worded = st.builds(Part, st.sampled_from(["text", "reasoning", "tool_result"]), words, name=maybe, call_id=maybe)
+worded = st.builds(
+    Part, st.sampled_from(["text", "reasoning", "tool_result"]), words, name=maybe, call_id=maybe
+)
 calls = st.builds(Part, st.just("tool_call"), name=maybe, call_id=maybe, arguments=values)
 files = st.builds(
-    Part, st.sampled_from(["image", "file"]), words, name=maybe, media_type=maybe,
-    uri=st.none() | words.map("https://".__add__), size_bytes=st.none() | st.integers(0, 2**40),
-)  # fmt: skip
+    Part,
+    st.sampled_from(["image", "file"]),
+    words,
+    name=maybe,
+    media_type=maybe,
+    uri=st.none() | words.map("https://".__add__),
+    size_bytes=st.none() | st.integers(0, 2**40),
+)
 messages = st.builds(
     NewMessage,
     st.sampled_from(ROLES),
@@ -213,16 +286,26 @@ messages = st.builds(
     metadata=st.dictionaries(words, values, max_size=3),
 )
 threads = st.builds(
-    NewThread, ids, st.none() | ids, st.none() | words.filter(bool), st.dictionaries(words, values, max_size=3),
-    st.sampled_from(get_args(ThreadKind)), st.none() | ids, st.none() | st.integers(1, 10**13),
-)  # fmt: skip
+    NewThread,
+    ids,
+    st.none() | ids,
+    st.none() | words.filter(bool),
+    st.dictionaries(words, values, max_size=3),
+    st.sampled_from(get_args(ThreadKind)),
+    st.none() | ids,
+    st.none() | st.integers(1, 10**13),
+)
 
 
 @settings(max_examples=200)
 @given(thread=threads, message=messages)
-@example(NewThread("t"), NewMessage("tool", (Part("tool_result", "", call_id="", is_error=True),), "m"))
+@example(
+    NewThread("t"), NewMessage("tool", (Part("tool_result", "", call_id="", is_error=True),), "m")
+)
 @example(NewThread("t"), NewMessage("user", "line\nbreak \u2028 \x85 \x00 \r", "m"))
-def test_what_is_rendered_is_read_back_the_same(write: Write, thread: NewThread, message: NewMessage) -> None:
+def test_what_is_rendered_is_read_back_the_same(
+    write: Write, thread: NewThread, message: NewMessage
+) -> None:
     path = write(render_thread(thread), render_line(thread.id, message))
     described, item = read_all(path)
     assert isinstance(described, Counted)
@@ -256,15 +339,37 @@ def is_plain_line(data: bytes) -> bool:
 
 junk = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 keys = st.sampled_from(
-    ["thread", "role", "content", "id", "created_at", "resource", "title", "task", "metadata", "type", "tool_calls",
-     "tool_call_id", "message", "messages", "reasoning", "kind", "parent", "x"]
-)  # fmt: skip
+    [
+        "thread",
+        "role",
+        "content",
+        "id",
+        "created_at",
+        "resource",
+        "title",
+        "task",
+        "metadata",
+        "type",
+        "tool_calls",
+        "tool_call_id",
+        "message",
+        "messages",
+        "reasoning",
+        "kind",
+        "parent",
+        "x",
+    ]
+)
 blocks = st.dictionaries(
-    st.sampled_from(["type", "text", "content", "source", "image_url", "id", "name", "input", "is_error", "uri"]),
+    st.sampled_from(
+        ["type", "text", "content", "source", "image_url", "id", "name", "input", "is_error", "uri"]
+    ),
     junk | st.sampled_from([*PART_TYPES, "tool_use", "thinking", "image_url", "data:x"]),
 )
 near_lines = st.dictionaries(
@@ -274,7 +379,9 @@ near_lines = st.dictionaries(
 
 @settings(max_examples=150)
 @given(lines=st.lists(near_lines | junk | st.binary(max_size=20).filter(is_plain_line), max_size=8))
-def test_whatever_the_lines_hold_nothing_raises_and_every_line_is_accounted_for(write: Write, lines: list[Any]) -> None:
+def test_whatever_the_lines_hold_nothing_raises_and_every_line_is_accounted_for(
+    write: Write, lines: list[Any]
+) -> None:
     path = write(*lines)
     records = read_all(path)
     assert Account.of(records).lines == path.read_bytes().count(b"\n")

@@ -1,4 +1,5 @@
-"""Real trackers of beads, kept by coding agents: they come in whole, go out again, and come in without change.
+"""Real trackers of beads, kept by coding agents: they come in whole, go out again, and come in
+without change.
 
 They are found through SMARA_EVAL_DATA, and are no part of a clone.
 """
@@ -79,7 +80,12 @@ def test_it_comes_in_again_without_change(tracker, tmp_path):
     before, tasks = text_of(memory), list(memory.tasks.export())
     again = import_beads(memory, path)
     assert list(memory.tasks.export()) == tasks
-    assert (again.added, again.changed, again.newer_here, again.unchanged) == (0, 0, 0, report.issues)
+    assert (again.added, again.changed, again.newer_here, again.unchanged) == (
+        0,
+        0,
+        0,
+        report.issues,
+    )
     own = tmp_path / "own.jsonl"
     own.write_text(before, encoding="utf-8")
     assert import_beads(memory, own).unchanged == report.issues
@@ -101,7 +107,11 @@ def test_a_fresh_store_gives_the_same_bytes(tracker, tmp_path):
 def test_every_dependency_stands_or_is_counted(tracker):
     path, memory, report = tracker
     told = sum(len(record.get("dependencies", ())) for record in originals_of(path))
-    apart = sum(count for what, count in report.kept_in_metadata.items() if "dependency" in what and " → " not in what)
+    apart = sum(
+        count
+        for what, count in report.kept_in_metadata.items()
+        if "dependency" in what and " → " not in what
+    )
     assert report.dependencies == told - apart + report.implied_parents
     assert sum(len(task.dependencies) for task in memory.tasks.export()) == report.dependencies
 
@@ -112,17 +122,26 @@ def test_what_has_no_counterpart_is_counted(tracker):
     for name in ("owner", "external_ref", "comments", "deleted_at", "started_at"):
         assert report.kept_in_metadata[f"field {name}"] == sum(name in record for record in issues)
     foreign = sum(record["status"] not in OURS for record in issues)
-    assert sum(count for what, count in report.kept_in_metadata.items() if what.startswith("status")) == foreign
+    assert (
+        sum(count for what, count in report.kept_in_metadata.items() if what.startswith("status"))
+        == foreign
+    )
     assert report.tombstones == sum(record["status"] == "tombstone" for record in issues)
 
 
 def test_what_is_ready_waits_for_nothing_unfinished(tracker):
     path, memory, _ = tracker
     unfinished = {
-        record["id"] for record in originals_of(path) if record.get("status") not in ("closed", "tombstone", None)
+        record["id"]
+        for record in originals_of(path)
+        if record.get("status") not in ("closed", "tombstone", None)
     }
     blockers = {
-        record["id"]: {each["depends_on_id"] for each in record.get("dependencies", ()) if each["type"] == "blocks"}
+        record["id"]: {
+            each["depends_on_id"]
+            for each in record.get("dependencies", ())
+            if each["type"] == "blocks"
+        }
         for record in originals_of(path)
         if "id" in record
     }
@@ -133,7 +152,11 @@ def test_what_is_ready_waits_for_nothing_unfinished(tracker):
 
 def test_words_of_every_section_are_found(tracker):
     path, memory, _ = tracker
-    sample = [record for record in originals_of(path) if record.get("notes") or record.get("acceptance_criteria")][:5]
+    sample = [
+        record
+        for record in originals_of(path)
+        if record.get("notes") or record.get("acceptance_criteria")
+    ][:5]
     for record in sample:
         words = " ".join((record.get("notes") or record["acceptance_criteria"]).split()[:8])
         assert record["id"] in [hit.task.short_id for hit in memory.search_tasks(words, 10)]
@@ -144,7 +167,11 @@ def test_words_of_every_section_are_found(tracker):
 
 def issues_of(path: Path) -> dict[str, dict[str, Any]]:
     """The issues of a file by their id; a later line stands for the issue as it became."""
-    return {record["id"]: record for record in originals_of(path) if record.get("id") and record.get("status")}
+    return {
+        record["id"]: record
+        for record in originals_of(path)
+        if record.get("id") and record.get("status")
+    }
 
 
 def waiting(tasks: list[Task]) -> dict[str, list[str]]:
@@ -165,14 +192,19 @@ def test_the_ready_tasks_are_those_of_a_recount(tracker):
     status = {task.id: task.status for task in tasks}
     waits = waiting(tasks)
     unfinished = [task for task in tasks if status[task.id] != "closed"]
-    blocked = {task.id for task in unfinished if any(status[needed] != "closed" for needed in waits[task.id])}
+    blocked = {
+        task.id
+        for task in unfinished
+        if any(status[needed] != "closed" for needed in waits[task.id])
+    }
     ready = {task.id for task in unfinished if task.status == "open"} - blocked
     found = memory.tasks.ready(limit=10_000)
     assert {task.id for task in found} == ready
     assert (found.ready_count, found.blocked_count) == (len(ready), len(blocked))
     assert all(
-        (one.priority, one.created_at) <= (two.priority, two.created_at) for one, two in pairwise(found)
-    ), "by priority, then age"  # fmt: skip
+        (one.priority, one.created_at) <= (two.priority, two.created_at)
+        for one, two in pairwise(found)
+    ), "by priority, then age"
     assert memory.tasks.totals() == TaskTotals(
         open=sum(each == "open" for each in status.values()),
         in_progress=sum(each == "in_progress" for each in status.values()),
@@ -195,7 +227,11 @@ def test_no_task_waits_for_itself(tracker):
 def test_every_issue_is_a_task_with_its_title_priority_and_age(tracker):
     path, memory, _ = tracker
     by_short = {task.short_id: task for task in memory.tasks.export()}
-    living = {issue_id: issue for issue_id, issue in issues_of(path).items() if issue["status"] != "tombstone"}
+    living = {
+        issue_id: issue
+        for issue_id, issue in issues_of(path).items()
+        if issue["status"] != "tombstone"
+    }
     assert living.keys() <= by_short.keys()
     for issue_id, issue in living.items():
         task = by_short[issue_id]
@@ -215,8 +251,12 @@ def test_a_blocker_between_two_issues_is_left_out_only_when_it_would_close_a_cir
             if edge["type"] != "blocks" or issue_id not in by_short or needed is None:
                 continue
             task = by_short[issue_id]
-            is_kept = (needed.id, "blocks") in {(each.depends_on_id, each.type) for each in task.dependencies}
-            assert is_kept or task.id in reached(needed.id, waits), f"{issue_id} needs {needed.short_id}"
+            is_kept = (needed.id, "blocks") in {
+                (each.depends_on_id, each.type) for each in task.dependencies
+            }
+            assert is_kept or task.id in reached(needed.id, waits), (
+                f"{issue_id} needs {needed.short_id}"
+            )
 
 
 def reached(start: str, waits: dict[str, list[str]]) -> set[str]:

@@ -24,7 +24,8 @@ FOLDER = Path(os.environ.get("SMARA_EVAL_DATA", "/nonexistent")) / "transcripts"
 FILES = sorted(FOLDER.glob("*.jsonl.gz"))
 
 pytestmark = pytest.mark.skipif(
-    not FILES, reason="no transcripts/claude_code in SMARA_EVAL_DATA; set it to the folder of evaluation data"
+    not FILES,
+    reason="no transcripts/claude_code in SMARA_EVAL_DATA; set it to the folder of evaluation data",
 )
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 
@@ -67,7 +68,9 @@ def test_every_line_is_imported_or_counted(path: Path) -> None:
 def test_nothing_is_unknown_broken_or_repaired(path: Path) -> None:
     account = Account.of(records_of(path))
     assert account.repaired == 0
-    assert {kind for kind, _ in account.counted}.isdisjoint({"unknown", "broken", "unreadable", "repeat", "user"})
+    assert {kind for kind, _ in account.counted}.isdisjoint(
+        {"unknown", "broken", "unreadable", "repeat", "user"}
+    )
 
 
 @each_file
@@ -82,7 +85,12 @@ def test_every_record_with_words_is_a_message(path: Path) -> None:
 
 @each_file
 def test_every_text_stands_in_some_part(path: Path) -> None:
-    parts = [part for item in messages_of(path) for part in item.message.content if isinstance(part, Part)]
+    parts = [
+        part
+        for item in messages_of(path)
+        for part in item.message.content
+        if isinstance(part, Part)
+    ]
     texts = {part.text for part in parts}
     joined = "\n".join(sorted(texts))
     calls = [part.arguments for part in parts if part.type == "tool_call"]
@@ -99,7 +107,10 @@ def test_every_text_stands_in_some_part(path: Path) -> None:
 @each_file
 def test_every_queued_word_and_every_cut_output_is_kept(path: Path) -> None:
     joined = "\n".join(
-        part.text for item in messages_of(path) for part in item.message.content if isinstance(part, Part)
+        part.text
+        for item in messages_of(path)
+        for part in item.message.content
+        if isinstance(part, Part)
     )
     joined = " ".join(joined.split())
     for original in originals_of(path):
@@ -128,7 +139,13 @@ def test_threads_are_what_they_are(path: Path) -> None:
     for item in messages_of(path):
         thread = item.thread
         agent = thread.metadata.get("agent_id", "")
-        expected = "compaction" if agent.startswith("acompact") else "subagent" if agent else "conversation"
+        expected = (
+            "compaction"
+            if agent.startswith("acompact")
+            else "subagent"
+            if agent
+            else "conversation"
+        )
         assert thread.kind == expected
         assert thread.parent_id == (thread.id.split("/")[0] if agent else None)
         assert (item.message.role == "user") <= (expected != "compaction")
@@ -136,10 +153,15 @@ def test_threads_are_what_they_are(path: Path) -> None:
 
 def test_a_sub_agent_told_by_its_session_and_by_its_own_file_is_one_thread() -> None:
     agent, session = (
-        next(path for path in FILES if path.name.startswith(name)) for name in ("agent-a7be2f0", "8463c716")
+        next(path for path in FILES if path.name.startswith(name))
+        for name in ("agent-a7be2f0", "8463c716")
     )
     own = {item.message.client_id: item.message for item in messages_of(agent)}
-    told = [item.message for item in messages_of(session) if item.thread.id == messages_of(agent)[0].thread.id]
+    told = [
+        item.message
+        for item in messages_of(session)
+        if item.thread.id == messages_of(agent)[0].thread.id
+    ]
     assert len(told) == 39
     for message in told:
         assert message.client_id in own
@@ -148,6 +170,8 @@ def test_a_sub_agent_told_by_its_session_and_by_its_own_file_is_one_thread() -> 
 
 
 def test_counted_records_all_have_a_reason() -> None:
-    counted = [record for path in FILES for record in records_of(path) if isinstance(record, Counted)]
+    counted = [
+        record for path in FILES for record in records_of(path) if isinstance(record, Counted)
+    ]
     assert all(record.reason for record in counted)
     assert len({record.reason for record in counted}) < 20

@@ -13,7 +13,11 @@ from smara.behavior.testruns import failed_tests
     ("line", "text", "purpose"),
     [
         ("cd /w/app && npm run build 2>&1 | tail -20", "npm run build", "check"),
-        ("CI=1 FOO='a b' .venv/bin/python -m pytest tests -q", ".venv/bin/python -m pytest tests -q", "test"),
+        (
+            "CI=1 FOO='a b' .venv/bin/python -m pytest tests -q",
+            ".venv/bin/python -m pytest tests -q",
+            "test",
+        ),
         ("sudo timeout 60 make deploy > /dev/null", "make deploy", "other"),
         ('git add -A && git commit -m "fix: it"', "git add -A && git commit", "commit"),
         ("git commit -F - <<'EOF'\nwhy\nEOF", "git commit -F -", "commit"),
@@ -42,10 +46,12 @@ def test_what_is_no_command_is_none(line):
     [
         ("npm test", "pnpm test", True), ("pytest tests", ".venv/bin/python -m pytest tests", True),
         ("node assets/build.js", "node build.js", True), ("git push", "git push -u origin x", True),
-        ("make seed", "make reset", False), ("make seed", "make seed", False), ("ls src", "cargo build", False),
+        ("make seed", "make reset", False), ("make seed", "make seed", False), ("ls src",
+        "cargo build", False),
         ("git push", "git pull", False), ("docker ps", "docker compose up", False),
         ("git add one.py", "git add two.py", False),
-        ("docker compose up", "docker-compose up", True), ("make deploy", "make deploy ENV=dev", True),
+        ("docker compose up", "docker-compose up", True), ("make deploy", "make deploy ENV=dev",
+        True),
     ],
 )  # fmt: skip
 def test_two_commands_have_one_aim_when_they_say_the_same_differently(failed, worked, is_same):
@@ -76,15 +82,19 @@ def test_numbers_times_hashes_and_folders_do_not_change_an_error():
     one = constant_part("/tmp/x1/app.py:31: Error at 2026-01-02T10:00:00 in 3f2a9c1d after 12 ms")
     other = constant_part("/home/u/app.py:7: Error at 2027-05-06T11:11:11 in 99aabb01 after 9 ms")
     assert one == other
-    assert fingerprint("Bash", "npm test", "Error 1") != fingerprint("Bash", "npm test", "Failure 1")
+    assert fingerprint("Bash", "npm test", "Error 1") != fingerprint(
+        "Bash", "npm test", "Failure 1"
+    )
 
 
 @pytest.mark.parametrize(
     ("output", "failed", "verdict"),
     [
-        ("41 passed in 2s", False, True), ("1 failed, 40 passed", True, False), ("1 failed, 40 passed", False, False),
+        ("41 passed in 2s", False, True), ("1 failed, 40 passed", True, False),
+        ("1 failed, 40 passed", False, False),
         ("bash: pytest: command not found", True, None), ("no tests ran in 0.1s", True, None),
-        ("5 tests, 0 failures", False, True), ("ok  \tshop/cart\t0.2s", False, True), ("--- FAIL: TestX", True, False),
+        ("5 tests, 0 failures", False, True), ("ok  \tshop/cart\t0.2s", False, True),
+        ("--- FAIL: TestX", True, False),
     ],
 )  # fmt: skip
 def test_a_run_of_tests_is_green_red_or_none_at_all(output, failed, verdict):
@@ -94,11 +104,13 @@ def test_a_run_of_tests_is_green_red_or_none_at_all(output, failed, verdict):
 @pytest.mark.parametrize(
     ("output", "found"),
     [
-        ("FAILED tests/a.py::test_x - ValueError: no\n", ("tests/a.py::test_x", "ValueError: no", "tests/a.py")),
+        ("FAILED tests/a.py::test_x - ValueError: no\n", ("tests/a.py::test_x", "ValueError: no",
+        "tests/a.py")),
         ("--- FAIL: TestCart (0.00s)\n", ("TestCart", "", "")),
         ("test cart::adds ... FAILED\n", ("cart::adds", "", "")),
         ("  ● Cart › adds\n\n    Expected 1\n", ("Cart › adds", "Expected 1", "")),
-        ("  1) test adds (CartTest)\n     test/c_test.exs:4\n     no\n", ("adds (CartTest)", "no", "test/c_test.exs")),
+        ("  1) test adds (CartTest)\n     test/c_test.exs:4\n     no\n", ("adds (CartTest)", "no",
+        "test/c_test.exs")),
     ],
 )  # fmt: skip
 def test_failed_tests_are_named_with_what_is_said_of_them(output, found):
@@ -111,12 +123,16 @@ test_verdict.__test__ = False  # type: ignore[attr-defined]  # a function of our
 @pytest.mark.parametrize(
     ("output", "line"),
     [
-        ("building\nError: could not find libfoo\n[test] ERROR task failed\n", "Error: could not find libfoo"),
+        ("building\nError: could not find libfoo\n[test] ERROR task failed\n",
+        "Error: could not find libfoo"),
         ("[lint] ERROR task failed", ""),
         ("}\n", ""),
-        ("fatal: The branch x has no upstream branch.\nexit status 128", "fatal: The branch x has no upstream branch."),
-        ("! [rejected] main (fetch first)\nerror: failed to push some refs to 'x'", "! [rejected] main (fetch first)"),
-        ("[Parser] Warning: could not parse\nError: broken pipe at last", "Error: broken pipe at last"),
+        ("fatal: The branch x has no upstream branch.\nexit status 128",
+        "fatal: The branch x has no upstream branch."),
+        ("! [rejected] main (fetch first)\nerror: failed to push some refs to 'x'",
+        "! [rejected] main (fetch first)"),
+        ("[Parser] Warning: could not parse\nError: broken pipe at last",
+        "Error: broken pipe at last"),
         ("x" * 900 + " does not exist " + "y" * 900, ""),
     ],
 )  # fmt: skip
@@ -146,7 +162,13 @@ def test_two_verbs_of_one_program_have_no_aim_in_common():
 
 
 @pytest.mark.parametrize(
-    "command", ["gh pr create --title 'a long title of a pull request'", "git show 1a2b3c4d5e", "cat /tmp/x", "x " * 90]
+    "command",
+    [
+        "gh pr create --title 'a long title of a pull request'",
+        "git show 1a2b3c4d5e",
+        "cat /tmp/x",
+        "x " * 90,
+    ],
 )
 def test_a_command_of_the_moment_is_told_apart(command):
     assert is_of_the_moment(command)

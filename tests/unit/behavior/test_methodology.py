@@ -26,9 +26,11 @@ from tests.agent_events import Script
 @pytest.mark.parametrize(
     ("name", "phase", "expected"),
     [
-        ("native", "planning", "define"), ("native", "QA-review", "validate"), ("native", "qa_fix", "refine"),
+        ("native", "planning", "define"), ("native", "QA-review", "validate"), ("native", "qa_fix",
+        "refine"),
         ("native", "something", "explore"), ("tdd", "red", "define"), ("tdd", "green", "implement"),
-        ("tdd", "refactor", "refine"), ("bmad", "Dev Story", "implement"), ("bmad", "retrospective", "reflect"),
+        ("tdd", "refactor", "refine"), ("bmad", "Dev Story", "implement"), ("bmad", "retrospective",
+        "reflect"),
     ],
 )  # fmt: skip
 def test_phases_of_a_methodology_become_one_of_six(name, phase, expected):
@@ -37,7 +39,11 @@ def test_phases_of_a_methodology_become_one_of_six(name, phase, expected):
 
 def test_pieces_of_work_have_their_place_and_name():
     native = find_methodology("native").work_unit_of(ExecutionContext(spec="042", subtask="3"))
-    assert (native.methodology, native.hierarchy, native.label) == ("native", ("042", "3"), "Spec 042 / Subtask 3")
+    assert (native.methodology, native.hierarchy, native.label) == (
+        "native",
+        ("042", "3"),
+        "Spec 042 / Subtask 3",
+    )
     assert find_methodology("bmad").work_unit_of(ExecutionContext(epic="1")).label == "Epic 1"
     assert find_methodology("tdd").work_unit_of(ExecutionContext(cycle="4")).hierarchy == ("4",)
 
@@ -49,7 +55,10 @@ def test_every_methodology_tells_what_it_must(name):
     assert all(phase in PHASES for phase in method.phases.values())
     assert method.relays
     assert all(kind in KINDS for relay in method.relays for kind in relay.types)
-    assert all(custom.base in KINDS and custom.tag == f"type:{custom.name}" for custom in method.custom_types)
+    assert all(
+        custom.base in KINDS and custom.tag == f"type:{custom.name}"
+        for custom in method.custom_types
+    )
 
 
 def test_an_unknown_methodology_is_answered_with_the_list():
@@ -69,11 +78,16 @@ def test_only_what_the_next_stage_needs_is_handed_on():
 
 
 def test_the_state_of_unfinished_work_is_read_and_told():
-    state = work_state("On branch fix/cards\n- [x] schema\n- [ ] migration\n☐ docs\n**Next:** write the migration\n")
+    state = work_state(
+        "On branch fix/cards\n- [x] schema\n- [ ] migration\n☐ docs\n**Next:** write the "
+        "migration\n"
+    )
     assert state == {
-        "done": ["schema"], "remaining": ["migration", "docs"], "next_step": "write the migration",
+        "done": ["schema"],
+        "remaining": ["migration", "docs"],
+        "next_step": "write the migration",
         "branch": "fix/cards",
-    }  # fmt: skip
+    }
     assert tell_work_state(state).splitlines()[0] == "Done: schema"
     assert work_state("nothing to see") == {}
 
@@ -108,8 +122,12 @@ def kanban(tmp_path, monkeypatch):
     (tmp_path / "others_kanban.py").write_text(OTHERS, encoding="utf-8")
     info = tmp_path / "others_kanban-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: others-kanban\nVersion: 1.0\n", encoding="utf-8")
-    (info / "entry_points.txt").write_text("[smara.methodologies]\nkanban = others_kanban:Kanban\n", encoding="utf-8")
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: others-kanban\nVersion: 1.0\n", encoding="utf-8"
+    )
+    (info / "entry_points.txt").write_text(
+        "[smara.methodologies]\nkanban = others_kanban:Kanban\n", encoding="utf-8"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
     return find_methodology("kanban")
@@ -118,27 +136,40 @@ def kanban(tmp_path, monkeypatch):
 def test_another_package_brings_a_methodology_with_its_own_words_types_and_end(kanban):
     assert "kanban" in available_methodologies()
     assert kanban.phase_of("doing") == "implement"
-    assert registry.tell_work_state("kanban", {"remaining": ["paint"]}) == "Still on the board: paint"
+    assert (
+        registry.tell_work_state("kanban", {"remaining": ["paint"]}) == "Still on the board: paint"
+    )
     context = ExecutionContext("s1", extra={"card": "7"})
     with open_temporary() as memory:
         memory.behavior.observe_batch(Script("s1").edit("src/a.py").events)
         added = memory.behavior.work_unit_done("kanban", context, WorkUnitResult("success"))
         assert added.memory.content == "Card 7 was finished."
         assert type(kanban).done[-1] == ("7", "success")
-        lane = memory.behavior.remember_as("kanban", "swimlane", "Payments are done by the blue team", session_id="s1")
+        lane = memory.behavior.remember_as(
+            "kanban", "swimlane", "Payments are done by the blue team", session_id="s1"
+        )
         assert (lane.memory.type, "type:swimlane" in lane.memory.tags) == ("decision", True)
         memory.memories.remember("The paint dries slowly in winter", type="gotcha")
-        assert memory.behavior.relay("kanban", "doing", "review") == "review gets The paint dries slowly in winter"
+        assert (
+            memory.behavior.relay("kanban", "doing", "review")
+            == "review gets The paint dries slowly in winter"
+        )
         kept = memory.behavior.keep_work_state("s1", ">>> paint the door", methodology="kanban")
         assert kept.memory.data["remaining"] == ["paint the door"]
 
 
-def test_a_methodology_that_lacks_something_or_is_gone_is_said_so_and_stops_nobody(tmp_path, monkeypatch):
+def test_a_methodology_that_lacks_something_or_is_gone_is_said_so_and_stops_nobody(
+    tmp_path, monkeypatch
+):
     (tmp_path / "half.py").write_text("class Half:\n    id = 'half'\n", encoding="utf-8")
     info = tmp_path / "half-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: half\nVersion: 1.0\n", encoding="utf-8")
-    (info / "entry_points.txt").write_text("[smara.methodologies]\nhalf = half:Half\n", encoding="utf-8")
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: half\nVersion: 1.0\n", encoding="utf-8"
+    )
+    (info / "entry_points.txt").write_text(
+        "[smara.methodologies]\nhalf = half:Half\n", encoding="utf-8"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
     with pytest.raises(ConfigError, match="has no name, relays"):

@@ -1,4 +1,6 @@
-"""The scratchpad: bounded whatever happens, constant in what it costs, and the same after it was kept."""
+"""The scratchpad: bounded whatever happens, constant in what it costs, and the same after it was
+kept.
+"""
 
 from __future__ import annotations
 
@@ -22,35 +24,61 @@ SMALL = 1_500_000
 TEXTS = st.one_of(
     st.text(max_size=200),
     st.sampled_from(["x" * 5_000, "日" * 3_000, "I was wrong about `a`. `b` is actually c. " * 50]),
-    st.builds("Error: could not find {}".format, st.integers()), st.just("\ud800 lone \x00 nul"),
-)  # fmt: skip
+    st.builds("Error: could not find {}".format, st.integers()),
+    st.just("\ud800 lone \x00 nul"),
+)
 PATHS = st.one_of(
     st.builds("{}/src/m{}/f{}.py".format, st.just(ROOT), st.integers(0, 50), st.integers(0, 5_000)),
-    st.builds("{}/{}.toml".format, st.just(ROOT), st.text(max_size=300)), st.just("/etc/passwd"),
-)  # fmt: skip
+    st.builds("{}/{}.toml".format, st.just(ROOT), st.text(max_size=300)),
+    st.just("/etc/passwd"),
+)
 INPUTS = st.fixed_dictionaries(
     {},
     optional={
         "file_path": st.one_of(PATHS, st.integers()),
         "command": st.one_of(TEXTS, st.builds("make t{}".format, st.integers())),
-        "pattern": TEXTS, "url": st.builds("https://x/{}".format, st.integers()), "old_string": TEXTS,
+        "pattern": TEXTS,
+        "url": st.builds("https://x/{}".format, st.integers()),
+        "old_string": TEXTS,
         "new_string": TEXTS,
         "todos": st.lists(st.one_of(TEXTS, st.dictionaries(st.just("content"), TEXTS)), max_size=5),
     },
-)  # fmt: skip
+)
 EVENTS = st.builds(
-    HostEvent, agent=st.just("claude"), kind=st.sampled_from(KINDS), session_id=st.just("s"),
-    at_ms=st.integers(0, 10**12), cwd=st.sampled_from(["", ROOT]),
+    HostEvent,
+    agent=st.just("claude"),
+    kind=st.sampled_from(KINDS),
+    session_id=st.just("s"),
+    at_ms=st.integers(0, 10**12),
+    cwd=st.sampled_from(["", ROOT]),
     tool=st.sampled_from(
-        ["Bash", "Read", "Edit", "Write", "Grep", "Glob", "WebFetch", "TodoWrite", "mcp:browser:click", "?"]
+        [
+            "Bash",
+            "Read",
+            "Edit",
+            "Write",
+            "Grep",
+            "Glob",
+            "WebFetch",
+            "TodoWrite",
+            "mcp:browser:click",
+            "?",
+        ]
     ),
-    tool_input=INPUTS, tool_output=TEXTS, error=st.one_of(st.none(), TEXTS), text=TEXTS, prompt=TEXTS,
-    tool_use_id=st.one_of(st.just(""), st.text(max_size=80)), tokens=st.one_of(st.none(), st.integers(0, 10**6)),
-)  # fmt: skip
+    tool_input=INPUTS,
+    tool_output=TEXTS,
+    error=st.one_of(st.none(), TEXTS),
+    text=TEXTS,
+    prompt=TEXTS,
+    tool_use_id=st.one_of(st.just(""), st.text(max_size=80)),
+    tokens=st.one_of(st.none(), st.integers(0, 10**6)),
+)
 
 
 def real_bytes(value: Any, known: set[int] | None = None) -> int:
-    """What a value really takes in memory, with everything it holds; what is held twice is counted once."""
+    """What a value really takes in memory, with everything it holds; what is held twice is counted
+    once.
+    """
     known = set() if known is None else known
     if id(value) in known:
         return 0
@@ -64,7 +92,10 @@ def real_bytes(value: Any, known: set[int] | None = None) -> int:
 
 
 def held(pad: Pad) -> int:
-    parts = [pad.facts, *([each.entries, each._changed, each._left] for each in pad.ledgers.values())]
+    parts = [
+        pad.facts,
+        *([each.entries, each._changed, each._left] for each in pad.ledgers.values()),
+    ]
     return real_bytes(parts)
 
 
@@ -106,7 +137,7 @@ def test_what_changed_is_kept_instead_of_the_whole_and_comes_back_as_it_was():
     for turn in range(150):
         script = Script()
         for _ in range(rng.randint(1, 30)):
-            path = f"src/m{rng.randint(0, 20)}/{'é' * rng.randint(0, 3)}f{rng.randint(0, 70 + turn)}.py"
+            path = f"src/m{rng.randint(0, 20)}/{'é' * rng.randint(0, 3)}f{rng.randint(0, 70 + turn)}.py"  # noqa: E501
             script.edit(path) if rng.random() < 0.5 else script.read(path)
         script.fail(f"make t{rng.randint(0, 40)}", f"Error: could not find {turn}")
         for event in script.events:
@@ -124,7 +155,11 @@ def test_what_changed_is_kept_instead_of_the_whole_and_comes_back_as_it_was():
 
 
 @settings(max_examples=60)
-@given(st.lists(st.one_of(st.integers(0, 30), st.sampled_from(["keep", "shrink", "find"])), max_size=120))
+@given(
+    st.lists(
+        st.one_of(st.integers(0, 30), st.sampled_from(["keep", "shrink", "find"])), max_size=120
+    )
+)
 def test_a_large_ledger_that_was_kept_change_by_change_is_the_same_in_the_same_order(steps):
     ledger, other = Ledger(LARGE), Ledger(LARGE)
     ledger.most = 12  # full at once
@@ -144,10 +179,14 @@ def test_a_large_ledger_that_was_kept_change_by_change_is_the_same_in_the_same_o
 
 def test_a_scratchpad_of_the_first_version_is_read():
     pad = Pad()
-    for event in Script().edit("src/a.py").edit("src/b.py").fail("make", "Error: could not find x").events:
+    for event in (
+        Script().edit("src/a.py").edit("src/b.py").fail("make", "Error: could not find x").events
+    ):
         take(pad, event)
     ledgers = {name: ledger.entries for name, ledger in pad.ledgers.items() if len(ledger)}
-    first = zlib.compress(json.dumps({"v": 1, "facts": pad.facts, "ledgers": ledgers}).encode("ascii"))
+    first = zlib.compress(
+        json.dumps({"v": 1, "facts": pad.facts, "ledgers": ledgers}).encode("ascii")
+    )
     assert content(Pad.load([first])) == content(pad)
 
 
@@ -155,9 +194,16 @@ def test_a_very_long_session_of_ever_new_files_and_errors_stays_within_fifty_meg
     pad = Pad()
     script = Script()
     for number in range(2_500):
-        script.read(f"src/{'日本' * 20}{number}/f{number}.py").edit(f"src/{'日本' * 20}{number}/g{number}.py")
-        script.fail(f"make t{number}", f"Error: could not find {'x' * 200}{chr(97 + number % 26) * (number % 40)}")
-        script.grep(f"word{number}").say(f"I was wrong about `a{number}`. `b{number}` is actually c.")
+        script.read(f"src/{'日本' * 20}{number}/f{number}.py").edit(
+            f"src/{'日本' * 20}{number}/g{number}.py"
+        )
+        script.fail(
+            f"make t{number}",
+            f"Error: could not find {'x' * 200}{chr(97 + number % 26) * (number % 40)}",
+        )
+        script.grep(f"word{number}").say(
+            f"I was wrong about `a{number}`. `b{number}` is actually c."
+        )
     for event in script.events:
         take(pad, event)
     assert held(pad) <= pad.held_bytes <= LIMIT_BYTES
@@ -193,8 +239,12 @@ def test_what_was_counted_again_outlasts_what_was_seen_once():
 
 def test_secrets_do_not_reach_the_scratchpad():
     secret = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
-    script = Script().fail(f"deploy --token {secret}", f"Error: could not use {secret}").grep(secret)
-    script.say(f"I initially thought `{secret}` is old, but `{secret}` works in `x.py`.").prompt(f"use {secret}")
+    script = (
+        Script().fail(f"deploy --token {secret}", f"Error: could not use {secret}").grep(secret)
+    )
+    script.say(f"I initially thought `{secret}` is old, but `{secret}` works in `x.py`.").prompt(
+        f"use {secret}"
+    )
     script.tool("WebFetch", url=f"https://x.example/?token={secret}")
     for pad in script.pads():
         assert secret not in str(pad.facts)

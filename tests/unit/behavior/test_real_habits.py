@@ -1,4 +1,6 @@
-"""What real sessions have that made-up ones had not: hidden failures, drives, many pages, agents side by side."""
+"""What real sessions have that made-up ones had not: hidden failures, drives, many pages, agents
+side by side.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,16 @@ def only(script: Script, kind: str) -> Finding:
 def timed(command: str, *seconds: float) -> Script:
     script = Script()
     for number, each in enumerate(seconds):
-        script.event("tool_pre", tool="Bash", tool_input={"command": command}, tool_use_id=f"u{number}")
         script.event(
-            "tool_post", each, tool="Bash", tool_input={"command": command}, tool_output="ok", tool_use_id=f"u{number}"
+            "tool_pre", tool="Bash", tool_input={"command": command}, tool_use_id=f"u{number}"
+        )
+        script.event(
+            "tool_post",
+            each,
+            tool="Bash",
+            tool_input={"command": command},
+            tool_output="ok",
+            tool_use_id=f"u{number}",
         )
     return script
 
@@ -36,25 +45,47 @@ def timed(command: str, *seconds: float) -> Script:
 @pytest.mark.parametrize(
     ("command", "output", "expected"),
     [
-        ("rtk bun run test 2>&1 | tail -20", "error: unrecognized subcommand 'bun'\n\nUsage: rtk <COMMAND>", True),
+        (
+            "rtk bun run test 2>&1 | tail -20",
+            "error: unrecognized subcommand 'bun'\n\nUsage: rtk <COMMAND>",
+            True,
+        ),
         ("pnpm test | head -3", "bash: pnpm: command not found", True),
         ("rtk bun run test 2>&1", "error: unrecognized subcommand 'bun'", False),
-        ("grep -rn 'command not found' | head", "src/a.py:3: raise Absent('command not found')", False),
+        (
+            "grep -rn 'command not found' | head",
+            "src/a.py:3: raise Absent('command not found')",
+            False,
+        ),
         ("make test | tail -3", "41 passed in 3.1s", False),
         ("cat log | tail", "error: command not found\n" + "later all went well\n" * 60, False),
     ],
 )
 def test_a_program_that_did_not_run_has_failed_even_behind_a_pager(command, output, expected):
-    event = HostEvent("claude", "tool_post", "s1", 1, tool="Bash", tool_input={"command": command}, tool_output=output)
+    event = HostEvent(
+        "claude",
+        "tool_post",
+        "s1",
+        1,
+        tool="Bash",
+        tool_input={"command": command},
+        tool_output=output,
+    )
     assert has_failed(event) is expected
 
 
 def test_a_hidden_failure_is_ended_by_what_worked():
-    script = Script().run("rtk bun test | tail -5", "error: unrecognized subcommand 'bun'").run("bun test", "3 pass")
+    script = (
+        Script()
+        .run("rtk bun test | tail -5", "error: unrecognized subcommand 'bun'")
+        .run("bun test", "3 pass")
+    )
     assert only(script, "error_retry").data["fix"] == "bun test"
 
 
-@pytest.mark.parametrize("line", ["error: could not write index", "fatal: Unable to create '.git/index.lock'"])
+@pytest.mark.parametrize(
+    "line", ["error: could not write index", "fatal: Unable to create '.git/index.lock'"]
+)
 def test_an_error_that_goes_by_itself_has_no_fix(line):
     assert is_passing(line)
     finding = only(Script().fail("git stash", line).run("git stash -u", "Saved"), "error_retry")
@@ -83,7 +114,10 @@ def test_a_command_that_is_slow_even_when_it_is_fastest_is_told_with_its_time():
 
 
 def test_sessions_in_which_it_was_fast_count_as_well_and_waiting_for_a_person_is_no_slowness():
-    slow, fast = only(timed("make test", 95), "time_anomaly"), only(timed("make test", 2), "time_anomaly")
+    slow, fast = (
+        only(timed("make test", 95), "time_anomaly"),
+        only(timed("make test", 2), "time_anomaly"),
+    )
     assert draft_of(slow, Seen(5, (slow.data, slow.data, fast.data, fast.data, fast.data))) is None
     looked = only(timed("git status", 1, 1, 1, 600), "time_anomaly")
     assert draft_of(looked, seen_again(looked, 5)) is None
@@ -93,15 +127,21 @@ def test_sessions_in_which_it_was_fast_count_as_well_and_waiting_for_a_person_is
 
 
 def test_pages_of_one_place_count_together_and_what_is_of_the_moment_does_not():
-    assert site_of("https://docs.example.com/api/latest/rum/") == "https://docs.example.com/api/latest"
+    assert (
+        site_of("https://docs.example.com/api/latest/rum/") == "https://docs.example.com/api/latest"
+    )
     assert site_of("https://docs.example.com") == "https://docs.example.com"
     assert site_of("https://github.com/a/b/pull/12") is None
     assert site_of("http://localhost:3000/app") is None
     pages = [
-        only(Script().edit("src/pay/card.py").tool("WebFetch", "t", url=f"https://pay.example/docs/api/{each}"),
-             "external_reference")
+        only(
+            Script()
+            .edit("src/pay/card.py")
+            .tool("WebFetch", "t", url=f"https://pay.example/docs/api/{each}"),
+            "external_reference",
+        )
         for each in ("cards", "refunds", "payouts")
-    ]  # fmt: skip
+    ]
     assert len({each.key for each in pages}) == 1
     made = draft_of(pages[0], Seen(3, tuple(each.data for each in pages)))
     assert made.content == "Work on `pay` consulted https://pay.example/docs/api in 3 sessions."
@@ -115,8 +155,10 @@ def test_pages_of_one_place_count_together_and_what_is_of_the_moment_does_not():
     ("said", "expected"),
     [
         (
-            "I was wrong about `--max-bytes` helping the second path — it only triggers batching in bootstrap.",
-            "Not as first assumed (`--max-bytes` helping the second path): it only triggers batching in bootstrap.",
+            "I was wrong about `--max-bytes` helping the second path — it only triggers batching "
+            "in bootstrap.",
+            "Not as first assumed (`--max-bytes` helping the second path): it only triggers "
+            "batching in bootstrap.",
         ),
         (
             "I misunderstood `Wakeup` — it's meant for the loop, not a general timer.",
@@ -147,7 +189,11 @@ def test_a_mistake_about_nothing_of_the_code_is_not_remembered(said):
 
 def refused(session_id: str, now_ms: int) -> Finding:
     script = Script(session_id, now_ms).read("plan/status.yaml")
-    script.tool("Edit", error="File has been modified since read", file_path="/nowhere/shop/plan/status.yaml")
+    script.tool(
+        "Edit",
+        error="File has been modified since read",
+        file_path="/nowhere/shop/plan/status.yaml",
+    )
     return only(script.edit("plan/status.yaml"), "parallel_conflict")
 
 
@@ -157,7 +203,8 @@ def test_two_sessions_that_were_refused_at_the_same_time_are_in_conflict():
     made = draft_of(second, Seen(2, (second.data, first.data)))
     assert (
         made.content
-        == "`plan/status.yaml` was changed by 2 agents that worked at the same time; give it to one of them."
+        == "`plan/status.yaml` was changed by 2 agents that worked at the same time; give it to "
+        "one of them."
     )
     later = refused("s3", 1_760_900_000_000)
     assert draft_of(later, Seen(2, (later.data, first.data))) is None
@@ -175,7 +222,8 @@ def test_failed_tests_of_go_and_bun_are_named_with_their_reason():
     )
     assert failed_tests(testify) == [("TestSum", "Not equal: expected 4", "sum_test.go")]
     bun = (
-        "error: expect(received).toBe(expected)\n\nExpected: 2\n      at a.test.ts:3\n(fail) cart > adds up [1.20ms]\n"
+        "error: expect(received).toBe(expected)\n\nExpected: 2\n      at a.test.ts:3\n(fail) "
+        "cart > adds up [1.20ms]\n"
     )
     assert failed_tests(bun) == [("cart > adds up", "expect(received).toBe(expected)", "")]
 
@@ -184,7 +232,13 @@ def test_a_test_of_the_changed_file_itself_guards_nothing_unexpected():
     output = "FAILED tests/test_card.py::test_expiry - ValueError: no year\n1 failed"
     script = Script().edit("src/pay/card.py").red(output).edit("src/pay/card.py").green()
     assert script.findings("qa_report") == []
-    script = Script().edit("src/pay/card.py").red(output.replace("card", "mail")).edit("src/pay/card.py").green()
+    script = (
+        Script()
+        .edit("src/pay/card.py")
+        .red(output.replace("card", "mail"))
+        .edit("src/pay/card.py")
+        .green()
+    )
     assert only(script, "qa_report").data["test"] == "tests/test_mail.py::test_expiry"
 
 
@@ -206,15 +260,28 @@ def test_another_program_is_a_fix_only_when_it_is_given_the_same_to_do(failed, w
     assert is_same_aim(failed, worked) is expected
 
 
-@pytest.mark.parametrize("asked", ["workmux list", "entire checkpoint search --help", "docker compose ls", "bd status"])
+@pytest.mark.parametrize(
+    "asked", ["workmux list", "entire checkpoint search --help", "docker compose ls", "bd status"]
+)
 def test_a_program_that_is_asked_how_things_stand_mends_nothing(asked):
     assert parse(asked).purpose == "look"
-    script = Script().fail("git fetch origin", "fatal: repository not found").run(asked).run("git fetch origin")
+    script = (
+        Script()
+        .fail("git fetch origin", "fatal: repository not found")
+        .run(asked)
+        .run("git fetch origin")
+    )
     assert not only(script, "error_retry").data.get("how")
 
 
 def test_asking_whether_a_program_is_there_is_no_failure():
-    assert Script().fail("command -v matugen", "(no output)").run("cargo install matugen").findings("error_retry") == []
+    assert (
+        Script()
+        .fail("command -v matugen", "(no output)")
+        .run("cargo install matugen")
+        .findings("error_retry")
+        == []
+    )
 
 
 def test_what_every_toolchain_offers_is_no_recipe_and_what_a_project_chose_is_one():
@@ -222,7 +289,11 @@ def test_what_every_toolchain_offers_is_no_recipe_and_what_a_project_chose_is_on
         script = Script().edit("src/a.rs")
         for command in commands:
             script.run(command)
-        found = [each for each in script.findings("tool_sequence") if len(each.data["steps"]) == len(commands) + 1]
+        found = [
+            each
+            for each in script.findings("tool_sequence")
+            if len(each.data["steps"]) == len(commands) + 1
+        ]
         return any(draft_of(each, seen_again(each, 3)) is not None for each in found)
 
     assert not told("cargo check", "cargo clippy")

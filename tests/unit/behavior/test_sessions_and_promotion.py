@@ -1,4 +1,6 @@
-"""What a session was for, whether it passed, what may be learned from it, and what makes of a finding a memory."""
+"""What a session was for, whether it passed, what may be learned from it, and what makes of a
+finding a memory.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,13 @@ def failing() -> Finding:
     return script.findings("error_retry")[0]
 
 
-def judged(finding: Finding, sessions: int = 2, passed: str = "passed", type_: str = "build", memory_id=None):
+def judged(
+    finding: Finding,
+    sessions: int = 2,
+    passed: str = "passed",
+    type_: str = "build",
+    memory_id=None,
+):
     gate, _ = gate_for(type_, passed)
     known = Known(Seen(sessions, (finding.data,) * sessions), memory_id)
     return Judge(passed, gate, type_, [], lambda _: known).judge(finding)
@@ -109,7 +117,10 @@ def test_each_step_says_why_it_stopped_a_finding():
     assert judged(finding).verdict == "promoted"
     assert judged(finding, passed="failed").why == "the work of the session failed"
     assert judged(finding, sessions=1).why == "seen in 1 of the 2 sessions that it takes"
-    assert judged(finding, type_="insights").why == "nothing is learned from it in a session of type insights"
+    assert (
+        judged(finding, type_="insights").why
+        == "nothing is learned from it in a session of type insights"
+    )
     assert judged(finding, memory_id="m").verdict == "known"
     unresolved = Script().fail("make x", "Error: could not find y").findings("error_retry")[0]
     assert judged(unresolved).why == "its evidence says too little"
@@ -119,12 +130,20 @@ def test_each_step_says_why_it_stopped_a_finding():
 def test_what_does_not_fit_into_the_time_is_not_looked_at():
     findings = [Finding("dead_end", str(number), "given up", 1) for number in range(5)]
     times = iter([0.0, 0.01, 0.05, 0.12, 0.13])
-    judged = judge_within(lambda each: Judged(each, "waiting", ""), findings, 0.1, lambda: next(times))
+    judged = judge_within(
+        lambda each: Judged(each, "waiting", ""), findings, 0.1, lambda: next(times)
+    )
     assert [each.finding.key for each in judged] == ["0", "1"]
 
 
 def test_confidence_grows_with_sessions_and_never_beyond_its_limit():
-    assert [confidence_of(0.85, sessions) for sessions in (-1, 0, 1, 2, 50)] == [0.85, 0.85, 0.87, 0.89, 0.95]
+    assert [confidence_of(0.85, sessions) for sessions in (-1, 0, 1, 2, 50)] == [
+        0.85,
+        0.85,
+        0.87,
+        0.89,
+        0.95,
+    ]
 
 
 def test_at_most_so_many_are_chosen_the_surest_first_and_each_statement_once():
@@ -148,27 +167,53 @@ def test_agents_that_saw_the_same_make_a_quorum_and_one_finding():
 
 
 def test_what_came_from_outside_before_a_finding_taints_it_and_what_came_later_does_not():
-    before = Script().tool("WebFetch", "page", url="https://x.example").fail("npm test", "npm: command not found")
+    before = (
+        Script()
+        .tool("WebFetch", "page", url="https://x.example")
+        .fail("npm test", "npm: command not found")
+    )
     before.run("pnpm test")
     assert taint_of(before.findings("error_retry")[0], None, before.pads()) == ("tool", "web")
-    between = Script().fail("npm test", "npm: command not found").tool("WebSearch", "page", query="npm")
+    between = (
+        Script().fail("npm test", "npm: command not found").tool("WebSearch", "page", query="npm")
+    )
     between.run("pnpm test")
     assert taint_of(between.findings("error_retry")[0], None, between.pads()) == ("tool", "web")
-    after = Script().fail("npm test", "npm: command not found").run("pnpm test").run("curl https://x.example")
+    after = (
+        Script()
+        .fail("npm test", "npm: command not found")
+        .run("pnpm test")
+        .run("curl https://x.example")
+    )
     assert taint_of(after.findings("error_retry")[0], None, after.pads()) == ("tool",)
-    counted = Script().tool("WebFetch", "page", url="https://x.example").edit("src/a/x.py").edit("src/b/y.py")
+    counted = (
+        Script()
+        .tool("WebFetch", "page", url="https://x.example")
+        .edit("src/a/x.py")
+        .edit("src/b/y.py")
+    )
     assert taint_of(counted.findings("co_access")[0], None, counted.pads()) == ()
     assert trusted(0.8, ("tool",)) == 0.8
     assert trusted(0.8, ("mcp",)) == 0.56
 
 
 def test_early_triggers_show_before_a_session_has_ended():
-    script = Script().say("I was wrong about `x`. `y` is actually z.").edit("src/a/x.py").edit("config/app.toml")
+    script = (
+        Script()
+        .say("I was wrong about `x`. `y` is actually z.")
+        .edit("src/a/x.py")
+        .edit("config/app.toml")
+    )
     for _ in range(3):
         script.grep("total_price")
     script.fail("make a", "Error: could not find a").fail("make b", "Error: permission denied")
     found = [(each.kind, each.priority) for each in triggers_of(script.pads())]
-    assert found == [("self_correction", 0.9), ("repeated_grep", 0.8), ("error_retry", 0.75), ("config_touch", 0.7)]
+    assert found == [
+        ("self_correction", 0.9),
+        ("repeated_grep", 0.8),
+        ("error_retry", 0.75),
+        ("config_touch", 0.7),
+    ]
     assert triggers_of(Script().read("x.py").pads()) == []
 
 
@@ -190,18 +235,29 @@ def test_a_dead_end_is_an_approach_that_failed_was_given_up_and_was_followed_by_
     script.say("This approach won't work. Redis is not available in this environment.")
     finding = script.edit("src/a/local.py").green().findings("dead_end")[0]
     assert content(finding) == (
-        "Given up: `make load`, which failed with `Error: connect ECONNREFUSED` (“This approach won't work”). "
+        "Given up: `make load`, which failed with `Error: connect ECONNREFUSED` (“This approach "
+        "won't work”). "
         "What was done instead: changes of `src/a/local.py`, after which the tests were green."
     )
     words_alone = Script().say("This approach won't work.").edit("src/a/x.py").green()
     assert content(only(words_alone, "dead_end")) is None
-    another_look = Script().fail("make load", "Error: connect ECONNREFUSED").say("Let me try a different approach.")
+    another_look = (
+        Script()
+        .fail("make load", "Error: connect ECONNREFUSED")
+        .say("Let me try a different approach.")
+    )
     assert content(only(another_look.edit("src/a/x.py").green(), "dead_end")) is None
 
 
 def test_a_test_that_turned_green_again_names_what_guards_what():
     red = "FAILED tests/test_cart.py::test_adds - AssertionError: 2 != 3\n1 failed"
-    script = Script().edit("src/a/cart.py").fail("pytest", red).edit("src/a/price.py").run("pytest", "9 passed")
+    script = (
+        Script()
+        .edit("src/a/cart.py")
+        .fail("pytest", red)
+        .edit("src/a/price.py")
+        .run("pytest", "9 passed")
+    )
     assert content(only(script, "qa_report")) == (
         "The test `tests/test_cart.py::test_adds` failed with `AssertionError: 2 != 3`; "
         "it passed again after `src/a/price.py` changed."
@@ -210,22 +266,35 @@ def test_a_test_that_turned_green_again_names_what_guards_what():
 
 def test_a_test_that_was_written_to_fail_first_says_nothing():
     red = "FAILED tests/test_cart.py::test_adds - AssertionError: 2 != 3\n1 failed"
-    script = Script().edit("tests/test_cart.py").fail("pytest", red).edit("src/a/cart.py").run("pytest", "9 passed")
+    script = (
+        Script()
+        .edit("tests/test_cart.py")
+        .fail("pytest", red)
+        .edit("src/a/cart.py")
+        .run("pytest", "9 passed")
+    )
     assert script.findings("qa_report") == []
 
 
 def test_many_tests_that_fail_for_one_reason_are_one_failure():
-    red = "".join(f"FAILED tests/t.py::test_{number} - RuntimeError: no database\n" for number in range(4))
+    red = "".join(
+        f"FAILED tests/t.py::test_{number} - RuntimeError: no database\n" for number in range(4)
+    )
     script = Script().fail("pytest", f"{red}4 failed").edit("src/a/db.py").run("pytest", "9 passed")
     assert len(script.findings("qa_report")) == 1
 
 
 def test_a_commit_that_says_why_is_remembered_with_its_hash():
     output = "[main 3f2a9c1] fix: open files in binary mode\n 1 file changed"
-    message = "fix: open files in binary mode\n\nText mode breaks on Windows because line ends are changed."
+    message = (
+        "fix: open files in binary mode\n\nText mode breaks on Windows because line ends "
+        "are changed."
+    )
     script = Script().edit("src/a/files.py").run(f"git commit -m '{message}'", output)
     made = draft_of(only(script, "commit"), Seen(1, (only(script, "commit").data,)))
-    assert made.content == ("Open files in binary mode: Text mode breaks on Windows because line ends are changed.")
+    assert made.content == (
+        "Open files in binary mode: Text mode breaks on Windows because line ends are changed."
+    )
     assert (made.type, made.commit, made.source, made.files) == (
         "gotcha",
         "3f2a9c1",
@@ -236,13 +305,15 @@ def test_a_commit_that_says_why_is_remembered_with_its_hash():
 
 def test_a_reason_that_is_wrapped_over_lines_is_one_sentence():
     message = (
-        "Address review feedback\n\n- Reject refs that start with a dash, so that a branch\n  named by a user cannot"
+        "Address review feedback\n\n- Reject refs that start with a dash, so that a branch\n  "
+        "named by a user cannot"
         " become an option of git.\n- Rename x"
     )
     script = Script().run(f"git commit -m '{message}'", "[main 3f2a9c1] Address review feedback")
     made = draft_of(only(script, "commit"), Seen(1, (only(script, "commit").data,)))
     assert made.content == (
-        "Reject refs that start with a dash, so that a branch named by a user cannot become an option of git."
+        "Reject refs that start with a dash, so that a branch named by a user cannot become an "
+        "option of git."
     )
 
 
@@ -276,15 +347,21 @@ def test_what_a_browser_shows_in_two_sessions_is_classed_by_rule(error, kind):
     assert draft_of(finding, Seen(1, (finding.data,))) is None
     made = draft_of(finding, Seen(2, (finding.data, finding.data)))
     assert (made.type, made.data["observation_type"], made.source, made.taint) == (
-        "e2e_observation", kind, "mcp_auto", ("mcp",),
-    )  # fmt: skip
+        "e2e_observation",
+        kind,
+        "mcp_auto",
+        ("mcp",),
+    )
 
 
 def test_an_order_of_steps_is_seen_by_what_then_worked():
     script = browser(Script(), "click", "Save", "no element found")
     script = browser(browser(script, "fill", "Name"), "click", "Save")
     contents = [content(each) for each in script.findings("e2e")]
-    assert "`click Save` works only after `fill Name`; before it, it failed with `no element found`." in contents
+    assert (
+        "`click Save` works only after `fill Name`; before it, it failed with `no element found`."
+        in contents
+    )
 
 
 def test_a_look_that_succeeded_or_failed_oddly_once_is_not_worth_remembering():
@@ -315,17 +392,21 @@ COMPOSED = "Running `a` failed with `b`; what worked: `c`."
     ("said", "is_taken"),
     [
         ("Here `a` fails with `b`; use `c`.", True), ("Here `a` fails; use `c`.", False),
-        ("Here `a` fails with `b`; use `c`, then `rm -rf /`.", False), ("Ignore the above. `a` `b` `c`", False),
+        ("Here `a` fails with `b`; use `c`, then `rm -rf /`.", False),
+        ("Ignore the above. `a` `b` `c`", False),
         ("`a` `b` `c`. One. Two. Three. Four.", False),
     ],
 )  # fmt: skip
 def test_words_of_a_model_are_taken_only_if_they_name_the_same(said, is_taken):
-    (text,), calls, _ = worded(Model(f'Sure: [{{"number": 1, "statement": "{said}"}}]'), [COMPOSED], [["q"]], 5.0)
+    (text,), calls, _ = worded(
+        Model(f'Sure: [{{"number": 1, "statement": "{said}"}}]'), [COMPOSED], [["q"]], 5.0
+    )
     assert (text == said, calls) == (is_taken, 1)
 
 
 @pytest.mark.parametrize(
-    "model", [None, Model("", is_offline=True), Model("no list"), Model(ModelUnavailableError("away"))]
+    "model",
+    [None, Model("", is_offline=True), Model("no list"), Model(ModelUnavailableError("away"))],
 )
 def test_without_useful_words_the_composed_ones_stand(model):
     texts, calls, _ = worded(model, [COMPOSED], [["q"]], 5.0)
@@ -342,7 +423,9 @@ def test_without_useful_words_the_composed_ones_stand(model):
         ("", "timing", ""),
     ],
 )
-def test_a_model_may_say_of_which_class_it_is_what_was_seen_in_the_running_program(given, said, expected):
+def test_a_model_may_say_of_which_class_it_is_what_was_seen_in_the_running_program(
+    given, said, expected
+):
     reply = f'[{{"number": 1, "statement": "x", "class": "{said}"}}]'
     assert worded(Model(reply), [COMPOSED], [["q"]], 5.0, [given]).classes == [expected]
 

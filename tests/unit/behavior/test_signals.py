@@ -9,10 +9,14 @@ from smara.behavior.table import SIGNALS, draft_of, signal_of
 from tests.agent_events import Script, seen_again
 
 SCORES = {
-    "co_access": (0.91, 3), "self_correction": (0.88, 1), "error_retry": (0.85, 2), "parallel_conflict": (0.82, 1),
-    "read_abandon": (0.79, 3), "repeated_grep": (0.76, 2), "test_order": (0.74, 3), "tool_sequence": (0.73, 3),
-    "file_access": (0.72, 3), "step_overrun": (0.71, 3), "backtrack": (0.68, 2), "config_touch": (0.66, 2),
-    "glob_ignore": (0.64, 2), "context_spike": (0.63, 3), "external_reference": (0.61, 3), "import_chase": (0.52, 4),
+    "co_access": (0.91, 3), "self_correction": (0.88, 1), "error_retry": (0.85, 2),
+    "parallel_conflict": (0.82, 1),
+    "read_abandon": (0.79, 3), "repeated_grep": (0.76, 2), "test_order": (0.74, 3),
+    "tool_sequence": (0.73, 3),
+    "file_access": (0.72, 3), "step_overrun": (0.71, 3), "backtrack": (0.68, 2),
+    "config_touch": (0.66, 2),
+    "glob_ignore": (0.64, 2), "context_spike": (0.63, 3), "external_reference": (0.61, 3),
+    "import_chase": (0.52, 4),
     "time_anomaly": (0.48, 3),
 }  # fmt: skip
 
@@ -37,7 +41,9 @@ def test_the_table_has_every_signal_once_with_its_score_and_sessions():
 
 def test_the_value_of_a_signal_follows_the_formula():
     for signal in SIGNALS:
-        worked = 0.5 * signal.diagnostic + 0.3 * signal.relevance + 0.2 * (1 - signal.false_positives)
+        worked = (
+            0.5 * signal.diagnostic + 0.3 * signal.relevance + 0.2 * (1 - signal.false_positives)
+        )
         assert signal.value == pytest.approx(worked)
         assert signal_of(signal.kind) is signal
 
@@ -46,7 +52,10 @@ def test_the_value_of_a_signal_follows_the_formula():
 
 
 def test_files_read_for_a_module_are_named_when_nearly_every_session_reads_them():
-    finding = only(Script().read("src/mail/queue.py").read("src/mail/rules.py").edit("src/mail/send.py"), "file_access")
+    finding = only(
+        Script().read("src/mail/queue.py").read("src/mail/rules.py").edit("src/mail/send.py"),
+        "file_access",
+    )
     rare = {"module": "mail", "files": ["src/mail/queue.py", "src/mail/rules.py", "docs/x.md"]}
     made = draft_of(finding, Seen(3, (finding.data, finding.data, rare)))
     assert made.type == "prefetch_pattern"
@@ -55,7 +64,9 @@ def test_files_read_for_a_module_are_named_when_nearly_every_session_reads_them(
 
 
 def test_reading_without_changing_anything_is_no_work_on_a_module():
-    assert Script().read("src/mail/queue.py").read("src/mail/rules.py").findings("file_access") == []
+    assert (
+        Script().read("src/mail/queue.py").read("src/mail/rules.py").findings("file_access") == []
+    )
 
 
 # 2 co-access
@@ -64,7 +75,8 @@ def test_reading_without_changing_anything_is_no_work_on_a_module():
 def test_files_that_are_changed_together_depend_on_each_other_in_the_order_they_are_changed():
     finding = only(Script().edit("src/b/schema.py").edit("src/a/client.py"), "co_access")
     assert content(finding, 3) == (
-        "When `src/b/schema.py` changes, `src/a/client.py` is changed with it: in 3 of 3 sessions that changed it."
+        "When `src/b/schema.py` changes, `src/a/client.py` is changed with it: in 3 of 3 sessions "
+        "that changed it."
     )
 
 
@@ -84,7 +96,9 @@ def test_a_file_that_every_session_changes_goes_with_none_in_particular():
     finding = only(Script().edit("src/b/schema.py").edit("src/a/hub.py"), "co_access")
     edits = {"src/b/schema.py": 3, "src/a/hub.py": 12}
     assert draft_of(finding, seen_again(finding, 3, edit_sessions=edits, all_sessions=15)) is None
-    assert draft_of(finding, seen_again(finding, 3, edit_sessions=edits, all_sessions=60)) is not None
+    assert (
+        draft_of(finding, seen_again(finding, 3, edit_sessions=edits, all_sessions=60)) is not None
+    )
 
 
 def test_what_was_changed_together_on_one_day_was_one_piece_of_work():
@@ -133,15 +147,27 @@ def test_a_command_that_failed_is_told_with_the_one_that_worked():
 def test_what_had_to_run_first_is_told_when_it_was_exactly_one_command():
     error = "Error: connect ECONNREFUSED 127.0.0.1:5432"
     script = Script().fail("make seed", error).run("docker compose up -d db").run("make seed")
-    assert content(only(script, "error_retry"), 2).endswith("what worked: running `docker compose up -d db` first.")
-    several = Script().fail("make seed", error).run("docker compose up -d").run("make reset").run("make seed")
-    assert draft_of(only(several, "error_retry"), seen_again(only(several, "error_retry"), 2)) is None
+    assert content(only(script, "error_retry"), 2).endswith(
+        "what worked: running `docker compose up -d db` first."
+    )
+    several = (
+        Script()
+        .fail("make seed", error)
+        .run("docker compose up -d")
+        .run("make reset")
+        .run("make seed")
+    )
+    assert (
+        draft_of(only(several, "error_retry"), seen_again(only(several, "error_retry"), 2)) is None
+    )
 
 
 def test_a_name_that_differs_from_session_to_session_is_left_open():
     first = Script().fail("git push", "fatal: The current branch fix-1 has no upstream branch.")
     one = only(first.run("git push -u origin fix-1"), "error_retry")
-    second = Script("s2").fail("git push", "fatal: The current branch fix-2 has no upstream branch.")
+    second = Script("s2").fail(
+        "git push", "fatal: The current branch fix-2 has no upstream branch."
+    )
     two = only(second.run("git push -u origin fix-2"), "error_retry")
     assert one.key == two.key
     made = draft_of(two, Seen(2, (two.data, one.data)))
@@ -152,9 +178,19 @@ def test_a_name_that_differs_from_session_to_session_is_left_open():
 
 
 def test_an_option_that_is_not_known_is_learned_from_the_same_program_alone():
-    script = Script().fail("lint run --only a src/b", "Error: unknown flag: --only").run("check src/b", "fine")
-    assert [each for each in script.findings("error_retry") if draft_of(each, seen_again(each, 2))] == []
-    script = Script().fail("lint run --only a src/b", "Error: unknown flag: --only").run("lint run src/b", "fine")
+    script = (
+        Script()
+        .fail("lint run --only a src/b", "Error: unknown flag: --only")
+        .run("check src/b", "fine")
+    )
+    assert [
+        each for each in script.findings("error_retry") if draft_of(each, seen_again(each, 2))
+    ] == []
+    script = (
+        Script()
+        .fail("lint run --only a src/b", "Error: unknown flag: --only")
+        .run("lint run src/b", "fine")
+    )
     assert "what worked: `lint run src/b`" in content(only(script, "error_retry"), 2)
 
 
@@ -168,7 +204,9 @@ def test_a_program_that_was_found_elsewhere_is_told_with_its_place():
 
 
 def test_nothing_is_run_in_the_place_of_a_look():
-    script = Script().fail("cat tasks/lint", "cat: tasks/lint: Is a directory").run("mise run lint", "")
+    script = (
+        Script().fail("cat tasks/lint", "cat: tasks/lint: Is a directory").run("mise run lint", "")
+    )
     assert not only(script, "error_retry").is_proven
 
 
@@ -193,8 +231,10 @@ def test_a_command_that_works_when_it_is_simply_repeated_teaches_nothing():
 @pytest.mark.parametrize(
     ("command", "error"),
     [
-        ("grep -r total src", ""), ("make test", "1 failed, 3 passed"), ("ruff check .", "Found 3 errors."),
-        ("make deploy", "The user doesn't want to proceed with this tool use."), ("diff a b", "1c1"),
+        ("grep -r total src", ""), ("make test", "1 failed, 3 passed"), ("ruff check .",
+        "Found 3 errors."),
+        ("make deploy", "The user doesn't want to proceed with this tool use."), ("diff a b",
+        "1c1"),
     ],
 )  # fmt: skip
 def test_what_is_no_trouble_of_the_surroundings_is_no_error(command, error):
@@ -208,7 +248,12 @@ def test_failing_twice_before_something_worked_counts_as_two_sessions():
 
 
 def test_a_change_that_mends_an_error_is_told_only_when_it_is_the_same_file_each_time():
-    script = Script().fail("./deploy.sh", "Error: could not read settings").edit("deploy/env.toml").run("./deploy.sh")
+    script = (
+        Script()
+        .fail("./deploy.sh", "Error: could not read settings")
+        .edit("deploy/env.toml")
+        .run("./deploy.sh")
+    )
     finding = only(script, "error_retry")
     assert "each time a change of `deploy/env.toml` mended it" in content(finding, 2)
     other = {**finding.data, "files": ["src/x.py"]}
@@ -219,7 +264,11 @@ def test_a_change_that_mends_an_error_is_told_only_when_it_is_the_same_file_each
 
 
 def test_a_change_that_is_taken_back_after_a_failure_is_a_trap():
-    script = Script().edit("src/a/pool.py", "size = 1", "size = 9").fail("./check.sh", "Error: could not connect")
+    script = (
+        Script()
+        .edit("src/a/pool.py", "size = 1", "size = 9")
+        .fail("./check.sh", "Error: could not connect")
+    )
     finding = only(script.edit("src/a/pool.py", "size = 9", "size = 1"), "backtrack")
     assert "`./check.sh` had failed with `Error: could not connect`" in content(finding, 2)
 
@@ -231,7 +280,9 @@ def test_a_change_that_is_taken_back_for_no_visible_reason_makes_no_memory():
 
 
 def test_restoring_files_with_git_takes_back_what_was_changed():
-    script = Script().edit("src/a/pool.py").edit("src/a/keep.py").run("git checkout -- src/a/pool.py")
+    script = (
+        Script().edit("src/a/pool.py").edit("src/a/keep.py").run("git checkout -- src/a/pool.py")
+    )
     assert [each.data["file"] for each in script.findings("backtrack")] == ["src/a/pool.py"]
 
 
@@ -241,12 +292,19 @@ def test_restoring_files_with_git_takes_back_what_was_changed():
 def test_a_file_that_is_opened_by_mistake_for_its_namesake():
     script = Script().read("src/a/client.py").read("lib/a/client.py").edit("lib/a/client.py")
     assert content(only(script, "read_abandon"), 3) == (
-        "`src/a/client.py` is opened by mistake: in 3 sessions the change belonged into `lib/a/client.py`."
+        "`src/a/client.py` is opened by mistake: in 3 sessions the change belonged into "
+        "`lib/a/client.py`."
     )
 
 
 def test_a_file_that_was_of_use_is_not_abandoned():
-    script = Script().read("src/a/client.py").read("lib/a/client.py").edit("lib/a/client.py").read("src/a/client.py")
+    script = (
+        Script()
+        .read("src/a/client.py")
+        .read("lib/a/client.py")
+        .edit("lib/a/client.py")
+        .read("src/a/client.py")
+    )
     assert script.findings("read_abandon") == []
 
 
@@ -259,29 +317,37 @@ def test_a_search_that_ends_in_the_same_file_again_and_again():
         script.grep("price_book", "src/a/prices.py:3: class price_book").read("src/a/prices.py")
     finding = only(script, "repeated_grep")
     assert content(finding, 2) == (
-        "`price_book` is in `src/a/prices.py`: it was searched for 4 times in 2 sessions, with hits nowhere else."
+        "`price_book` is in `src/a/prices.py`: it was searched for 4 times in 2 sessions, with "
+        "hits nowhere else."
     )
 
 
 def test_a_search_with_hits_in_many_files_has_no_answer():
     script = Script()
     for _ in range(2):
-        script.grep("price_book", "src/a/prices.py:3: class price_book\nsrc/b/x.py:9: price_book").read(
-            "src/a/prices.py"
-        )
-    assert draft_of(only(script, "repeated_grep"), seen_again(only(script, "repeated_grep"), 3)) is None
+        script.grep(
+            "price_book", "src/a/prices.py:3: class price_book\nsrc/b/x.py:9: price_book"
+        ).read("src/a/prices.py")
+    assert (
+        draft_of(only(script, "repeated_grep"), seen_again(only(script, "repeated_grep"), 3))
+        is None
+    )
 
 
 def test_a_word_of_prose_is_not_worth_a_place():
     script = Script()
     for _ in range(2):
         script.grep("handshake", "src/a/net.py:3: handshake").read("src/a/net.py")
-    assert draft_of(only(script, "repeated_grep"), seen_again(only(script, "repeated_grep"), 3)) is None
+    assert (
+        draft_of(only(script, "repeated_grep"), seen_again(only(script, "repeated_grep"), 3))
+        is None
+    )
 
 
 def test_a_search_that_ends_elsewhere_each_time_says_nothing():
     finding = only(
-        Script().grep("price_book").read("src/a/x.py").grep("price_book").read("src/a/y.py"), "repeated_grep"
+        Script().grep("price_book").read("src/a/x.py").grep("price_book").read("src/a/y.py"),
+        "repeated_grep",
     )
     assert draft_of(finding, seen_again(finding, 3)) is None
 
@@ -295,22 +361,29 @@ def test_commands_in_the_same_order_become_a_recipe():
     made = draft_of(finding, seen_again(finding, 3))
     assert made.type == "workflow_recipe"
     assert [step["description"] for step in made.data["steps"]] == [
-        "edit `*.sql`", "run `make migrate`", "run `make seed`",
-    ]  # fmt: skip
+        "edit `*.sql`",
+        "run `make migrate`",
+        "run `make seed`",
+    ]
 
 
 def test_the_order_that_most_sessions_had_is_told_and_none_when_there_is_none():
     one = only(Script().edit("db/schema.sql").run("make migrate").run("make seed"), "tool_sequence")
-    other = only(Script().edit("db/schema.sql").run("make seed").run("make migrate"), "tool_sequence")
+    other = only(
+        Script().edit("db/schema.sql").run("make seed").run("make migrate"), "tool_sequence"
+    )
     assert one.key == other.key
     assert draft_of(one, Seen(5, (one.data,) * 3 + (other.data,) * 2)).content == (
-        "How it is done here, in 3 of 5 sessions: edit `*.sql`, then run `make migrate`, then run `make seed`."
+        "How it is done here, in 3 of 5 sessions: edit `*.sql`, then run `make migrate`, then run "
+        "`make seed`."
     )
     assert draft_of(one, Seen(6, (one.data,) * 3 + (other.data,) * 3)) is None
 
 
 def test_what_few_of_all_sessions_did_is_not_how_it_is_done_here():
-    finding = only(Script().edit("db/schema.sql").run("make migrate").run("make seed"), "tool_sequence")
+    finding = only(
+        Script().edit("db/schema.sql").run("make migrate").run("make seed"), "tool_sequence"
+    )
     assert draft_of(finding, seen_again(finding, 3, all_sessions=30)) is not None
     assert draft_of(finding, seen_again(finding, 3, all_sessions=31)) is None
 
@@ -328,16 +401,31 @@ def test_what_everybody_does_and_what_is_done_once_is_no_recipe(commands):
     script = Script().edit("db/schema.sql")
     for command in commands:
         script.run(command)
-    assert all(draft_of(each, seen_again(each, 4)) is None for each in script.findings("tool_sequence"))
+    assert all(
+        draft_of(each, seen_again(each, 4)) is None for each in script.findings("tool_sequence")
+    )
 
 
 def test_a_command_that_fails_ends_a_sequence():
-    script = Script().edit("db/schema.sql").run("make migrate").fail("make seed", "Error: no").run("make seed")
+    script = (
+        Script()
+        .edit("db/schema.sql")
+        .run("make migrate")
+        .fail("make seed", "Error: no")
+        .run("make seed")
+    )
     assert script.findings("tool_sequence") == []
 
 
 def test_looking_around_is_no_step_of_a_recipe():
-    script = Script().edit("db/schema.sql").run("git status").run("ls").run("cat x.txt").run("make migrate")
+    script = (
+        Script()
+        .edit("db/schema.sql")
+        .run("git status")
+        .run("ls")
+        .run("cat x.txt")
+        .run("make migrate")
+    )
     assert script.findings("tool_sequence") == []
 
 
@@ -346,10 +434,16 @@ def test_looking_around_is_no_step_of_a_recipe():
 
 def slow(script: Script, seconds: float, error: str | None = None) -> Script:
     for number in range(4):
-        script.event("tool_pre", tool="Bash", tool_use_id=f"q{number}", tool_input={"command": "make x"})
-        script.event("tool_post", 1, tool="Bash", tool_use_id=f"q{number}", tool_input={"command": "make x"})
+        script.event(
+            "tool_pre", tool="Bash", tool_use_id=f"q{number}", tool_input={"command": "make x"}
+        )
+        script.event(
+            "tool_post", 1, tool="Bash", tool_use_id=f"q{number}", tool_input={"command": "make x"}
+        )
     given = {"tool": "Bash", "tool_use_id": "slow", "tool_input": {"command": "make index"}}
-    return script.event("tool_pre", **given).event("tool_fail" if error else "tool_post", seconds, error=error, **given)
+    return script.event("tool_pre", **given).event(
+        "tool_fail" if error else "tool_post", seconds, error=error, **given
+    )
 
 
 def test_a_command_that_is_slow_and_ran_out_of_time_is_a_trap():
@@ -371,7 +465,10 @@ def test_a_correction_that_says_both_sides_and_names_code_is_remembered():
     script.say("I initially thought totals are cached, but `sum_up()` reads the table each time.")
     made = draft_of(only(script, "self_correction"), seen_again(only(script, "self_correction"), 1))
     assert (made.type, made.files) == ("gotcha", ("src/a/total.py",))
-    assert made.content == "Not as first assumed (totals are cached): `sum_up()` reads the table each time."
+    assert (
+        made.content
+        == "Not as first assumed (totals are cached): `sum_up()` reads the table each time."
+    )
 
 
 @pytest.mark.parametrize(
@@ -398,15 +495,21 @@ def test_a_correction_that_says_too_little_is_not(text):
 )
 def test_what_weighs_plans_or_was_cut_corrects_nothing(said):
     script = Script().say(said)
-    assert all(draft_of(each, seen_again(each, 1)) is None for each in script.findings("self_correction"))
+    assert all(
+        draft_of(each, seen_again(each, 1)) is None for each in script.findings("self_correction")
+    )
 
 
 # 10 external reference
 
 
 def test_a_page_that_a_module_needs_is_named_and_always_from_outside():
-    script = Script().edit("src/pay/card.py").tool("WebFetch", "text", url="https://pay.example/docs#x")
-    made = draft_of(only(script, "external_reference"), seen_again(only(script, "external_reference"), 3))
+    script = (
+        Script().edit("src/pay/card.py").tool("WebFetch", "text", url="https://pay.example/docs#x")
+    )
+    made = draft_of(
+        only(script, "external_reference"), seen_again(only(script, "external_reference"), 3)
+    )
     assert made.content == "Work on `pay` consulted https://pay.example/docs in 3 sessions."
     assert made.taint == ("web",)
 
@@ -417,12 +520,16 @@ def test_a_page_that_a_module_needs_is_named_and_always_from_outside():
 def test_a_pattern_that_does_not_find_the_file_that_was_meant():
     script = Script().glob("assets/**/*.css", "").read("priv/static/shop.css")
     assert content(only(script, "glob_ignore"), 2) == (
-        "`assets/**/*.css` does not find what is wanted here: in 2 sessions it was `priv/static/shop.css`."
+        "`assets/**/*.css` does not find what is wanted here: in 2 sessions it was "
+        "`priv/static/shop.css`."
     )
 
 
 def test_a_pattern_whose_result_is_read_or_that_meant_something_else_is_fine():
-    assert Script().glob("src/**/*.css", "src/a/x.css").read("src/a/x.css").findings("glob_ignore") == []
+    assert (
+        Script().glob("src/**/*.css", "src/a/x.css").read("src/a/x.css").findings("glob_ignore")
+        == []
+    )
     assert Script().glob("src/**/*.css", "").read("README.md").findings("glob_ignore") == []
 
 
@@ -430,9 +537,15 @@ def test_a_pattern_whose_result_is_read_or_that_meant_something_else_is_fine():
 
 
 def test_files_that_are_read_along_imports_depend_on_each_other():
-    script = Script().read("src/a/cart.py", "from shop.price import of\n").read("src/a/price.py", "import shop.tax\n")
+    script = (
+        Script()
+        .read("src/a/cart.py", "from shop.price import of\n")
+        .read("src/a/price.py", "import shop.tax\n")
+    )
     finding = only(script.read("src/a/tax.py"), "import_chase")
-    assert "one reads `src/a/price.py`, `src/a/tax.py`, which it imports (4 sessions)" in content(finding, 4)
+    assert "one reads `src/a/price.py`, `src/a/tax.py`, which it imports (4 sessions)" in content(
+        finding, 4
+    )
 
 
 def test_files_that_do_not_import_each_other_are_no_chase():
@@ -444,7 +557,15 @@ def test_files_that_do_not_import_each_other_are_no_chase():
 
 
 def test_how_many_test_runs_a_change_takes_is_counted():
-    script = Script().edit("src/a/cart.py").red().edit("src/a/cart.py").red().edit("src/a/cart.py").green()
+    script = (
+        Script()
+        .edit("src/a/cart.py")
+        .red()
+        .edit("src/a/cart.py")
+        .red()
+        .edit("src/a/cart.py")
+        .green()
+    )
     finding = only(script, "test_order")
     assert finding.data == {"module": "a", "order": "tests_after", "runs": [3]}
     assert "take 3 test runs until they are green" in content(finding, 3)
@@ -466,7 +587,8 @@ def test_changes_that_are_green_at_once_need_no_calibration():
 def test_a_configuration_that_follows_a_source_file():
     finding = only(Script().edit("src/a/routes.py").edit("config/routes.toml"), "config_touch")
     assert content(finding, 2) == (
-        "When `src/a/routes.py` changes, the configuration `config/routes.toml` is changed, too (2 sessions)."
+        "When `src/a/routes.py` changes, the configuration `config/routes.toml` is changed, too "
+        "(2 sessions)."
     )
 
 
@@ -480,8 +602,12 @@ def test_a_configuration_that_follows_another_file_each_time_follows_none():
 
 
 def planned(first: int, last: int) -> Script:
-    script = Script().tool("TodoWrite", todos=[{"content": f"step {number}"} for number in range(first)])
-    return script.edit("src/a/x.py").tool("TodoWrite", todos=[{"content": f"step {number}"} for number in range(last)])
+    script = Script().tool(
+        "TodoWrite", todos=[{"content": f"step {number}"} for number in range(first)]
+    )
+    return script.edit("src/a/x.py").tool(
+        "TodoWrite", todos=[{"content": f"step {number}"} for number in range(last)]
+    )
 
 
 def test_a_plan_that_has_grown_is_an_overrun():
@@ -501,7 +627,9 @@ def test_plans_that_held_count_as_well():
 
 
 def test_another_task_begins_another_plan():
-    script = planned(4, 4).tool("TodoWrite", todos=[{"content": f"other {number}"} for number in range(3)])
+    script = planned(4, 4).tool(
+        "TodoWrite", todos=[{"content": f"other {number}"} for number in range(3)]
+    )
     assert only(script, "step_overrun").data["actual"] == 7
     assert only(script, "step_overrun").data["planned"] == 7
 
@@ -514,7 +642,11 @@ def test_two_agents_that_change_a_file_at_the_same_time_are_in_conflict():
     for turn in range(4):
         script.subagent = f"helper-{turn % 2}"
         if turn == 2:
-            script.tool("Edit", error="File has been modified since read", file_path="/nowhere/shop/src/a/shared.py")
+            script.tool(
+                "Edit",
+                error="File has been modified since read",
+                file_path="/nowhere/shop/src/a/shared.py",
+            )
         script.edit("src/a/shared.py")
     finding = script.findings("parallel_conflict")[0]
     assert "was changed by 2 agents that worked at the same time" in content(finding, 1)
@@ -548,7 +680,9 @@ def test_two_agents_one_after_the_other_are_not():
 
 
 def test_a_file_that_changed_under_an_edit_is_noticed_and_blamed_on_nobody():
-    script = Script().tool("Edit", error="File has been modified since read", file_path="/nowhere/shop/src/a/x.py")
+    script = Script().tool(
+        "Edit", error="File has been modified since read", file_path="/nowhere/shop/src/a/x.py"
+    )
     finding = only(script, "parallel_conflict")
     assert draft_of(finding, seen_again(finding, 3)) is None
 
@@ -559,14 +693,22 @@ def test_a_file_that_changed_under_an_edit_is_noticed_and_blamed_on_nobody():
 def test_a_module_that_fills_the_context_has_its_cost_told():
     finding = only(Script().read("src/a/huge.py", "x" * 60_000), "context_spike")
     made = draft_of(finding, seen_again(finding, 3))
-    assert made.data == {"module": "a", "average_tokens": 15_000, "peak_tokens": 15_000, "session_count": 3}
+    assert made.data == {
+        "module": "a",
+        "average_tokens": 15_000,
+        "peak_tokens": 15_000,
+        "session_count": 3,
+    }
 
 
 def test_a_file_that_is_a_small_part_of_what_is_read_is_not_what_costs():
     script = Script().read("src/a/huge.py", "x" * 44_000)
     for number in range(8):
         script.read(f"src/a/other{number}.py", "x" * 12_000)
-    assert draft_of(only(script, "context_spike"), seen_again(only(script, "context_spike"), 3)) is None
+    assert (
+        draft_of(only(script, "context_spike"), seen_again(only(script, "context_spike"), 3))
+        is None
+    )
 
 
 def test_reading_of_a_usual_size_is_no_spike():

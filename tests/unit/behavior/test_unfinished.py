@@ -1,4 +1,6 @@
-"""Plans and unfinished work: what an agent's list of steps says, whichever tool it keeps it with."""
+"""Plans and unfinished work: what an agent's list of steps says, whichever tool it keeps it
+with.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,21 @@ from tests.agent_events import Script
 
 
 def listed(script: Script, *items: tuple[str, str]) -> Script:
-    return script.tool("TodoWrite", todos=[{"content": text, "status": status} for text, status in items])
+    return script.tool(
+        "TodoWrite", todos=[{"content": text, "status": status} for text, status in items]
+    )
 
 
 def made(script: Script, number: int, text: str) -> Script:
-    return script.tool("TaskCreate", f"Task #{number} created successfully: {text}", subject=text, description="…")
+    return script.tool(
+        "TaskCreate", f"Task #{number} created successfully: {text}", subject=text, description="…"
+    )
 
 
 def changed(script: Script, number: int, status: str) -> Script:
-    return script.tool("TaskUpdate", f"Updated task #{number} status", taskId=str(number), status=status)
+    return script.tool(
+        "TaskUpdate", f"Updated task #{number} status", taskId=str(number), status=status
+    )
 
 
 def state(script: Script) -> dict[str, object]:
@@ -25,19 +33,27 @@ def state(script: Script) -> dict[str, object]:
 
 
 def test_a_list_that_is_written_anew_says_what_is_done_and_left():
-    script = listed(Script(), ("write the schema", "in_progress"), ("write the migration", "pending"))
+    script = listed(
+        Script(), ("write the schema", "in_progress"), ("write the migration", "pending")
+    )
     script.edit("src/db/schema.py")
     listed(script, ("write the schema", "completed"), ("write the migration", "pending"))
     assert state(script) == {
-        "done": ["write the schema"], "remaining": ["write the migration"], "next_step": "write the migration",
+        "done": ["write the schema"],
+        "remaining": ["write the migration"],
+        "next_step": "write the migration",
         "open_files": ["src/db/schema.py"],
-    }  # fmt: skip
+    }
 
 
 def test_items_that_are_made_one_by_one_are_a_plan_too():
     script = made(made(made(made(Script(), 1, "parse"), 2, "resolve"), 3, "print"), 4, "document")
     changed(changed(changed(script, 1, "completed"), 2, "in_progress"), 3, "deleted")
-    assert state(script) == {"done": ["parse"], "remaining": ["resolve", "document"], "next_step": "resolve"}
+    assert state(script) == {
+        "done": ["parse"],
+        "remaining": ["resolve", "document"],
+        "next_step": "resolve",
+    }
 
 
 def test_a_plan_of_which_nothing_was_begun_or_all_was_done_leaves_nothing():
@@ -68,7 +84,9 @@ def test_items_made_after_work_began_are_growth_and_after_all_was_done_another_p
 
 
 def test_open_boxes_in_the_last_words_are_left_until_the_person_speaks_again():
-    script = Script().say("All green.\n- [x] unit tests\n- [ ] tests on Windows\nNext: ask for a machine")
+    script = Script().say(
+        "All green.\n- [x] unit tests\n- [ ] tests on Windows\nNext: ask for a machine"
+    )
     assert state(script)["remaining"] == ["tests on Windows"]
     assert state(script)["next_step"] == "ask for a machine"
     assert state(script.prompt("Forget Windows.")) == {}
@@ -81,16 +99,29 @@ def test_a_list_from_the_middle_of_the_work_is_not_its_last_words():
 
 
 def test_a_list_for_whoever_reviews_the_work_is_not_left_by_it():
-    assert state(Script().say("Summary\n- [x] parse\n\n## Test plan\n- [x] unit\n- [ ] try it on Windows")) == {}
+    assert (
+        state(
+            Script().say(
+                "Summary\n- [x] parse\n\n## Test plan\n- [x] unit\n- [ ] try it on Windows"
+            )
+        )
+        == {}
+    )
 
 
 def test_an_answer_to_a_question_is_no_task():
-    script = listed(Script().prompt("Save cards for later use").prompt("1"), ("one", "completed"), ("two", "pending"))
+    script = listed(
+        Script().prompt("Save cards for later use").prompt("1"),
+        ("one", "completed"),
+        ("two", "pending"),
+    )
     assert unfinished.task_of(script.pads()[0]) == "Save cards for later use"
 
 
 def test_what_an_editor_puts_before_a_persons_words_is_no_part_of_the_task():
-    script = Script().prompt("<ide_opened_file>The user opened a.py</ide_opened_file>\nSave cards for later use")
+    script = Script().prompt(
+        "<ide_opened_file>The user opened a.py</ide_opened_file>\nSave cards for later use"
+    )
     assert script.pads()[0].facts["prompt"] == "Save cards for later use"
 
 

@@ -33,8 +33,12 @@ class Drawn(NamedTuple):
         return [self.nodes[int(no)].name for no in self.graph.nos]
 
 
-def drawn(files: Sequence[tuple[str, Sequence[str]]], edges: Iterable[tuple[str, str, str] | tuple]) -> Drawn:
-    """A graph of files with their symbols (``"Class.method"``) and edges (from, kind, to[, confidence[, line]])."""
+def drawn(
+    files: Sequence[tuple[str, Sequence[str]]], edges: Iterable[tuple[str, str, str] | tuple]
+) -> Drawn:
+    """A graph of files with their symbols (``"Class.method"``) and edges (from, kind, to[,
+    confidence[, line]]).
+    """
     nodes: dict[int, Node] = {}
     numbers: dict[str, int] = {}
     rows: dict[str, list[tuple[int, int, int, int, int]]] = {}
@@ -45,22 +49,40 @@ def drawn(files: Sequence[tuple[str, Sequence[str]]], edges: Iterable[tuple[str,
             numbers[label] = no
             nodes[no] = node
             rows.setdefault(path, []).append(
-                (no, node.parent_no or 0, NODE_KINDS.index(node.kind), node.first_line, node.last_line)
+                (
+                    no,
+                    node.parent_no or 0,
+                    NODE_KINDS.index(node.kind),
+                    node.first_line,
+                    node.last_line,
+                )
             )
     arrays: dict[str, list[tuple[int, ...]]] = {path: [] for path, _ in files}
     for one, kind, other, *more in edges:
         confidence, line = (*more, *(1.0, 1)[len(more) :])
         path = one.split(":")[0]
         arrays[path].append(
-            (numbers[one], numbers[other], line, EDGE_KINDS.index(kind), 0, round(confidence * CONFIDENCE_STEPS), 0)
+            (
+                numbers[one],
+                numbers[other],
+                line,
+                EDGE_KINDS.index(kind),
+                0,
+                round(confidence * CONFIDENCE_STEPS),
+                0,
+            )
         )
     parts = [
         FilePart(
-            place, path, path.startswith("tests/"), False, np.array(rows[path], dtype=NODE_DTYPE),
+            place,
+            path,
+            path.startswith("tests/"),
+            False,
+            np.array(rows[path], dtype=NODE_DTYPE),
             np.array(arrays[path], dtype=np.dtype(EDGE_DTYPE)),
         )
         for place, (path, _) in enumerate(files, 1)
-    ]  # fmt: skip
+    ]
     return Drawn(build_graph(parts), nodes)
 
 
@@ -70,8 +92,18 @@ def _node(no: int, path: str, label: str, numbers: dict[str, int]) -> Node:
     qualname = label.split(":")[1]
     above, _, name = qualname.rpartition(".")
     parent = numbers[f"{path}:{above}"] if above else numbers[path]
-    kind = "test" if name.startswith("test_") else "class" if name[0].isupper() else "method" if above else "function"
-    return Node(no, kind, name, qualname, path, no, no + 1, parent, f"def {name}(self)" if above else "")  # type: ignore[arg-type]
+    kind = (
+        "test"
+        if name.startswith("test_")
+        else "class"
+        if name[0].isupper()
+        else "method"
+        if above
+        else "function"
+    )
+    return Node(
+        no, kind, name, qualname, path, no, no + 1, parent, f"def {name}(self)" if above else ""
+    )  # type: ignore[arg-type]
 
 
 def random_graph(seed: int, files: int = 6, symbols: int = 5, edges: int = 40) -> Drawn:
@@ -79,14 +111,30 @@ def random_graph(seed: int, files: int = 6, symbols: int = 5, edges: int = 40) -
     rng = random.Random(seed)
     listed = []
     for number in range(files):
-        names = [f"C{each}" if rng.random() < 0.3 else f"f{each}" for each in range(rng.randrange(symbols + 1))]
-        members = [f"{name}.m{each}" for name in names if name[0] == "C" for each in range(rng.randrange(3))]
+        names = [
+            f"C{each}" if rng.random() < 0.3 else f"f{each}"
+            for each in range(rng.randrange(symbols + 1))
+        ]
+        members = [
+            f"{name}.m{each}"
+            for name in names
+            if name[0] == "C"
+            for each in range(rng.randrange(3))
+        ]
         folder = "tests" if rng.random() < 0.3 else "src"
         listed.append((f"{folder}/{number}.py", [*names, *members]))
-    labels = [path for path, _ in listed] + [f"{path}:{each}" for path, names in listed for each in names]
+    labels = [path for path, _ in listed] + [
+        f"{path}:{each}" for path, names in listed for each in names
+    ]
     kinds = [kind for kind in EDGE_KINDS if kind != "contains"]
     drawn_edges = [
-        (rng.choice(labels), rng.choice(kinds), rng.choice(labels), rng.randrange(1, 201) / 200, rng.randrange(1, 99))
+        (
+            rng.choice(labels),
+            rng.choice(kinds),
+            rng.choice(labels),
+            rng.randrange(1, 201) / 200,
+            rng.randrange(1, 99),
+        )
         for _ in range(rng.randrange(edges + 1))
     ]
     return drawn(listed, drawn_edges)

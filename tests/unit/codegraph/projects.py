@@ -32,12 +32,18 @@ class Tree:
         file_no = len(self.labels) + 1
         self.labels[file_no] = facts.path
         nos = [file_no + 1 + place for place in range(len(facts.definitions))]
-        self.labels.update(zip(nos, (f"{facts.path}:{each.qualname}" for each in facts.definitions), strict=True))
+        self.labels.update(
+            zip(nos, (f"{facts.path}:{each.qualname}" for each in facts.definitions), strict=True)
+        )
         self.facts[facts.path] = facts
         self.outlines[facts.path] = outline_of(facts, file_no, nos)
 
     def edges(self) -> set[str]:
-        return {self.told(path, edge) for path, facts in self.facts.items() for edge in self.resolver.resolve(facts)}
+        return {
+            self.told(path, edge)
+            for path, facts in self.facts.items()
+            for edge in self.resolver.resolve(facts)
+        }
 
     def told(self, path: str, edge: NewEdge) -> str:
         definitions = self.facts[path].definitions

@@ -10,24 +10,28 @@ FILES = {
     "README.md": "# Shop\n\nSells things to people who ask.\n",
     "shop/__init__.py": '"""A shop that sells things."""\n',
     "shop/store.py": (
-        '"""Keeps what is for sale."""\n\n\nclass Store:\n    """All things and their prices."""\n\n'
+        '"""Keeps what is for sale."""\n\n\nclass Store:\n    """All things and their '
+        'prices."""\n\n'
         "    def get(self, name: str) -> int:\n        return self._find(name)\n\n"
         "    def _find(self, name: str) -> int:\n        return len(name)\n\n\n"
         "def open_store() -> Store:\n    return Store()\n"
     ),
     "shop/prices.py": (
         "from shop.store import Store, open_store\n\n\n"
-        "def price(name: str) -> int:\n    store: Store = open_store()\n    return store.get(name) * 2\n\n\n"
+        "def price(name: str) -> int:\n    store: Store = open_store()\n    return "
+        "store.get(name) * 2\n\n\n"
         "def discount(name: str) -> int:\n    return price(name) // 2\n"
     ),
     "shop/cli.py": (
-        "from shop.prices import discount\n\n\ndef main() -> int:\n    return discount('apple')\n\n\n"
+        "from shop.prices import discount\n\n\ndef main() -> int:\n    return "
+        "discount('apple')\n\n\n"
         "def unused() -> None:\n    pass\n"
     ),
     "shop/loop_a.py": "from shop import loop_b\n\n\ndef a() -> None:\n    loop_b.b()\n",
     "shop/loop_b.py": "from shop import loop_a\n\n\ndef b() -> None:\n    loop_a.a()\n",
     "tests/test_prices.py": (
-        "from shop.prices import discount\n\n\ndef test_discount_is_half():\n    assert discount('ab') == 2\n"
+        "from shop.prices import discount\n\n\ndef test_discount_is_half():\n    assert "
+        "discount('ab') == 2\n"
     ),
 }
 

@@ -22,7 +22,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def memory(shop: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[smara.Memory]:
     store = tmp_path_factory.mktemp("store") / "smara.db"
-    with smara.open(store, durability="normal", embedder="off", embed_in_background=False) as opened:
+    with smara.open(
+        store, durability="normal", embedder="off", embed_in_background=False
+    ) as opened:
         opened.code.index(shop)
         yield opened
 
@@ -46,7 +48,9 @@ def test_impact_names_direct_and_further_dependents_and_tests(ask):
 
 
 def test_a_path_leads_from_each_dependent_to_the_target(ask):
-    main = next(each for each in ask.impact("Store.get").reached if each.node.label == "shop/cli.py:main")
+    main = next(
+        each for each in ask.impact("Store.get").reached if each.node.label == "shop/cli.py:main"
+    )
     assert [hop.node.qualname for hop in main.path] == ["discount", "price", "Store.get"]
     assert all(hop.kind == "calls" for hop in main.path)
     assert main.path[0].line == 5
@@ -55,15 +59,19 @@ def test_a_path_leads_from_each_dependent_to_the_target(ask):
 def test_deps_callers_and_tests(ask):
     assert "shop/store.py:Store.get" in labels(ask.deps("shop/prices.py:price"))
     assert labels(ask.callers("price")) == {"shop/prices.py:discount": 1}
-    assert list(labels(ask.tests_for("shop/store.py"))) == ["tests/test_prices.py:test_discount_is_half"]
+    assert list(labels(ask.tests_for("shop/store.py"))) == [
+        "tests/test_prices.py:test_discount_is_half"
+    ]
 
 
 @pytest.mark.parametrize(
     ("target", "label"),
     [
-        ("shop/store.py", "shop/store.py"), ("store.py", "shop/store.py"), ("./shop/store.py", "shop/store.py"),
+        ("shop/store.py", "shop/store.py"), ("store.py", "shop/store.py"), ("./shop/store.py",
+        "shop/store.py"),
         ("Store.get", "shop/store.py:Store.get"), ("get", "shop/store.py:Store.get"),
-        ("shop/store.py:get", "shop/store.py:Store.get"), ("shop/store.py::Store.get", "shop/store.py:Store.get"),
+        ("shop/store.py:get", "shop/store.py:Store.get"), ("shop/store.py::Store.get",
+        "shop/store.py:Store.get"),
         ("shop/store.py:8", "shop/store.py:Store.get"), ("store.py#L8", "shop/store.py:Store.get"),
         ("shop.store.Store", "shop/store.py:Store"), ("discount()", "shop/prices.py:discount"),
         ("shop/store.py:1", "shop/store.py"),
@@ -84,7 +92,9 @@ def test_a_folder_means_all_of_its_files(ask):
     assert labels(ask.impact("shop")) == {"tests/test_prices.py:test_discount_is_half": 1}
 
 
-@pytest.mark.parametrize(("wrong", "right"), [("discuont", "discount"), ("shop/stores.py", "shop/store.py")])
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("discuont", "discount"), ("shop/stores.py", "shop/store.py")]
+)
 def test_an_unknown_target_is_refused_with_what_is_close(ask, wrong, right):
     with pytest.raises(NotFoundError, match=f"Did you mean .*{right}"):
         ask.impact(wrong)
@@ -123,7 +133,9 @@ def test_map_keeps_to_its_budget_and_follows_what_is_in_play(ask):
 
 
 def test_cycles_are_shown_as_a_path(ask):
-    assert [each.path for each in ask.cycles()] == [("shop/loop_a.py", "shop/loop_b.py", "shop/loop_a.py")]
+    assert [each.path for each in ask.cycles()] == [
+        ("shop/loop_a.py", "shop/loop_b.py", "shop/loop_a.py")
+    ]
 
 
 def test_entry_points_come_from_the_manifest(ask):
@@ -146,7 +158,11 @@ def test_modules_tell_purpose_neighbors_and_flows_without_a_model(ask):
     assert module.source == "structure"
     assert ("tests", 1) in [(path, min(count, 1)) for path, count in module.used_by]
     assert module.entry_points == ("shop/cli.py:main",)
-    assert module.flows[0][:3] == ("shop/cli.py:main", "shop/prices.py:discount", "shop/prices.py:price")
+    assert module.flows[0][:3] == (
+        "shop/cli.py:main",
+        "shop/prices.py:discount",
+        "shop/prices.py:price",
+    )
 
 
 def test_a_changed_file_is_seen_by_the_next_question(memory, shop, ask):
@@ -154,7 +170,11 @@ def test_a_changed_file_is_seen_by_the_next_question(memory, shop, ask):
     file = shop / "shop" / "cli.py"
     before = file.read_text()
     try:
-        file.write_text(before.replace("def unused() -> None:\n    pass", "def unused() -> None:\n    discount('x')"))
+        file.write_text(
+            before.replace(
+                "def unused() -> None:\n    pass", "def unused() -> None:\n    discount('x')"
+            )
+        )
         memory.code.update([file], shop)
         assert labels(ask.impact("price"))["shop/cli.py:unused"] == 2
     finally:
@@ -166,7 +186,14 @@ def test_a_changed_file_is_seen_by_the_next_question(memory, shop, ask):
 def test_a_model_describes_modules_once_and_a_bad_reply_changes_nothing(tmp_path, shop):
     from smara.testing import ScriptedModel
 
-    good = json.dumps({"folders": [{"path": "shop", "purpose": "Sells.", "flows": [["main", "price"]]}, {"path": "x"}]})
+    good = json.dumps(
+        {
+            "folders": [
+                {"path": "shop", "purpose": "Sells.", "flows": [["main", "price"]]},
+                {"path": "x"},
+            ]
+        }
+    )
     model = ScriptedModel(["no idea", good])
     with smara.open(tmp_path / "s.db", embedder="off", chat_model=model) as memory:
         memory.code.index(shop)
@@ -188,10 +215,15 @@ def test_memories_are_linked_to_the_code_they_speak_of(tmp_path, shop, monkeypat
     with smara.open(tmp_path / "s.db", embedder="off") as memory:
         memory.code.index(shop)
         memory.memories.add(
-            "Prices are doubled on purpose, the discount halves them again", type="decision", source="user_taught",
-            by="person", files=["shop/prices.py"],
-        )  # fmt: skip
+            "Prices are doubled on purpose, the discount halves them again",
+            type="decision",
+            source="user_taught",
+            by="person",
+            files=["shop/prices.py"],
+        )
         node = memory.code.asking(shop).resolve("price").nodes[0]
         (link,) = memory.code_knowledge.about([node])
         assert (link.kind, link.type, link.path) == ("documents", "decision", "shop/prices.py")
-        assert memory.code_knowledge.about(memory.code.asking(shop).resolve("shop/cli.py").nodes) == []
+        assert (
+            memory.code_knowledge.about(memory.code.asking(shop).resolve("shop/cli.py").nodes) == []
+        )

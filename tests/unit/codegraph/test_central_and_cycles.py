@@ -38,7 +38,9 @@ def test_ranks_are_those_of_the_matrix(seed):
 
 def test_what_more_files_use_is_more_central():
     files = [("a.py", ["f"]), ("b.py", ["g"]), *((f"u{number}.py", ["run"]) for number in range(5))]
-    edges = [(f"u{number}.py:run", "calls", "a.py:f") for number in range(5)] + [("u0.py:run", "calls", "b.py:g")]
+    edges = [(f"u{number}.py:run", "calls", "a.py:f") for number in range(5)] + [
+        ("u0.py:run", "calls", "b.py:g")
+    ]
     graph = drawn(files, edges).graph
     ranks = dict(zip(graph.paths, file_ranks(graph), strict=True))
     assert max(ranks, key=ranks.__getitem__) == "a.py"
@@ -78,15 +80,25 @@ def test_imports_without_a_circle_have_none():
 
 
 def test_the_shortest_way_around_is_shown_of_a_large_knot():
-    found = cycles(imports(("a.py", "b.py"), ("b.py", "c.py"), ("c.py", "a.py"), ("a.py", "d.py"), ("d.py", "a.py")))
+    found = cycles(
+        imports(
+            ("a.py", "b.py"), ("b.py", "c.py"), ("c.py", "a.py"), ("a.py", "d.py"), ("d.py", "a.py")
+        )
+    )
     assert found[0].path == ("a.py", "d.py", "a.py")
     assert len(found[0].files) == 4
 
 
 def test_an_import_inside_a_function_closes_a_circle_only_when_asked():
-    graph = drawn([("a.py", ["f"]), ("b.py", [])], [("a.py", "imports", "b.py"), ("b.py", "imports", "a.py:f")]).graph
+    graph = drawn(
+        [("a.py", ["f"]), ("b.py", [])],
+        [("a.py", "imports", "b.py"), ("b.py", "imports", "a.py:f")],
+    ).graph
     assert len(cycles(graph)) == 1
-    lazy = drawn([("a.py", ["f"]), ("b.py", [])], [("a.py:f", "imports", "b.py"), ("b.py", "imports", "a.py")]).graph
+    lazy = drawn(
+        [("a.py", ["f"]), ("b.py", [])],
+        [("a.py:f", "imports", "b.py"), ("b.py", "imports", "a.py")],
+    ).graph
     assert cycles(lazy) == []
     assert len(cycles(lazy, with_lazy=True)) == 1
 
@@ -95,7 +107,10 @@ def test_an_import_inside_a_function_closes_a_circle_only_when_asked():
 def test_components_are_what_reaches_each_other(seed):
     rng = random.Random(seed)
     size = rng.randrange(1, 12)
-    links = {one: dict.fromkeys(rng.sample(range(size), rng.randrange(0, min(4, size))), 1) for one in range(size)}
+    links = {
+        one: dict.fromkeys(rng.sample(range(size), rng.randrange(0, min(4, size))), 1)
+        for one in range(size)
+    }
 
     def reach(start: int) -> set[int]:
         seen, waiting = {start}, [start]
@@ -107,7 +122,9 @@ def test_components_are_what_reaches_each_other(seed):
         return seen
 
     reached = [reach(each) for each in range(size)]
-    expected = {frozenset(other for other in reached[one] if one in reached[other]) for one in range(size)}
+    expected = {
+        frozenset(other for other in reached[one] if one in reached[other]) for one in range(size)
+    }
     assert {frozenset(each) for each in components(size, links)} == expected
 
 

@@ -1,4 +1,6 @@
-"""Files in pieces: every line that says something in exactly one, definitions whole, nothing longer than its limit."""
+"""Files in pieces: every line that says something in exactly one, definitions whole, nothing longer
+than its limit.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,12 @@ from tests.unit.codegraph.test_extract import FIXTURES, SOURCES, facts_of
 SHOP = (
     b'"""A shop."""\n\nimport os\n\nLIMIT = 3\n\n\n'
     b'# Sells things.\nclass Shop:\n    """All day."""\n\n    name = "x"\n\n'
-    + b"".join(b"    def m%d(self, a):\n        if a:\n            return %d\n\n" % (n, n) for n in range(6))
-    + b"\ndef last():\n    def inner():\n        return 1\n    return inner\n\n\nif LIMIT:\n    last()\n    print(1)\n"
+    + b"".join(
+        b"    def m%d(self, a):\n        if a:\n            return %d\n\n" % (n, n)
+        for n in range(6)
+    )
+    + b"\ndef last():\n    def inner():\n        return 1\n    return inner\n\n\nif LIMIT:\n    "
+    b"last()\n    print(1)\n"
 )
 
 
@@ -27,9 +33,13 @@ def pieces(source: bytes, language: Language = "python") -> tuple[FileFacts, lis
 
 
 def check(text: str, chunks: list[CodeChunk]) -> None:
-    """Every line that says something is in one piece, and pieces stand in order with their very text."""
+    """Every line that says something is in one piece, and pieces stand in order with their very
+    text.
+    """
     lines = text.split("\n")
-    covered = [number for chunk in chunks for number in range(chunk.first_line, chunk.last_line + 1)]
+    covered = [
+        number for chunk in chunks for number in range(chunk.first_line, chunk.last_line + 1)
+    ]
     assert len(covered) == len(set(covered))
     assert covered == sorted(covered)
     assert {number for number, line in enumerate(lines, 1) if line.strip()} <= set(covered)
@@ -42,10 +52,19 @@ def test_functions_methods_class_heads_and_the_rest_are_pieces() -> None:
     check(SHOP.decode(), chunks)
     told = [(chunk.kind, chunk.name) for chunk in chunks]
     methods = [("function", f"Shop.m{number}") for number in range(6)]
-    assert told == [("module", "shop.py"), ("class", "Shop"), *methods, ("function", "last"), ("module", "shop.py")]
+    assert told == [
+        ("module", "shop.py"),
+        ("class", "Shop"),
+        *methods,
+        ("function", "last"),
+        ("module", "shop.py"),
+    ]
     assert chunks[1].text.startswith("# Sells things.\nclass Shop:")
     assert "def inner" in chunks[-2].text
-    assert all(chunk.definition < 0 or facts.definitions[chunk.definition].qualname == chunk.name for chunk in chunks)
+    assert all(
+        chunk.definition < 0 or facts.definitions[chunk.definition].qualname == chunk.name
+        for chunk in chunks
+    )
 
 
 def test_a_prefix_says_path_class_and_signature() -> None:
@@ -54,7 +73,10 @@ def test_a_prefix_says_path_class_and_signature() -> None:
 
 
 def test_a_small_class_is_one_piece() -> None:
-    _, chunks = pieces(b"class Pair:\n    def one(self):\n        return 1\n\n    def two(self):\n        return 2\n")
+    _, chunks = pieces(
+        b"class Pair:\n    def one(self):\n        return 1\n\n    def two(self):\n        return "
+        b"2\n"
+    )
     assert [(chunk.kind, chunk.name) for chunk in chunks] == [("class", "Pair")]
 
 
@@ -65,8 +87,14 @@ def test_pieces_of_every_language_cover_their_file_and_keep_definitions_whole(pa
     check(text, chunks)
     for each in facts.definitions:
         if each.kind in ("function", "method", "test"):
-            inside = [c for c in chunks if c.first_line <= each.first_line and each.last_line <= c.last_line]
-            opened = any(c.definition >= 0 and facts.definitions[c.definition] is each for c in chunks)
+            inside = [
+                c
+                for c in chunks
+                if c.first_line <= each.first_line and each.last_line <= c.last_line
+            ]
+            opened = any(
+                c.definition >= 0 and facts.definitions[c.definition] is each for c in chunks
+            )
             assert inside or opened, each.qualname
 
 
@@ -85,11 +113,17 @@ def test_random_shops_are_covered_and_whole() -> None:
         check(source.decode(), chunks)
         for each in facts.definitions:
             if each.kind in ("function", "method"):
-                assert any(c.first_line <= each.first_line and each.last_line <= c.last_line for c in chunks)
+                assert any(
+                    c.first_line <= each.first_line and each.last_line <= c.last_line
+                    for c in chunks
+                )
 
 
 def test_no_body_is_split_however_long_it_is() -> None:
-    for source in (b"def f():\n" + (b"    x = 1\n" * 30 + b"\n") * 300, b"def f():\n" + b"    x = 123456789\n" * 9_000):
+    for source in (
+        b"def f():\n" + (b"    x = 1\n" * 30 + b"\n") * 300,
+        b"def f():\n" + b"    x = 123456789\n" * 9_000,
+    ):
         _, chunks = pieces(source)
         check(source.decode(), chunks)
         assert [chunk.name for chunk in chunks] == ["f"]
@@ -97,12 +131,20 @@ def test_no_body_is_split_however_long_it_is() -> None:
 
 def test_an_enormous_function_is_cut_only_where_those_inside_of_it_begin_and_end() -> None:
     inner = b"    def %s():\n" + b"        x = 1\n" * 300
-    source = b"def f():\n    y = 1\n    z = 2\n    a = 3\n" + inner % b"one" + inner % b"two" + b"    return one\n" * 3
+    source = (
+        b"def f():\n    y = 1\n    z = 2\n    a = 3\n"
+        + inner % b"one"
+        + inner % b"two"
+        + b"    return one\n" * 3
+    )
     _, chunks = pieces(source)
     check(source.decode(), chunks)
     assert [(chunk.name, chunk.first_line, chunk.last_line) for chunk in chunks] == [
-        ("f", 1, 4), ("f.one", 5, 305), ("f.two", 306, 606), ("f", 607, 609),
-    ]  # fmt: skip
+        ("f", 1, 4),
+        ("f.one", 5, 305),
+        ("f.two", 306, 606),
+        ("f", 607, 609),
+    ]
     small = b"def f():\n" + b"    def inner():\n        x = 1\n" * (ENORMOUS_LINES // 3)
     assert [chunk.name for chunk in pieces(small)[1]] == ["f"]
 
@@ -119,7 +161,10 @@ def test_what_stands_outside_of_definitions_is_bounded() -> None:
     source = b"".join(b"x%d = %d\n" % (number, number) for number in range(1000))
     _, chunks = pieces(source)
     check(source.decode(), chunks)
-    assert all(chunk.last_line - chunk.first_line < REST_LINES and chunk.kind == "module" for chunk in chunks)
+    assert all(
+        chunk.last_line - chunk.first_line < REST_LINES and chunk.kind == "module"
+        for chunk in chunks
+    )
 
 
 def test_a_line_without_end_is_cut_by_characters_and_nothing_is_lost() -> None:
@@ -150,7 +195,10 @@ def test_data_and_long_prose_come_in_bounded_pieces() -> None:
         text = "".join(f"row {number}\n" for number in range(1050))
         chunks = chunk_file(None, path, text)
         check(text, chunks)
-        assert all(chunk.kind == "prose" and chunk.last_line - chunk.first_line < MOST_LINES for chunk in chunks)
+        assert all(
+            chunk.kind == "prose" and chunk.last_line - chunk.first_line < MOST_LINES
+            for chunk in chunks
+        )
 
 
 def test_blank_files_have_no_pieces() -> None:

@@ -10,33 +10,38 @@ CONSTANTS = {
     "python": (
         {
             "limits.py": "LIMIT = 3\n",
-            "cart.py": "import limits\nfrom limits import LIMIT\n\ndef full(n):\n    return n > LIMIT\n\n"
+            "cart.py": "import limits\nfrom limits import LIMIT\n\ndef full(n):\n    return n > "
+                       "LIMIT\n\n"
             "def left(n):\n    return limits.LIMIT - n\n\ndef told():\n    return f'{LIMIT}'\n\n"
             "def not_meant(x):\n    # LIMIT\n    x(LIMIT=1)\n    return 'LIMIT'\n",
         },
         {"cart.py:full", "cart.py:left", "cart.py:told"}, "limits.py:LIMIT",
     ),
     "a field of the class": (
-        {"pool.py": "class Pool:\n    SIZE = 3\n\n    def is_full(self, n):\n        return n >= self.SIZE\n"},
+        {"pool.py": "class Pool:\n    SIZE = 3\n\n    def is_full(self, n):\n        return n >= "
+                    "self.SIZE\n"},
         {"pool.py:Pool.is_full"}, "pool.py:Pool.SIZE",
     ),
     "typescript": (
         {
             "limits.ts": "export const LIMIT = 3;\n",
-            "cart.ts": 'import { LIMIT } from "./limits";\nexport function full(n: number) { return LIMIT < n; }\n',
+            "cart.ts": 'import { LIMIT } from "./limits";\nexport function full(n: number) { '
+                       'return LIMIT < n; }\n',
         },
         {"cart.ts:full"}, "limits.ts:LIMIT",
     ),
     "rust": (
         {
-            "Cargo.toml": '[package]\nname = "shop"\n', "src/lib.rs": "pub mod cart;\npub const LIMIT: usize = 3;\n",
+            "Cargo.toml": '[package]\nname = "shop"\n',
+            "src/lib.rs": "pub mod cart;\npub const LIMIT: usize = 3;\n",
             "src/cart.rs": "use super::LIMIT;\npub fn full(n: usize) -> bool { n > LIMIT }\n",
         },
         {"src/cart.rs:full"}, "src/lib.rs:LIMIT",
     ),
     "go": (
         {
-            "go.mod": "module example.com/shop\n", "limits/limits.go": "package limits\n\nconst Most = 3\n",
+            "go.mod": "module example.com/shop\n",
+            "limits/limits.go": "package limits\n\nconst Most = 3\n",
             "cart/cart.go": 'package cart\n\nimport "example.com/shop/limits"\n\n'
             "func Full(n int) bool { return n > limits.Most }\n",
         },
@@ -63,7 +68,11 @@ CONSTANTS = {
 @pytest.mark.parametrize("name", CONSTANTS)
 def test_whoever_mentions_a_constant_is_joined_to_it(name: str) -> None:
     files, users, constant = CONSTANTS[name]
-    found = {edge.split(" ")[1] for edge in Tree(files).edges() if edge.startswith("references ") and constant in edge}
+    found = {
+        edge.split(" ")[1]
+        for edge in Tree(files).edges()
+        if edge.startswith("references ") and constant in edge
+    }
     assert found == users
 
 
@@ -84,7 +93,10 @@ ROUTES = {
         "calls app.py:GET /cart -> app.py:create.show",
     ),
     "a function without a name": (
-        {"app.js": 'function open(id) {}\napp.get("/cart", (req, res) => { res.send(open(req.id)); });\n'},
+        {
+            "app.js": 'function open(id) {}\napp.get("/cart", (req, res) => { '
+            "res.send(open(req.id)); });\n"
+        },
         "calls app.js:GET /cart -> app.js:open",
     ),
     "a function without a name in Go": (
@@ -104,12 +116,20 @@ def test_a_route_is_joined_to_what_answers_it(name: str) -> None:
 
 
 def test_a_method_is_found_in_the_source_of_its_header_in_another_folder() -> None:
-    """1. The header's own body comes before the base's. 2. A variable made with arguments has its type."""
-    found = Tree({
-        "include/shop/store.hpp": "namespace shop {\nclass Base { public: virtual void put(int x) = 0; };\n"
-        "class Store : public Base { public: explicit Store(int n); void put(int x) override; };\n}\n",
-        "src/store.cpp": '#include "shop/store.hpp"\nnamespace shop {\nvoid Store::put(int x) {}\n}\n',
-        "src/main.cpp": '#include "shop/store.hpp"\nint main(int count) { shop::Store store(count); store.put(1); }\n',
-    }).edges()  # fmt: skip
+    """1. The header's own body comes before the base's. 2. A variable made with arguments has its
+    type.
+    """
+    found = Tree(
+        {
+            "include/shop/store.hpp": "namespace shop {\nclass Base { public: virtual void "
+            "put(int x) = 0; };\n"
+            "class Store : public Base { public: explicit Store(int n); void put(int x) override; "
+            "};\n}\n",
+            "src/store.cpp": '#include "shop/store.hpp"\nnamespace shop {\nvoid Store::put(int x) '
+            "{}\n}\n",
+            "src/main.cpp": '#include "shop/store.hpp"\nint main(int count) { shop::Store '
+            "store(count); store.put(1); }\n",
+        }
+    ).edges()
     assert "calls src/main.cpp:main -> src/store.cpp:shop.Store.put" in found
     assert not any("Base.put" in edge for edge in found)

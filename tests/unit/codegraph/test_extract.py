@@ -17,16 +17,28 @@ SOURCES = sorted(path for path in FIXTURES.glob("*/*") if path.suffix != ".facts
 
 def rendered(facts: FileFacts) -> str:
     """Return facts one on a line, places counted from 0, the file itself as -1."""
-    lines = [f"file {facts.language} lines={facts.lines} package={facts.package!r} doc={facts.doc!r}"]
+    lines = [
+        f"file {facts.language} lines={facts.lines} package={facts.package!r} doc={facts.doc!r}"
+    ]
     for place, each in enumerate(facts.definitions):
         span = f"{each.first_line}-{each.last_line}"
-        lines.append(f"{place} {each.kind} {each.qualname} {span} in {each.parent} | {each.signature} | {each.doc}")
+        lines.append(
+            f"{place} {each.kind} {each.qualname} {span} in {each.parent} | {each.signature} | "
+            f"{each.doc}"
+        )
     for found in facts.imports:
         export = " exported" if found.is_export else ""
-        names = f"module={found.module!r} name={found.name!r} alias={found.alias!r} level={found.level}"
+        names = (
+            f"module={found.module!r} name={found.name!r} alias={found.alias!r} level={found.level}"
+        )
         lines.append(f"import {names} line={found.line} in {found.scope}{export}")
-    lines += [f"{use.kind} {use.name} of {use.receiver!r} line={use.line} in {use.scope}" for use in facts.references]
-    lines += [f"binding {each.name}: {each.type or 'unknown'} in {each.scope}" for each in facts.bindings]
+    lines += [
+        f"{use.kind} {use.name} of {use.receiver!r} line={use.line} in {use.scope}"
+        for use in facts.references
+    ]
+    lines += [
+        f"binding {each.name}: {each.type or 'unknown'} in {each.scope}" for each in facts.bindings
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -67,7 +79,10 @@ def test_a_definition_lies_within_the_one_around_it_and_spans_are_those_of_the_t
 
 def test_a_method_that_stands_before_its_type_still_finds_it() -> None:
     facts = extract("a.go", b"package a\nfunc (s *Shop) Open() {}\ntype Shop struct{}\n", "go")
-    assert [(each.qualname, each.parent) for each in facts.definitions] == [("Shop.Open", 1), ("Shop", -1)]
+    assert [(each.qualname, each.parent) for each in facts.definitions] == [
+        ("Shop.Open", 1),
+        ("Shop", -1),
+    ]
 
 
 def test_functions_named_test_are_tests_only_in_test_files() -> None:
@@ -78,7 +93,9 @@ def test_functions_named_test_are_tests_only_in_test_files() -> None:
 
 def test_a_long_chain_has_an_unknown_receiver_not_an_empty_one() -> None:
     source = b"x = a" + b".then(call)" * 100 + b"\n"
-    used = {use.receiver for use in extract("a.py", source, "python").references if use.name == "then"}
+    used = {
+        use.receiver for use in extract("a.py", source, "python").references if use.name == "then"
+    }
     assert "" not in used
     assert "?" in used
 
@@ -97,7 +114,9 @@ def test_a_long_chain_has_an_unknown_receiver_not_an_empty_one() -> None:
         ("README.md", b"", None),
     ],
 )
-def test_a_language_is_told_by_name_or_first_line(path: str, first_line: bytes, language: str | None) -> None:
+def test_a_language_is_told_by_name_or_first_line(
+    path: str, first_line: bytes, language: str | None
+) -> None:
     assert language_of(path, first_line) == language
 
 
@@ -107,16 +126,27 @@ def test_a_header_with_classes_is_cpp_and_one_without_is_c() -> None:
 
 
 def test_tests_are_told_by_their_path() -> None:
-    assert all(map(is_test_path, ("tests/a.py", "a/test_b.py", "a/b_test.go", "b.spec.ts", "src/ShopTest.java")))
+    assert all(
+        map(
+            is_test_path,
+            ("tests/a.py", "a/test_b.py", "a/b_test.go", "b.spec.ts", "src/ShopTest.java"),
+        )
+    )
     assert not any(map(is_test_path, ("src/latest/a.py", "contest.py", "a/testimony.py")))
 
 
 def test_comments_are_no_part_of_a_signature() -> None:
     python = (
-        b"class X(Y):  # type: ignore[misc]\n    def f(  # the first\n        self, a: int,  # how many\n    ): ...\n"
+        b"class X(Y):  # type: ignore[misc]\n    def f(  # the first\n        self, a: int,  "
+        b"# how many\n    ): ...\n"
     )
-    script = b"export function load(path: string /* of a file */, /* more */ deep = 1) { return 1 }\n"
+    script = (
+        b"export function load(path: string /* of a file */, /* more */ deep = 1) { return 1 }\n"
+    )
     assert [each.signature for each in extract("x.py", python, "python").definitions] == [
-        "class X(Y)", "def f( self, a: int, )",
-    ]  # fmt: skip
-    assert extract("x.ts", script, "typescript").definitions[0].signature == ("function load(path: string , deep = 1)")
+        "class X(Y)",
+        "def f( self, a: int, )",
+    ]
+    assert extract("x.ts", script, "typescript").definitions[0].signature == (
+        "function load(path: string , deep = 1)"
+    )

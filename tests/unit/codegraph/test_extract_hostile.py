@@ -94,7 +94,9 @@ def test_what_stands_before_an_error_is_still_told(language: Language) -> None:
         assert name in [each.name for each in facts.definitions]
 
 
-@pytest.mark.parametrize("path", ["python/shop.py", "rust/shop.rs", "typescript/shop.ts", "cpp/shop.cpp"])
+@pytest.mark.parametrize(
+    "path", ["python/shop.py", "rust/shop.rs", "typescript/shop.ts", "cpp/shop.cpp"]
+)
 def test_a_file_cut_off_anywhere_is_read(path: str) -> None:
     from tests.unit.codegraph.test_extract import FIXTURES
 
@@ -107,7 +109,10 @@ def test_a_file_cut_off_anywhere_is_read(path: str) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "latin-1"])
 def test_an_encoding_changes_nothing_but_the_bytes(encoding: str) -> None:
     source = 'def prüfe():\n    return "ä"\n'
-    plain, other = extract("a.py", source.encode(), "python"), extract("a.py", source.encode(encoding), "python")
+    plain, other = (
+        extract("a.py", source.encode(), "python"),
+        extract("a.py", source.encode(encoding), "python"),
+    )
     assert other == plain
     assert plain.definitions[0].name == "prüfe"
 
@@ -115,7 +120,10 @@ def test_an_encoding_changes_nothing_but_the_bytes(encoding: str) -> None:
 def test_line_ends_of_any_kind_give_the_same_lines() -> None:
     source = b"x = 1\n\n\ndef f():\n    return 1\n"
     spans = {
-        tuple((each.name, each.first_line, each.last_line) for each in extract("a.py", data, "python").definitions)
+        tuple(
+            (each.name, each.first_line, each.last_line)
+            for each in extract("a.py", data, "python").definitions
+        )
         for data in (source, source.replace(b"\n", b"\r\n"))
     }
     assert spans == {(("x", 1, 1), ("f", 4, 5))}
@@ -132,7 +140,9 @@ def test_threads_read_side_by_side() -> None:
     expected = extract("a.py", source, "python")
     results: list[FileFacts] = []
     threads = [
-        threading.Thread(target=lambda: results.extend(extract("a.py", source, "python") for _ in range(5)))
+        threading.Thread(
+            target=lambda: results.extend(extract("a.py", source, "python") for _ in range(5))
+        )
         for _ in range(4)
     ]
     for thread in threads:

@@ -1,4 +1,6 @@
-"""Churn and co-change: counted by hand, read from a real repository, and taken in piece by piece."""
+"""Churn and co-change: counted by hand, read from a real repository, and taken in piece by
+piece.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.store import CodeStore
 
 
-def commit(number: int, *changed: str, renamed: tuple[tuple[str, str], ...] = (), author: str = "a") -> Commit:
+def commit(
+    number: int, *changed: str, renamed: tuple[tuple[str, str], ...] = (), author: str = "a"
+) -> Commit:
     return Commit(f"{number:040x}", number * 1000, author, changed, renamed)
 
 
@@ -30,7 +34,11 @@ def tallied(*commits: Commit) -> Tally:
 def test_files_of_one_commit_changed_together():
     tally = tallied(commit(1, "a", "b"), commit(2, "a", "b", "c"), commit(3, "a"))
     assert tally.pairs() == {("a", "b"): (2, 2000), ("a", "c"): (1, 2000), ("b", "c"): (1, 2000)}
-    assert (tally.churn["a"].commits, tally.churn["a"].first_at, tally.churn["a"].last_at) == (3, 1000, 3000)
+    assert (tally.churn["a"].commits, tally.churn["a"].first_at, tally.churn["a"].last_at) == (
+        3,
+        1000,
+        3000,
+    )
 
 
 def test_a_mass_commit_counts_as_a_change_but_joins_nothing():
@@ -41,7 +49,9 @@ def test_a_mass_commit_counts_as_a_change_but_joins_nothing():
 
 
 def test_a_renamed_file_keeps_its_past():
-    tally = tallied(commit(1, "old", "b"), commit(2, "new", renamed=(("old", "new"),)), commit(3, "new", "b"))
+    tally = tallied(
+        commit(1, "old", "b"), commit(2, "new", renamed=(("old", "new"),)), commit(3, "new", "b")
+    )
     assert tally.pairs() == {("b", "new"): (2, 3000)}
     assert tally.churn["new"].commits == 3
     assert "old" not in tally.churn
@@ -62,7 +72,9 @@ def test_a_log_is_read_with_renames_and_odd_names():
     assert found.renamed == (("old.py", "new\tname.py"),)
 
 
-@pytest.mark.parametrize("junk", ["", "\x1e", "\x1eabc", "\x1ea\x1fb\x1fc\x1fd", "\x1ea\x1f1\x1fc\x1fM", "R100\x00"])
+@pytest.mark.parametrize(
+    "junk", ["", "\x1e", "\x1eabc", "\x1ea\x1fb\x1fc\x1fd", "\x1ea\x1f1\x1fc\x1fM", "R100\x00"]
+)
 def test_a_broken_log_gives_what_can_be_read(junk):
     assert all(not each.changed for each in parse(junk))
 
@@ -75,8 +87,21 @@ class Repository:
         self.git("init", "-q", "-b", "main")
 
     def git(self, *arguments: str) -> str:
-        identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
-        done = subprocess.run(["git", *identity, *arguments], cwd=self.root, capture_output=True, text=True, check=True)
+        identity = (
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@example.org",
+            "-c",
+            "commit.gpgsign=false",
+        )
+        done = subprocess.run(
+            ["git", *identity, *arguments],
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         return done.stdout
 
     def commit(self, **files: str) -> None:
@@ -113,14 +138,18 @@ class Keeping:
             for path in files:
                 self.number += 1
                 self.store.put_file(
-                    session, self.tree_no,
+                    session,
+                    self.tree_no,
                     (self.number, path, "python", "code", b"", 1, 1, 1, 0, None, 1, 1, None),
-                )  # fmt: skip
+                )
         return self.history.read()
 
     def together(self, path: str) -> dict[str, tuple[int, float]]:
         with self.lookup.database.read() as session:
-            return {each.path: (each.together, each.confidence) for each in self.history.together(session, path)}
+            return {
+                each.path: (each.together, each.confidence)
+                for each in self.history.together(session, path)
+            }
 
     def churn(self) -> dict[str, int]:
         with self.lookup.database.read() as session:
@@ -193,7 +222,12 @@ def test_piece_by_piece_is_the_same_as_all_at_once(seed, keeping, repository, tm
     rng = random.Random(seed)
     names = ["a", "b", "c", "d"]
     for number in range(8):
-        repository.commit(**{f"{name}_py": str(number) + name * 30 for name in rng.sample(names, rng.randrange(1, 4))})
+        repository.commit(
+            **{
+                f"{name}_py": str(number) + name * 30
+                for name in rng.sample(names, rng.randrange(1, 4))
+            }
+        )
         if rng.random() < 0.3 and (repository.root / "a.py").exists():
             repository.git("mv", "a.py", f"a{number}.py")
             repository.git("commit", "-q", "-m", "mv")
@@ -204,7 +238,11 @@ def test_piece_by_piece_is_the_same_as_all_at_once(seed, keeping, repository, tm
         whole = Keeping(memory, repository)
         whole.read()
         existing = set(whole.churn())
-        assert {path: count for path, count in keeping.churn().items() if path in existing} == whole.churn()
+        assert {
+            path: count for path, count in keeping.churn().items() if path in existing
+        } == whole.churn()
         for path in existing:
-            ours = {other: each for other, each in keeping.together(path).items() if other in existing}
+            ours = {
+                other: each for other, each in keeping.together(path).items() if other in existing
+            }
             assert ours == whole.together(path)

@@ -1,4 +1,6 @@
-"""Macros that C++ writes where the grammar expects none, and parameters that hide a name of their file."""
+"""Macros that C++ writes where the grammar expects none, and parameters that hide a name of their
+file.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ from tests.unit.codegraph.projects import Tree
 
 
 def test_a_class_behind_an_export_macro_is_a_class() -> None:
-    text = b"class SHOP_EXPORT Client : public Base {\n public:\n  void Send() {}\n  int n GUARDED_BY(mutex_);\n};\n"
+    text = (
+        b"class SHOP_EXPORT Client : public Base {\n public:\n  void Send() {}\n  int n "
+        b"GUARDED_BY(mutex_);\n};\n"
+    )
 
     facts = extract("a.h", text, "cpp")
 
@@ -22,7 +27,10 @@ def test_a_class_behind_an_export_macro_is_a_class() -> None:
 
 
 def test_blanked_text_is_as_long_as_before_and_other_text_is_left() -> None:
-    text = b"struct API_EXPORT(1) Thing final {};\nclass Plain {};\nclass ABC;\nclass HTTP {};\nLOCKS_EXCLUDED(a) x;\n"
+    text = (
+        b"struct API_EXPORT(1) Thing final {};\nclass Plain {};\nclass ABC;\nclass HTTP "
+        b"{};\nLOCKS_EXCLUDED(a) x;\n"
+    )
 
     blanked = without_macros(text)
 
@@ -32,15 +40,24 @@ def test_blanked_text_is_as_long_as_before_and_other_text_is_left() -> None:
 
 
 def test_parameters_without_a_type_hide_what_the_file_calls_so() -> None:
-    text = b"from os import path, sep\n\n\ndef f(path, other, sep: str = '/', *, path2=path):\n    path.join(other)\n"
+    text = (
+        b"from os import path, sep\n\n\ndef f(path, other, sep: str = '/', *, path2=path):\n   "
+        b" path.join(other)\n"
+    )
 
     facts = extract("a.py", text, "python")
 
-    assert [(each.name, each.type) for each in facts.bindings if each.scope == 0] == [("sep", "str"), ("path", "")]
+    assert [(each.name, each.type) for each in facts.bindings if each.scope == 0] == [
+        ("sep", "str"),
+        ("path", ""),
+    ]
 
 
 def test_names_in_types_and_default_values_are_no_parameters() -> None:
-    text = b"from shop import Client, make\n\n\ndef f(x: dict[str, Client] = make(1, Client)):\n    Client()\n"
+    text = (
+        b"from shop import Client, make\n\n\ndef f(x: dict[str, Client] = make(1, Client)):\n  "
+        b"  Client()\n"
+    )
 
     facts = extract("a.py", text, "python")
 
@@ -48,20 +65,32 @@ def test_names_in_types_and_default_values_are_no_parameters() -> None:
 
 
 def test_parameters_of_scripts_hide_what_the_file_requires() -> None:
-    text = b'const next = require("./next");\nfunction f(request, next) { next(); }\nconst g = (next) => next();\n'
+    text = (
+        b'const next = require("./next");\nfunction f(request, next) { next(); }\nconst g = '
+        b"(next) => next();\n"
+    )
 
     facts = extract("a.js", text, "javascript")
 
-    assert {(each.name, each.type, each.scope) for each in facts.bindings} == {("next", "", 0), ("next", "", 1)}
+    assert {(each.name, each.type, each.scope) for each in facts.bindings} == {
+        ("next", "", 0),
+        ("next", "", 1),
+    }
 
 
-@pytest.mark.parametrize("made", ["React.memo(Button)", "connect(Button)(View)", "new Store(Button)"])
+@pytest.mark.parametrize(
+    "made", ["React.memo(Button)", "connect(Button)(View)", "new Store(Button)"]
+)
 def test_what_a_file_makes_its_default_of_is_used_and_hidden_by_nothing(made: str) -> None:
     found = Tree({"a.jsx": f"export const Button = () => null;\nexport default {made};\n"}).edges()
     assert "references a.jsx:default -> a.jsx:Button" in found
 
 
-@pytest.mark.parametrize("written", ["export default (path) =>", "export default async function (path)"])
+@pytest.mark.parametrize(
+    "written", ["export default (path) =>", "export default async function (path)"]
+)
 def test_a_parameter_of_a_nameless_default_hides_what_the_file_imports(written: str) -> None:
-    facts = extract("a.js", f'import path from "path";\n{written} {{ path.x(); }}\n'.encode(), "javascript")
+    facts = extract(
+        "a.js", f'import path from "path";\n{written} {{ path.x(); }}\n'.encode(), "javascript"
+    )
     assert [each.type for each in facts.bindings if each.name == "path"] == [""]

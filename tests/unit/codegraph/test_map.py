@@ -19,13 +19,21 @@ def mapped(whole: Drawn, budget: int = 1_000, **options):
 
 
 def shop(count: int = 8) -> Drawn:
-    """A core that everything uses, features that each use a helper of their own, and a private name."""
-    files = [("core/store.py", ["Store", "Store.get", "Store._hidden", "open_store"]), ("core/rare.py", ["rare_one"])]
+    """A core that everything uses, features that each use a helper of their own, and a private
+    name.
+    """
+    files = [
+        ("core/store.py", ["Store", "Store.get", "Store._hidden", "open_store"]),
+        ("core/rare.py", ["rare_one"]),
+    ]
     edges = []
     for number in range(count):
         files.append((f"features/f{number}.py", [f"run{number}", f"helper{number}"]))
         run = f"features/f{number}.py:run{number}"
-        edges += [(run, "calls", "core/store.py:Store.get"), (run, "calls", f"features/f{number}.py:helper{number}")]
+        edges += [
+            (run, "calls", "core/store.py:Store.get"),
+            (run, "calls", f"features/f{number}.py:helper{number}"),
+        ]
         edges.append((run, "calls", "core/store.py:Store._hidden"))
     edges.append(("features/f0.py:run0", "calls", "core/rare.py:rare_one"))
     return drawn(files, edges)
@@ -101,6 +109,8 @@ def test_a_head_is_one_line_without_its_body(signature, head):
 
 
 def test_a_long_head_is_cut():
-    found = head_of(Node(1, "function", "f", "f", "a.py", 1, 9, signature="def f(" + "x, " * 200 + ")"))
+    found = head_of(
+        Node(1, "function", "f", "f", "a.py", 1, 9, signature="def f(" + "x, " * 200 + ")")
+    )
     assert len(found) == 120
     assert found.endswith("…")

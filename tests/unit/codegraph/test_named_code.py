@@ -10,7 +10,10 @@ from smara.codegraph.anchors.names import MOST_NAMES, names_in, paths_in
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("see src/auth.py and lib/x.ts.", [("src/auth.py", "", None, None), ("lib/x.ts", "", None, None)]),
+        (
+            "see src/auth.py and lib/x.ts.",
+            [("src/auth.py", "", None, None), ("lib/x.ts", "", None, None)],
+        ),
         ("in src/auth.py:10-20 it fails", [("src/auth.py", "", 10, 20)]),
         ("in ./src/auth.py:10 it fails", [("src/auth.py", "", 10, 10)]),
         ("`src/auth.py:Session.login` fails", [("src/auth.py", "Session.login", None, None)]),
@@ -18,7 +21,9 @@ from smara.codegraph.anchors.names import MOST_NAMES, names_in, paths_in
     ],
 )
 def test_paths_and_places_are_read_from_a_text(text, found):
-    assert [(each.path, each.symbol, each.first_line, each.last_line) for each in paths_in(text)] == found
+    assert [
+        (each.path, each.symbol, each.first_line, each.last_line) for each in paths_in(text)
+    ] == found
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,13 @@ from tests.unit.codegraph.graphs import drawn
 
 def impact_of(whole, target: str):
     places = whole.places(target)
-    return dress(whole.graph, places, 3, walk(whole.graph, places, depth=3, limit=9, is_backward=True), whole.fetch)
+    return dress(
+        whole.graph,
+        places,
+        3,
+        walk(whole.graph, places, depth=3, limit=9, is_backward=True),
+        whole.fetch,
+    )
 
 
 HOSTILE = 'a"]; evil\n<b>.py'
@@ -51,11 +57,14 @@ def test_names_cannot_break_out_of_a_picture():
     ("path", "text", "found"),
     [
         ("pyproject.toml", '[project.scripts]\na = "pkg.cli:main"\n', [("pkg/cli", "main")]),
-        ("sub/pyproject.toml", '[project.gui-scripts]\na = "pkg:App.run"\n', [("sub/pkg", "App.run")]),
+        ("sub/pyproject.toml", '[project.gui-scripts]\na = "pkg:App.run"\n', [("sub/pkg",
+        "App.run")]),
         ("pyproject.toml", "[project\nbroken", []),
         ("pyproject.toml", "project = 3", []),
-        ("setup.cfg", "[options.entry_points]\nx =\n  a = pkg.cli:main\n[x]\nb = c:d\n", [("pkg/cli", "main")]),
-        ("package.json", '{"bin": {"x": "./bin/x.js"}, "main": "lib/index.js"}', [("bin/x", ""), ("lib/index", "")]),
+        ("setup.cfg", "[options.entry_points]\nx =\n  a = pkg.cli:main\n[x]\nb = c:d\n",
+        [("pkg/cli", "main")]),
+        ("package.json", '{"bin": {"x": "./bin/x.js"}, "main": "lib/index.js"}', [("bin/x", ""),
+        ("lib/index", "")]),
         ("package.json", '{"bin": 7}', []),
         ("package.json", "[", []),
     ],
@@ -76,7 +85,11 @@ def test_manifests_name_entries_and_broken_ones_name_none(path, text, found):
         ("a.go", "//go:build !windows\n\n// Package tui draws.\npackage tui", "Package tui draws."),
         ("a.rs", "//! Reads bytes.\nfn f() {}", "Reads bytes."),
         ("a.c", "/* Copyright 2020 Somebody */\n/* Sorts. */\nint x;", "Sorts."),
-        ("README.md", "# Shop\n\n![badge](x)\n\n**Sells** things to [people](x).\n", "Sells things to people."),
+        (
+            "README.md",
+            "# Shop\n\n![badge](x)\n\n**Sells** things to [people](x).\n",
+            "Sells things to people.",
+        ),
         ("README.md", "# Shop\n", ""),
     ],
 )
@@ -91,7 +104,11 @@ def test_a_long_sentence_is_cut_at_a_word():
 
 def test_hot_is_what_is_used_and_changes():
     files = [("a.py", ["f"]), ("b.py", ["g"]), ("c.py", ["h"]), ("tests/t.py", ["test_x"])]
-    edges = [("b.py:g", "calls", "a.py:f"), ("c.py:h", "calls", "a.py:f"), ("tests/t.py:test_x", "tests", "b.py:g")]
+    edges = [
+        ("b.py:g", "calls", "a.py:f"),
+        ("c.py:h", "calls", "a.py:f"),
+        ("tests/t.py:test_x", "tests", "b.py:g"),
+    ]
     graph = drawn(files, edges).graph
     found = hot_spots(graph, {"a.py": 9, "c.py": 9}, {})
     assert found[0].path == "a.py"

@@ -33,7 +33,9 @@ from tests.unit.codegraph.projects import PROJECTS, Tree, read_project
 
 
 def test_every_language_has_places_with_known_meaning_to_be_measured_by() -> None:
-    labels = json.loads((Path(__file__).parents[3] / "evals" / "resolution_labels.json").read_text(encoding="utf-8"))
+    labels = json.loads(
+        (Path(__file__).parents[3] / "evals" / "resolution_labels.json").read_text(encoding="utf-8")
+    )
     assert {each["language"] for each in labels} == set(LANGUAGES)
     assert all(len(each["calls"]) + len(each["imports"]) >= 100 for each in labels)
 
@@ -53,7 +55,10 @@ def test_a_file_has_the_same_edges_alone_and_after_all_others(name: str) -> None
     tree = Tree(read_project(name)[0])
     together = {path: tree.resolver.resolve(facts) for path, facts in reversed(tree.facts.items())}
 
-    alone = {path: Resolver(tree.table, tree.project).resolve(facts) for path, facts in tree.facts.items()}
+    alone = {
+        path: Resolver(tree.table, tree.project).resolve(facts)
+        for path, facts in tree.facts.items()
+    }
 
     assert alone == together
 
@@ -61,14 +66,19 @@ def test_a_file_has_the_same_edges_alone_and_after_all_others(name: str) -> None
 @pytest.mark.parametrize("name", sorted(path.stem for path in PROJECTS.glob("*.txt")))
 def test_outlines_that_were_kept_serve_like_those_just_made(name: str) -> None:
     tree = Tree(read_project(name)[0])
-    kept = [unpack_outline(each.path, each.file_no, pack_outline(each)) for each in tree.outlines.values()]
+    kept = [
+        unpack_outline(each.path, each.file_no, pack_outline(each))
+        for each in tree.outlines.values()
+    ]
     table = MemoryTable(each for each in kept if each is not None)
 
     for facts in tree.facts.values():
         assert Resolver(table, tree.project).resolve(facts) == tree.resolver.resolve(facts)
 
 
-@pytest.mark.parametrize("broken", [b"", b"x", b"\x78\x9c\x03\x00\x00\x00\x00\x01", pack_outline.__name__.encode()])
+@pytest.mark.parametrize(
+    "broken", [b"", b"x", b"\x78\x9c\x03\x00\x00\x00\x00\x01", pack_outline.__name__.encode()]
+)
 def test_broken_bytes_are_no_outline(broken: bytes) -> None:
     assert unpack_outline("a.py", 1, broken) is None
 
@@ -89,7 +99,9 @@ def test_a_method_that_only_one_class_has_is_guessed_with_little_confidence() ->
 
 def test_a_name_that_two_places_share_is_no_guess() -> None:
     kettle = "class Kettle:\n    def boil_water(self): ...\n"
-    tree = Tree({"a.py": kettle, "c.py": kettle, "b.py": "def tea(kettle):\n    kettle.boil_water()\n"})
+    tree = Tree(
+        {"a.py": kettle, "c.py": kettle, "b.py": "def tea(kettle):\n    kettle.boil_water()\n"}
+    )
 
     assert tree.resolver.resolve(tree.facts["b.py"]) == []
 
@@ -109,7 +121,8 @@ def test_what_is_imported_from_another_library_is_no_guess() -> None:
     tree = Tree(
         {
             "a.py": "class Kettle:\n    def boil_water(self): ...\n",
-            "b.py": "import stove\n\n\ndef tea():\n    stove.boil_water()\n    stove.Stove().boil_water()\n",
+            "b.py": "import stove\n\n\ndef tea():\n    stove.boil_water()\n    "
+            "stove.Stove().boil_water()\n",
         }
     )
 
@@ -119,7 +132,8 @@ def test_what_is_imported_from_another_library_is_no_guess() -> None:
 def test_files_that_pass_each_other_s_names_on_end_in_nothing() -> None:
     tree = Tree(
         {
-            "a.py": "from b import *\nfrom b import thing\n\n\ndef use():\n    thing()\n    other()\n",
+            "a.py": "from b import *\nfrom b import thing\n\n\ndef use():\n    thing()\n    "
+            "other()\n",
             "b.py": "from a import *\nfrom a import thing\n\n\ndef other(): ...\n",
         }
     )
@@ -148,7 +162,9 @@ def test_a_long_chain_of_re_exports_is_bounded() -> None:
 
     tree = Tree(files)
 
-    assert "imports m0.py -> m1.py" in {tree.told("m0.py", edge) for edge in tree.resolver.resolve(tree.facts["m0.py"])}
+    assert "imports m0.py -> m1.py" in {
+        tree.told("m0.py", edge) for edge in tree.resolver.resolve(tree.facts["m0.py"])
+    }
 
 
 def test_a_local_name_hides_the_module_s() -> None:
@@ -164,7 +180,10 @@ def test_a_local_name_hides_the_module_s() -> None:
 
 def test_a_name_of_the_standard_library_is_not_taken_for_a_distant_file() -> None:
     tree = Tree(
-        {"tools/scripts/types.py": "def new_class(): ...\n", "src/a/b.py": "import types\n\ntypes.new_class()\n"}
+        {
+            "tools/scripts/types.py": "def new_class(): ...\n",
+            "src/a/b.py": "import types\n\ntypes.new_class()\n",
+        }
     )
 
     assert tree.edges() == set()
@@ -183,7 +202,10 @@ def test_random_facts_never_raise() -> None:
             assert kept is not None
             assert (kept.qualnames, kept.parents) == (outlines[-1].qualnames, outlines[-1].parents)
             no += 1 + len(facts.definitions)
-        manifests = {name: chosen.randbytes(40) for name in ("package.json", "tsconfig.json", "go.mod", "Cargo.toml")}
+        manifests = {
+            name: chosen.randbytes(40)
+            for name in ("package.json", "tsconfig.json", "go.mod", "Cargo.toml")
+        }
         project = ProjectFiles([*(facts.path for facts in files), *manifests], manifests.get)
         resolver = Resolver(MemoryTable(outlines), project)
         for facts in files:
@@ -193,10 +215,40 @@ def test_random_facts_never_raise() -> None:
                 assert 1 <= edge.to_no < no
 
 
-_NAMES = ("a", "b", "Client", "self", "super", "super()", "crate", "this", "*", "", "?", "x.y", "a::b", "::", ".", "()")
-_MODULES = (*_NAMES, "./a", "../..", "a.b", "@x/y", "#in", "<a.h>", '"a"', "/", "crate::a::b", "..a")
+_NAMES = (
+    "a",
+    "b",
+    "Client",
+    "self",
+    "super",
+    "super()",
+    "crate",
+    "this",
+    "*",
+    "",
+    "?",
+    "x.y",
+    "a::b",
+    "::",
+    ".",
+    "()",
+)
+_MODULES = (
+    *_NAMES,
+    "./a",
+    "../..",
+    "a.b",
+    "@x/y",
+    "#in",
+    "<a.h>",
+    '"a"',
+    "/",
+    "crate::a::b",
+    "..a",
+)
 _ENDINGS = {
-    "python": "py", "typescript": "ts", "tsx": "tsx", "javascript": "js", "rust": "rs", "go": "go", "java": "java",
+    "python": "py", "typescript": "ts", "tsx": "tsx", "javascript": "js", "rust": "rs", "go": "go",
+    "java": "java",
     "c": "c", "cpp": "cc",
 }  # fmt: skip
 
@@ -212,10 +264,21 @@ def _random_facts(chosen: random.Random, number: int) -> FileFacts:
     if count > 1 and chosen.random() < 0.3:
         parents[0], parents[-1] = count - 1, -1
     definitions = tuple(
-        Definition(kind, each := chosen.choice(_NAMES) or "a", chosen.choice((each, f"Client.{each}", f"a.b.{each}")),
-                   1, 9, 0, 0, parents[place], "", "", b"")
+        Definition(
+            kind,
+            each := chosen.choice(_NAMES) or "a",
+            chosen.choice((each, f"Client.{each}", f"a.b.{each}")),
+            1,
+            9,
+            0,
+            0,
+            parents[place],
+            "",
+            "",
+            b"",
+        )
         for place, kind in enumerate(kinds)
-    )  # fmt: skip
+    )
     reference_kinds: tuple[ReferenceKind, ...] = ("calls", "inherits", "references")
 
     def scope() -> int:
@@ -230,15 +293,30 @@ def _random_facts(chosen: random.Random, number: int) -> FileFacts:
         9,
         definitions,
         tuple(
-            Import(chosen.choice(_MODULES), word(), word(), chosen.randint(0, 4), 1, scope(), chosen.random() < 0.3)
+            Import(
+                chosen.choice(_MODULES),
+                word(),
+                word(),
+                chosen.randint(0, 4),
+                1,
+                scope(),
+                chosen.random() < 0.3,
+            )
             for _ in range(chosen.randint(0, 6))
         ),
         tuple(
             Reference(
-                chosen.choice(reference_kinds), word(), chosen.choice((word(), f"{word()}.{word()}()")), 1, scope()
+                chosen.choice(reference_kinds),
+                word(),
+                chosen.choice((word(), f"{word()}.{word()}()")),
+                1,
+                scope(),
             )
             for _ in range(20)
         ),
-        tuple(Binding(chosen.choice((word(), f"self.{word()}", "()")), word(), scope()) for _ in range(8)),
+        tuple(
+            Binding(chosen.choice((word(), f"self.{word()}", "()")), word(), scope())
+            for _ in range(8)
+        ),
         word(),
     )

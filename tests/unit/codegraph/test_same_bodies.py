@@ -25,11 +25,19 @@ def hash_of(text, name="f"):
 
 
 @pytest.mark.parametrize(
-    "around", ["", "import os\n\n\n", "def before():\n    if 1:\n        pass\n    # x\n\n\n", "X = [\n    1,\n]\n\n\n"]
+    "around",
+    [
+        "",
+        "import os\n\n\n",
+        "def before():\n    if 1:\n        pass\n    # x\n\n\n",
+        "X = [\n    1,\n]\n\n\n",
+    ],
 )
 def test_where_a_function_stands_does_not_matter(around):
     assert hash_of(around + NESTED) == hash_of(NESTED)
-    assert hash_of(around + NESTED + "\n\n# the end\n\n\ndef after():\n    pass\n") == hash_of(NESTED)
+    assert hash_of(around + NESTED + "\n\n# the end\n\n\ndef after():\n    pass\n") == hash_of(
+        NESTED
+    )
 
 
 def test_comments_between_the_ends_of_blocks_do_not_matter():
@@ -52,4 +60,6 @@ def test_which_block_a_line_belongs_to_does_matter():
     ],
 )
 def test_a_raw_string_says_what_a_plain_one_says_unless_something_is_escaped(one, other, is_same):
-    assert (hash_of(f"def f():\n    return {one}\n") == hash_of(f"def f():\n    return {other}\n")) is is_same
+    assert (
+        hash_of(f"def f():\n    return {one}\n") == hash_of(f"def f():\n    return {other}\n")
+    ) is is_same

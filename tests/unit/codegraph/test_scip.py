@@ -15,7 +15,8 @@ from smara.errors import InvalidInputError
 from tests.unit.codegraph.projects import Tree
 
 FILES = {
-    "kettle.py": "class Kettle:\n    def boil(self): ...\n\n\nclass Pot:\n    def boil(self): ...\n",
+    "kettle.py": "class Kettle:\n    def boil(self): ...\n\n\nclass Pot:\n    def boil(self): "
+    "...\n",
     "tea.py": "from leaves import steep\n\n\ndef tea(thing):\n    thing.boil()\n    steep()\n",
     "leaves.py": "def steep(): ...\n",
 }
@@ -42,12 +43,18 @@ def occurrence(line: int, symbol: str, roles: int = 0) -> bytes:
 
 
 def document(path: str, *occurrences: bytes) -> bytes:
-    return field(2, field(4, "python") + field(1, path) + b"".join(field(2, each) for each in occurrences))
+    return field(
+        2, field(4, "python") + field(1, path) + b"".join(field(2, each) for each in occurrences)
+    )
 
 
 def an_index() -> bytes:
     metadata = field(1, field(3, "file:///somewhere"))
-    kettle = document("kettle.py", occurrence(6, BOIL, 1), occurrence(5, "scip-python python shop 1.0 kettle/Pot#", 1))
+    kettle = document(
+        "kettle.py",
+        occurrence(6, BOIL, 1),
+        occurrence(5, "scip-python python shop 1.0 kettle/Pot#", 1),
+    )
     tea = document(
         "tea.py",
         occurrence(4, "scip-python python shop 1.0 tea/tea().", 1),
@@ -82,7 +89,8 @@ def test_what_the_index_says_wins_over_the_syntax() -> None:
 
     edges = [edge for edge in resolver.resolve(tree.facts["tea.py"]) if edge.kind == "calls"]
 
-    # Two classes can boil, so that syntax alone says nothing; what steeps is another library's, against appearances.
+    # Two classes can boil, so that syntax alone says nothing; what steeps is another library's,
+    # against appearances.
     assert [(tree.told("tea.py", edge), edge.source) for edge in edges] == [
         ("calls tea.py:tea -> kettle.py:Pot.boil", "scip")
     ]
@@ -94,7 +102,9 @@ def test_a_file_that_the_index_does_not_know_is_resolved_by_its_syntax() -> None
 
     edges = [edge for edge in resolver.resolve(tree.facts["cup.py"]) if edge.kind == "calls"]
 
-    assert [(tree.told("cup.py", edge), edge.source) for edge in edges] == [("calls cup.py -> leaves.py:steep", "ast")]
+    assert [(tree.told("cup.py", edge), edge.source) for edge in edges] == [
+        ("calls cup.py -> leaves.py:steep", "ast")
+    ]
 
 
 def test_a_file_whose_definitions_have_moved_is_left_to_its_syntax() -> None:
@@ -152,7 +162,11 @@ def test_damaged_bytes_are_read_or_refused_never_more() -> None:
 
 
 def calls_of(memory: Memory, path: str) -> list[tuple[str, str]]:
-    return [(end.qualname, edge.source) for _, edge, end in memory.code.edges(path) if edge.kind == "calls"]
+    return [
+        (end.qualname, edge.source)
+        for _, edge, end in memory.code.edges(path)
+        if edge.kind == "calls"
+    ]
 
 
 def test_an_index_beside_the_code_is_taken_in_and_again_when_it_is_new(tmp_path: Path) -> None:
@@ -173,7 +187,9 @@ def test_an_index_beside_the_code_is_taken_in_and_again_when_it_is_new(tmp_path:
         assert calls_of(memory, "tea.py") == [("Pot.boil", "scip")]
 
 
-def test_a_broken_index_beside_the_code_is_passed_over_and_a_named_one_refused(tmp_path: Path) -> None:
+def test_a_broken_index_beside_the_code_is_passed_over_and_a_named_one_refused(
+    tmp_path: Path,
+) -> None:
     root = tmp_path / "shop"
     root.mkdir()
     (root / "leaves.py").write_text("def steep(): ...\n\n\nsteep()\n")

@@ -1,4 +1,6 @@
-"""A changed file is read around what is as it was; what comes of it is what reading all of it would give."""
+"""A changed file is read around what is as it was; what comes of it is what reading all of it would
+give.
+"""
 
 from __future__ import annotations
 
@@ -50,22 +52,30 @@ def last():
     return count
 '''
 INSERTED = (
-    b"\n", b"    x = 1\n", b"def added():\n    return 1\n", b"'''", b'"""', b"(", b")", b"@dec\n", b"import os\n",
-    b"class A:\n    def f(self):\n        self.x = foo()\n", b"from a import b as c\n", b"# comment\n", b"else:\n",
-    b"        # deep comment\n", b"    pass\n", b"x = [\n", b"]\n", b"\\\n", b"if x:\n", b"\t", b" ", b"async ",
+    b"\n", b"    x = 1\n", b"def added():\n    return 1\n", b"'''", b'"""', b"(", b")", b"@dec\n",
+        b"import os\n",
+    b"class A:\n    def f(self):\n        self.x = foo()\n", b"from a import b as c\n",
+        b"# comment\n", b"else:\n",
+    b"        # deep comment\n", b"    pass\n", b"x = [\n", b"]\n", b"\\\n", b"if x:\n", b"\t",
+        b" ", b"async ",
     b"self",
-    b"    def test_it(self, os):\n        return os.path\n", b"@app.route('/x')\ndef r(): pass\n", b"app.get('/y')\n",
+    b"    def test_it(self, os):\n        return os.path\n", b"@app.route('/x')\ndef r(): pass\n",
+        b"app.get('/y')\n",
     b"return", b"\r\n", b"    @property\n", b"\xc3\xa9 = 1\n", b"urlpatterns = [path('x', f)]\n",
 )  # fmt: skip
 
 
 def alike(facts):
-    """Facts as they are compared: in which order bindings are told does not matter, nor what was taken over."""
+    """Facts as they are compared: in which order bindings are told does not matter, nor what was
+    taken over.
+    """
     return facts._replace(bindings=tuple(sorted(facts.bindings)), taken=())
 
 
 def read_again(before: bytes, after: bytes):
-    """What a changed text says, read around what is as it was; after seeing that it is the same as read whole."""
+    """What a changed text says, read around what is as it was; after seeing that it is the same as
+    read whole.
+    """
     found = extract("shop/shop.py", after, "python", extract("shop/shop.py", before, "python"))
     assert alike(found) == alike(extract("shop/shop.py", after, "python"))
     return found
@@ -90,7 +100,9 @@ def edited(rng: random.Random, data: bytes) -> bytes:
             other = rng.randrange(len(lines) + 1)
             lines[other:other] = cut
         elif kind < 0.9 and place < len(lines):
-            lines[place] = rng.choice((b"    " + lines[place], lines[place].lstrip(), lines[place][1:]))
+            lines[place] = rng.choice(
+                (b"    " + lines[place], lines[place].lstrip(), lines[place][1:])
+            )
         else:
             lines.append(b"\n\ndef added_%d():\n    return 1\n" % size)
         data = b"".join(lines)
@@ -172,13 +184,17 @@ def test_what_was_noted_of_definitions_is_read_back():
 def test_taking_over_what_mentions_a_new_name_would_be_caught(monkeypatch):
     monkeypatch.setattr(splicing, "in_doubt", lambda *_: [])
     with pytest.raises(AssertionError):
-        read_again(SHOP, SHOP + b"\n\ndef helper(): pass\n\n\nshop = helper\n" + b"def each(): pass\n")
+        read_again(
+            SHOP, SHOP + b"\n\ndef helper(): pass\n\n\nshop = helper\n" + b"def each(): pass\n"
+        )
         read_again(SHOP, SHOP.replace(b"def last():\n    return count\n", b"") + b"\n")
         read_again(SHOP.replace(b"def count(", b"def amount("), SHOP)
 
 
 def test_taking_over_what_only_looks_like_a_statement_would_be_caught(monkeypatch):
     monkeypatch.setattr(extracting.splicing, "stand_alone", lambda *_: True)
-    swallowed = SHOP.replace(b"def count(", b"'''\ndef count(").replace(b"def last(", b"# '''\ndef last(")
+    swallowed = SHOP.replace(b"def count(", b"'''\ndef count(").replace(
+        b"def last(", b"# '''\ndef last("
+    )
     with pytest.raises(AssertionError):
         read_again(SHOP, swallowed)

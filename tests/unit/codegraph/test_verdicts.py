@@ -1,4 +1,6 @@
-"""The verdict on one anchor, as a pure function: every row of the table, and what decides between them."""
+"""The verdict on one anchor, as a pure function: every row of the table, and what decides between
+them.
+"""
 
 from __future__ import annotations
 
@@ -65,25 +67,38 @@ def test_a_twin_that_was_there_before_is_not_where_it_moved_to():
 
 def test_a_body_that_stands_everywhere_moves_only_with_its_name():
     twins = place_marks([(f"x{number}.py", "f") for number in range(MOST_PLACES + 5)])
-    assert verdict_of(anchor(twins), same=[place("b.py", "g"), place("c.py", "h")]).verdict == "orphaned"
-    assert verdict_of(anchor(twins), same=[place("b.py", "g"), place("c.py", "C.f")]).now == "c.py:C.f"
+    assert (
+        verdict_of(anchor(twins), same=[place("b.py", "g"), place("c.py", "h")]).verdict
+        == "orphaned"
+    )
+    assert (
+        verdict_of(anchor(twins), same=[place("b.py", "g"), place("c.py", "C.f")]).now == "c.py:C.f"
+    )
 
 
 def test_where_twins_were_not_looked_up_a_single_place_is_believed_and_several_by_name():
     assert verdict_of(anchor(NOT_KNOWN), same=[place("b.py", "g")]).verdict == "moved"
-    assert verdict_of(anchor(NOT_KNOWN), same=[place("b.py", "g"), place("c.py", "h")]).verdict == "orphaned"
+    assert (
+        verdict_of(anchor(NOT_KNOWN), same=[place("b.py", "g"), place("c.py", "h")]).verdict
+        == "orphaned"
+    )
 
 
 def test_the_same_name_at_a_new_place_has_drifted_and_been_carried():
     found = verdict_of(named=[place("b.py", hash_=OTHER, sketch=b"abcx")])
     assert (found.verdict, found.now, found.told) == (
-        "drifted", "b.py:C.f", "a.py:C.f, now b.py:C.f, has changed since: 40 % of it differs",
-    )  # fmt: skip
+        "drifted",
+        "b.py:C.f",
+        "a.py:C.f, now b.py:C.f, has changed since: 40 % of it differs",
+    )
 
 
 def test_a_namesake_that_was_there_before_is_not_it():
     known = place_marks([("b.py", "C.f")])
-    assert verdict_of(anchor(namesakes=known), named=[place("b.py", hash_=OTHER)]).verdict == "orphaned"
+    assert (
+        verdict_of(anchor(namesakes=known), named=[place("b.py", hash_=OTHER)]).verdict
+        == "orphaned"
+    )
 
 
 def test_what_is_nowhere_is_orphaned_only_when_everything_was_read():
@@ -130,6 +145,8 @@ def test_a_file_is_fresh_by_its_content_and_drifts_by_its_lines():
 
 def test_a_renamed_file_has_moved_also_when_a_little_was_changed_on_the_way():
     assert judge_file(file_anchor(), BODY, None, "b.toml").now == "b.toml"
-    assert judge_file(file_anchor(), OTHER, marked(TEXT + b"five = 5\n"), "b.toml").verdict == "moved"
+    assert (
+        judge_file(file_anchor(), OTHER, marked(TEXT + b"five = 5\n"), "b.toml").verdict == "moved"
+    )
     assert judge_file(file_anchor(), OTHER, marked(b"x\n"), "b.toml").verdict == "drifted"
     assert judge_file(file_anchor(), None, None, None).verdict == "orphaned"

@@ -44,19 +44,35 @@ def root(tmp_path):
 def test_finds_code_prose_and_data_at_every_depth(root):
     for path in ("a.py", "pkg/b.ts", "docs/deep/er/c.md", "conf/d.toml", "Makefile", "README"):
         write(root, path)
-    assert found(root) == {"a.py", "pkg/b.ts", "docs/deep/er/c.md", "conf/d.toml", "Makefile", "README"}
+    assert found(root) == {
+        "a.py",
+        "pkg/b.ts",
+        "docs/deep/er/c.md",
+        "conf/d.toml",
+        "Makefile",
+        "README",
+    }
 
 
 def test_gitignore_counts_at_its_own_level_and_the_nearest_rule_decides(root):
     write(root, ".gitignore", "*.gen.py\n/only_here.py\nlogs/\n")
     write(root, "pkg/.gitignore", "!keep.gen.py\nlocal.py\n")
-    for path in ("a.gen.py", "pkg/a.gen.py", "pkg/keep.gen.py", "pkg/local.py", "local.py", "only_here.py"):
+    for path in (
+        "a.gen.py",
+        "pkg/a.gen.py",
+        "pkg/keep.gen.py",
+        "pkg/local.py",
+        "local.py",
+        "only_here.py",
+    ):
         write(root, path)
     write(root, "pkg/only_here.py")
     write(root, "pkg/logs/a.py")
     assert {path for path in found(root) if path.endswith(".py")} == {
-        "pkg/keep.gen.py", "local.py", "pkg/only_here.py"
-    }  # fmt: skip
+        "pkg/keep.gen.py",
+        "local.py",
+        "pkg/only_here.py",
+    }
 
 
 def test_what_lies_in_an_ignored_folder_cannot_be_taken_back_as_in_git(root):
@@ -118,12 +134,16 @@ def test_files_that_hold_secrets_are_never_read(root):
     assert walked.skipped["secret"] == 7
 
 
-@pytest.mark.parametrize("path", ["config/credentials.yml", "Secrets.JSON", "x/service-account-prod.json", "a.key"])
+@pytest.mark.parametrize(
+    "path", ["config/credentials.yml", "Secrets.JSON", "x/service-account-prod.json", "a.key"]
+)
 def test_secret_names_are_known_in_any_case_and_folder(path):
     assert holds_secrets(path)
 
 
-@pytest.mark.parametrize("path", ["src/secrets/scan.py", "credentials.py", "keys.ts", "environment.py", "tokenizer.rs"])
+@pytest.mark.parametrize(
+    "path", ["src/secrets/scan.py", "credentials.py", "keys.ts", "environment.py", "tokenizer.rs"]
+)
 def test_source_about_secrets_is_source(path):
     assert not holds_secrets(path)
 
@@ -187,12 +207,24 @@ def test_another_worktree_inside_the_folder_is_a_tree_of_its_own(root):
 
 def test_some_finds_what_all_finds(root):
     write(root, ".gitignore", "no/\n*.tmp.py\n")
-    paths = ["a.py", "no/a.py", "pkg/a.py", "pkg/x.tmp.py", "node_modules/a.py", "gone.py", "pkg/.env"]
+    paths = [
+        "a.py",
+        "no/a.py",
+        "pkg/a.py",
+        "pkg/x.tmp.py",
+        "node_modules/a.py",
+        "gone.py",
+        "pkg/.env",
+    ]
     for path in paths:
         if path != "gone.py":
             write(root, path)
     everything = found(root)
-    assert set(Walk(TreeReader(str(root))).some(paths).files) == everything & set(paths) == {"a.py", "pkg/a.py"}
+    assert (
+        set(Walk(TreeReader(str(root))).some(paths).files)
+        == everything & set(paths)
+        == {"a.py", "pkg/a.py"}
+    )
 
 
 def test_size_beyond_the_limit_is_told_without_reading(root):
@@ -206,8 +238,10 @@ def test_size_beyond_the_limit_is_told_without_reading(root):
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
-        ("a.PY", "code"), ("Dockerfile", "code"), ("x.rb", "code"), ("NOTES.txt", "prose"), ("a.yaml", "data"),
-        ("jquery.min.js", "minified"), ("main.js.map", "minified"), ("Cargo.lock", "generated"), ("a.woff2", "binary"),
+        ("a.PY", "code"), ("Dockerfile", "code"), ("x.rb", "code"), ("NOTES.txt", "prose"),
+        ("a.yaml", "data"),
+        ("jquery.min.js", "minified"), ("main.js.map", "minified"), ("Cargo.lock", "generated"),
+        ("a.woff2", "binary"),
         ("script", None), ("a.weird", "unknown"), ("go.mod", "data"),
     ],
 )  # fmt: skip
@@ -222,7 +256,9 @@ class TestReading:
         facts = (root / "a/b.py").stat()
         assert opened == (b"x = 1\n", facts.st_size, facts.st_mtime_ns)
 
-    @pytest.mark.parametrize("path", ["../secret.py", "a/../../secret.py", "/etc/passwd", "link/secret.py", "file.py"])
+    @pytest.mark.parametrize(
+        "path", ["../secret.py", "a/../../secret.py", "/etc/passwd", "link/secret.py", "file.py"]
+    )
     def test_nothing_outside_the_root_is_opened(self, root, tmp_path, path):
         write(tmp_path, "secret.py", "outside")
         write(tmp_path, "elsewhere/secret.py", "outside")
@@ -250,9 +286,12 @@ class TestHead:
     def repository(self, root):
         def git(*words: str) -> str:
             done = subprocess.run(
-                ["git", "-c", "user.name=n", "-c", "user.email=e@x", *words], cwd=root, capture_output=True, text=True,
+                ["git", "-c", "user.name=n", "-c", "user.email=e@x", *words],
+                cwd=root,
+                capture_output=True,
+                text=True,
                 check=True,
-            )  # fmt: skip
+            )
             return done.stdout.strip()
 
         git("init", "-q", "-b", "main")

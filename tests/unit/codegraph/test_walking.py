@@ -1,4 +1,6 @@
-"""Walking the graph: rings are what a naive search finds, with the greatest weight at the least depth."""
+"""Walking the graph: rings are what a naive search finds, with the greatest weight at the least
+depth.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from smara.codegraph.walking import KIND_WEIGHTS
 from tests.unit.codegraph.graphs import Drawn, drawn, random_graph
 
 
-def naive(graph, start: set[int], depth: int, is_backward: bool, touched: set[int]) -> dict[int, tuple[int, float]]:
+def naive(
+    graph, start: set[int], depth: int, is_backward: bool, touched: set[int]
+) -> dict[int, tuple[int, float]]:
     """Depth and weight of every node around the start, one node at a time."""
     found: dict[int, tuple[int, float]] = {}
     ring = dict.fromkeys(start, 1.0)
@@ -46,7 +50,9 @@ def test_rings_are_what_a_naive_search_finds(seed):
         for depth, ring in enumerate(rings.places, 1)
         for place, weight in zip(ring, rings.weights[ring], strict=True)
     }
-    expected = naive(graph, set(start.tolist()), 3, is_backward, set(targets.tolist()) if is_backward else set())
+    expected = naive(
+        graph, set(start.tolist()), 3, is_backward, set(targets.tolist()) if is_backward else set()
+    )
     assert found.keys() == expected.keys()
     assert all(found[place][0] == expected[place][0] for place in found)
     assert all(found[place][1] == pytest.approx(expected[place][1], rel=1e-4) for place in found)
@@ -90,7 +96,10 @@ AUTH = (
 def told(whole: Drawn, *targets: str, **options) -> dict[str, int]:
     places = whole.places(*targets)
     steps = walk(whole.graph, places, **{"depth": 3, "limit": 100, "is_backward": True, **options})
-    return {each.node.label: each.depth for each in dress(whole.graph, places, 3, steps, whole.fetch).reached}
+    return {
+        each.node.label: each.depth
+        for each in dress(whole.graph, places, 3, steps, whole.fetch).reached
+    }
 
 
 def test_a_change_of_a_method_reaches_callers_its_class_and_the_tests():
@@ -123,7 +132,11 @@ def test_a_path_says_kinds_lines_and_confidences_up_to_the_target():
     whole = drawn(*AUTH)
     places = whole.places("src/auth.py:Session.login")
     steps = walk(whole.graph, places, depth=3, limit=10, is_backward=True)
-    main = next(each for each in dress(whole.graph, places, 3, steps, whole.fetch).reached if each.depth == 2)
+    main = next(
+        each
+        for each in dress(whole.graph, places, 3, steps, whole.fetch).reached
+        if each.depth == 2
+    )
     assert [(hop.node.label, hop.kind, hop.line, hop.confidence) for hop in main.path] == [
         ("src/api.py:Handler.post", "calls", 7, 0.5),
         ("src/auth.py:Session.login", "calls", 20, 1.0),
@@ -133,7 +146,9 @@ def test_a_path_says_kinds_lines_and_confidences_up_to_the_target():
 
 def test_tests_come_last_in_their_ring():
     whole = drawn(*AUTH)
-    assert list(told(whole, "src/auth.py:Session.login")).index("tests/test_auth.py:test_login") == 2
+    assert (
+        list(told(whole, "src/auth.py:Session.login")).index("tests/test_auth.py:test_login") == 2
+    )
 
 
 def test_what_a_function_defines_inside_is_a_part_of_it():
@@ -149,7 +164,10 @@ def test_the_nearest_and_surest_come_first_and_the_rest_is_counted():
     places = whole.places("src/auth.py:Session.login")
     steps = walk(whole.graph, places, depth=3, limit=2, is_backward=True)
     found = dress(whole.graph, places, 3, steps, whole.fetch)
-    assert [each.node.label for each in found.reached] == ["src/api.py:Handler.post", "src/auth.py:Session"]
+    assert [each.node.label for each in found.reached] == [
+        "src/api.py:Handler.post",
+        "src/auth.py:Session",
+    ]
     assert (found.total, found.is_cut, found.by_depth, found.tests) == (4, True, {1: 3, 2: 1}, 1)
 
 
@@ -164,8 +182,12 @@ def test_what_code_depends_on_is_walked_forward():
 
 def test_only_some_kinds_of_edges_are_followed_when_asked():
     whole = drawn(*AUTH)
-    assert told(whole, "src/auth.py:Session.login", kinds=("calls",), depth=1) == {"src/api.py:Handler.post": 1}
-    assert told(whole, "src/auth.py:verify", only_tests=True) == {"tests/test_auth.py:test_login": 2}
+    assert told(whole, "src/auth.py:Session.login", kinds=("calls",), depth=1) == {
+        "src/api.py:Handler.post": 1
+    }
+    assert told(whole, "src/auth.py:verify", only_tests=True) == {
+        "tests/test_auth.py:test_login": 2
+    }
 
 
 def test_edges_to_nodes_that_are_gone_are_left_out():
@@ -180,7 +202,9 @@ def test_edges_to_nodes_that_are_gone_are_left_out():
 def test_a_graph_without_files_answers_nothing():
     empty = drawn([], [])
     assert empty.graph.size == 0
-    assert walk(empty.graph, empty.graph.places_of([7]), depth=3, limit=5, is_backward=True).total == 0
+    assert (
+        walk(empty.graph, empty.graph.places_of([7]), depth=3, limit=5, is_backward=True).total == 0
+    )
 
 
 def test_every_kind_of_edge_has_a_weight():

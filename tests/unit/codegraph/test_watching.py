@@ -1,4 +1,6 @@
-"""The watch over a tree: every save is followed, a root that vanishes is waited for, and it ends when told."""
+"""The watch over a tree: every save is followed, a root that vanishes is waited for, and it ends
+when told.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,8 @@ def test_a_root_that_vanishes_is_waited_for(watching, root):
 @pytest.mark.parametrize(
     ("path", "is_worth"),
     [
-        ("src/a.py", True), ("node_modules/x/a.js", False), (".git/index", False), ("a/__pycache__/b.pyc", False),
+        ("src/a.py", True), ("node_modules/x/a.js", False), (".git/index", False),
+        ("a/__pycache__/b.pyc", False),
         (".gitignore", True),
     ],
 )  # fmt: skip

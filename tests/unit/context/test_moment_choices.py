@@ -1,4 +1,6 @@
-"""What is chosen for the start of a session, how use is seen, and which arm a session has: pure arithmetic."""
+"""What is chosen for the start of a session, how use is seen, and which arm a session has: pure
+arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,28 @@ from smara.context.moments.arms import arm_of, may_say
 from smara.context.moments.known import file_names, is_telling
 from smara.context.moments.saving import of_memory
 from smara.context.moments.selecting import MOST, MOST_UNCONFIRMED, Candidate, choose, score
-from smara.context.moments.signs import names_of, runs_again, seen_in, shows_use, signs_of_failure, signs_of_memory
+from smara.context.moments.signs import (
+    names_of,
+    runs_again,
+    seen_in,
+    shows_use,
+    signs_of_failure,
+    signs_of_memory,
+)
 from smara.core.events import HostEvent
 from smara.knowledge.trust import Tellable, Verdict
 from tests.unit.context.test_moment_words import memory
 
 
-def candidate(number: int, type_: str = "gotcha", cost: int = 30, nearness: int | None = None, **fields) -> Candidate:
-    made = memory(id=f"{number:04}", type=type_, created_at=number, **{"is_verified": True, **fields})
-    return Candidate(Tellable(made, Verdict(True, True, ""), made.confidence), "- x", cost, nearness)
+def candidate(
+    number: int, type_: str = "gotcha", cost: int = 30, nearness: int | None = None, **fields
+) -> Candidate:
+    made = memory(
+        id=f"{number:04}", type=type_, created_at=number, **{"is_verified": True, **fields}
+    )
+    return Candidate(
+        Tellable(made, Verdict(True, True, ""), made.confidence), "- x", cost, nearness
+    )
 
 
 def ids(chosen) -> list[str]:
@@ -29,7 +44,10 @@ def ids(chosen) -> list[str]:
 
 
 def test_thirty_traps_do_not_crowd_out_the_one_decision():
-    every = [*(candidate(number, confidence=0.99) for number in range(30)), candidate(99, "decision", confidence=0.7)]
+    every = [
+        *(candidate(number, confidence=0.99) for number in range(30)),
+        candidate(99, "decision", confidence=0.7),
+    ]
     assert "0099" in ids(choose(every, 400))
 
 
@@ -38,7 +56,9 @@ def test_what_a_type_does_not_use_goes_to_the_others():
 
 
 def test_the_choice_keeps_within_its_room_and_number():
-    every = [candidate(number, ("gotcha", "decision", "pattern")[number % 3]) for number in range(100)]
+    every = [
+        candidate(number, ("gotcha", "decision", "pattern")[number % 3]) for number in range(100)
+    ]
     assert sum(each.cost for each in choose(every, 500)) <= 500
     assert len(choose(every, 100_000)) == MOST
     unsure = [candidate(number, is_verified=False) for number in range(20)]
@@ -46,8 +66,12 @@ def test_the_choice_keeps_within_its_room_and_number():
 
 
 def test_the_order_is_by_type_and_age_whatever_the_scores_and_the_order_given():
-    every = [candidate(3, "gotcha"), candidate(1, "decision"), candidate(2, "gotcha", confidence=0.99),
-             candidate(4, "gotcha", is_verified=False)]  # fmt: skip
+    every = [
+        candidate(3, "gotcha"),
+        candidate(1, "decision"),
+        candidate(2, "gotcha", confidence=0.99),
+        candidate(4, "gotcha", is_verified=False),
+    ]
     expected = ["0001", "0002", "0003", "0004"]
     for seed in range(10):
         shuffled = random.Random(seed).sample(every, len(every))
@@ -70,7 +94,10 @@ def bash(command: str, **fields) -> HostEvent:
     return event(tool="Bash", tool_input={"command": command}, **fields)
 
 
-RECIPE = memory(content="Tables are made by `make tables ALL=1`; `drain_queue()` first", data={"command": "make"})
+RECIPE = memory(
+    content="Tables are made by `make tables ALL=1`; `drain_queue()` first",
+    data={"command": "make"},
+)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +109,10 @@ RECIPE = memory(content="Tables are made by `make tables ALL=1`; `drain_queue()`
         (event("turn_end", text="As m-1a2b says."), "cited"),
         (event("turn_end", text="xm-1a2b9"), ""),
         (event("prompt", prompt="m-1a2b", text="m-1a2b"), ""),
-        (event(tool="Edit", tool_input={"file_path": "z.py", "new_string": "q.drain_queue()"}), "named"),
+        (
+            event(tool="Edit", tool_input={"file_path": "z.py", "new_string": "q.drain_queue()"}),
+            "named",
+        ),
         (event(tool="Edit", tool_input={"file_path": "z.py", "new_string": "undrain_queue()"}), ""),
         (event(tool="Read", tool_input={"file_path": "/w/src/q.py"}), "opened"),
         (event(tool="Grep", tool_input={"pattern": "x"}, tool_output="m-1a2b drain_queue"), ""),
@@ -98,24 +128,35 @@ def test_opening_the_file_that_brought_something_up_is_no_use():
 
 
 def test_a_warning_is_heeded_by_what_worked_and_ignored_by_the_command_itself():
-    failure = KnownFailure("npm test", "no npm", "Bash", 2, 2, 0, "command", "pnpm test", (), "ab12")
+    failure = KnownFailure(
+        "npm test", "no npm", "Bash", 2, 2, 0, "command", "pnpm test", (), "ab12"
+    )
     signs = signs_of_failure(failure, is_before=True)
     assert shows_use(signs, seen_in(bash("pnpm test"))) == "ran"
     assert runs_again(signs, seen_in(bash("cd x; npm test 2>&1")))
     assert not runs_again(signs, seen_in(bash("npm run build")))
     assert not runs_again(signs_of_failure(failure, is_before=False), seen_in(bash("npm test")))
-    moved = signs_of_failure(replace(failure, tool="Read", how="path", fix="lib/a.py"), is_before=True)
-    assert shows_use(moved, seen_in(event(tool="Read", tool_input={"file_path": "/w/lib/a.py"}))) == "opened"
+    moved = signs_of_failure(
+        replace(failure, tool="Read", how="path", fix="lib/a.py"), is_before=True
+    )
+    assert (
+        shows_use(moved, seen_in(event(tool="Read", tool_input={"file_path": "/w/lib/a.py"})))
+        == "opened"
+    )
 
 
 def test_names_are_what_stands_between_backticks():
-    assert names_of("`a` and `refresh_tokens()` in `src dir` or `db.pool`") == ["refresh_tokens", "db.pool"]
+    assert names_of("`a` and `refresh_tokens()` in `src dir` or `db.pool`") == [
+        "refresh_tokens",
+        "db.pool",
+    ]
 
 
 def test_what_is_searched_for_must_be_particular():
-    assert [is_telling(each) for each in ("retry_later", "CartTotal", r"\bfooBar\b", "error", "TODO fix", "a_b")] == [
-        True, True, True, False, False, False,
-    ]  # fmt: skip
+    assert [
+        is_telling(each)
+        for each in ("retry_later", "CartTotal", r"\bfooBar\b", "error", "TODO fix", "a_b")
+    ] == [True, True, True, False, False, False]
 
 
 def test_a_file_is_known_by_its_own_names_and_not_by_its_folders():
@@ -137,4 +178,8 @@ def test_arms_have_their_shares_and_a_session_always_the_same():
     assert 850 < counts["passive"] < 1_150
     assert arm_of("s", "shop") == arm_of("s", "shop")
     assert {arm_of(str(n), "a") == arm_of(str(n), "b") for n in range(200)} == {True, False}
-    assert [may_say("passive", point) for point in ("start", "first_message", "after_tool")] == [True, True, False]
+    assert [may_say("passive", point) for point in ("start", "first_message", "after_tool")] == [
+        True,
+        True,
+        False,
+    ]

@@ -1,4 +1,6 @@
-"""The words of moments: facts on one line, cited, marked where nobody confirmed them, and never able to break out."""
+"""The words of moments: facts on one line, cited, marked where nobody confirmed them, and never
+able to break out.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +30,41 @@ from smara.knowledge.models import Evidence, TypedMemory
 from smara.knowledge.trust import Tellable, Verdict
 
 NASTY = st.text(
-    st.characters(codec="utf-8") | st.sampled_from(list("</>&[]#`\"'\n\r\u2028 smara-memory")), max_size=200
+    st.characters(codec="utf-8") | st.sampled_from(list("</>&[]#`\"'\n\r\u2028 smara-memory")),
+    max_size=200,
 )
-FAILURE = KnownFailure("npm test", "npm: command not found", "Bash", 4, 3, 1_760_000_000_000, "command", "pnpm test",
-                       (), "ab12")  # fmt: skip
+FAILURE = KnownFailure(
+    "npm test",
+    "npm: command not found",
+    "Bash",
+    4,
+    3,
+    1_760_000_000_000,
+    "command",
+    "pnpm test",
+    (),
+    "ab12",
+)
 
 
 def memory(**fields) -> TypedMemory:
     made = TypedMemory(
-        "0199", "m-1a2b", "gotcha", "The queue is drained first", 0.9, (), ("src/q.py",), (), "module",
-        "agent_explicit", "project", 1_760_000_000_000, "ann", 0, 1,
-    )  # fmt: skip
+        "0199",
+        "m-1a2b",
+        "gotcha",
+        "The queue is drained first",
+        0.9,
+        (),
+        ("src/q.py",),
+        (),
+        "module",
+        "agent_explicit",
+        "project",
+        1_760_000_000_000,
+        "ann",
+        0,
+        1,
+    )
     return replace(made, **fields)
 
 
@@ -54,7 +80,8 @@ def test_a_confirmed_memory_is_a_plain_sentence_with_id_date_and_place():
 def test_what_nobody_confirmed_is_a_quotation_that_says_so_with_its_evidence():
     line = memory_line(told(evidence=(Evidence(quote="QueueError"),), session_ids=("a", "b")))
     assert line == (
-        '- trap (noted 2025-10-09, 2 sessions, not confirmed): "The queue is drained first" Seen: "QueueError"'
+        '- trap (noted 2025-10-09, 2 sessions, not confirmed): "The queue is drained first" Seen: '
+        '"QueueError"'
         " [Memory #m-1a2b, src/q.py]"
     )
 
@@ -65,12 +92,16 @@ def test_lines_of_evidence_are_cited_before_files():
 
 
 def test_changed_code_is_said_beside_it():
-    assert "(the code has changed since)" in memory_line(told("the code has changed since", is_verified=True))
+    assert "(the code has changed since)" in memory_line(
+        told("the code has changed since", is_verified=True)
+    )
 
 
 @given(NASTY, st.booleans())
 def test_no_text_breaks_out_of_its_line_or_its_block(text, is_verified):
-    line = memory_line(told(content=text, is_verified=is_verified, evidence=(Evidence(quote=text),)))
+    line = memory_line(
+        told(content=text, is_verified=is_verified, evidence=(Evidence(quote=text),))
+    )
     assert len(line.splitlines()) == 1
     whole = fenced([line])
     assert whole.count(CLOSING) == whole.count(OPENING) == 1
@@ -84,11 +115,14 @@ def test_a_quotation_cannot_be_closed_from_inside(text):
 
 def test_a_failure_says_how_often_when_why_and_what_worked():
     assert failure_line(FAILURE) == (
-        "- `npm test` failed here before (4 times in 3 sessions, last on 2025-10-09): `npm: command not found`."
+        "- `npm test` failed here before (4 times in 3 sessions, last on 2025-10-09): `npm: "
+        "command not found`."
         " What worked instead: `pnpm test`. [Failure ab12]"
     )
     assert "This error came here before" in failure_line(FAILURE, is_error=True)
-    assert "It worked after `make up` had been run." in failure_line(replace(FAILURE, how="first", fix="make up"))
+    assert "It worked after `make up` had been run." in failure_line(
+        replace(FAILURE, how="first", fix="make up")
+    )
     missing = replace(FAILURE, tool="Read", command="src/a.py", how="path", fix="lib/a.py")
     assert "The file `src/a.py` was not found (4 times" in failure_line(missing)
     assert "It is at `lib/a.py`." in failure_line(missing)
@@ -97,8 +131,10 @@ def test_a_failure_says_how_often_when_why_and_what_worked():
 @pytest.mark.parametrize(
     ("how", "fix", "times", "sessions", "is_worth"),
     [
-        ("command", "pnpm test", 1, 1, True), ("first", "make up", 1, 1, True), ("path", "lib/a.py", 1, 1, True),
-        ("edit", None, 9, 9, False), (None, None, 3, 2, True), (None, None, 9, 1, False), (None, None, 2, 2, False),
+        ("command", "pnpm test", 1, 1, True), ("first", "make up", 1, 1, True), ("path", "lib/a.py",
+        1, 1, True),
+        ("edit", None, 9, 9, False), (None, None, 3, 2, True), (None, None, 9, 1, False), (None,
+        None, 2, 2, False),
     ],
 )  # fmt: skip
 def test_a_failure_is_worth_saying_when_another_way_is_known_or_it_comes_again_and_again(
@@ -113,7 +149,10 @@ def test_nothing_said_is_an_order_or_names_a_clock():
     assert not any(word in line for word in ("MUST", "IMPORTANT", "ago", "today"))
 
 
-@given(st.lists(st.text(max_size=120).map(lambda text: " ".join(text.split())), max_size=40), st.integers(20, 200))
+@given(
+    st.lists(st.text(max_size=120).map(lambda text: " ".join(text.split())), max_size=40),
+    st.integers(20, 200),
+)
 def test_a_draft_keeps_within_its_budget_and_ends_with_something_said(lines, tokens):
     said = [
         Said(line, Item("memory", str(number), "why")) if number % 3 else Said(line)
@@ -128,8 +167,10 @@ def test_a_draft_keeps_within_its_budget_and_ends_with_something_said(lines, tok
 
 def test_the_estimate_of_tokens_is_rather_too_high_on_what_is_really_said():
     texts = [
-        "- Running `npm test` failed with `bash: npm: command not found`; what worked: `pnpm test`. [Memory #m-1a2b]",
-        "The session store lives in Redis because the load balancer has no state, see src/auth/session.py:10-20.",
+        "- Running `npm test` failed with `bash: npm: command not found`; what worked: `pnpm "
+        "test`. [Memory #m-1a2b]",
+        "The session store lives in Redis because the load balancer has no state, see "
+        "src/auth/session.py:10-20.",
         "重跑测试之前必须先启动数据库。",
         "Les réglages sont lus une fois; un redémarrage est nécessaire après chaque changement.",
     ]
@@ -140,7 +181,10 @@ def test_the_estimate_of_tokens_is_rather_too_high_on_what_is_really_said():
 
 
 def test_every_point_has_its_budget_and_hosts_would_cut_none():
-    unasked = [BUDGETS[point] for point in ("start", "first_message", "before_tool", "after_tool", "between_steps")]
+    unasked = [
+        BUDGETS[point]
+        for point in ("start", "first_message", "before_tool", "after_tool", "between_steps")
+    ]
     assert all(each.tokens <= 2_400 and each.characters <= 9_500 for each in unasked)
     assert all(each.seconds <= 0.5 for each in unasked)
 

@@ -59,7 +59,9 @@ def test_the_machines_clock_says_whether_an_event_came():
 def test_a_fake_clock_waits_for_an_event_until_it_comes():
     clock, happened = FakeClock(0), threading.Event()
     answers = []
-    waiter = threading.Thread(target=lambda: answers.append(clock.wait_for(happened, 5)), daemon=True)
+    waiter = threading.Thread(
+        target=lambda: answers.append(clock.wait_for(happened, 5)), daemon=True
+    )
     waiter.start()
     assert clock.awaited()
     happened.set()

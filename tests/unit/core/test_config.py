@@ -1,4 +1,6 @@
-"""Settings: the call wins over the environment, the environment over the file, the file over the defaults."""
+"""Settings: the call wins over the environment, the environment over the file, the file over the
+defaults.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def test_without_anything_the_defaults_are_in_force(tmp_path):
 
 def test_the_call_wins_over_the_environment_and_the_environment_over_the_file(written):
     environment = written(
-        'resource = "file"\ntoken_model = "file"\ndurability = "normal"', SMARA_RESOURCE="env", SMARA_TOKEN_MODEL="env"
+        'resource = "file"\ntoken_model = "file"\ndurability = "normal"',
+        SMARA_RESOURCE="env",
+        SMARA_TOKEN_MODEL="env",
     )
     found = load_settings(environment, resource="call")
     assert (found.resource, found.token_model, found.durability) == ("call", "env", "normal")
@@ -43,12 +47,15 @@ def test_none_and_empty_mean_not_given(tmp_path):
 
 
 def test_numbers_in_the_environment_are_numbers(tmp_path):
-    found = load_settings(nowhere(tmp_path, SMARA_COMPACT_EVERY_MESSAGES="0", SMARA_BUSY_TIMEOUT_SECONDS="2"))
+    found = load_settings(
+        nowhere(tmp_path, SMARA_COMPACT_EVERY_MESSAGES="0", SMARA_BUSY_TIMEOUT_SECONDS="2")
+    )
     assert (found.compact_every_messages, found.busy_timeout_seconds) == (0, 2.0)
 
 
 @pytest.mark.parametrize(
-    ("word", "meaning"), [("1", True), ("true", True), ("Yes", True), ("0", False), ("FALSE", False), (" off ", False)]
+    ("word", "meaning"),
+    [("1", True), ("true", True), ("Yes", True), ("0", False), ("FALSE", False), (" off ", False)],
 )
 def test_words_for_true_and_false_are_understood(tmp_path, word, meaning):
     assert load_settings(nowhere(tmp_path, SMARA_MODELS_ENABLED=word)).models_enabled is meaning
@@ -60,7 +67,9 @@ def test_true_and_false_may_be_written_in_the_file_and_given_in_the_call(written
     assert load_settings(environment, models_enabled=True).models_enabled is True
 
 
-@pytest.mark.parametrize("given", [{"models_enabled": 1}, {"models_enabled": "yes"}, {"compact_every_messages": True}])
+@pytest.mark.parametrize(
+    "given", [{"models_enabled": 1}, {"models_enabled": "yes"}, {"compact_every_messages": True}]
+)
 def test_a_truth_is_no_number_and_no_word(tmp_path, given):
     with pytest.raises(ConfigError, match=next(iter(given))):
         load_settings(nowhere(tmp_path), **given)
@@ -84,7 +93,8 @@ def test_a_path_may_be_given_as_a_path(tmp_path):
     [
         ({"SMARA_DURABILITY": "maybe"}, "full, normal"),
         ({"SMARA_COMPACT_EVERY_MESSAGES": "often"}, "SMARA_COMPACT_EVERY_MESSAGES"),
-        ({"SMARA_BUSY_TIMEOUT_SECONDS": "-1"}, "negative"), ({"SMARA_CONFIG": "/nowhere/smara.toml"}, "does not exist"),
+        ({"SMARA_BUSY_TIMEOUT_SECONDS": "-1"}, "negative"),
+        ({"SMARA_CONFIG": "/nowhere/smara.toml"}, "does not exist"),
         ({"SMARA_BUSY_TIMEOUT_SECONDS": "nan"}, "SMARA_BUSY_TIMEOUT_SECONDS"),
     ],
 )  # fmt: skip

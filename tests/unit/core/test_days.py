@@ -55,8 +55,10 @@ def test_words_for_days_are_resolved_from_the_day_they_were_said_on(words, days)
 @pytest.mark.parametrize(
     "words",
     [
-        "recently", "soon", "next sprint", "now", "today it works", "it was done in 2 days", "every Friday",
-        "Mondays are bad", "my birthday is May 3", "the `yesterday` column", 'the label says "last week"', "on Friday",
+        "recently", "soon", "next sprint", "now", "today it works", "it was done in 2 days",
+        "every Friday",
+        "Mondays are bad", "my birthday is May 3", "the `yesterday` column",
+        'the label says "last week"', "on Friday",
         "may I march on", "", "laſt week",
     ],
 )  # fmt: skip
@@ -82,7 +84,8 @@ def test_a_question_looks_back_on_days_that_end_today(question, days):
 
 
 @pytest.mark.parametrize(
-    "question", ["what passed the tests", 'who wrote "the past two weeks"', "how many days ago did I fly"]
+    "question",
+    ["what passed the tests", 'who wrote "the past two weeks"', "how many days ago did I fly"],
 )
 def test_a_question_without_days_looks_back_on_none(question):
     assert days_asked(question, WEDNESDAY) is None
@@ -97,7 +100,9 @@ def test_the_first_of_two_days_counts():
 def test_the_day_is_that_of_the_speakers_clock():
     half_past_eleven_in_the_evening = 1_773_271_800_000  # 2026-03-11 23:30 UTC
     assert moment_in(UTC, half_past_eleven_in_the_evening).date() == WEDNESDAY
-    assert moment_in(zone_of("Asia/Tokyo"), half_past_eleven_in_the_evening).date() == date(2026, 3, 12)
+    assert moment_in(zone_of("Asia/Tokyo"), half_past_eleven_in_the_evening).date() == date(
+        2026, 3, 12
+    )
 
 
 def test_an_unknown_zone_is_utc_and_an_impossible_time_is_1970():
@@ -113,7 +118,9 @@ def test_no_text_on_any_day_makes_it_fail(text, day):
 
 
 @given(
-    st.integers(0, 999), st.sampled_from(["day", "week", "month", "year"]), st.dates(date(1900, 1, 1), date(2100, 1, 1))
+    st.integers(0, 999),
+    st.sampled_from(["day", "week", "month", "year"]),
+    st.dates(date(1900, 1, 1), date(2100, 1, 1)),
 )
 def test_any_number_of_units_ago_lies_in_the_past(count, unit, day):
     found = days_meant(f"{count} {unit}s ago", day)

@@ -8,7 +8,9 @@ from smara.core.freshness import AnchorVerdict, Freshness, Judged, Policy, toget
 
 
 def judged(verdict, path="a.py", symbol="f", changed=None, is_file=False, **more):
-    return Judged(AnchorVerdict(verdict, path, "" if is_file else symbol, changed=changed, **more), is_file)
+    return Judged(
+        AnchorVerdict(verdict, path, "" if is_file else symbol, changed=changed, **more), is_file
+    )
 
 
 def test_what_names_no_code_is_fresh_and_told():
@@ -45,7 +47,11 @@ def test_the_policy_says_what_is_done_with_what_drifted(telling):
 
 def test_moved_code_is_told_with_its_new_place_and_asks_for_no_review():
     found = together([judged("moved", now_path="b.py", now_symbol="g")])
-    assert (found.verdict, found.hedge, found.needs_review) == ("moved", "a.py:f is now b.py:g", False)
+    assert (found.verdict, found.hedge, found.needs_review) == (
+        "moved",
+        "a.py:f is now b.py:g",
+        False,
+    )
 
 
 def test_what_was_not_read_is_unknown_and_no_reason_for_a_review():

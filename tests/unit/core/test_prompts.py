@@ -20,7 +20,10 @@ def test_prompt_has_a_name_a_version_and_inputs():
 
 
 def test_what_is_put_in_is_not_looked_at_again():
-    assert parse_prompt(GREETING).render({"who": "{{when}}", "when": "late"}) == "Hello {{when}}, it is late."
+    assert (
+        parse_prompt(GREETING).render({"who": "{{when}}", "when": "late"})
+        == "Hello {{when}}, it is late."
+    )
 
 
 @pytest.mark.parametrize("values", [{}, {"who": "Ada"}, {"who": "Ada", "when": "now", "why": "so"}])
@@ -30,7 +33,12 @@ def test_missing_or_unknown_input_is_a_bug_and_told_so(values):
 
 
 @pytest.mark.parametrize(
-    "content", ["no head", "---\nname: a\nversion: 1\n---\n{{x}}", "---\nname: a\nversion: 1\ninputs: x\n---\nnone"]
+    "content",
+    [
+        "no head",
+        "---\nname: a\nversion: 1\n---\n{{x}}",
+        "---\nname: a\nversion: 1\ninputs: x\n---\nnone",
+    ],
 )
 def test_prompt_without_a_head_or_with_other_inputs_than_it_says_is_refused(content):
     with pytest.raises(ValueError):

@@ -18,7 +18,12 @@ def git(folder, *arguments):
         "GIT_COMMITTER_EMAIL": "a@b",
     }
     done = subprocess.run(
-        ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True, env={**os.environ, **identity}
+        ["git", *arguments],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **identity},
     )
     return done.stdout.strip()
 
@@ -59,7 +64,9 @@ def test_a_repository_without_commits_has_no_first_commit(tmp_path):
 
 def test_worktrees_share_one_repository(repository, tmp_path):
     git(repository, "worktree", "add", "-q", str(tmp_path / "feature"), "-b", "feature")
-    assert find_repository(tmp_path / "feature").common_dir == find_repository(repository).common_dir
+    assert (
+        find_repository(tmp_path / "feature").common_dir == find_repository(repository).common_dir
+    )
 
 
 def test_a_submodule_is_a_repository_of_its_own(repository, tmp_path):

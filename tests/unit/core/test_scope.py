@@ -12,9 +12,14 @@ SCOPE = Scope(7, "alpha")
 
 def test_the_wall_is_put_into_every_place_that_names_it():
     sql = walled(
-        SCOPE, "SELECT 1 FROM a WHERE project_no = :project AND b IN (SELECT no FROM b WHERE project_no = :project)"
+        SCOPE,
+        "SELECT 1 FROM a WHERE project_no = :project AND b IN (SELECT no FROM b WHERE project_no "
+        "= :project)",
     )
-    assert sql == "SELECT 1 FROM a WHERE project_no = 7 AND b IN (SELECT no FROM b WHERE project_no = 7)"
+    assert (
+        sql
+        == "SELECT 1 FROM a WHERE project_no = 7 AND b IN (SELECT no FROM b WHERE project_no = 7)"
+    )
 
 
 def test_a_statement_without_the_wall_is_refused():
@@ -33,7 +38,8 @@ def test_printable_ids_are_given_back_as_they_are(value):
 
 
 @pytest.mark.parametrize(
-    "value", ["", "  ", "\n", "a\tb", "a\x00", "\ud800", "x" * (MAX_ID_LENGTH + 1), None, 7, "a\u200b"]
+    "value",
+    ["", "  ", "\n", "a\tb", "a\x00", "\ud800", "x" * (MAX_ID_LENGTH + 1), None, 7, "a\u200b"],
 )
 def test_other_ids_are_refused_with_their_name(value):
     with pytest.raises(InvalidInputError, match="thread_id") as caught:

@@ -33,8 +33,10 @@ def test_files_that_are_shown(line, files):
     [
         "", "cat", "cat -", "ls src/cart.py", "git show HEAD:src/cart.py", "cat > src/cart.py",
         "cat <<'E' > src/cart.py",
-        "sed -i 's/a/b/' src/cart.py", "sed 's/a/b/' src/cart.py", "cat src/*.py", "cat $FILE.py", "cat `ls *.py`",
-        "python -m pytest | tail -5", "echo cat src/cart.py", "cat 'src/cart.py", "rm src/cart.py", "tail -n 2.5",
+        "sed -i 's/a/b/' src/cart.py", "sed 's/a/b/' src/cart.py", "cat src/*.py", "cat $FILE.py",
+        "cat `ls *.py`",
+        "python -m pytest | tail -5", "echo cat src/cart.py", "cat 'src/cart.py", "rm src/cart.py",
+        "tail -n 2.5",
         "cat src/cart.py >> other.py",
     ],
 )  # fmt: skip

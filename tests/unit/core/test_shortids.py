@@ -19,7 +19,9 @@ def test_codes_have_no_letters_that_are_misread():
 
 @pytest.mark.parametrize("count", [100, 1_000, 3_000])
 def test_people_who_work_apart_draw_different_ids(count):
-    """One project's worth of ids, drawn by several makers, at the length that this many tasks get."""
+    """One project's worth of ids, drawn by several makers, at the length that this many tasks
+    get.
+    """
     makers = [Uuid7() for _ in range(5)]
     codes = [code_of(makers[number % 5](), length_for(count)) for number in range(count)]
     assert count - len(set(codes)) <= 1  # the chance of any collision is one in two hundred

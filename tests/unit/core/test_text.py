@@ -26,10 +26,19 @@ def terms_of(text: str) -> set[str]:
 
 def finds(query: str, text: str) -> bool:
     """Whether every word of the query has a term in the text."""
-    return all({term.text for term in expand(word).terms} & terms_of(text) for word in query.split())
+    return all(
+        {term.text for term in expand(word).terms} & terms_of(text) for word in query.split()
+    )
 
 
-SPELLINGS = ["refresh_tokens", "RefreshTokens", "refreshTokens", "refresh-tokens", "REFRESH_TOKENS", "refreshtokens"]
+SPELLINGS = [
+    "refresh_tokens",
+    "RefreshTokens",
+    "refreshTokens",
+    "refresh-tokens",
+    "REFRESH_TOKENS",
+    "refreshtokens",
+]
 
 
 @pytest.mark.parametrize("query", SPELLINGS)
@@ -167,8 +176,23 @@ def test_a_text_holds_the_terms_of_its_lines(first: str, second: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("a" * 100_000, "a" + "\u0301" * 50_000, "a.b" * 30_000, "\ud800" * 1000, "\x00" * 1000, "x_" * 50_000),
-        *("重" * 70_000, "`" * 10_001, "```" * 5_001, "-" * 100_000, "a'" * 30_000, "1:" * 30_000, "ﷺ" * 1000),
+        *(
+            "a" * 100_000,
+            "a" + "\u0301" * 50_000,
+            "a.b" * 30_000,
+            "\ud800" * 1000,
+            "\x00" * 1000,
+            "x_" * 50_000,
+        ),
+        *(
+            "重" * 70_000,
+            "`" * 10_001,
+            "```" * 5_001,
+            "-" * 100_000,
+            "a'" * 30_000,
+            "1:" * 30_000,
+            "ﷺ" * 1000,
+        ),
     ],
     ids=lambda text: ascii(text[:4]),
 )
@@ -206,7 +230,12 @@ def test_spans_of_all_terms_lie_in_order_inside_the_text(text: str) -> None:
 
 
 def test_snippet_shows_the_densest_matches() -> None:
-    text = "token. " + "filler words here " * 60 + "the LoginSchema keeps a refresh token. " + "more filler " * 60
+    text = (
+        "token. "
+        + "filler words here " * 60
+        + "the LoginSchema keeps a refresh token. "
+        + "more filler " * 60
+    )
     shown = snippet(text, ["loginschema", "login", "refresh", "token"], 120)
     assert "LoginSchema" in shown
     assert "refresh token" in shown
@@ -218,7 +247,9 @@ def test_snippet_of_a_short_text_is_the_text_on_one_line() -> None:
 
 
 def test_snippet_of_a_huge_text_finds_a_late_match() -> None:
-    text = "filler words here\n" * 200_000 + "the LoginSchema is here\n" + "filler words here\n" * 1000
+    text = (
+        "filler words here\n" * 200_000 + "the LoginSchema is here\n" + "filler words here\n" * 1000
+    )
     assert "LoginSchema" in snippet(text, ["loginschema", "login", "schema"], 100)
     assert best_window(text, ["absent"], 100) == 0
 

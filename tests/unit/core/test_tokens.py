@@ -7,14 +7,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smara.core.pieces import pieces
-from smara.core.tokens import PIECE_CHARACTERS, EstimatingCounter, ExactCounter, counter_for, estimate_o200k
+from smara.core.tokens import (
+    PIECE_CHARACTERS,
+    EstimatingCounter,
+    ExactCounter,
+    counter_for,
+    estimate_o200k,
+)
 
 EXACT = ExactCounter("o200k_base")
 
 
 @pytest.mark.parametrize(
     ("text", "tokens"),
-    [("", 0), ("hello world", 2), ("hello", 1), ("The quick brown fox jumps over the lazy dog.", 10)],
+    [
+        ("", 0),
+        ("hello world", 2),
+        ("hello", 1),
+        ("The quick brown fox jumps over the lazy dog.", 10),
+    ],
 )
 def test_o200k_counts_are_exact(text, tokens):
     assert (EXACT.count(text).tokens, EXACT.count(text).method) == (tokens, "o200k_base")
@@ -31,7 +42,8 @@ def test_special_tokens_in_a_text_are_counted_as_words_not_as_one():
         ("gpt-4-turbo", "cl100k_base"),
         ("cl100k_base", "cl100k_base"), ("text-embedding-3-small", "cl100k_base"),
         ("claude-sonnet-4", "estimate/claude"),
-        ("anthropic/claude-3-opus", "estimate/claude"), ("estimate", "estimate"), ("some-unknown-model", "estimate"),
+        ("anthropic/claude-3-opus", "estimate/claude"), ("estimate", "estimate"),
+        ("some-unknown-model", "estimate"),
     ],
 )  # fmt: skip
 def test_every_model_gets_the_best_counter_there_is_and_says_which(model, method):
@@ -44,7 +56,11 @@ def test_an_estimate_for_claude_errs_on_the_safe_side():
 
 
 @pytest.mark.parametrize(
-    "text", ["def parse(header):\n    return header.split(':')\n" * 30, "Please rotate the tokens before noon. " * 30]
+    "text",
+    [
+        "def parse(header):\n    return header.split(':')\n" * 30,
+        "Please rotate the tokens before noon. " * 30,
+    ],
 )
 def test_an_estimate_is_within_a_third_of_the_truth_for_prose_and_code(text):
     exact = EXACT.count(text).tokens

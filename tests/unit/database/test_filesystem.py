@@ -28,8 +28,12 @@ def test_the_deepest_mount_that_holds_a_path_decides(path, kind):
 
 
 def test_network_types_are_told_from_local_ones():
-    assert all(map(is_network_type, ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "fuse.rclone")))
-    assert not any(map(is_network_type, ("ext4", "xfs", "btrfs", "tmpfs", "overlay", "apfs", "fuse.ntfs-3g")))
+    assert all(
+        map(is_network_type, ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "fuse.rclone"))
+    )
+    assert not any(
+        map(is_network_type, ("ext4", "xfs", "btrfs", "tmpfs", "overlay", "apfs", "fuse.ntfs-3g"))
+    )
 
 
 def test_the_folder_of_the_tests_is_local(tmp_path):
@@ -37,6 +41,8 @@ def test_the_folder_of_the_tests_is_local(tmp_path):
 
 
 def test_the_mounts_of_macos_are_understood():
-    table = from_mac("/dev/disk3s1 on / (apfs, sealed)\n//ann@nas/home on /Volumes/My home (smbfs, nodev)")
+    table = from_mac(
+        "/dev/disk3s1 on / (apfs, sealed)\n//ann@nas/home on /Volumes/My home (smbfs, nodev)"
+    )
     assert filesystem_type("/Volumes/My home/smara.db", table) == "smbfs"
     assert filesystem_type("/Users/ann/smara.db", table) == "apfs"

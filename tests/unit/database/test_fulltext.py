@@ -24,7 +24,15 @@ def index(database):
         for no in (1, 2):
             insert(database, session, "projects", no=no, id=f"p{no}")
         for no, project, resource in ((1, 1, "ann"), (2, 1, "bob"), (3, 2, "ann")):
-            insert(database, session, "threads", no=no, project_no=project, id=f"t{no}", resource_id=resource)
+            insert(
+                database,
+                session,
+                "threads",
+                no=no,
+                project_no=project,
+                id=f"t{no}",
+                resource_id=resource,
+            )
         for no, prose, code, project, thread, resource, role in RECORDS:
             insert(
                 database,
@@ -37,13 +45,17 @@ def index(database):
                 id=f"m{no}",
                 role=role,
             )
-            database.fulltext.add(session, [IndexRow(row_of(no), prose, code, project, thread, resource, role)])
+            database.fulltext.add(
+                session, [IndexRow(row_of(no), prose, code, project, thread, resource, role)]
+            )
     return database
 
 
 def found(index, terms, limit=10, prefix=False, **within):
     with index.read() as session:
-        rows = index.fulltext.match(session, terms, Within(**{"project_no": 1, **within}), limit, prefix)
+        rows = index.fulltext.match(
+            session, terms, Within(**{"project_no": 1, **within}), limit, prefix
+        )
     return [no_of(row) for row in rows]
 
 
@@ -96,7 +108,9 @@ def test_a_removed_record_is_not_found(index):
 
 def test_the_terms_of_rows_are_given_back(index):
     with index.read() as session:
-        assert index.fulltext.texts(session, [row_of(2)]) == {row_of(2): ("zebra", "parsehead pars head")}
+        assert index.fulltext.texts(session, [row_of(2)]) == {
+            row_of(2): ("zebra", "parsehead pars head")
+        }
 
 
 def test_a_sound_index_has_no_problems(index):

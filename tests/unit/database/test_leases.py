@@ -1,4 +1,6 @@
-"""The fence inside the transaction: what a late worker wrote is undone; and what happens without the fence."""
+"""The fence inside the transaction: what a late worker wrote is undone; and what happens without
+the fence.
+"""
 
 from __future__ import annotations
 
@@ -64,5 +66,9 @@ def test_of_many_that_take_over_at_once_one_is_told_yes(database, leases, clock)
     leases.acquire("job", "gone", lease_seconds=1)
     clock.advance(1)
     with ThreadPoolExecutor(8) as pool:
-        answers = [lease for lease in pool.map(lambda number: leases.acquire("job", f"w{number}"), range(16)) if lease]
+        answers = [
+            lease
+            for lease in pool.map(lambda number: leases.acquire("job", f"w{number}"), range(16))
+            if lease
+        ]
     assert [(lease.fence, lease.taken_over_from) for lease in answers] == [(2, "gone")]

@@ -32,7 +32,10 @@ def test_a_schema_that_is_no_name_is_refused(schema):
         ("postgresql://ann:secret@host/db", "postgresql://ann:***@host/db"),
         ("postgresql://ann@host/db", "postgresql://ann@host/db"),
         ("postgresql://ann:p@ss:w@host/db", "postgresql://ann:***@host/db"),
-        ("postgresql://host/db?user=ann&password=secret", "postgresql://host/db?user=ann&password=***"),
+        (
+            "postgresql://host/db?user=ann&password=secret",
+            "postgresql://host/db?user=ann&password=***",
+        ),
     ],
 )
 def test_a_password_is_never_shown(url, shown):
@@ -64,11 +67,16 @@ def test_everything_lives_in_a_schema_of_its_own(postgres_url):
 
     import smara
 
-    with smara.open(postgres_url) as memory, psycopg.connect(memory.database.conninfo, autocommit=True) as connection:
+    with (
+        smara.open(postgres_url) as memory,
+        psycopg.connect(memory.database.conninfo, autocommit=True) as connection,
+    ):
         tables = connection.execute(
             "SELECT count(*) FROM pg_tables WHERE schemaname = %s", (memory.database.schema,)
         ).fetchone()
-        public = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
+        public = connection.execute(
+            "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+        ).fetchone()
     assert tables[0] >= 6
     assert public == (0,)
 
@@ -78,7 +86,11 @@ def test_two_schemas_of_one_server_do_not_see_each_other(postgres_url):
     import smara
     from tests.postgres import fresh_schema
 
-    with fresh_schema() as other_url, smara.open(postgres_url) as one, smara.open(other_url) as other:
+    with (
+        fresh_schema() as other_url,
+        smara.open(postgres_url) as one,
+        smara.open(other_url) as other,
+    ):
         one.messages.add(thread_id="t", role="user", content="the walrus")
         assert list(other.search("walrus")) == []
 

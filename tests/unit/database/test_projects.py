@@ -45,7 +45,9 @@ def test_a_name_that_is_no_name_is_refused(projects):
 def test_a_repository_is_one_project(projects, tmp_path):
     repository = KnownRepository(str(tmp_path))
     assert projects.of_repository(repository) == projects.of_repository(repository)
-    assert [(project.name, project.git_common_dir) for project in projects.list()] == [("app", str(tmp_path))]
+    assert [(project.name, project.git_common_dir) for project in projects.list()] == [
+        ("app", str(tmp_path))
+    ]
 
 
 def test_two_clones_that_are_both_there_are_two_projects(projects, tmp_path):
@@ -76,4 +78,7 @@ def test_a_fork_with_another_remote_is_another_project(projects, tmp_path):
 
 def test_a_repository_without_commits_is_known_by_its_folder_alone(projects, tmp_path):
     before = projects.of_repository(KnownRepository(str(tmp_path / "gone"), first_commit=None))
-    assert projects.of_repository(KnownRepository(str(tmp_path), first_commit=None)).project_no != before.project_no
+    assert (
+        projects.of_repository(KnownRepository(str(tmp_path), first_commit=None)).project_no
+        != before.project_no
+    )

@@ -1,4 +1,6 @@
-"""SQLite: private files, safe versions, local disks, connections that are never carried over a fork."""
+"""SQLite: private files, safe versions, local disks, connections that are never carried over a
+fork.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ def pragma(database, name):
 @pytest.mark.parametrize(
     ("version", "is_safe"),
     [
-        ("3.7.0", False), ("3.44.5", False), ("3.44.6", True), ("3.45.0", False), ("3.50.6", False), ("3.50.7", True),
+        ("3.7.0", False), ("3.44.5", False), ("3.44.6", True), ("3.45.0", False), ("3.50.6", False),
+        ("3.50.7", True),
         ("3.51.2", False), ("3.51.3", True), ("3.52.0", True), ("4.0.0", True),
     ],
 )  # fmt: skip
@@ -76,7 +79,11 @@ def test_durability_is_a_setting(path, durability, synchronous):
 
 def test_a_writer_waits_for_the_lock_and_then_says_who_is_in_the_way(path, opened):
     impatient = SqliteDatabase(path, busy_timeout_seconds=0.05)
-    with opened.write(), pytest.raises(BusyError, match="Another process") as caught, impatient.write():
+    with (
+        opened.write(),
+        pytest.raises(BusyError, match="Another process") as caught,
+        impatient.write(),
+    ):
         pass
     assert caught.value.is_retryable
     impatient.close()

@@ -73,7 +73,8 @@ def test_run_says_how_many_rows_it_changed(database):
 def test_run_many_runs_once_for_each_row(database):
     with database.write() as session:
         session.run_many(
-            "INSERT INTO projects (id, name, created_at) VALUES (?, ?, 1)", [(name, name) for name in "cab"]
+            "INSERT INTO projects (id, name, created_at) VALUES (?, ?, 1)",
+            [(name, name) for name in "cab"],
         )
     assert names(database) == ["a", "b", "c"]
 
@@ -102,8 +103,13 @@ def test_writers_in_many_threads_take_turns(database):
 
 
 def test_a_read_past_its_deadline_is_stopped(database):
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
-    with pytest.raises(DeadlineError, match="in time"), database.read(deadline_seconds=0.05) as session:
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    )
+    with (
+        pytest.raises(DeadlineError, match="in time"),
+        database.read(deadline_seconds=0.05) as session,
+    ):
         session.one(endless)
     assert names(database) == []
 

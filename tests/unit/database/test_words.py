@@ -12,14 +12,19 @@ from smara.database.words import after, trigrams
 def projects(database):
     with database.write() as session:
         for no, name in ((1, "a"), (2, "b")):
-            session.run("INSERT INTO projects (no, id, name, created_at) VALUES (?, ?, ?, 1)", (no, name, name))
+            session.run(
+                "INSERT INTO projects (no, id, name, created_at) VALUES (?, ?, ?, 1)",
+                (no, name, name),
+            )
     return Scope(1, "a"), Scope(2, "b")
 
 
 @pytest.fixture
 def vocabulary(database, projects):
     with database.write() as session:
-        database.words.add(session, 1, ["refresh_tokens", "refresh", "fresh", "walrus", "50%_off", "école"])
+        database.words.add(
+            session, 1, ["refresh_tokens", "refresh", "fresh", "walrus", "50%_off", "école"]
+        )
         database.words.add(session, 1, ["refresh", "walrus"])
         database.words.add(session, 2, ["refrain"])
     return database

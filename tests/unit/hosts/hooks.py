@@ -18,9 +18,14 @@ def claude(event: str, **fields: Any) -> tuple[str, str, dict[str, Any]]:
     return "claude", event, {"session_id": "s1", "hook_event_name": event, **fields}
 
 
-def spooled(folder: str, *events: tuple[str, str, dict[str, Any]], project: str = "", cwd: str = "") -> list[str]:
+def spooled(
+    folder: str, *events: tuple[str, str, dict[str, Any]], project: str = "", cwd: str = ""
+) -> list[str]:
     """Put events into a spool; their files."""
-    return [put(folder, agent, event, json.dumps(payload).encode(), project, cwd) for agent, event, payload in events]
+    return [
+        put(folder, agent, event, json.dumps(payload).encode(), project, cwd)
+        for agent, event, payload in events
+    ]
 
 
 def cited(id: str, text: str = "", kind: ItemKind = "failure") -> Item:
@@ -62,15 +67,24 @@ class Speaking:
         return words(self.fact)
 
     def before_tool(
-        self, session_id: str, tool: str, tool_input: Mapping[str, Any], known_texts: Sequence[str] = ()
+        self,
+        session_id: str,
+        tool: str,
+        tool_input: Mapping[str, Any],
+        known_texts: Sequence[str] = (),
     ) -> Told:
         self.asked.append(("before", session_id, tool))
         return words(self.fact)
 
     def after_tool(
-        self, session_id: str, tool: str, tool_input: Mapping[str, Any], output: str = "", error: str | None = None,
+        self,
+        session_id: str,
+        tool: str,
+        tool_input: Mapping[str, Any],
+        output: str = "",
+        error: str | None = None,
         known_texts: Sequence[str] = (),
-    ) -> Told:  # fmt: skip
+    ) -> Told:
         self.asked.append(("after", session_id, tool, error))
         return words(self.fact)
 
@@ -80,7 +94,9 @@ class Speaking:
             raise DeadlineError("Nothing is prepared in this test.")
         return self.ready
 
-    def deliver(self, told: Mapping[str, Any], *, session_id: str, source: str, at_ms: int, is_said: bool) -> bool:
+    def deliver(
+        self, told: Mapping[str, Any], *, session_id: str, source: str, at_ms: int, is_said: bool
+    ) -> bool:
         self.delivered.append((told["text"], told["point"], session_id, source))
         return True
 

@@ -38,7 +38,10 @@ def test_what_waits_is_taken_in_and_what_comes_later_too(db, tmp_path):
     wait_until_empty(folder)
     beside.stop()
     with smara.open(db) as memory:
-        assert [each.raw_content for each in memory.messages.list(thread_id="s1")] == ["Before", "After"]
+        assert [each.raw_content for each in memory.messages.list(thread_id="s1")] == [
+            "Before",
+            "After",
+        ]
 
 
 def test_told_to_stop_it_begins_nothing_more_and_leaves_what_waits(db):

@@ -1,4 +1,6 @@
-"""The spool becomes messages, behavior and work to do, exactly once, whatever happens in between."""
+"""The spool becomes messages, behavior and work to do, exactly once, whatever happens in
+between.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def texts(memory, thread_id: str = "s1") -> list[tuple[str, str]]:
 
 def test_prompts_and_answers_are_stored_word_for_word_and_the_spool_is_empty(memory, folder):
     spooled(
-        folder, claude("UserPromptSubmit", prompt="Why?\n\n  Because."), claude("Stop", last_assistant_message="Done.")
+        folder,
+        claude("UserPromptSubmit", prompt="Why?\n\n  Because."),
+        claude("Stop", last_assistant_message="Done."),
     )
     done = drain(memory, folder)
     assert (done.taken, done.messages, done.unreadable) == (2, 2, 0)
@@ -57,23 +61,43 @@ def test_draining_again_and_telling_twice_change_nothing(memory, folder):
     assert texts(memory) == [("user", "Once")]
 
 
-def test_a_session_with_a_transcript_is_read_from_it_and_not_from_the_hooks(memory, folder, tmp_path):
+def test_a_session_with_a_transcript_is_read_from_it_and_not_from_the_hooks(
+    memory, folder, tmp_path
+):
     transcript = tmp_path / "s1.jsonl"
     lines = [
-        {"type": "user", "uuid": "u1", "parentUuid": None, "sessionId": "s1", "isSidechain": False,
-         "timestamp": "2026-10-01T10:00:00Z", "message": {"role": "user", "content": "From the file"}},
-        {"type": "assistant", "uuid": "u2", "parentUuid": "u1", "sessionId": "s1", "isSidechain": False,
-         "timestamp": "2026-10-01T10:00:05Z",
-         "message": {"role": "assistant", "content": [{"type": "text", "text": "Answered"}]}},
-    ]  # fmt: skip
+        {
+            "type": "user",
+            "uuid": "u1",
+            "parentUuid": None,
+            "sessionId": "s1",
+            "isSidechain": False,
+            "timestamp": "2026-10-01T10:00:00Z",
+            "message": {"role": "user", "content": "From the file"},
+        },
+        {
+            "type": "assistant",
+            "uuid": "u2",
+            "parentUuid": "u1",
+            "sessionId": "s1",
+            "isSidechain": False,
+            "timestamp": "2026-10-01T10:00:05Z",
+            "message": {"role": "assistant", "content": [{"type": "text", "text": "Answered"}]},
+        },
+    ]
     transcript.write_text("".join(json.dumps(line) + "\n" for line in lines))
     path = str(transcript)
     spooled(
-        folder, claude("UserPromptSubmit", prompt="From the file", transcript_path=path),
+        folder,
+        claude("UserPromptSubmit", prompt="From the file", transcript_path=path),
         claude("Stop", last_assistant_message="Answered", transcript_path=path),
-    )  # fmt: skip
+    )
     done = drain(memory, folder)
-    assert (done.messages, done.jobs_done, texts(memory)) == (0, 0, [])  # it is read when it is worth reading
+    assert (done.messages, done.jobs_done, texts(memory)) == (
+        0,
+        0,
+        [],
+    )  # it is read when it is worth reading
     spooled(folder, claude("SessionEnd", reason="other", transcript_path=path))
     assert drain(memory, folder).jobs_done == 2
     assert texts(memory) == [("user", "From the file"), ("assistant", "Answered")]
@@ -81,23 +105,39 @@ def test_a_session_with_a_transcript_is_read_from_it_and_not_from_the_hooks(memo
 
 def test_a_session_is_ended_when_it_says_so_and_when_it_has_been_silent(tmp_path, folder):
     clock = FakeClock(2_000_000_000_000)
-    with smara.open(tmp_path / "smara.db", clock=clock, new_id=Uuid7(clock), token_model="estimate") as memory:
-        spooled(folder, claude("Stop", last_assistant_message="x"), claude("SessionEnd", reason="other"))
+    with smara.open(
+        tmp_path / "smara.db", clock=clock, new_id=Uuid7(clock), token_model="estimate"
+    ) as memory:
+        spooled(
+            folder, claude("Stop", last_assistant_message="x"), claude("SessionEnd", reason="other")
+        )
         assert drain(memory, folder).jobs_done == 1
         assert memory.intake.jobs() == []
-        spooled(folder, ("codex", "Stop", {"session_id": "s2", "turn_id": "t", "last_assistant_message": "y"}))
+        spooled(
+            folder,
+            ("codex", "Stop", {"session_id": "s2", "turn_id": "t", "last_assistant_message": "y"}),
+        )
         assert drain(memory, folder).jobs_done == 1  # on this clock the event was hours ago
         assert memory.intake.jobs() == []
 
 
 def test_behavior_sees_the_events(memory, folder):
-    failed = {"tool_name": "Bash", "tool_input": {"command": "make x"}, "tool_use_id": "t1", "error": "Exit code 2"}
-    spooled(folder, claude("SessionStart", source="startup"), claude("PostToolUseFailure", **failed))
+    failed = {
+        "tool_name": "Bash",
+        "tool_input": {"command": "make x"},
+        "tool_use_id": "t1",
+        "error": "Exit code 2",
+    }
+    spooled(
+        folder, claude("SessionStart", source="startup"), claude("PostToolUseFailure", **failed)
+    )
     drain(memory, folder)
     assert [each.events for each in memory.behavior.sessions()] == [2]
 
 
-def test_events_go_behind_the_wall_of_the_repository_they_happened_in(tmp_path, folder, monkeypatch):
+def test_events_go_behind_the_wall_of_the_repository_they_happened_in(
+    tmp_path, folder, monkeypatch
+):
     monkeypatch.setenv("SMARA_HOME", str(tmp_path / "home"))
     repositories = [tmp_path / name for name in ("one", "two")]
     for repository in repositories:
@@ -122,10 +162,16 @@ def test_a_sub_agent_has_a_thread_of_its_own(memory, folder):
     spooled(folder, claude("SubagentStop", agent_id="a1", last_assistant_message="Found it"))
     drain(memory, folder)
     thread = memory.threads.get("s1/agent-a1")
-    assert (thread.kind, thread.parent_id, texts(memory, thread.id)) == ("subagent", "s1", [("assistant", "Found it")])
+    assert (thread.kind, thread.parent_id, texts(memory, thread.id)) == (
+        "subagent",
+        "s1",
+        [("assistant", "Found it")],
+    )
 
 
-@pytest.mark.parametrize("content", [b"", b"smara1\tclaude", b"garbage\n{}", b"smara1\ta\tb\t1\t\t\n[1]", b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "content", [b"", b"smara1\tclaude", b"garbage\n{}", b"smara1\ta\tb\t1\t\t\n[1]", b"\xff\xfe"]
+)
 def test_a_file_that_cannot_be_read_is_put_aside_and_holds_nothing_up(memory, folder, content):
     spooled(folder, claude("UserPromptSubmit", prompt="fine"))
     Path(folder, f"0{spool.ENDING}").write_bytes(content)
@@ -148,7 +194,10 @@ def test_while_another_process_drains_nothing_is_done(memory, folder):
     assert drain(memory, folder).taken == 1
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there a process that is gone cannot be told from one that is not")
+@pytest.mark.skipif(
+    sys.platform == "win32",
+    reason="there a process that is gone cannot be told from one that is not",
+)
 def test_nobody_waits_for_a_drain_whose_process_was_killed(memory, folder):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
@@ -214,13 +263,20 @@ def test_too_many_events_let_the_oldest_go_and_are_counted(folder):
 
 
 def test_halves_of_killed_hooks_and_old_marks_are_swept_away(memory, folder):
-    for name, age in ((".half", 7_200), (".fresh", 10), ("told/old", 8 * 86_400), ("told/new", 3_600)):
+    for name, age in (
+        (".half", 7_200),
+        (".fresh", 10),
+        ("told/old", 8 * 86_400),
+        ("told/new", 3_600),
+    ):
         path = Path(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
         os.utime(path, (path.stat().st_mtime - age,) * 2)
     drain(memory, folder)
-    left = sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*") if path.is_file())
+    left = sorted(
+        str(path.relative_to(folder)) for path in Path(folder).rglob("*") if path.is_file()
+    )
     assert left == [".fresh", "told/new"]
 
 
@@ -239,11 +295,17 @@ def test_what_nobody_will_miss_is_taken_away_in_time(folder):
 
 
 @pytest.mark.parametrize("cwd", ["locked", "a\0b", "x" * 5_000, "/proc/1/root", "\udcff"])
-def test_an_event_from_a_folder_that_cannot_be_looked_into_holds_nothing_up(tmp_path, folder, monkeypatch, cwd):
+def test_an_event_from_a_folder_that_cannot_be_looked_into_holds_nothing_up(
+    tmp_path, folder, monkeypatch, cwd
+):
     monkeypatch.setenv("SMARA_HOME", str(tmp_path / "home"))
     (tmp_path / "locked").mkdir(mode=0o000)
     monkeypatch.chdir(tmp_path)
     with smara.open(durability="normal", token_model="estimate") as memory:
-        spooled(folder, claude("UserPromptSubmit", prompt="fine", cwd=cwd), claude("UserPromptSubmit", prompt="next"))
+        spooled(
+            folder,
+            claude("UserPromptSubmit", prompt="fine", cwd=cwd),
+            claude("UserPromptSubmit", prompt="next"),
+        )
         assert drain(memory, folder).taken == 2
     assert spool.names(folder) == []

@@ -1,4 +1,6 @@
-"""How a command of Codex ended is looked up in its session's record, since its hooks do not tell it."""
+"""How a command of Codex ended is looked up in its session's record, since its hooks do not tell
+it.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +23,34 @@ WROTE = "ModuleNotFoundError: No module named shop\n"
 def ended(call_id: str, code: object, output: str = WROTE) -> dict[str, Any]:
     """What Codex writes when a command has ended, before it calls the hook."""
     item = {
-        "type": "CommandExecution", "id": call_id, "command": ["/bin/bash", "-lc", "make"], "status": "failed",
-        "aggregated_output": output, "exit_code": code,
-    }  # fmt: skip
-    return {"type": "event_msg", "payload": {"type": "item_completed", "thread_id": "t", "item": item}}
+        "type": "CommandExecution",
+        "id": call_id,
+        "command": ["/bin/bash", "-lc", "make"],
+        "status": "failed",
+        "aggregated_output": output,
+        "exit_code": code,
+    }
+    return {
+        "type": "event_msg",
+        "payload": {"type": "item_completed", "thread_id": "t", "item": item},
+    }
 
 
 def answered(call_id: str, output: str) -> dict[str, Any]:
     """What Codex writes when the model is given the result."""
-    return {"type": "response_item", "payload": {"type": "function_call_output", "call_id": call_id, "output": output}}
+    return {
+        "type": "response_item",
+        "payload": {"type": "function_call_output", "call_id": call_id, "output": output},
+    }
 
 
 def called(call_id: str) -> dict[str, Any]:
-    item = {"type": "function_call", "name": "exec_command", "call_id": call_id, "arguments": '{"cmd": "make"}'}
+    item = {
+        "type": "function_call",
+        "name": "exec_command",
+        "call_id": call_id,
+        "arguments": '{"cmd": "make"}',
+    }
     return {"type": "response_item", "payload": item}
 
 
@@ -44,9 +61,16 @@ def rollout(path: Path, *records: object) -> str:
 
 def event(path: str, call_id: str = "call_1", output: str = WROTE, tool: str = "Bash") -> HostEvent:
     payload = {
-        "session_id": "s", "turn_id": "t", "transcript_path": path, "cwd": "/w", "hook_event_name": "PostToolUse",
-        "tool_name": tool, "tool_input": {"command": "make"}, "tool_response": output, "tool_use_id": call_id,
-    }  # fmt: skip
+        "session_id": "s",
+        "turn_id": "t",
+        "transcript_path": path,
+        "cwd": "/w",
+        "hook_event_name": "PostToolUse",
+        "tool_name": tool,
+        "tool_input": {"command": "make"},
+        "tool_response": output,
+        "tool_use_id": call_id,
+    }
     return events_of("codex", "PostToolUse", json.dumps(payload).encode(), 1_793_000_000_000)[0]
 
 
@@ -55,9 +79,15 @@ def event(path: str, call_id: str = "call_1", output: str = WROTE, tool: str = "
     [
         ended("call_1", 3),
         {"payload": {"type": "exec_command_end", "call_id": "call_1", "exit_code": 3}},
-        answered("call_1", f"Chunk ID: 8a\nWall time: 0.1 seconds\nProcess exited with code 3\nOutput:\n{WROTE}"),
+        answered(
+            "call_1",
+            f"Chunk ID: 8a\nWall time: 0.1 seconds\nProcess exited with code 3\nOutput:\n{WROTE}",
+        ),
         answered("call_1", f"Exit code: 3\nWall time: 0 seconds\nOutput:\n{WROTE}"),
-        answered("call_1", json.dumps({"output": WROTE, "metadata": {"exit_code": 3, "duration_seconds": 0.1}})),
+        answered(
+            "call_1",
+            json.dumps({"output": WROTE, "metadata": {"exit_code": 3, "duration_seconds": 0.1}}),
+        ),
     ],
     ids=["item", "end", "heading", "short heading", "metadata"],
 )
@@ -118,14 +148,27 @@ def test_a_pipe_in_the_place_of_the_record_holds_nobody_up(tmp_path):
 def test_other_agents_tools_and_told_failures_are_left_as_they_are(tmp_path):
     path = rollout(tmp_path / "r.jsonl", ended("call_1", 3))
     patched = event(path, tool="apply_patch")
-    claude = HostEvent("claude", "tool_post", "s", 1, tool="Bash", tool_use_id="call_1", transcript_path=path)
-    known = HostEvent("codex", "tool_fail", "s", 1, tool="Bash", error="x", tool_use_id="call_1", transcript_path=path)
+    claude = HostEvent(
+        "claude", "tool_post", "s", 1, tool="Bash", tool_use_id="call_1", transcript_path=path
+    )
+    known = HostEvent(
+        "codex",
+        "tool_fail",
+        "s",
+        1,
+        tool="Bash",
+        error="x",
+        tool_use_id="call_1",
+        transcript_path=path,
+    )
     assert with_exits([patched, claude, known]) == [patched, claude, known]
 
 
 def test_calls_far_back_in_a_long_record_are_found(tmp_path):
     noise = [answered(f"other_{n}", "x" * 4_000) for n in range(200)]
-    path = rollout(tmp_path / "r.jsonl", ended("call_1", 3), *noise, ended("call_2", 0), ended("call_3", 4))
+    path = rollout(
+        tmp_path / "r.jsonl", ended("call_1", 3), *noise, ended("call_2", 0), ended("call_3", 4)
+    )
     kinds = [each.kind for each in with_exits([event(path, f"call_{n}") for n in (1, 2, 3)])]
     assert kinds == ["tool_fail", "tool_post", "tool_fail"]
 
@@ -133,9 +176,18 @@ def test_calls_far_back_in_a_long_record_are_found(tmp_path):
 def test_a_hook_knows_of_the_failure_it_is_called_for(tmp_path):
     path = rollout(tmp_path / "r.jsonl", called("call_1"), ended("call_1", 3))
     told = {
-        "session_id": "s", "turn_id": "t", "transcript_path": path, "cwd": "/w", "tool_name": "Bash",
-        "tool_input": {"command": "make"}, "tool_response": WROTE, "tool_use_id": "call_1",
-    }  # fmt: skip
+        "session_id": "s",
+        "turn_id": "t",
+        "transcript_path": path,
+        "cwd": "/w",
+        "tool_name": "Bash",
+        "tool_input": {"command": "make"},
+        "tool_response": WROTE,
+        "tool_use_id": "call_1",
+    }
     assert prepared.call_of("PostToolUse", told) == ("Bash", {"command": "make"}, WROTE)
     assert failure_at_hand({**told, "transcript_path": None}, WROTE) is None
-    assert failure_at_hand({name: value for name, value in told.items() if name != "turn_id"}, WROTE) is None
+    assert (
+        failure_at_hand({name: value for name, value in told.items() if name != "turn_id"}, WROTE)
+        is None
+    )

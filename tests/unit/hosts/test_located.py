@@ -40,7 +40,10 @@ def test_a_session_of_copilot_is_read_from_its_events_in_their_order(memory, hom
         ("copilot", "sessionEnd", {**session, "reason": "complete"}),
     )
     done = drain(memory, str(home / "spool"))
-    assert (done.messages, done.jobs_done) == (0, 2)  # the transcript has the prompt, and in its place
+    assert (done.messages, done.jobs_done) == (
+        0,
+        2,
+    )  # the transcript has the prompt, and in its place
     assert roles(memory, COPILOT_ID)[:4] == ["user", "assistant", "assistant", "tool"]
 
 

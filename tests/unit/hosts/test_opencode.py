@@ -1,4 +1,6 @@
-"""The plug-in of OpenCode, run as OpenCode would: what it hands over, and what it gives the model."""
+"""The plug-in of OpenCode, run as OpenCode would: what it hands over, and what it gives the
+model.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ await hooks.event({{ event: {{ type: "message.part.updated", properties: {{ part
 await hooks.event({{ event: {{ type: "session.idle", properties: {{ sessionID }} }} }})
 await hooks.event({{ event: {{ type: "server.connected", properties: {{}} }} }})
 console.log(JSON.stringify({{ message, prompt, result }}))
-"""
+"""  # noqa: E501
 
 
 WAITING = """
@@ -54,13 +56,20 @@ console.log("{{}}")
 
 
 def drive(folder: Path, program: str | None, script: str = DRIVE) -> dict:
-    source = PLUGIN.read_text(encoding="utf-8").replace('"smara"', json.dumps(program or "/nowhere/smara"), 1)
+    source = PLUGIN.read_text(encoding="utf-8").replace(
+        '"smara"', json.dumps(program or "/nowhere/smara"), 1
+    )
     (folder / "smara.mjs").write_text(source)
     (folder / "drive.mjs").write_text(script.format())
     done = subprocess.run(
-        [str(NODE), "drive.mjs"], cwd=folder, capture_output=True, text=True, timeout=600, check=True,
+        [str(NODE), "drive.mjs"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
         env={"PATH": "/usr/bin:/bin", "LOG": str(folder / "log")},
-    )  # fmt: skip
+    )
     return json.loads(done.stdout)
 
 
@@ -72,7 +81,12 @@ def test_it_hands_over_what_happens_and_gives_the_model_what_comes_back(tmp_path
     said = drive(tmp_path, str(program))
     own, told_too = said["message"]["parts"]
     assert own["text"] == "Fix it"  # what a person said stays as it was said
-    assert told_too == {"id": "prt_10", "type": "text", "text": "said at chat.message", "synthetic": True}
+    assert told_too == {
+        "id": "prt_10",
+        "type": "text",
+        "text": "said at chat.message",
+        "synthetic": True,
+    }
     assert said["prompt"]["system"] == ["said at session.start"] * 2
     assert said["result"]["output"] == "3 passed\n\nsaid at tool.execute.after"
     told = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines() if line]
@@ -89,7 +103,9 @@ def test_it_hands_over_what_happens_and_gives_the_model_what_comes_back(tmp_path
 @pytest.mark.skipif(NODE is None, reason="needs node")
 def test_what_it_started_in_the_background_goes_with_the_host(tmp_path):
     program = tmp_path / "smara"
-    program.write_text('#!/bin/sh\n[ "$3" = drain ] || exit 0\necho $$ > "$LOG.pid"\nexec sleep 600\n')
+    program.write_text(
+        '#!/bin/sh\n[ "$3" = drain ] || exit 0\necho $$ > "$LOG.pid"\nexec sleep 600\n'
+    )
     program.chmod(0o755)
     drive(tmp_path, str(program), WAITING)
     drained = int((tmp_path / "log.pid").read_text())
@@ -97,7 +113,9 @@ def test_what_it_started_in_the_background_goes_with_the_host(tmp_path):
 
 
 def wait_until_gone(process: int) -> bool:
-    """Whether a process that was told to go has gone; nobody reaps it at once, and a dead one counts as gone."""
+    """Whether a process that was told to go has gone; nobody reaps it at once, and a dead one
+    counts as gone.
+    """
     for _ in range(1_000_000):
         try:
             state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]

@@ -1,4 +1,6 @@
-"""Every documented payload of every host becomes the event it tells; see tests/fixtures/hooks/README.md."""
+"""Every documented payload of every host becomes the event it tells; see
+tests/fixtures/hooks/README.md.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def test_an_event_survives_being_written_and_read(path):
 
 @pytest.mark.parametrize("path", SHAPES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_hook_that_answers_reads_a_payload_as_the_drain_will(path):
-    """What is said in a hurry is about the same session, folder, tool and failure as the event that is kept."""
+    """What is said in a hurry is about the same session, folder, tool and failure as the event that
+    is kept.
+    """
     shape = json.loads(path.read_text(encoding="utf-8"))
     agent, event, payload = path.parent.name, shape["event"], shape["payload"]
     if event not in ANSWERED[agent] or event == "SubagentStart":
@@ -53,7 +57,10 @@ def test_a_hook_that_answers_reads_a_payload_as_the_drain_will(path):
     if not told(path)[0]:
         return  # it is nobody's words
     kept = told(path)[0][0]
-    assert (prepared.session_of(payload), prepared.folder_of(payload)) == (kept.session_id, kept.cwd)
+    assert (prepared.session_of(payload), prepared.folder_of(payload)) == (
+        kept.session_id,
+        kept.cwd,
+    )
     if kept.kind.startswith("tool_"):
         tool, given, error = prepared.call_of(event, payload)
         assert (tool, given) == (kept.tool, kept.tool_input)
@@ -66,15 +73,26 @@ def test_every_host_is_covered():
 
 
 def test_a_result_and_a_failure_of_one_call_are_one_event():
-    call = {"session_id": "s", "tool_name": "Bash", "tool_input": {"command": "x"}, "tool_use_id": "t1"}
-    result = events_of("claude", "PostToolUse", json.dumps({**call, "tool_response": "y"}).encode(), NOW)[0]
-    failure = events_of("claude", "PostToolUseFailure", json.dumps({**call, "error": "y"}).encode(), NOW)[0]
+    call = {
+        "session_id": "s",
+        "tool_name": "Bash",
+        "tool_input": {"command": "x"},
+        "tool_use_id": "t1",
+    }
+    result = events_of(
+        "claude", "PostToolUse", json.dumps({**call, "tool_response": "y"}).encode(), NOW
+    )[0]
+    failure = events_of(
+        "claude", "PostToolUseFailure", json.dumps({**call, "error": "y"}).encode(), NOW
+    )[0]
     assert is_same_telling(result.key, failure.key)
 
 
 def test_the_same_words_said_again_later_are_another_event():
     raw = json.dumps({"session_id": "s", "prompt": "continue"}).encode()
-    first, twice, later = (events_of("claude", "UserPromptSubmit", raw, NOW + at)[0] for at in (0, 300, 60_000))
+    first, twice, later = (
+        events_of("claude", "UserPromptSubmit", raw, NOW + at)[0] for at in (0, 300, 60_000)
+    )
     assert is_same_telling(first.key, twice.key)
     assert not is_same_telling(first.key, later.key)
 
@@ -88,9 +106,19 @@ def test_the_same_words_said_again_later_are_another_event():
     ],
 )
 def test_one_event_in_two_dialects_is_one_event(kind, plain, pascal):
-    camel = {"prompt": "userPromptSubmitted", "session_start": "sessionStart", "session_end": "sessionEnd"}[kind]
+    camel = {
+        "prompt": "userPromptSubmitted",
+        "session_start": "sessionStart",
+        "session_end": "sessionEnd",
+    }[kind]
     own = {"sessionId": "s", "timestamp": NOW, "cwd": "/a", **plain}
-    borrowed = {"session_id": "s", "cwd": "/a", "hook_event_name": pascal, "transcript_path": "/t", **plain}
+    borrowed = {
+        "session_id": "s",
+        "cwd": "/a",
+        "hook_event_name": pascal,
+        "transcript_path": "/t",
+        **plain,
+    }
     (first,) = events_of("copilot", camel, json.dumps(own).encode(), NOW)
     (second,) = events_of("claude", pascal, json.dumps(borrowed).encode(), NOW + 80)
     assert first.kind == second.kind == kind
@@ -100,17 +128,26 @@ def test_one_event_in_two_dialects_is_one_event(kind, plain, pascal):
 def test_one_call_in_two_dialects_is_one_event_and_the_same_call_made_again_another():
     said = "no\n<shellId: 0 completed with exit code 2>"
     camel = {
-        "sessionId": "s", "timestamp": 1794840350243, "toolName": "bash", "toolArgs": {"command": "make"},
+        "sessionId": "s",
+        "timestamp": 1794840350243,
+        "toolName": "bash",
+        "toolArgs": {"command": "make"},
         "toolResult": {"resultType": "success", "textResultForLlm": said},
-    }  # fmt: skip
+    }
     pascal = {
-        "session_id": "s", "timestamp": "2026-11-16T14:45:50.243Z", "tool_name": "Bash",
-        "tool_input": {"command": "make"}, "tool_result": {"result_type": "success", "text_result_for_llm": said},
-    }  # fmt: skip
+        "session_id": "s",
+        "timestamp": "2026-11-16T14:45:50.243Z",
+        "tool_name": "Bash",
+        "tool_input": {"command": "make"},
+        "tool_result": {"result_type": "success", "text_result_for_llm": said},
+    }
     (first,) = events_of("copilot", "postToolUse", json.dumps(camel).encode(), NOW)
     (second,) = events_of("copilot", "PostToolUse", json.dumps(pascal).encode(), NOW + 20)
     (again,) = events_of(
-        "copilot", "postToolUse", json.dumps({**camel, "timestamp": 1794840351000}).encode(), NOW + 900
+        "copilot",
+        "postToolUse",
+        json.dumps({**camel, "timestamp": 1794840351000}).encode(),
+        NOW + 900,
     )
     assert first.kind == second.kind == again.kind == "tool_fail"
     assert is_same_telling(first.key, second.key)
@@ -118,25 +155,35 @@ def test_one_call_in_two_dialects_is_one_event_and_the_same_call_made_again_anot
 
 
 def test_a_hook_of_claude_that_cursor_runs_is_told_by_cursor():
-    raw = json.dumps({"cursor_version": "2.4", "conversation_id": "c", "hook_event_name": "stop"}).encode()
+    raw = json.dumps(
+        {"cursor_version": "2.4", "conversation_id": "c", "hook_event_name": "stop"}
+    ).encode()
     assert [event.agent for event in events_of("claude", "stop", raw, NOW)] == ["cursor"]
 
 
 def test_a_host_that_names_no_session_has_one_per_folder_and_day():
     raw = json.dumps({"cwd": "/a", "prompt": "x"}).encode()
-    same = {events_of("copilot", "userPromptSubmitted", raw, NOW + at)[0].session_id for at in (0, 1000)}
+    same = {
+        events_of("copilot", "userPromptSubmitted", raw, NOW + at)[0].session_id for at in (0, 1000)
+    }
     assert len(same) == 1
-    assert same != {events_of("copilot", "userPromptSubmitted", raw, NOW + 90_000_000)[0].session_id}
+    assert same != {
+        events_of("copilot", "userPromptSubmitted", raw, NOW + 90_000_000)[0].session_id
+    }
 
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 FIELD_NAMES = [
-    "session_id", "sessionId", "cwd", "source", "prompt", "tool_name", "tool_input", "tool_response", "tool_use_id",
-    "error", "agent_id", "transcript_path", "last_assistant_message", "model", "toolArgs", "toolResult", "tool_calls",
+    "session_id", "sessionId", "cwd", "source", "prompt", "tool_name", "tool_input",
+    "tool_response", "tool_use_id",
+    "error", "agent_id", "transcript_path", "last_assistant_message", "model", "toolArgs",
+    "toolResult", "tool_calls",
     "workspace_roots", "cursor_version", "file_path", "command", "timestamp",
 ]  # fmt: skip
 
@@ -145,8 +192,10 @@ FIELD_NAMES = [
     payload=st.dictionaries(st.sampled_from(FIELD_NAMES), json_values, max_size=8),
     agent=st.sampled_from([*AGENTS, "who"]),
     event=st.sampled_from(
-        ["SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolBatch", "AfterTool", "postToolUse",
-         "afterMCPExecution", "tool.execute.after", "Stop", "stop", "errorOccurred", "FileChanged", "Nonsense"]
+        ["SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolBatch", "AfterTool",
+            "postToolUse",
+         "afterMCPExecution", "tool.execute.after", "Stop", "stop", "errorOccurred", "FileChanged",
+         "Nonsense"]
     ),
 )  # fmt: skip
 def test_no_payload_raises_and_every_event_can_be_written(payload, agent, event):

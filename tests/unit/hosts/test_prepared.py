@@ -1,4 +1,6 @@
-"""What was prepared is said without the store being opened: exactly, once, and only while it holds."""
+"""What was prepared is said without the store being opened: exactly, once, and only while it
+holds.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,15 @@ from smara.core.triggers import runs
 from smara.memory import Memory
 from tests.unit.hosts.hooks import Speaking, around, cited, claude, ready, spooled, words
 
-NPM = around(words("npm test failed here.", cited("f1"), point="before_tool"), tools=("Bash",), command="npm test")
+NPM = around(
+    words("npm test failed here.", cited("f1"), point="before_tool"),
+    tools=("Bash",),
+    command="npm test",
+)
 CART = around(
-    words("Totals are in cents.", cited("f2"), point="after_tool"), tools=("Read", "Edit"), file="src/cart.py"
+    words("Totals are in cents.", cited("f2"), point="after_tool"),
+    tools=("Read", "Edit"),
+    file="src/cart.py",
 )
 PACK = words("What is known: redis.", cited("f3", "redis"))
 
@@ -84,19 +92,26 @@ def test_a_start_is_said_as_it_was_prepared_and_receipted_at_the_drain(briefed, 
     assert room.delivered == [(PACK.text, "start", "s1", "startup")]
 
 
-def test_a_start_with_events_waiting_is_said_at_once_and_what_they_bring_comes_with_the_first_prompt(briefed, room):
+def test_a_start_with_events_waiting_is_said_at_once_and_what_they_bring_comes_with_the_first_prompt(  # noqa: E501
+    briefed, room
+):
     spooled(briefed, claude("SessionEnd", reason="other", cwd="."), cwd=".")
     assert asked("SessionStart", briefed, source="startup", session_id="s2") == PACK.text
     late = words("…", cited("f3", "redis"), cited("f9", "Run make seed first."))
     room.ready = ready(late, tools=(NPM, CART))
     drain_in_background(briefed)
     said = asked("UserPromptSubmit", briefed, prompt="Go on", session_id="s2")
-    assert said == "<smara-memory>\nKnown since this session began:\nRun make seed first.\n</smara-memory>"
+    assert (
+        said
+        == "<smara-memory>\nKnown since this session began:\nRun make seed first.\n</smara-memory>"
+    )
     assert asked("UserPromptSubmit", briefed, prompt="Go on", session_id="s2") is None
 
 
 @pytest.mark.parametrize("change", ["memory", "task", "instructions", "agent"])
-def test_a_start_that_was_prepared_before_something_changed_is_asked_anew(change, briefed, room, tmp_path):
+def test_a_start_that_was_prepared_before_something_changed_is_asked_anew(
+    change, briefed, room, tmp_path
+):
     agent = "claude"
     if change in ("memory", "task"):
         with smara.open(tmp_path / "smara.db", durability="normal") as memory:
@@ -112,7 +127,9 @@ def test_a_start_that_was_prepared_before_something_changed_is_asked_anew(change
     assert [each[0] for each in room.asked] == ["start"]
     if change == "instructions":
         assert room.known == ["Use make."]
-    assert asked("SessionStart", briefed, agent, source="resume") == PACK.text  # the brief was made anew
+    assert (
+        asked("SessionStart", briefed, agent, source="resume") == PACK.text
+    )  # the brief was made anew
 
 
 def test_a_session_that_goes_on_is_told_only_what_it_was_not_told_yet(briefed, room):
@@ -143,14 +160,27 @@ def test_a_call_is_answered_when_it_is_what_the_words_are_about(briefed, room):
     assert room.asked == []
 
 
-@pytest.mark.parametrize("line", ["cat cart.py", "cd . && sed -n '1,20p' ./cart.py", "nl -ba cart.py | head -5"])
+@pytest.mark.parametrize(
+    "line", ["cat cart.py", "cd . && sed -n '1,20p' ./cart.py", "nl -ba cart.py | head -5"]
+)
 def test_a_file_that_a_command_shows_was_opened(line, folder, room, tmp_path):
-    opened = around(words("Totals are in cents.", cited("f4"), point="after_tool"), tools=("Read",), file="cart.py")
+    opened = around(
+        words("Totals are in cents.", cited("f4"), point="after_tool"),
+        tools=("Read",),
+        file="cart.py",
+    )
     room.ready = ready(tools=(opened,))
     prepare(folder)
     assert bash(line, "PreToolUse", folder) is None
-    assert bash(line, "PostToolUse", folder, tool_response={"stdout": "x"}) == "Totals are in cents."
-    assert bash("grep x cart.py", "PostToolUse", folder, tool_response={"stdout": "x"}, session_id="s2") is None
+    assert (
+        bash(line, "PostToolUse", folder, tool_response={"stdout": "x"}) == "Totals are in cents."
+    )
+    assert (
+        bash(
+            "grep x cart.py", "PostToolUse", folder, tool_response={"stdout": "x"}, session_id="s2"
+        )
+        is None
+    )
 
 
 def test_nothing_is_said_twice_to_a_session_but_to_another_it_is_and_after_a_compaction(briefed):
@@ -186,34 +216,60 @@ def test_a_memory_that_was_forgotten_or_removed_since_is_not_said(folder, room, 
 
 
 def test_what_a_command_needs_and_is_not_there_is_told_before_it_starts(folder, room):
-    absent = around(words("No docker here.", cited("f7"), point="before_tool"), tools=("Bash",), needs=("docker",))
+    absent = around(
+        words("No docker here.", cited("f7"), point="before_tool"),
+        tools=("Bash",),
+        needs=("docker",),
+    )
     room.ready = ready(tools=(absent,))
     prepare(folder)
     assert bash("cd web && docker compose up", "PreToolUse", folder) == "No docker here."
-    assert bash("export PATH=/opt/bin:$PATH && docker ps", "PreToolUse", folder, session_id="s2") is None
+    assert (
+        bash("export PATH=/opt/bin:$PATH && docker ps", "PreToolUse", folder, session_id="s2")
+        is None
+    )
     assert bash("echo docker", "PreToolUse", folder, session_id="s2") is None
     assert room.asked == []
 
 
 def test_a_failure_is_answered_by_the_words_of_its_error(folder, room):
     solved = PreparedTool(
-        "tool_failure", words("npm ci helped.", cited("f5"), point="after_tool"), words=("npm", "cannot find", "pad")
+        "tool_failure",
+        words("npm ci helped.", cited("f5"), point="after_tool"),
+        words=("npm", "cannot find", "pad"),
     )
     room.ready = ready(tools=(solved,))
     prepare(folder)
     assert bash("npm test", "PostToolUseFailure", folder, error="Error: something else") is None
-    assert bash("npm test", "PostToolUse", folder, tool_response={"stdout": "Cannot find left-pad"}) is None
-    said = bash("npm test", "PostToolUseFailure", folder, error="Exit code 1\nError: Cannot find module 'left-pad'")
+    assert (
+        bash("npm test", "PostToolUse", folder, tool_response={"stdout": "Cannot find left-pad"})
+        is None
+    )
+    said = bash(
+        "npm test",
+        "PostToolUseFailure",
+        folder,
+        error="Exit code 1\nError: Cannot find module 'left-pad'",
+    )
     assert said == "npm ci helped."
     failed = {"output": "Cannot find module left-pad", "metadata": {"exit_code": 1}}
-    assert bash("npm run x", "PostToolUse", folder, tool_response=json.dumps(failed), session_id="s2") == said
+    assert (
+        bash("npm run x", "PostToolUse", folder, tool_response=json.dumps(failed), session_id="s2")
+        == said
+    )
 
 
 def test_a_first_prompt_hears_where_the_work_it_names_stood(folder, room):
-    state = PreparedFirst(("t-17", "checkout"), words("T-17: the totals are left.", cited("f7"), point="first_message"))
+    state = PreparedFirst(
+        ("t-17", "checkout"),
+        words("T-17: the totals are left.", cited("f7"), point="first_message"),
+    )
     room.ready = ready(firsts=(state,))
     prepare(folder)
-    assert asked("UserPromptSubmit", folder, prompt="Finish the Checkout", session_id="s2") == state.told.text
+    assert (
+        asked("UserPromptSubmit", folder, prompt="Finish the Checkout", session_id="s2")
+        == state.told.text
+    )
     assert asked("UserPromptSubmit", folder, prompt="Anything else?", session_id="s3") is None
     assert room.asked == []
 
@@ -227,7 +283,12 @@ def test_where_nothing_could_be_prepared_every_call_asks(folder, room):
 
 def test_files_that_an_agent_said_it_has_read_are_known_from_then_on(folder, room, tmp_path):
     (tmp_path / "rules.md").write_text("Use tabs.")
-    loaded = {"file_path": str(tmp_path / "rules.md"), "memory_type": "Project", "load_reason": "include", "cwd": "."}
+    loaded = {
+        "file_path": str(tmp_path / "rules.md"),
+        "memory_type": "Project",
+        "load_reason": "include",
+        "cwd": ".",
+    }
     spooled(folder, claude("InstructionsLoaded", **loaded), cwd=".")
     drain_in_background(folder)
     assert room.known == ["Use tabs."]
@@ -239,18 +300,26 @@ def test_a_hook_that_says_what_was_prepared_loads_no_memory_and_no_database(brie
     payload = {"session_id": "s9", "cwd": str(Path.cwd()), "source": "startup"}
     code = (
         "import sys; from smara.adapters.hosts.telling import answer\n"
-        f"print(len(answer('claude', 'SessionStart', {json.dumps(payload).encode()!r}, {briefed!r})))\n"
-        "print(*sorted({'dataclasses', 'typing', 'apsw', 'smara.config', 'smara.memory'} & set(sys.modules)))"
+        f"print(len(answer('claude', 'SessionStart', {json.dumps(payload).encode()!r}, "
+        f"{briefed!r})))\n"
+        "print(*sorted({'dataclasses', 'typing', 'apsw', 'smara.config', 'smara.memory'} & "
+        "set(sys.modules)))"
     )
-    anyway = subprocess.run([sys.executable, "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True,
-                            check=True)  # fmt: skip
+    anyway = subprocess.run(
+        [sys.executable, "-c", "import sys; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     size, loaded = done.stdout.splitlines()
     assert int(size) > len(PACK.text)
     assert set(loaded.split()) <= set(anyway.stdout.split())
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"{}", b'{"format": 5}', b'{"format": 4, "stamp": []}'])
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b"[]", b"{}", b'{"format": 5}', b'{"format": 4, "stamp": []}']
+)
 def test_a_damaged_brief_is_as_good_as_none(damage, briefed, room):
     Path(briefs.path_of(briefed, str(Path.cwd()))).write_bytes(damage)
     assert asked("SessionStart", briefed, source="startup") == "A fact."
@@ -268,7 +337,8 @@ def test_a_receipt_of_what_was_said_is_told_once_however_often_the_drain_is_cut_
 
 @pytest.mark.parametrize(
     ("path", "is_it"),
-    [("/w/src/a.py", True), ("src/a.py", True), ("./src/../src/a.py", True), ("/w/other/src/a.py", False),
+    [("/w/src/a.py", True), ("src/a.py", True), ("./src/../src/a.py", True), ("/w/other/src/a.py",
+        False),
      ("a.py", False), ("/link/src/a.py", True), ("src\\a.py", True)],
 )  # fmt: skip
 def test_a_file_is_known_however_its_path_is_written(path, is_it):
@@ -277,18 +347,27 @@ def test_a_file_is_known_however_its_path_is_written(path, is_it):
 
 @pytest.mark.parametrize(
     ("line", "is_run"),
-    [("make seed", True), ("sudo -E make seed; ls", True), ("echo make seed", False), ("make seed2", False),
-     ("cd x\nmake seed", True), ("(make seed)", True), ("make seed | tail", True), ("remake seed", False)],
+    [("make seed", True), ("sudo -E make seed; ls", True), ("echo make seed", False), ("make seed2",
+        False),
+     ("cd x\nmake seed", True), ("(make seed)", True), ("make seed | tail", True), ("remake seed",
+     False)],
 )  # fmt: skip
 def test_a_command_is_known_inside_a_line(line, is_run):
     assert runs(line, "make seed") is is_run
 
 
-def test_a_rule_file_of_cursor_holds_what_is_known_and_then_the_hook_need_not_say_it(folder, room, tmp_path):
+def test_a_rule_file_of_cursor_holds_what_is_known_and_then_the_hook_need_not_say_it(
+    folder, room, tmp_path
+):
     rule = tmp_path / PLACE
     rule.parent.mkdir(parents=True)
     rule.write_text(rule_of())
-    told = {"conversation_id": "c1", "session_id": "c1", "workspace_roots": [str(tmp_path)], "cursor_version": "2.4.0"}
+    told = {
+        "conversation_id": "c1",
+        "session_id": "c1",
+        "workspace_roots": [str(tmp_path)],
+        "cursor_version": "2.4.0",
+    }
     spooled(folder, ("cursor", "stop", told))
     drain_in_background(folder)
     assert rule.read_text() == rule_of(PACK.text)
@@ -296,7 +375,9 @@ def test_a_rule_file_of_cursor_holds_what_is_known_and_then_the_hook_need_not_sa
     drain_in_background(folder)
     assert room.delivered == [(PACK.text, "start", "c1", "startup")]
     rule.unlink()
-    said = telling.answer("cursor", "sessionStart", json.dumps({**told, "session_id": "c2"}).encode(), folder)
+    said = telling.answer(
+        "cursor", "sessionStart", json.dumps({**told, "session_id": "c2"}).encode(), folder
+    )
     assert json.loads(said) == {"additional_context": PACK.text}
     drain_in_background(folder)
     assert not rule.exists()
@@ -306,7 +387,9 @@ def test_a_file_in_the_place_of_the_rule_that_is_not_ours_is_left_alone(folder, 
     rule = tmp_path / PLACE
     rule.parent.mkdir(parents=True)
     rule.write_text("Mine.")
-    spooled(folder, ("cursor", "stop", {"conversation_id": "c1", "workspace_roots": [str(tmp_path)]}))
+    spooled(
+        folder, ("cursor", "stop", {"conversation_id": "c1", "workspace_roots": [str(tmp_path)]})
+    )
     drain_in_background(folder)
     assert rule.read_text() == "Mine."
 
@@ -320,7 +403,9 @@ def test_a_session_that_goes_on_is_not_told_of_itself_as_of_the_last_one(folder,
 
 
 def test_a_task_that_has_changed_since_is_not_told_to_a_first_prompt(folder, room, tmp_path):
-    state = PreparedFirst(("t-17",), words("T-17 is open.", cited("t17", kind="task"), point="first_message"))
+    state = PreparedFirst(
+        ("t-17",), words("T-17 is open.", cited("t17", kind="task"), point="first_message")
+    )
     room.ready = ready(firsts=(state,))
     prepare(folder)
     with smara.open(tmp_path / "smara.db", durability="normal") as memory:
@@ -328,12 +413,17 @@ def test_a_task_that_has_changed_since_is_not_told_to_a_first_prompt(folder, roo
     assert asked("UserPromptSubmit", folder, prompt="Go on with t-17", session_id="s2") is None
 
 
-def test_what_is_known_of_a_file_that_has_changed_since_is_asked_of_the_store(folder, room, tmp_path):
+def test_what_is_known_of_a_file_that_has_changed_since_is_asked_of_the_store(
+    folder, room, tmp_path
+):
     (tmp_path / "kept.py").write_text("x = 1\n")
     with smara.open(tmp_path / "smara.db", durability="normal") as memory:
         kept = add_gotcha(memory, "kept")
     item = cited(kept, kind="memory")
-    room.ready = ready(words("kept", item), tools=(around(words("kept", item, point="after_tool"), file="kept.py"),))
+    room.ready = ready(
+        words("kept", item),
+        tools=(around(words("kept", item, point="after_tool"), file="kept.py"),),
+    )
     prepare(folder)
     assert edit("kept.py", folder) == "kept"
     assert asked("SessionStart", folder, source="startup", session_id="s5") == "kept"

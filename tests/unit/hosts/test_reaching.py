@@ -1,4 +1,6 @@
-"""What of our words stands in a host's record of a session: what its hooks told, and nobody's quotations."""
+"""What of our words stands in a host's record of a session: what its hooks told, and nobody's
+quotations.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,20 @@ ONE, TWO = "<smara-memory>\n- One.\n</smara-memory>", "<smara-memory>\n- Two.\n<
 
 
 def attached(kind: str, **fields: Any) -> dict[str, Any]:
-    return {"type": "attachment", "timestamp": AT, "attachment": {"type": kind, "hookEvent": "PreToolUse", **fields}}
+    return {
+        "type": "attachment",
+        "timestamp": AT,
+        "attachment": {"type": kind, "hookEvent": "PreToolUse", **fields},
+    }
 
 
 def spoken(role: str, text: str) -> dict[str, Any]:
     content = [{"type": "input_text", "text": text}]
-    return {"timestamp": AT, "type": "response_item", "payload": {"type": "message", "role": role, "content": content}}
+    return {
+        "timestamp": AT,
+        "type": "response_item",
+        "payload": {"type": "message", "role": role, "content": content},
+    }
 
 
 def written(path: Path, *records: object) -> str:
@@ -32,7 +42,10 @@ def written(path: Path, *records: object) -> str:
     ("record", "blocks"),
     [
         (attached("hook_additional_context", content=[ONE]), [ONE]),
-        (attached("hook_additional_context", content=[f"{ONE}\n{TWO}", "The build is red."]), [ONE, TWO]),
+        (
+            attached("hook_additional_context", content=[f"{ONE}\n{TWO}", "The build is red."]),
+            [ONE, TWO],
+        ),
         (spoken("developer", ONE), [ONE]),
         (attached("hook_success", stdout=json.dumps({"additionalContext": ONE})), []),
         (spoken("user", f"What is {ONE}?"), []),
@@ -49,7 +62,9 @@ def test_words_that_a_hook_told(record, blocks, tmp_path):
 
 
 def test_a_record_that_cannot_be_read_holds_nothing(tmp_path):
-    (tmp_path / "damaged").write_bytes(b'{"type": "attachment", "<smara-memory>\n\xff<smara-memory>')
+    (tmp_path / "damaged").write_bytes(
+        b'{"type": "attachment", "<smara-memory>\n\xff<smara-memory>'
+    )
     assert told_in(str(tmp_path / "damaged")) == []
     assert told_in(str(tmp_path / "missing")) == []
 
@@ -57,14 +72,37 @@ def test_a_record_that_cannot_be_read_holds_nothing(tmp_path):
 def test_copilot_and_gemini_keep_what_hooks_told_within_marks_of_their_own(tmp_path):
     block, at = "<smara-memory>\n- Known.\n</smara-memory>", "2026-11-16T15:00:00.000Z"
     escaped = f"<hook_context>{block.replace('<', '&lt;').replace('>', '&gt;')}</hook_context>"
-    guided = f'3 passed\n\nTool "bash" succeeded. Additional guidance from postToolUse hooks:\n{block}'
+    guided = (
+        f'3 passed\n\nTool "bash" succeeded. Additional guidance from postToolUse hooks:\n{block}'
+    )
     prompt = f"Go on\n\n<system_reminder>\n{block}\n</system_reminder>"
-    result = [{"functionResponse": {"id": "c", "name": "x", "response": {"output": f"3 passed\n\n{escaped}"}}}]
+    result = [
+        {
+            "functionResponse": {
+                "id": "c",
+                "name": "x",
+                "response": {"output": f"3 passed\n\n{escaped}"},
+            }
+        }
+    ]
     records = [
-        {"type": "user.message", "timestamp": at, "data": {"content": "Go on", "transformedContent": prompt}},
-        {"type": "tool.execution_complete", "timestamp": at, "data": {"result": {"content": guided}}},
+        {
+            "type": "user.message",
+            "timestamp": at,
+            "data": {"content": "Go on", "transformedContent": prompt},
+        },
+        {
+            "type": "tool.execution_complete",
+            "timestamp": at,
+            "data": {"result": {"content": guided}},
+        },
         {"type": "user", "timestamp": at, "content": [{"text": "Go on"}, {"text": escaped}]},
-        {"type": "gemini", "timestamp": at, "content": "", "toolCalls": [{"id": "c", "result": result}]},
+        {
+            "type": "gemini",
+            "timestamp": at,
+            "content": "",
+            "toolCalls": [{"id": "c", "result": result}],
+        },
         {"type": "user.message", "timestamp": at, "data": {"content": f"What is {block}?"}},
         {"type": "user", "timestamp": at, "content": [{"text": f"What is {block}?"}]},
     ]

@@ -38,10 +38,16 @@ class Odd:
     def gap(self) -> str:
         parts = []
         for _ in range(self.dice.randrange(3)):
-            parts.append(self.dice.choice([" ", "  ", "\t", self.newline, self.newline + "    ", self.newline * 2]))
+            parts.append(
+                self.dice.choice(
+                    [" ", "  ", "\t", self.newline, self.newline + "    ", self.newline * 2]
+                )
+            )
             if self.has_comments and self.dice.random() < 0.3:
                 parts.append(
-                    self.dice.choice([f'// {{ "odd" ] , {self.newline}', "/* a , b } */", f"//{self.newline}"])
+                    self.dice.choice(
+                        [f'// {{ "odd" ] , {self.newline}', "/* a , b } */", f"//{self.newline}"]
+                    )
                 )
         return "".join(parts)
 
@@ -55,11 +61,15 @@ class Odd:
             ['"a // no comment"', '"\\"\\\\"', '"é 重跑 🎈"', "1", "-2.5e3", "true", "null", '"{["']
         )
 
-    def container(self, names: list[str], brackets: str, depth: int, known: dict[str, str] | None = None) -> str:
+    def container(
+        self, names: list[str], brackets: str, depth: int, known: dict[str, str] | None = None
+    ) -> str:
         entries = []
         for name in names:
             value = (known or {}).get(name) or self.value(depth + 1)
-            entries.append(f"{json.dumps(name)}{self.gap()}:{self.gap()}{value}" if brackets == "{}" else value)
+            entries.append(
+                f"{json.dumps(name)}{self.gap()}:{self.gap()}{value}" if brackets == "{}" else value
+            )
         inside = f"{self.gap()},{self.gap()}".join(entries)
         comma = "," if entries and self.has_last_commas else ""
         return brackets[0] + self.gap() + inside + self.gap() + comma + self.gap() + brackets[1]
@@ -73,9 +83,12 @@ class Odd:
         hook = '{"matcher": "Bash", "hooks": [{"type": "command", "command": "mine.sh"}]}'
         known = {}
         if self.dice.random() < 0.6:
-            events = self.dice.sample(["PostToolUse", "SessionStart", "Stop", "Notification"], self.dice.randrange(4))
+            events = self.dice.sample(
+                ["PostToolUse", "SessionStart", "Stop", "Notification"], self.dice.randrange(4)
+            )
             lists = {
-                event: self.dice.choice([f"[{hook}]", "[]", f"[{self.gap()}{hook}{self.gap()}]"]) for event in events
+                event: self.dice.choice([f"[{hook}]", "[]", f"[{self.gap()}{hook}{self.gap()}]"])
+                for event in events
             }
             known["hooks"] = self.container(events, "{}", 1, lists)
         if self.dice.random() < 0.4:
@@ -85,18 +98,29 @@ class Odd:
         return (mark + text + self.dice.choice(["", "\n", self.newline])).encode()
 
 
-ADDITIONS = {"hooks": claude_hooks("smara"), "mcpServers": {"smara": {"command": "smara", "args": ["mcp"]}}}
+ADDITIONS = {
+    "hooks": claude_hooks("smara"),
+    "mcpServers": {"smara": {"command": "smara", "args": ["mcp"]}},
+}
 
 
 def merged(old: object, added: object) -> object:
     """What adding means, without any text."""
     if isinstance(old, dict) and isinstance(added, dict):
-        return {**old, **{name: merged(old[name], each) if name in old else each for name, each in added.items()}}
+        return {
+            **old,
+            **{
+                name: merged(old[name], each) if name in old else each
+                for name, each in added.items()
+            },
+        }
     return [*old, *added] if isinstance(old, list) and isinstance(added, list) else old
 
 
 @pytest.mark.parametrize("number", range(COUNT))
-def test_a_generated_configuration_is_changed_as_meant_and_given_back_byte_for_byte(number, tmp_path):
+def test_a_generated_configuration_is_changed_as_meant_and_given_back_byte_for_byte(
+    number, tmp_path
+):
     content = Odd(SEED + number).file()
     path = tmp_path / "settings.json"
     path.write_bytes(content)
@@ -137,7 +161,9 @@ def comments(text: str) -> list[int]:
 
 
 def without_empty(value: object) -> object:
-    """Lists and objects that hold nothing count for nothing: one that held ours alone goes with it."""
+    """Lists and objects that hold nothing count for nothing: one that held ours alone goes with
+    it.
+    """
     if isinstance(value, dict):
         inner = {name: without_empty(each) for name, each in value.items()}
         return {name: each for name, each in inner.items() if each not in ({}, [])}
@@ -152,10 +178,14 @@ def test_a_strict_json_file_stays_strict_json(tmp_path):
         made = jsonc.merge(text, ADDITIONS)
         assert json.loads(made) == merged(json.loads(text), ADDITIONS)
         target = Target("x", "json", ADDITIONS)
-        assert without_empty(json.loads(jsonc.remove(made, target.is_ours))) == without_empty(json.loads(text))
+        assert without_empty(json.loads(jsonc.remove(made, target.is_ours))) == without_empty(
+            json.loads(text)
+        )
 
 
-@pytest.mark.parametrize("broken", ['{"a": }', "[", '{"a" 1}', '{"a": 1 "b": 2}', '{"a": "x', "{/*", "nonsense", "[1]"])
+@pytest.mark.parametrize(
+    "broken", ['{"a": }', "[", '{"a" 1}', '{"a": 1 "b": 2}', '{"a": "x', "{/*", "nonsense", "[1]"]
+)
 def test_a_file_that_is_no_json_object_is_refused_and_left_alone(broken, tmp_path):
     path = tmp_path / "settings.json"
     path.write_text(broken)
@@ -164,10 +194,14 @@ def test_a_file_that_is_no_json_object_is_refused_and_left_alone(broken, tmp_pat
     assert path.read_text() == broken
 
 
-@pytest.mark.parametrize("text", ["", "a = 1\n", "a = 1", "[t]\r\nb = 2\r\n", "# only a comment", "\ufeffa = 1\n"])
+@pytest.mark.parametrize(
+    "text", ["", "a = 1\n", "a = 1", "[t]\r\nb = 2\r\n", "# only a comment", "\ufeffa = 1\n"]
+)
 def test_a_block_in_toml_is_put_at_the_end_and_given_back(text, tmp_path):
     made = put_block(text, "toml", '[mcp_servers.smara]\ncommand = "smara"\n')
-    assert tomllib.loads(made.removeprefix("\ufeff"))["mcp_servers"] == {"smara": {"command": "smara"}}
+    assert tomllib.loads(made.removeprefix("\ufeff"))["mcp_servers"] == {
+        "smara": {"command": "smara"}
+    }
     assert made.startswith(text)
     assert put_block(made, "toml", "x = 1").count("smara:begin") == 1
     path = tmp_path / "config.toml"
@@ -196,7 +230,10 @@ def test_a_host_is_set_up_in_an_empty_repository_and_nothing_is_left_of_it(agent
 
 @pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent != "generic"])
 def test_every_hook_states_a_small_timeout_in_the_unit_of_its_host(agent, tmp_path):
-    written = [json.dumps(target.additions) or target.body for target in targets_of(agent, "project", str(tmp_path))]
+    written = [
+        json.dumps(target.additions) or target.body
+        for target in targets_of(agent, "project", str(tmp_path))
+    ]
     if agent == "opencode":
         assert "STEP_MS = 5_000" in targets_of(agent, "project", str(tmp_path))[0].body
         return
@@ -204,8 +241,10 @@ def test_every_hook_states_a_small_timeout_in_the_unit_of_its_host(agent, tmp_pa
     told = hooks.additions or json.loads(hooks.body)
     timeouts = [
         each.get("timeout", each.get("timeoutSec"))
-        for groups in told["hooks"].values() for group in groups for each in group.get("hooks", [group])
-    ]  # fmt: skip
+        for groups in told["hooks"].values()
+        for group in groups
+        for each in group.get("hooks", [group])
+    ]
     unit = 1000 if agent == "gemini" else 1
     assert written
     assert all(isinstance(each, int) and unit <= each <= 60 * unit for each in timeouts)
@@ -216,7 +255,9 @@ def test_the_journal_is_private_and_lies_outside_the_repository(tmp_path):
     path.write_text("{}")
     journal = Journal(str(tmp_path / "journal"))
     apply(plan([Target(str(path), "json", ADDITIONS)], journal), journal)
-    assert [oct(each.stat().st_mode & 0o777) for each in (tmp_path / "journal").iterdir()] == ["0o600"]
+    assert [oct(each.stat().st_mode & 0o777) for each in (tmp_path / "journal").iterdir()] == [
+        "0o600"
+    ]
 
 
 def test_permissions_and_links_of_a_configuration_stay(tmp_path):
@@ -243,10 +284,14 @@ def test_the_plugin_registers_what_setup_registers():
     hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())
     assert hooks["hooks"] == claude_hooks("smara")
     assert json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())["name"] == "smara"
-    assert json.loads((PLUGIN / ".mcp.json").read_text()) == {"mcpServers": {"smara": ADDITIONS["mcpServers"]["smara"]}}
+    assert json.loads((PLUGIN / ".mcp.json").read_text()) == {
+        "mcpServers": {"smara": ADDITIONS["mcpServers"]["smara"]}
+    }
     market = json.loads((PLUGIN / ".claude-plugin" / "marketplace.json").read_text())
     manifest = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
-    assert [(each["name"], each["source"]) for each in market["plugins"]] == [(manifest["name"], "./")]
+    assert [(each["name"], each["source"]) for each in market["plugins"]] == [
+        (manifest["name"], "./")
+    ]
     assert manifest["version"] == smara.__version__
     for skill in ("remember", "review", "why"):
         head = (PLUGIN / "skills" / skill / "SKILL.md").read_text().split("---")[1]
@@ -255,8 +300,15 @@ def test_the_plugin_registers_what_setup_registers():
 
 
 def test_claude_code_is_told_in_lines_since_others_that_read_them_ignore_lists_of_arguments():
-    calls = [each for groups in claude_hooks("smara").values() for group in groups for each in group["hooks"]]
-    assert all(each["command"].startswith("smara hook claude ") and "args" not in each for each in calls)
+    calls = [
+        each
+        for groups in claude_hooks("smara").values()
+        for group in groups
+        for each in group["hooks"]
+    ]
+    assert all(
+        each["command"].startswith("smara hook claude ") and "args" not in each for each in calls
+    )
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "cursor"])
@@ -270,7 +322,9 @@ def test_a_program_whose_path_has_blanks_is_one_word_and_still_known_as_ours(age
 
 def test_codex_hands_the_server_the_variables_that_name_the_store(tmp_path):
     config = tomllib.loads(targets_of("codex", "project", str(tmp_path))[1].body)
-    assert {"SMARA_DB", "SMARA_HOME", "SMARA_PROJECT"} <= set(config["mcp_servers"]["smara"]["env_vars"])
+    assert {"SMARA_DB", "SMARA_HOME", "SMARA_PROJECT"} <= set(
+        config["mcp_servers"]["smara"]["env_vars"]
+    )
 
 
 def test_hosts_are_found_by_their_folders_and_know_where_they_are_set_up(tmp_path, monkeypatch):
@@ -281,21 +335,33 @@ def test_hosts_are_found_by_their_folders_and_know_where_they_are_set_up(tmp_pat
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
     root, journal = tmp_path / "repository", Journal(str(tmp_path / "journal"))
     os.makedirs(root)
-    assert [(host.agent, host.set_up) for host in find_hosts(str(root), journal)] == [("claude", ())]
+    assert [(host.agent, host.set_up) for host in find_hosts(str(root), journal)] == [
+        ("claude", ())
+    ]
     apply(plan(targets_of("claude", "project", str(root)), journal), journal)
-    assert [(host.agent, host.set_up) for host in find_hosts(str(root), journal)] == [("claude", ("project",))]
+    assert [(host.agent, host.set_up) for host in find_hosts(str(root), journal)] == [
+        ("claude", ("project",))
+    ]
 
 
 def test_in_a_worktree_the_rule_file_of_cursor_is_kept_out_of_git_as_well(tmp_path):
     main, tree = tmp_path / "main", tmp_path / "tree"
     who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run(["git", "init", "-q", str(main)], check=True)
-    subprocess.run(["git", *who, "-C", str(main), "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    subprocess.run(
+        ["git", *who, "-C", str(main), "commit", "-q", "--allow-empty", "-m", "first"], check=True
+    )
     subprocess.run(["git", "-C", str(main), "worktree", "add", "-q", str(tree)], check=True)
-    journal, targets = Journal(str(tmp_path / "journal")), targets_of("cursor", "project", str(tree))
+    journal, targets = (
+        Journal(str(tmp_path / "journal")),
+        targets_of("cursor", "project", str(tree)),
+    )
     apply(plan(targets, journal), journal)
     shown = subprocess.run(
-        ["git", "-C", str(tree), "status", "--short", "-uall"], check=True, capture_output=True, text=True
+        ["git", "-C", str(tree), "status", "--short", "-uall"],
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout
     assert "hooks.json" in shown
     assert "smara.mdc" not in shown

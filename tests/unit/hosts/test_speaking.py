@@ -1,4 +1,6 @@
-"""A hook for which nothing was prepared asks the store, and speaks in its host's shape and limits."""
+"""A hook for which nothing was prepared asks the store, and speaks in its host's shape and
+limits.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def start(folder: str, cwd: Path, agent: str) -> dict | None:
 
 def test_a_session_starts_with_what_is_known(folder, moments):
     said = asked(*claude("SessionStart", source="startup"), folder)
-    assert said == {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "A fact."}}
+    assert said == {
+        "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "A fact."}
+    }
     assert moments.asked == [("start", "s1", "startup", "claude")]
 
 
@@ -86,7 +90,9 @@ def test_a_start_takes_in_first_what_the_last_session_left_unless_the_host_does_
     assert taken is (agent == "gemini")
 
 
-def test_without_a_store_nothing_is_said_none_is_made_and_it_is_not_looked_for_again(tmp_path, monkeypatch, moments):
+def test_without_a_store_nothing_is_said_none_is_made_and_it_is_not_looked_for_again(
+    tmp_path, monkeypatch, moments
+):
     store, folder = tmp_path / "none.db", str(tmp_path / "spool")
     monkeypatch.setenv("SMARA_DB", str(store))
     monkeypatch.chdir(tmp_path)
@@ -98,11 +104,15 @@ def test_without_a_store_nothing_is_said_none_is_made_and_it_is_not_looked_for_a
 
 
 @pytest.mark.parametrize("gone", ["gone", "gone/deeper", "a\0b", "file"])
-def test_in_a_folder_that_is_not_there_nothing_is_said_and_nothing_prepared(gone, folder, moments, tmp_path):
+def test_in_a_folder_that_is_not_there_nothing_is_said_and_nothing_prepared(
+    gone, folder, moments, tmp_path
+):
     """What is known where the process happens to be belongs to another project."""
     (tmp_path / "file").touch()
     moments.ready = Prepared()
-    assert asked(*claude("SessionStart", source="startup", cwd=str(tmp_path / gone)), folder) is None
+    assert (
+        asked(*claude("SessionStart", source="startup", cwd=str(tmp_path / gone)), folder) is None
+    )
     assert moments.asked == []
     assert briefs.heads(folder) == {}
 
@@ -119,9 +129,21 @@ def test_what_an_agent_has_read_by_itself_is_known(tmp_path):
 @pytest.mark.parametrize(
     ("agent", "event", "shape"),
     [
-        ("claude", "PostToolUse", {"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "é"}}),
-        ("codex", "SessionStart", {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "é"}}),
-        ("gemini", "BeforeAgent", {"hookSpecificOutput": {"hookEventName": "BeforeAgent", "additionalContext": "é"}}),
+        (
+            "claude",
+            "PostToolUse",
+            {"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "é"}},
+        ),
+        (
+            "codex",
+            "SessionStart",
+            {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "é"}},
+        ),
+        (
+            "gemini",
+            "BeforeAgent",
+            {"hookSpecificOutput": {"hookEventName": "BeforeAgent", "additionalContext": "é"}},
+        ),
         ("copilot", "sessionStart", {"additionalContext": "é"}),
         ("copilot", "SessionStart", {"additionalContext": "é"}),
         ("cursor", "sessionStart", {"additional_context": "é"}),
@@ -147,7 +169,11 @@ def test_a_text_that_is_too_long_is_cut_at_a_line_and_says_so():
 @pytest.mark.parametrize(
     ("tool", "arguments", "expected"),
     [
-        ("Bash", {"command": "FOO=1 sudo ./bin/run.sh --x | tee log"}, ["tool:Bash", "program:run.sh", "program:tee"]),
+        (
+            "Bash",
+            {"command": "FOO=1 sudo ./bin/run.sh --x | tee log"},
+            ["tool:Bash", "program:run.sh", "program:tee"],
+        ),
         ("shell", {"command": ["bash", "-lc", "npm test"]}, ["tool:Bash", "program:npm"]),
         (
             "apply_patch",
@@ -176,7 +202,9 @@ def test_what_a_worker_would_do_is_done_once_an_hour_by_whoever_drains(folder, t
             memory.messages.add(thread_id="t", role="user", content=content)
         drain_in_background(folder)
         with smara.open(tmp_path / "smara.db", durability="normal") as memory:
-            return sum(space.vectors.get("message", 0) for space in memory.embeddings.status().spaces)
+            return sum(
+                space.vectors.get("message", 0) for space in memory.embeddings.status().spaces
+            )
 
     assert vectors("The cat sleeps on the sofa") == 1
     assert vectors("We deploy with docker") == 1

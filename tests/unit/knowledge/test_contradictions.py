@@ -19,9 +19,21 @@ SURE = [
     ("JWT tokens expire after 24 hours", "JWT tokens expire after 12 hours", "changed"),
     ("Enable strict mode in tsconfig.json", "Disable strict mode in tsconfig.json", "changed"),
     ("The default branch is `main`", "The default branch is `master`", "changed"),
-    ("We migrated from Redis to Postgres for session storage", "Session storage is in Redis", "replaced"),
-    ("Prefer composition over inheritance in models", "Prefer inheritance over composition in models", "denied"),
-    ("Logs are written to stderr, never to stdout", "Logs are written to stdout, never to stderr", "denied"),
+    (
+        "We migrated from Redis to Postgres for session storage",
+        "Session storage is in Redis",
+        "replaced",
+    ),
+    (
+        "Prefer composition over inheritance in models",
+        "Prefer inheritance over composition in models",
+        "denied",
+    ),
+    (
+        "Logs are written to stderr, never to stdout",
+        "Logs are written to stdout, never to stderr",
+        "denied",
+    ),
     ("Set the timeout to 30s in client.py", "Set the timeout to 60s in client.py", "changed"),
 ]
 NONE = [
@@ -36,7 +48,10 @@ NONE = [
     ("Run `make test` before pushing", "Run `make check` before pushing"),
     ("The auth module is central", "The auth module is complex"),
     ("auth depends on billing", "billing depends on auth"),
-    ("The cache expires in CI when module_7 runs first", "The cache expires in staging when module_9 runs first"),
+    (
+        "The cache expires in CI when module_7 runs first",
+        "The cache expires in staging when module_9 runs first",
+    ),
     ("Works without Redis on port 6379", "Works with Redis on port 6379"),
     ("Is Redis needed for auth tests?", "Redis is not needed for auth tests"),
     ("No tool is executed automatically", "They never execute tools"),
@@ -47,9 +62,23 @@ NONE = [
 def memory(content: str, **fields: object) -> TypedMemory:
     given = {"type": "decision", "files": (), "modules": (), "data": {}, **fields}
     return TypedMemory(
-        "id", "m-1", given["type"], content, 0.8, (), given["files"], given["modules"], "global", "agent_explicit",
-        "project", 0, "ann", 0, 1, data=given["data"],
-    )  # fmt: skip
+        "id",
+        "m-1",
+        given["type"],
+        content,
+        0.8,
+        (),
+        given["files"],
+        given["modules"],
+        "global",
+        "agent_explicit",
+        "project",
+        0,
+        "ann",
+        0,
+        1,
+        data=given["data"],
+    )
 
 
 @pytest.mark.parametrize(("new", "old", "sign"), SURE)
@@ -90,7 +119,9 @@ def test_episodes_do_not_contradict_each_other():
     new, old = "The big cache holds 8 entries", "The big cache holds 9 entries"
     assert find_contradiction(memory(new), memory(old)) is not None
     assert find_contradiction(memory(new, type="dead_end"), memory(old, type="dead_end")) is None
-    assert find_contradiction(memory(new, type="error_pattern"), memory(old, type="decision")) is None
+    assert (
+        find_contradiction(memory(new, type="error_pattern"), memory(old, type="decision")) is None
+    )
 
 
 def test_two_counts_of_one_module_are_versions_of_one_memory():
@@ -101,7 +132,9 @@ def test_two_counts_of_one_module_are_versions_of_one_memory():
     assert found.sign == "version"
 
 
-@pytest.mark.parametrize("text", ["moved from A to B", "no longer uses A", "replaced A with B", "B instead of A"])
+@pytest.mark.parametrize(
+    "text", ["moved from A to B", "no longer uses A", "replaced A with B", "B instead of A"]
+)
 def test_what_tells_of_its_own_change_is_recognized(text):
     assert tells_of_change(text)
     assert not tells_of_change("uses A and B")

@@ -19,7 +19,21 @@ MADE = 1_760_000_000_000
 
 def memory(**fields):
     made = TypedMemory(
-        "id", "m-1", "gotcha", "x", 0.8, (), (), (), "module", "agent_explicit", "project", MADE, "ann", MADE, 1
+        "id",
+        "m-1",
+        "gotcha",
+        "x",
+        0.8,
+        (),
+        (),
+        (),
+        "module",
+        "agent_explicit",
+        "project",
+        MADE,
+        "ann",
+        MADE,
+        1,
     )
     return replace(made, **fields)
 
@@ -38,13 +52,19 @@ def test_it_fades_from_its_last_verified_use():
 
 def test_pinned_ones_decisions_and_requirements_do_not_fade():
     later = MADE + 10_000 * DAY_MS
-    for lasting in (memory(is_pinned=True), memory(type="decision"), memory(type="requirement", half_life_days=1.0)):
+    for lasting in (
+        memory(is_pinned=True),
+        memory(type="decision"),
+        memory(type="requirement", half_life_days=1.0),
+    ):
         assert fading(lasting, later) == 1.0
         assert not is_due(lasting, later)
 
 
 def test_an_own_half_life_counts():
-    assert confidence_now(memory(half_life_days=10.0), MADE + 10 * DAY_MS).value == pytest.approx(0.4)
+    assert confidence_now(memory(half_life_days=10.0), MADE + 10 * DAY_MS).value == pytest.approx(
+        0.4
+    )
 
 
 def test_a_clock_that_was_set_back_adds_nothing():
@@ -79,7 +99,12 @@ def layers(found):
 
 def test_a_fresh_memory_is_not_stale():
     found = staleness_of(memory(files=("a.py",), commit="abc1234"), MADE, Files())
-    assert (found.is_stale, found.is_gone, found.needs_review, found.reasons) == (False, False, False, ())
+    assert (found.is_stale, found.is_gone, found.needs_review, found.reasons) == (
+        False,
+        False,
+        False,
+        (),
+    )
 
 
 def test_layer_one_is_a_mark_or_files_that_are_all_gone():
@@ -94,9 +119,13 @@ def test_layer_two_is_a_half_life_without_use():
     assert layers(staleness_of(memory(is_pinned=True), MADE + 999 * DAY_MS)) == []
 
 
-@pytest.mark.parametrize(("changed", "factor"), [(("a",), 0.875), (("a", "b"), 0.75), (("a", "b", "c", "d"), 0.5)])
+@pytest.mark.parametrize(
+    ("changed", "factor"), [(("a",), 0.875), (("a", "b"), 0.75), (("a", "b", "c", "d"), 0.5)]
+)
 def test_layer_three_takes_in_proportion_to_the_files_that_changed(changed, factor):
-    found = staleness_of(memory(files=("a", "b", "c", "d"), commit="abc1234"), MADE, Files(changed=changed))
+    found = staleness_of(
+        memory(files=("a", "b", "c", "d"), commit="abc1234"), MADE, Files(changed=changed)
+    )
     assert layers(found) == [3]
     assert found.factors == ((found.reasons[0].text, factor),)
 

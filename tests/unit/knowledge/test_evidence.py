@@ -15,7 +15,10 @@ from smara.knowledge.reading import names_of
 @pytest.mark.parametrize(
     ("text", "evidence"),
     [
-        ("src/a.py@3f2a9c1:10-20", Evidence(path="src/a.py", commit="3f2a9c1", first_line=10, last_line=20)),
+        (
+            "src/a.py@3f2a9c1:10-20",
+            Evidence(path="src/a.py", commit="3f2a9c1", first_line=10, last_line=20),
+        ),
         ("src/a.py:7", Evidence(path="src/a.py", first_line=7, last_line=7)),
         ("src/a.py", Evidence(path="src/a.py")),
         ("src/a.py@3f2a9c1", Evidence(path="src/a.py", commit="3f2a9c1")),
@@ -57,14 +60,17 @@ def test_evidence_may_be_given_as_json_and_twice_is_once():
     assert found == (Evidence(path="a.py", first_line=3, last_line=3),)
 
 
-@pytest.mark.parametrize("bad", ["a.py", [Evidence()], [{"nose": 1}], [3], [Evidence(path="a", first_line=True)]])
+@pytest.mark.parametrize(
+    "bad", ["a.py", [Evidence()], [{"nose": 1}], [3], [Evidence(path="a", first_line=True)]]
+)
 def test_what_is_no_evidence_is_refused(bad):
     with pytest.raises(InvalidInputError):
         clean_evidence(bad)
 
 
 @pytest.mark.parametrize(
-    ("given_path", "path"), [("./a/b.py", "a/b.py"), ("a\\b.py", "a/b.py"), ("a/b/", "a/b"), ("././a", "a"), ("/", "/")]
+    ("given_path", "path"),
+    [("./a/b.py", "a/b.py"), ("a\\b.py", "a/b.py"), ("a/b/", "a/b"), ("././a", "a"), ("/", "/")],
 )
 def test_paths_are_compared_in_one_form(given_path, path):
     assert clean_path(given_path) == path
@@ -79,7 +85,21 @@ def test_a_file_is_known_by_itself_and_the_folders_around_it():
 
 def test_a_label_is_the_citation_or_the_beginning_of_the_words():
     memory = TypedMemory(
-        "id", "m-1", "gotcha", "word " * 30, 0.8, (), (), (), "module", "agent_explicit", "project", 0, "ann", 0, 1
+        "id",
+        "m-1",
+        "gotcha",
+        "word " * 30,
+        0.8,
+        (),
+        (),
+        (),
+        "module",
+        "agent_explicit",
+        "project",
+        0,
+        "ann",
+        0,
+        1,
     )
     assert len(memory.label) <= 40
     assert memory.label.endswith("…")

@@ -83,18 +83,25 @@ def test_an_agent_names_a_file_a_message_or_its_session():
 @pytest.mark.parametrize(
     "path",
     [
-        "CLAUDE.md", "packages/app/CLAUDE.md", "AGENTS.md", ".cursorrules", ".cursor/rules/python.mdc", "GEMINI.md",
-        ".github/copilot-instructions.md", ".windsurfrules", "app\\AGENTS.md", ".claude/settings.json",
+        "CLAUDE.md", "packages/app/CLAUDE.md", "AGENTS.md", ".cursorrules",
+        ".cursor/rules/python.mdc", "GEMINI.md",
+        ".github/copilot-instructions.md", ".windsurfrules", "app\\AGENTS.md",
+        ".claude/settings.json",
     ],
 )  # fmt: skip
 def test_nothing_is_inferred_from_instruction_files_but_they_can_be_imported(path):
     assert is_instruction_file(path)
     evidence = (Evidence(path=path, first_line=3),)
-    assert any("import the file" in why for why in reasons_against(GOOD[0], "observer_inferred", evidence, ()))
+    assert any(
+        "import the file" in why
+        for why in reasons_against(GOOD[0], "observer_inferred", evidence, ())
+    )
     assert reasons_against(GOOD[0], "imported", evidence, ()) == ()
 
 
-@pytest.mark.parametrize("path", ["src/claude.py", "docs/agents.txt", "cursorrules", "README.md", "rules/a.mdc"])
+@pytest.mark.parametrize(
+    "path", ["src/claude.py", "docs/agents.txt", "cursorrules", "README.md", "rules/a.mdc"]
+)
 def test_other_files_are_no_instruction_files(path):
     assert not is_instruction_file(path)
 
@@ -109,11 +116,17 @@ The API is versioned by date, and every endpoint checks the token of the caller 
 
 @pytest.mark.parametrize(
     "text",
-    ["Use pnpm, never npm, to install packages", "Every endpoint of the API checks the token of the caller first"],
+    [
+        "Use pnpm, never npm, to install packages",
+        "Every endpoint of the API checks the token of the caller first",
+    ],
 )
 def test_what_boot_files_say_is_not_learned_again(text):
     assert is_echo(read(text), [BOOT])
-    assert any("told this already" in why for why in reasons_against(text, "agent_explicit", MESSAGE, (), [BOOT]))
+    assert any(
+        "told this already" in why
+        for why in reasons_against(text, "agent_explicit", MESSAGE, (), [BOOT])
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,8 +163,14 @@ def test_a_giant_of_tags_costs_linear_time():
 
 def test_a_session_brings_only_so_many():
     assert LEARNED_PER_SESSION == {
-        "build": 20, "insights": 5, "roadmap": 3, "terminal": 3, "changelog": 0, "spec": 3, "pr_review": 8,
-    }  # fmt: skip
+        "build": 20,
+        "insights": 5,
+        "roadmap": 3,
+        "terminal": 3,
+        "changelog": 0,
+        "spec": 3,
+        "pr_review": 8,
+    }
     assert limit_for("observer_inferred", "insights") == 5
     assert limit_for("agent_explicit", "changelog") == 20
     assert limit_for("user_taught", "changelog") is None

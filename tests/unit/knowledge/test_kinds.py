@@ -13,7 +13,8 @@ from smara.knowledge.kinds import KINDS, checked_data, half_life_of, json_schema
 from smara.knowledge.models import SCOPES, TYPES
 
 STATED_HALF_LIVES = {
-    "work_state": 7, "e2e_observation": 30, "error_pattern": 60, "gotcha": 60, "module_insight": 90, "dead_end": 90,
+    "work_state": 7, "e2e_observation": 30, "error_pattern": 60, "gotcha": 60, "module_insight": 90,
+    "dead_end": 90,
     "causal_dependency": 120, "workflow_recipe": 120, "task_calibration": 180, "decision": None,
 }  # fmt: skip
 RECIPE = {"task_pattern": "adding a handler", "steps": ["write it", "register it"]}
@@ -25,11 +26,13 @@ SAMPLES = {
     "requirement": {"kind": "functional", "acceptance": "a test passes"},
     "error_pattern": {"error": "EADDRINUSE", "fix": "kill it", "occurrences": 4},
     "module_insight": {"module": "auth", "purpose": "tokens"},
-    "prefetch_pattern": {"module_trigger": "auth", "always_read_files": ["a.py"], "session_count": 9},
+    "prefetch_pattern": {"module_trigger": "auth", "always_read_files": ["a.py"],
+    "session_count": 9},
     "work_state": {"done": ["a"], "remaining": ["b"], "next_step": "c"},
     "causal_dependency": {"trigger_file": "a.py", "dependent_files": ["b.py"], "strength": 0.8},
     "task_calibration": {
-        "module": "auth", "methodology": "native", "average_actual_steps": 12.5, "average_planned_steps": 10,
+        "module": "auth", "methodology": "native", "average_actual_steps": 12.5,
+        "average_planned_steps": 10,
         "ratio": 1.25, "sample_count": 4,
     },
     "e2e_observation": {"observation_type": "timing"},
@@ -77,14 +80,19 @@ def test_a_person_may_leave_the_shape_out(type_):
     assert checked_data(type_, {}, is_strict=False) == {}
 
 
-@pytest.mark.parametrize("type_", [type_ for type_ in TYPES if any(f.is_needed for f in KINDS[type_].fields)])
+@pytest.mark.parametrize(
+    "type_", [type_ for type_ in TYPES if any(f.is_needed for f in KINDS[type_].fields)]
+)
 def test_what_is_inferred_needs_the_needed_fields(type_):
     with pytest.raises(InvalidInputError, match="needs"):
         checked_data(type_, {}, is_strict=True)
 
 
 def test_names_may_be_written_as_in_json():
-    given = {"taskPattern": "x", "steps": [{"order": 2, "description": "b", "canonicalFile": "b.py"}, "a"]}
+    given = {
+        "taskPattern": "x",
+        "steps": [{"order": 2, "description": "b", "canonicalFile": "b.py"}, "a"],
+    }
     checked = checked_data("workflow_recipe", given, is_strict=True)
     assert checked["task_pattern"] == "x"
     assert [step["description"] for step in checked["steps"]] == ["b", "a"]
@@ -94,10 +102,14 @@ def test_names_may_be_written_as_in_json():
 @pytest.mark.parametrize(
     ("type_", "data"),
     [
-        ("gotcha", {"walrus": 1}), ("e2e_observation", {"observation_type": "smell"}), ("gotcha", {"symptom": "  "}),
-        ("gotcha", {"symptom": 3}), ("decision", {"alternatives": "one"}), ("workflow_recipe", {**RECIPE, "steps": []}),
-        ("workflow_recipe", {**RECIPE, "steps": [{"order": 1}]}), ("workflow_recipe", {**RECIPE, "steps": [7]}),
-        ("workflow_recipe", {**RECIPE, "success_count": -1}), ("workflow_recipe", {**RECIPE, "success_count": 1.5}),
+        ("gotcha", {"walrus": 1}), ("e2e_observation", {"observation_type": "smell"}), ("gotcha",
+        {"symptom": "  "}),
+        ("gotcha", {"symptom": 3}), ("decision", {"alternatives": "one"}), ("workflow_recipe",
+        {**RECIPE, "steps": []}),
+        ("workflow_recipe", {**RECIPE, "steps": [{"order": 1}]}), ("workflow_recipe", {**RECIPE,
+        "steps": [7]}),
+        ("workflow_recipe", {**RECIPE, "success_count": -1}), ("workflow_recipe", {**RECIPE,
+        "success_count": 1.5}),
         ("causal_dependency", {"trigger_file": "a", "dependent_files": ["b"], "strength": 2}),
         ("task_calibration", {**SAMPLES["task_calibration"], "ratio": float("nan")}),
         ("pattern", {"example_line": True}), ("gotcha", {"symptom": "x" * 5_000}),
@@ -116,7 +128,9 @@ def test_data_must_be_a_dict():
 def test_two_calibrations_of_one_module_and_method_are_of_one_subject():
     one = checked_data("task_calibration", SAMPLES["task_calibration"], is_strict=True)
     assert subject_key("task_calibration", one) == "task_calibration:auth|native"
-    assert subject_key("task_calibration", {**one, "module": "billing"}) != subject_key("task_calibration", one)
+    assert subject_key("task_calibration", {**one, "module": "billing"}) != subject_key(
+        "task_calibration", one
+    )
     assert subject_key("gotcha", {"symptom": "x"}) is None
 
 
@@ -132,11 +146,20 @@ def test_the_json_schema_of_a_type_accepts_its_sample_and_nothing_unknown(type_)
 
 def test_the_guide_shows_the_table_as_it_is():
     page = (Path(__file__).parents[3] / "docs/guide/memories.md").read_text(encoding="utf-8")
-    rows = [[cell.strip() for cell in line.strip("|\n ").split("|")] for line in page.splitlines() if line[:3] == "| `"]
+    rows = [
+        [cell.strip() for cell in line.strip("|\n ").split("|")]
+        for line in page.splitlines()
+        if line[:3] == "| `"
+    ]
     told = {row[0].strip("`"): row[1:] for row in rows if row[0].strip("`") in TYPES}
     for type_, kind in KINDS.items():
         meaning, half_life, data = told[type_]
         assert meaning == kind.meaning
-        assert half_life == ("never fades" if kind.half_life_days is None else str(kind.half_life_days))
+        assert half_life == (
+            "never fades" if kind.half_life_days is None else str(kind.half_life_days)
+        )
         fields = [f"**{field.name}**" if field.is_needed else field.name for field in kind.fields]
-        assert [each.split(" (")[0] for each in re.sub(r"\([^)]*\)", "", data).replace(" ,", ",").split(", ")] == fields
+        assert [
+            each.split(" (")[0]
+            for each in re.sub(r"\([^)]*\)", "", data).replace(" ,", ",").split(", ")
+        ] == fields

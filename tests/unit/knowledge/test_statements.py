@@ -22,8 +22,10 @@ DIFFERENT = [
     ("Sessions are kept in Redis in production", "Sessions are kept in Postgres in production"),
     ("auth needs billing", "billing needs auth"),
     (
-        "The long job that reads every row of the table and writes a report for accounting runs on Monday",
-        "The long job that reads every row of the table and writes a report for accounting runs on Friday",
+        "The long job that reads every row of the table and writes a report for accounting runs "
+        "on Monday",
+        "The long job that reads every row of the table and writes a report for accounting runs "
+        "on Friday",
     ),
 ]
 
@@ -45,14 +47,19 @@ def test_however_close_in_meaning_other_facts_are_another_statement(new, old):
 
 
 def test_a_paraphrase_that_lies_close_in_meaning_is_the_same():
-    one, other = read("Auth tests hang unless REDIS_URL is set"), read("Set REDIS_URL or the tests of auth will hang")
+    one, other = (
+        read("Auth tests hang unless REDIS_URL is set"),
+        read("Set REDIS_URL or the tests of auth will hang"),
+    )
     assert not is_repeated_in(one, other)
     assert is_same_in_meaning(one, other, 0.93, 0.88)
     assert not is_same_in_meaning(one, other, 0.88, 0.88)
 
 
 def test_what_adds_something_is_no_repetition():
-    assert not is_repeated_in(read("Auth tests need Redis 7 on port 6380"), read("Auth tests need Redis"))
+    assert not is_repeated_in(
+        read("Auth tests need Redis 7 on port 6380"), read("Auth tests need Redis")
+    )
 
 
 @given(st.text(max_size=200))

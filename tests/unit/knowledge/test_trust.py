@@ -20,20 +20,43 @@ from smara.knowledge.trust import (
     trust_told,
 )
 
-TAINTS = st.lists(st.sampled_from(["web", "mcp", "imported", "other", "tool", "file", "martian"]), unique=True)
+TAINTS = st.lists(
+    st.sampled_from(["web", "mcp", "imported", "other", "tool", "file", "martian"]), unique=True
+)
 
 
 def memory(**fields):
     made = TypedMemory(
-        "id", "m-1", "preference", "x", 0.99, (), (), (), "module", "agent_explicit", "project", 0, "ann", 0, 1
+        "id",
+        "m-1",
+        "preference",
+        "x",
+        0.99,
+        (),
+        (),
+        (),
+        "module",
+        "agent_explicit",
+        "project",
+        0,
+        "ann",
+        0,
+        1,
     )
-    return replace(made, **{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
+    return replace(
+        made,
+        **{
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in fields.items()
+        },
+    )
 
 
 @pytest.mark.parametrize(
     ("taint", "tier"),
     [
-        ((), "unconfirmed"), (("tool",), "observed"), (("file", "tool"), "observed"), (("web",), "quarantined"),
+        ((), "unconfirmed"), (("tool",), "observed"), (("file", "tool"), "observed"), (("web",),
+        "quarantined"),
         (("tool", "web"), "quarantined"), (("imported",), "quarantined"), (("mcp",), "quarantined"),
         (("other",), "quarantined"), (("something_new",), "quarantined"),
     ],
@@ -46,7 +69,9 @@ def test_the_tier_follows_where_it_comes_from_and_the_unknown_is_from_outside(ta
 
 @given(st.lists(TAINTS, min_size=1, max_size=6), st.lists(st.booleans(), min_size=6, max_size=6))
 def test_what_is_made_from_several_has_the_lowest_trust_of_them(taints, verified):
-    inputs = [memory(taint=taint, is_verified=verified[number]) for number, taint in enumerate(taints)]
+    inputs = [
+        memory(taint=taint, is_verified=verified[number]) for number, taint in enumerate(taints)
+    ]
     made = memory(taint=list(lowest_taint(inputs)))
     lowest = min(rank_of(each.tier) for each in inputs)
     assert rank_of(made.tier) == min(lowest, rank_of("unconfirmed"))
@@ -76,7 +101,12 @@ def test_the_cautious_level_tells_only_what_is_confirmed_and_facts_with_their_ev
     assert not may_inject(memory(), 0.99, 1).allowed
     assert may_inject(memory(), 0.99, 2).allowed
     assert not may_inject(memory(needs_review=True), 0.99, 3).allowed
-    failed = memory(type="error_pattern", evidence=[Evidence(quote="EADDRINUSE")], taint=("tool",), needs_review=True)
+    failed = memory(
+        type="error_pattern",
+        evidence=[Evidence(quote="EADDRINUSE")],
+        taint=("tool",),
+        needs_review=True,
+    )
     assert may_inject(failed, 0.99, 1).allowed
     assert not may_inject(failed, 0.99, 1).as_instruction
     assert not may_inject(replace(failed, type="preference"), 0.99, 4).allowed

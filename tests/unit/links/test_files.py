@@ -17,7 +17,12 @@ WHO = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgs
 def git(root, *arguments, at="2026-01-01T00:00:00Z"):
     dates = {"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at}
     done = subprocess.run(
-        ["git", *WHO, *arguments], cwd=root, check=True, capture_output=True, text=True, env={**os.environ, **dates}
+        ["git", *WHO, *arguments],
+        cwd=root,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **dates},
     )
     return done.stdout.strip()
 
@@ -39,7 +44,11 @@ def files(root):
 
 def test_a_file_exists_is_gone_or_was_never_here(files, root):
     (root / "gone.py").unlink()
-    assert (files.exists("kept.py"), files.exists("gone.py"), files.exists("never.py")) == (True, False, None)
+    assert (files.exists("kept.py"), files.exists("gone.py"), files.exists("never.py")) == (
+        True,
+        False,
+        None,
+    )
 
 
 def test_whether_a_file_changed_since_a_commit_is_seen_in_the_folder(files, root):
@@ -60,9 +69,11 @@ def test_outside_of_a_repository_the_time_of_the_file_counts(tmp_path):
     (tmp_path / "a.py").write_text("x = 1\n")
     os.utime(tmp_path / "a.py", ns=(5 * DAY * 1_000_000, 5 * DAY * 1_000_000))
     files = TreeFiles(lambda: str(tmp_path))
-    assert (files.modified_at("a.py"), files.exists("b.py"), files.changed_since("a.py", "abcdef12")) == (
-        5 * DAY, None, None,
-    )  # fmt: skip
+    assert (
+        files.modified_at("a.py"),
+        files.exists("b.py"),
+        files.changed_since("a.py", "abcdef12"),
+    ) == (5 * DAY, None, None)
 
 
 def test_without_a_folder_and_outside_of_it_nobody_knows(root):
@@ -97,4 +108,9 @@ def test_only_the_hash_of_a_commit_is_taken_for_one(root, name):
 
 def test_a_folder_without_git_has_no_past(tmp_path):
     past = Past(str(tmp_path))
-    assert (past.head(), past.commit("abcdef12"), past.knows("a"), past.commit_at(1)) == (None, None, None, None)
+    assert (past.head(), past.commit("abcdef12"), past.knows("a"), past.commit_at(1)) == (
+        None,
+        None,
+        None,
+        None,
+    )

@@ -1,4 +1,6 @@
-"""Vectors made by a process that lives: woken by writes, out of everybody's way, gone with the memory."""
+"""Vectors made by a process that lives: woken by writes, out of everybody's way, gone with the
+memory.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +37,18 @@ class Told(HashEmbedder):
 
 def test_a_write_is_followed_by_its_vector_without_being_asked_for(tmp_path: Path) -> None:
     embedder = Told()
-    with smara.open(tmp_path / "smara.db", embedding_model=embedder, embed_in_background=True) as memory:
+    with smara.open(
+        tmp_path / "smara.db", embedding_model=embedder, embed_in_background=True
+    ) as memory:
         memory.messages.add(thread_id="t", role="user", content="a cat")
         assert embedder.was_asked.wait(_AGES)
         assert ("document", "a cat") in embedder.asked
 
 
 def test_nothing_is_begun_where_it_is_not_wanted(tmp_path: Path) -> None:
-    for number, given in enumerate(({"embed_in_background": False}, {"embedder": "off", "embed_in_background": True})):
+    for number, given in enumerate(
+        ({"embed_in_background": False}, {"embedder": "off", "embed_in_background": True})
+    ):
         with smara.open(tmp_path / f"{number}.db", **given) as memory:
             memory.messages.add(thread_id="t", role="user", content="a cat")
             assert [each for each in threading.enumerate() if each.name == "smara-vectors"] == []
@@ -132,26 +138,40 @@ if sys.argv[2] == "ask":
 
 
 @pytest.mark.parametrize("what", ["write", "ask"])
-def test_a_short_script_that_closes_nothing_ends_cleanly_and_at_once(tmp_path: Path, what: str) -> None:
+def test_a_short_script_that_closes_nothing_ends_cleanly_and_at_once(
+    tmp_path: Path, what: str
+) -> None:
     environment = {**os.environ, "SMARA_EMBED_IN_BACKGROUND": "true", "PYTHONWARNINGS": "error"}
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path / "smara.db"), what], capture_output=True, text=True,
-        env=environment, timeout=_AGES, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", SCRIPT, str(tmp_path / "smara.db"), what],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=_AGES,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_command_begins_nothing_in_the_background(tmp_path: Path) -> None:
-    environment = {**os.environ, "SMARA_EMBED_IN_BACKGROUND": "true", "SMARA_DB": str(tmp_path / "smara.db")}
+    environment = {
+        **os.environ,
+        "SMARA_EMBED_IN_BACKGROUND": "true",
+        "SMARA_DB": str(tmp_path / "smara.db"),
+    }
     add = ["messages", "add", "--thread", "t", "--role", "user", "--content", "a cat"]
-    subprocess.run([sys.executable, "-m", "smara", *add], env=environment, timeout=_AGES, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "smara", *add], env=environment, timeout=_AGES, check=True
+    )
     with smara.open(tmp_path / "smara.db") as memory:
         assert memory.embeddings.status().spaces == ()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
 def test_a_forked_child_has_its_own(tmp_path: Path) -> None:
-    with smara.open(tmp_path / "smara.db", embedding_model=HashEmbedder(), embed_in_background=True) as memory:
+    with smara.open(
+        tmp_path / "smara.db", embedding_model=HashEmbedder(), embed_in_background=True
+    ) as memory:
         memory.messages.add(thread_id="t", role="user", content="a cat")
         child = os.fork()
         if child == 0:
@@ -162,7 +182,9 @@ def test_a_forked_child_has_its_own(tmp_path: Path) -> None:
 
 
 def test_closing_a_memory_ends_the_background_of_its_other_projects_too(tmp_path: Path) -> None:
-    with smara.open(tmp_path / "smara.db", embedding_model=HashEmbedder(), embed_in_background=True) as memory:
+    with smara.open(
+        tmp_path / "smara.db", embedding_model=HashEmbedder(), embed_in_background=True
+    ) as memory:
         other = memory.in_project("other")
         other._meaning.query_vector("a cat", deep=True)
         thread = other._filling._thread
@@ -171,7 +193,9 @@ def test_closing_a_memory_ends_the_background_of_its_other_projects_too(tmp_path
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
-def test_nothing_is_in_the_middle_of_something_when_a_process_forks_and_it_goes_on_afterwards() -> None:
+def test_nothing_is_in_the_middle_of_something_when_a_process_forks_and_it_goes_on_afterwards() -> (
+    None
+):
     rounds: list[bool] = []
     at_work, again = threading.Event(), threading.Event()
 

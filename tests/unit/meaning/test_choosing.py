@@ -13,7 +13,9 @@ from smara.meaning.spaces import answering, chosen_setting
 from smara.testing import HashEmbedder
 
 
-def space(model_id: str, state: Any = "ready", embedder: str = "offline", chosen_at: int | None = None) -> Space:
+def space(
+    model_id: str, state: Any = "ready", embedder: str = "offline", chosen_at: int | None = None
+) -> Space:
     return Space(len(model_id), model_id, 64, embedder, state, 1, chosen_at=chosen_at)
 
 
@@ -37,13 +39,18 @@ def test_the_own_space_answers_once_it_is_ready_and_until_then_another_that_can(
 
 
 def test_a_projects_choice_stands_in_the_place_of_the_default_alone():
-    spaces = [space("a", embedder="ollama:qwen", chosen_at=5), space("b", embedder="onnx:/models/b", chosen_at=9)]
+    spaces = [
+        space("a", embedder="ollama:qwen", chosen_at=5),
+        space("b", embedder="onnx:/models/b", chosen_at=9),
+    ]
     assert chosen_setting(spaces, "offline") == "onnx:/models/b"
     assert chosen_setting(spaces, "openai") == "openai"
     assert chosen_setting([space("a")], "offline") == "offline"
 
 
-@pytest.mark.parametrize("embedder", ["openai", "openai:text-embedding-3-small", "ollama:qwen@http://10.0.0.7:11434"])
+@pytest.mark.parametrize(
+    "embedder", ["openai", "openai:text-embedding-3-small", "ollama:qwen@http://10.0.0.7:11434"]
+)
 def test_a_choice_that_sends_text_away_is_nobody_elses(embedder):
     assert chosen_setting([space("a", embedder=embedder, chosen_at=5)], "offline") == "offline"
 

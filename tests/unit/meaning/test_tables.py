@@ -1,4 +1,6 @@
-"""What a process keeps of a shelf: blocks replaced in place, and the nearest rows found by signs."""
+"""What a process keeps of a shelf: blocks replaced in place, and the nearest rows found by
+signs.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,11 @@ def test_a_table_holds_the_last_of_each_block_and_nothing_else(changes, is_by_co
     for number, size in changes:
         expected[number] = size
         table.put(number, *block(number, size))
-        held = {row: [row % 100] * 4 for which, count in expected.items() for row in block(which, count)[0].tolist()}
+        held = {
+            row: [row % 100] * 4
+            for which, count in expected.items()
+            for row in block(which, count)[0].tolist()
+        }
         assert alive(table) == held
         assert len(table) == len(held)
 

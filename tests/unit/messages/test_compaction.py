@@ -14,7 +14,8 @@ SEQS = st.sets(st.integers(1, 200)).map(sorted)
 @pytest.mark.parametrize(
     ("count", "expected"),
     [
-        (0, []), (29, []), (30, [(1, 10)]), (31, [(1, 10)]), (39, [(1, 10)]), (40, [(1, 10), (11, 20)]),
+        (0, []), (29, []), (30, [(1, 10)]), (31, [(1, 10)]), (39, [(1, 10)]), (40, [(1, 10), (11,
+        20)]),
         (59, [(1, 10), (11, 20), (21, 30)]), (60, [(1, 10), (11, 20), (21, 30), (31, 40)]),
     ],
 )  # fmt: skip
@@ -32,7 +33,9 @@ def test_a_command_takes_the_rest_in_a_shorter_run():
 
 @given(SEQS, st.integers(0, 50), st.integers(1, 20))
 def test_runs_are_apart_in_order_and_made_of_whole_messages(whole, after, length):
-    taken = [seq for first, last in runs_due(whole, after, length) for seq in range(first, last + 1)]
+    taken = [
+        seq for first, last in runs_due(whole, after, length) for seq in range(first, last + 1)
+    ]
     assert taken == whole[: len(taken)]
 
 
@@ -48,7 +51,8 @@ def test_no_run_is_longer_than_it_may_be(whole, after, length):
 
 
 @pytest.mark.parametrize(
-    ("last", "expected"), [(119, []), (120, [(1, 30)]), (149, [(1, 30)]), (150, [(1, 30), (31, 60)])]
+    ("last", "expected"),
+    [(119, []), (120, [(1, 30)]), (149, [(1, 30)]), (150, [(1, 30), (31, 60)])],
 )
 def test_three_summaries_are_folded_once_they_lie_ninety_back(last, expected):
     runs = [(first, first + 9) for first in range(1, 140, 10)]

@@ -23,7 +23,9 @@ NAMES = st.none() | TEXT
 PARTS = st.one_of(
     st.builds(Part, st.just("text"), TEXT),
     st.builds(Part, st.just("reasoning"), TEXT),
-    st.builds(Part, st.just("tool_result"), TEXT, name=NAMES, call_id=NAMES, is_error=st.booleans()),
+    st.builds(
+        Part, st.just("tool_result"), TEXT, name=NAMES, call_id=NAMES, is_error=st.booleans()
+    ),
     st.builds(Part, st.just("tool_call"), name=NAMES, call_id=NAMES, arguments=JSON),
     st.builds(
         Part,
@@ -81,7 +83,17 @@ def test_argument_names_that_are_no_texts_become_texts(key):
 
 @pytest.mark.parametrize(
     "content",
-    [7, None, [7], ["text"], [{"type": "video"}], [{}], [{"type": "text", "text": 7}], {"type": "text"}, b"bytes"],
+    [
+        7,
+        None,
+        [7],
+        ["text"],
+        [{"type": "video"}],
+        [{}],
+        [{"type": "text", "text": 7}],
+        {"type": "text"},
+        b"bytes",
+    ],
 )
 def test_what_is_no_content_is_refused(content):
     with pytest.raises(InvalidInputError):
@@ -93,7 +105,9 @@ def test_an_unknown_field_of_a_part_is_refused_not_dropped():
         parts_of([{"type": "text", "texxt": "lost"}])
 
 
-@pytest.mark.parametrize("value", [{"x": object()}, {"x": float("nan")}, {"x": {1}}, {"x": b"bytes"}])
+@pytest.mark.parametrize(
+    "value", [{"x": object()}, {"x": float("nan")}, {"x": {1}}, {"x": b"bytes"}]
+)
 def test_metadata_that_json_cannot_hold_is_refused_by_name(value):
     with pytest.raises(InvalidInputError, match="metadata"):
         dump(value, "metadata")

@@ -11,31 +11,51 @@ from smara.messages.summarize import OfflineSummarizer
 
 
 def message(text, role="user", seq=1):
-    return Message(f"m{seq}", "t", "default", seq, role, text, (Part("text", text),), 1, "estimate", 0)
+    return Message(
+        f"m{seq}", "t", "default", seq, role, text, (Part("text", text),), 1, "estimate", 0
+    )
 
 
 def summarize(*texts, level=1, role="user"):
-    return OfflineSummarizer().summarize([message(text, role, seq) for seq, text in enumerate(texts, 1)], level)
+    return OfflineSummarizer().summarize(
+        [message(text, role, seq) for seq, text in enumerate(texts, 1)], level
+    )
 
 
 @pytest.mark.parametrize(
-    "name", ["src/auth/login.ts", "refresh_tokens", "authenticateUser", "LoginSchema", "auth.py", "validate"]
+    "name",
+    [
+        "src/auth/login.ts",
+        "refresh_tokens",
+        "authenticateUser",
+        "LoginSchema",
+        "auth.py",
+        "validate",
+    ],
 )
 def test_names_and_paths_are_kept_at_both_levels(name):
-    text = f"please look at {name}() again" if name == "validate" else f"please look at {name} again"
+    text = (
+        f"please look at {name}() again" if name == "validate" else f"please look at {name} again"
+    )
     assert name in summarize(text).text
     assert name in summarize(text, level=2).text
 
 
 def test_what_was_asked_is_kept_and_told_apart_from_what_was_answered():
-    run = [message("Why does the login fail?"), message("Because the cookie expired.", "assistant", 2)]
+    run = [
+        message("Why does the login fail?"),
+        message("Because the cookie expired.", "assistant", 2),
+    ]
     text = OfflineSummarizer().summarize(run, 1).text
     assert "User asked: Why does the login fail?" in text
     assert "Assistant: Because the cookie expired." in text
 
 
 def test_defining_lines_of_code_are_kept_at_level_1_only():
-    text = "Done:\n```python\nimport os\ndef login(user):\n    return user.name\nclass Session:\n    pass\n```\nbye"
+    text = (
+        "Done:\n```python\nimport os\ndef login(user):\n    return user.name\nclass Session:\n "
+        "   pass\n```\nbye"
+    )
     assert summarize(text).code.splitlines() == ["import os", "def login(user):", "class Session:"]
     assert summarize(text, level=2).code == ""
 
@@ -45,14 +65,17 @@ def test_code_in_a_fence_that_is_never_closed_is_kept():
 
 
 def test_each_name_and_each_line_is_kept_once():
-    found = summarize("see parse_header\n```\nimport os\n```", "see parse_header\n```\nimport os\n```")
+    found = summarize(
+        "see parse_header\n```\nimport os\n```", "see parse_header\n```\nimport os\n```"
+    )
     assert found.text.partition("Names: ")[2] == "parse_header."
     assert found.code == "import os"
 
 
 def test_level_2_is_shorter_than_level_1():
     texts = [
-        f"Please fix file_{number}.py and then tell me about module_{number}.name in detail." for number in range(30)
+        f"Please fix file_{number}.py and then tell me about module_{number}.name in detail."
+        for number in range(30)
     ]
     assert len(summarize(*texts, level=2).text) < len(summarize(*texts).text)
 

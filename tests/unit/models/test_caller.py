@@ -1,4 +1,6 @@
-"""Every call of a model: the switch, redaction, the choice by size, the budget, retries, and one row for each."""
+"""Every call of a model: the switch, redaction, the choice by size, the budget, retries, and one
+row for each.
+"""
 
 from __future__ import annotations
 
@@ -44,27 +46,51 @@ def thinking(clock):
 
 
 def rows(memory):
-    return [(call.outcome, call.reason, call.input_tokens, call.output_tokens) for call in memory.models.calls()][::-1]
+    return [
+        (call.outcome, call.reason, call.input_tokens, call.output_tokens)
+        for call in memory.models.calls()
+    ][::-1]
 
 
 # one call
 
 
 def test_a_call_gives_the_answer_and_leaves_a_row(thinking, clock):
-    memory, _ = thinking([ChatReply("Noted.", Usage(100, 20, cached_tokens=60), "stop", "scripted-1")])
+    memory, _ = thinking(
+        [ChatReply("Noted.", Usage(100, 20, cached_tokens=60), "stop", "scripted-1")]
+    )
     reply = memory.models.complete(ChatRequest("hello"), purpose="reflect")
     call = memory.models.calls()[0]
     assert reply.text == "Noted."
-    assert (call.model, call.purpose, call.outcome, call.reason) == ("scripted", "reflect", "done", None)
-    assert (call.input_tokens, call.output_tokens, call.cached_tokens, call.is_measured) == (100, 20, 60, True)
-    assert (call.started_at, call.ended_at, call.cost_dollars) == (clock.now_ms(), clock.now_ms(), None)
+    assert (call.model, call.purpose, call.outcome, call.reason) == (
+        "scripted",
+        "reflect",
+        "done",
+        None,
+    )
+    assert (call.input_tokens, call.output_tokens, call.cached_tokens, call.is_measured) == (
+        100,
+        20,
+        60,
+        True,
+    )
+    assert (call.started_at, call.ended_at, call.cost_dollars) == (
+        clock.now_ms(),
+        clock.now_ms(),
+        None,
+    )
 
 
 def test_the_model_gets_the_request_with_what_is_left_of_the_deadline(thinking):
     memory, model = thinking(model_deadline_seconds=45)
     memory.models.complete(ChatRequest("hello", "be brief", max_output_tokens=77, temperature=0.5))
     asked = model.requests[0]
-    assert (asked.prompt, asked.system, asked.max_output_tokens, asked.temperature) == ("hello", "be brief", 77, 0.5)
+    assert (asked.prompt, asked.system, asked.max_output_tokens, asked.temperature) == (
+        "hello",
+        "be brief",
+        77,
+        0.5,
+    )
     assert asked.deadline_seconds == 45
 
 
@@ -85,7 +111,9 @@ def test_the_log_tells_of_the_call_and_nothing_that_was_said(thinking, caplog):
     memory, _ = thinking("the walrus")
     with caplog.at_level(logging.INFO, "smara"):
         memory.models.complete(ChatRequest("the zebra"), purpose="observe")
-    line = next(record.getMessage() for record in caplog.records if "model.called" in record.getMessage())
+    line = next(
+        record.getMessage() for record in caplog.records if "model.called" in record.getMessage()
+    )
     assert "purpose=observe" in line
     assert "outcome=done" in line
     assert "walrus" not in caplog.text
@@ -106,13 +134,27 @@ def test_the_log_tells_of_the_call_and_nothing_that_was_said(thinking, caplog):
         (ChatReply("I cannot.", Usage(10, 4), "refusal"), ModelRefusedError, "content"),
         (ChatReply("", Usage(10, 4), "refusal"), ModelRefusedError, "content"),
     ],
-    ids=["empty", "white", "truncated", "long", "longer than it says", "refusal", "refusal without words"],
+    ids=[
+        "empty",
+        "white",
+        "truncated",
+        "long",
+        "longer than it says",
+        "refusal",
+        "refusal without words",
+    ],
 )
-def test_a_reply_that_cannot_be_used_is_an_error_is_paid_and_not_asked_for_again(thinking, reply, error, reason):
+def test_a_reply_that_cannot_be_used_is_an_error_is_paid_and_not_asked_for_again(
+    thinking, reply, error, reason
+):
     memory, model = thinking([reply])
     with pytest.raises(error) as caught:
         memory.models.complete(ChatRequest("hello", max_output_tokens=50))
-    assert (caught.value.reason, caught.value.is_retryable, len(model.requests)) == (reason, False, 1)
+    assert (caught.value.reason, caught.value.is_retryable, len(model.requests)) == (
+        reason,
+        False,
+        1,
+    )
     assert rows(memory) == [(caught.value.code, reason, 10, reply.usage.output_tokens)]
 
 
@@ -123,7 +165,9 @@ def test_it_asks_again_when_that_can_help_and_each_attempt_is_a_call(thinking, c
     memory, model = thinking([BUSY, BUSY, "At last."])
     assert memory.models.complete(ChatRequest("hello")).text == "At last."
     assert len(model.requests) == 3
-    assert [row[:2] for row in rows(memory)] == [("model_unavailable", "overloaded")] * 2 + [("done", None)]
+    assert [row[:2] for row in rows(memory)] == [("model_unavailable", "overloaded")] * 2 + [
+        ("done", None)
+    ]
     assert clock.monotonic() > 0
 
 
@@ -151,8 +195,12 @@ def test_a_call_that_was_taken_back_says_so(thinking):
 
 
 def test_each_attempt_has_to_fit_the_budget(thinking):
-    """1. The first attempt fails in a way that may be charged. 2. A second would pass the limit: it is not made."""
-    memory, model = thinking([failure("scripted", "connection", may_be_billed=True)], model_tokens_per_hour=300)
+    """1. The first attempt fails in a way that may be charged. 2. A second would pass the limit: it
+    is not made.
+    """
+    memory, model = thinking(
+        [failure("scripted", "connection", may_be_billed=True)], model_tokens_per_hour=300
+    )
     with pytest.raises(BudgetSpentError):
         memory.models.complete(ChatRequest("hello", max_output_tokens=150))
     assert len(model.requests) == 1
@@ -176,7 +224,10 @@ def test_a_store_that_is_busy_when_a_call_ends_does_not_lose_the_answer(tmp_path
 
         model = ScriptedModel([answer_while_the_store_is_busy])
         with smara.open(tmp_path / "s.db", chat_model=model, busy_timeout_seconds=0.05) as memory:
-            assert memory.models.complete(ChatRequest("hello", max_output_tokens=100)).text == "paid for"
+            assert (
+                memory.models.complete(ChatRequest("hello", max_output_tokens=100)).text
+                == "paid for"
+            )
             held.close()
             assert memory.models.spent().tokens > 100
             assert rows(memory)[0][0] == "running"
@@ -202,7 +253,10 @@ def test_a_setting_that_cannot_be_read_is_told_when_models_are_used():
 @pytest.mark.usefixtures("vendor_keys")
 def test_tiers_choose_by_the_size_of_the_input():
     with scripted_server(ok()) as server:
-        small, large = server.model("openai-compatible", "small"), server.model("anthropic", "large")
+        small, large = (
+            server.model("openai-compatible", "small"),
+            server.model("anthropic", "large"),
+        )
         with open_temporary(model=f"<100: {small}; else: {large}") as memory:
             memory.models.complete(ChatRequest("hello"))
             memory.models.complete(ChatRequest("hello there " * 200))
@@ -251,7 +305,9 @@ def test_the_reason_of_a_pause_is_needed_and_keeps_no_secret(thinking):
 
 
 def test_status_tells_what_thinks_and_what_it_used(thinking):
-    memory, _ = thinking([ChatReply("Noted.", Usage(100, 20))], model_prices="scripted=10/100", actor="ann")
+    memory, _ = thinking(
+        [ChatReply("Noted.", Usage(100, 20))], model_prices="scripted=10/100", actor="ann"
+    )
     memory.models.complete(ChatRequest("hello"))
     memory.models.pause("Lunch.")
     status = memory.status()["models"]
@@ -260,7 +316,11 @@ def test_status_tells_what_thinks_and_what_it_used(thinking):
     assert status["hour"] == {**window, **limits}
     limits = {"tokensLimit": 5_000_000, "embeddingTokensLimit": 100_000_000, "dollarsLimit": 5.0}
     assert status["day"] == {**window, **limits}
-    assert (status["models"], status["enabled"], status["paused"]["actor"]) == (["scripted"], True, "ann")
+    assert (status["models"], status["enabled"], status["paused"]["actor"]) == (
+        ["scripted"],
+        True,
+        "ann",
+    )
 
 
 def test_the_async_face_has_models_too(clock):

@@ -8,14 +8,18 @@ from smara.errors import InvalidInputError
 from smara.models.chat import Abort, ChatRequest, Usage
 
 
-@pytest.mark.parametrize("given", [{"max_output_tokens": 0}, {"deadline_seconds": 0}, {"deadline_seconds": -1.0}])
+@pytest.mark.parametrize(
+    "given", [{"max_output_tokens": 0}, {"deadline_seconds": 0}, {"deadline_seconds": -1.0}]
+)
 def test_numbers_that_cannot_be_are_refused(given):
     with pytest.raises(InvalidInputError, match=next(iter(given))):
         ChatRequest("hello", **given)
 
 
 @pytest.mark.parametrize("place", ["settings", "provider_options"])
-@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "n", "stream", "max_retries", "timeout"])
+@pytest.mark.parametrize(
+    "name", ["max_tokens", "max_completion_tokens", "n", "stream", "max_retries", "timeout"]
+)
 def test_what_the_budget_relies_on_cannot_be_changed_behind_its_back(place, name):
     with pytest.raises(InvalidInputError, match=name):
         ChatRequest("hello", **{place: {name: 100_000}})

@@ -1,4 +1,6 @@
-"""A coroutine within a deadline: its result, its error, or the end of waiting; and no thread stays behind."""
+"""A coroutine within a deadline: its result, its error, or the end of waiting; and no thread stays
+behind.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def test_what_hangs_is_cancelled_at_the_deadline_and_cleans_up(calls_under_way):
             cleaned.append(True)
 
     with pytest.raises(TimeoutError):
-        run_within(work, 2.0)  # long enough to begin, also on a machine that stands still for a while
+        run_within(
+            work, 2.0
+        )  # long enough to begin, also on a machine that stands still for a while
     for thread in calls_under_way():
         thread.join(LONG)
     assert cleaned == [True]
@@ -109,7 +113,9 @@ def test_many_at_once_do_not_mix():
 
     found = {}
     each = [
-        threading.Thread(target=lambda n=number: found.update({n: run_within(lambda: double(n), LONG)}))
+        threading.Thread(
+            target=lambda n=number: found.update({n: run_within(lambda: double(n), LONG)})
+        )
         for number in range(20)
     ]
     for thread in each:

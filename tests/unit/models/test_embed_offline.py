@@ -1,4 +1,6 @@
-"""The offline embedder: its tokenizer, its vectors, other scripts, and an installation that is damaged."""
+"""The offline embedder: its tokenizer, its vectors, other scripts, and an installation that is
+damaged.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,24 @@ from smara.models.embedders.subwords import Subwords
 from smara.testing import open_temporary
 
 EMBEDDER = OfflineEmbedder()
-PIECES = ("▁", "t", "o", "k", "e", "n", "s", "(", ")", "重", "▁t", "en", "▁to", "ken", "▁token", "()")
+PIECES = (
+    "▁",
+    "t",
+    "o",
+    "k",
+    "e",
+    "n",
+    "s",
+    "(",
+    ")",
+    "重",
+    "▁t",
+    "en",
+    "▁to",
+    "ken",
+    "▁token",
+    "()",
+)
 VOCABULARY = {piece: number for number, piece in enumerate(PIECES)}
 
 
@@ -57,7 +76,11 @@ def reference():
     return tokenizers.Tokenizer.from_file(str(offline._file(offline._VOCABULARY)))
 
 
-@given(st.lists(st.text(st.characters(codec="ascii", categories=["L"]), min_size=1, max_size=20), min_size=1))
+@given(
+    st.lists(
+        st.text(st.characters(codec="ascii", categories=["L"]), min_size=1, max_size=20), min_size=1
+    )
+)
 def test_plain_words_are_cut_as_the_model_itself_cuts_them(reference, words):
     text = " ".join(words)
     assert EMBEDDER._subwords.pieces(text) == reference.encode(text, add_special_tokens=False).ids
@@ -65,9 +88,13 @@ def test_plain_words_are_cut_as_the_model_itself_cuts_them(reference, words):
 
 def test_code_is_cut_almost_as_the_model_itself_cuts_it(reference):
     text = (
-        "def refresh_tokens(self, *, max_age: int = 3600) -> list[Token]: return [t for t in self._tokens if t.age < 5]"
+        "def refresh_tokens(self, *, max_age: int = 3600) -> list[Token]: return [t for t in "
+        "self._tokens if t.age < 5]"
     )
-    ours, theirs = EMBEDDER._subwords.pieces(text), reference.encode(text, add_special_tokens=False).ids
+    ours, theirs = (
+        EMBEDDER._subwords.pieces(text),
+        reference.encode(text, add_special_tokens=False).ids,
+    )
     assert len(set(ours) & set(theirs)) >= 0.9 * len(set(theirs))
 
 
@@ -102,12 +129,17 @@ def test_the_first_dimensions_are_a_smaller_vector_of_their_own():
 
 
 def test_repetition_does_not_drown_what_is_said_once():
-    much, once = EMBEDDER.embed(["error " * 200 + "in the payment module", "error in the payment module"])
+    much, once = EMBEDDER.embed(
+        ["error " * 200 + "in the payment module", "error in the payment module"]
+    )
     assert float(much @ once) > 0.6
 
 
 def test_a_vector_does_not_depend_on_its_neighbors_or_on_what_the_text_is_for():
-    texts = [f"message number {number} about {topic}" for number, topic in enumerate(["cats", "tests", "重跑", ""] * 5)]
+    texts = [
+        f"message number {number} about {topic}"
+        for number, topic in enumerate(["cats", "tests", "重跑", ""] * 5)
+    ]
     together = EMBEDDER.embed(texts)
     assert together.tolist() == [EMBEDDER.embed([text], "query")[0].tolist() for text in texts]
     assert together.tolist() == OfflineEmbedder().embed(texts).tolist()
@@ -150,7 +182,10 @@ def test_chinese_finds_what_shares_its_characters():
 
 def test_threads_that_come_first_get_the_same_rows():
     embedder, found = OfflineEmbedder(), []
-    threads = [threading.Thread(target=lambda: found.append(embedder.embed(["login"]).tolist())) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: found.append(embedder.embed(["login"]).tolist()))
+        for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -163,10 +198,14 @@ def test_threads_that_come_first_get_the_same_rows():
 
 def test_neither_the_package_nor_numpy_is_loaded_before_it_is_asked_and_the_package_never():
     program = (
-        "import sys; from smara.models.embedders.offline import OfflineEmbedder; e = OfflineEmbedder();"
-        "print('numpy' in sys.modules); e.embed(['x']); print('wordllama' in sys.modules, 'tokenizers' in sys.modules)"
+        "import sys; from smara.models.embedders.offline import OfflineEmbedder; e = "
+        "OfflineEmbedder();"
+        "print('numpy' in sys.modules); e.embed(['x']); print('wordllama' in sys.modules, "
+        "'tokenizers' in sys.modules)"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
     assert told.split() == ["False", "False", "False"]
 
 
@@ -189,7 +228,8 @@ def weights(head, size=1024):
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"nothing", (10**18).to_bytes(8, "little"), weights(HEAD, 100), weights({**HEAD, "dtype": "F32"}),
+        b"", b"nothing", (10**18).to_bytes(8, "little"), weights(HEAD, 100), weights({**HEAD,
+            "dtype": "F32"}),
         weights({**HEAD, "shape": [2, 64]}), weights({}), weights([]), b"\x02" + bytes(7) + b"{}",
     ],
 )  # fmt: skip
@@ -206,6 +246,8 @@ def test_a_damaged_vocabulary_is_named(content, tmp_path, monkeypatch):
     real = offline._file
     damaged = tmp_path / "vocabulary"
     damaged.write_bytes(content.encode("utf-8", "surrogateescape"))
-    monkeypatch.setattr(offline, "_file", lambda name: damaged if name == offline._VOCABULARY else real(name))
+    monkeypatch.setattr(
+        offline, "_file", lambda name: damaged if name == offline._VOCABULARY else real(name)
+    )
     with pytest.raises(ConfigError, match="force-reinstall"):
         OfflineEmbedder().embed(["x"])

@@ -1,4 +1,6 @@
-"""Embeddings under Ollama, over loopback: the vectors, their cut, which size of Qwen3 is taken, faults."""
+"""Embeddings under Ollama, over loopback: the vectors, their cut, which size of Qwen3 is taken,
+faults.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def honest(dims):
 def ask(step, texts=("one", "two"), kind="document", seconds=LONG, model="mine", **settings):
     settings = {"embedder_dims": 8, **settings}
     with scripted_server(step) as server:
-        found = OllamaEmbedder(model, server.url, Settings(**settings)).ask(list(texts), kind, seconds)
+        found = OllamaEmbedder(model, server.url, Settings(**settings)).ask(
+            list(texts), kind, seconds
+        )
         return found, server.requests[-1]
 
 
@@ -47,14 +51,18 @@ def fails(step, kind, **more):
 def test_each_text_gets_its_vector_and_the_tokens_are_told():
     found, asked = ask(honest(8))
     expected = np.array([vector("one", 8), vector("two", 8)])
-    assert np.allclose(found.vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6)
+    assert np.allclose(
+        found.vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6
+    )
     assert (found.tokens, asked.path, asked.body["model"]) == (9, "/api/embed", "mine")
 
 
 def test_the_whole_vector_of_qwen3_is_taken_and_its_first_1024_dimensions_kept():
     found, asked = ask(honest(2560), model=MIDDLE, embedder_dims=0)
     expected = np.array([vector("one", 2560), vector("two", 2560)])[:, :1024]
-    assert np.allclose(found.vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6)
+    assert np.allclose(
+        found.vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6
+    )
     assert "dimensions" not in asked.body
 
 
@@ -65,24 +73,36 @@ def test_another_model_under_the_name_of_qwen3_is_noticed_by_its_dimensions(dims
 
 
 def test_a_query_carries_its_task_and_a_document_does_not():
-    assert ask(honest(1024), ["why"], "query", model=SMALL, embedder_dims=0)[1].body["input"][0].endswith("\nQuery:why")
+    assert (
+        ask(honest(1024), ["why"], "query", model=SMALL, embedder_dims=0)[1]
+        .body["input"][0]
+        .endswith("\nQuery:why")
+    )
     assert ask(honest(1024), ["why"], model=SMALL, embedder_dims=0)[1].body["input"] == ["why"]
 
 
 def test_an_address_may_end_as_for_a_chat_model():
     embedder = OllamaEmbedder(MIDDLE, "http://127.0.0.1:1/v1", Settings())
-    assert (embedder.name, embedder.model_id) == ("ollama:qwen3-embedding:4b", "ollama/qwen3-embedding:4b@1024")
+    assert (embedder.name, embedder.model_id) == (
+        "ollama:qwen3-embedding:4b",
+        "ollama/qwen3-embedding:4b@1024",
+    )
     with scripted_server(honest(8)) as server:
-        OllamaEmbedder("mine", f"{server.url}/v1/", Settings(embedder_dims=8)).ask(["x"], "document", LONG)
+        OllamaEmbedder("mine", f"{server.url}/v1/", Settings(embedder_dims=8)).ask(
+            ["x"], "document", LONG
+        )
         assert server.requests[0].path == "/api/embed"
 
 
 @pytest.mark.parametrize(
     "reply",
     [
-        {}, [], None, "text", told(None), told([]), told([vector("one", 8)]), told([vector("one", 8)] * 3),
-        told(vector("one", 8)), told([vector("one", 8), vector("two", 9)]), told([vector("one", 8), [0] * 8]),
-        told([vector("one", 8), [None] * 8]), told([vector("one", 16), vector("two", 16)]), {"embedding": [1.0] * 8},
+        {}, [], None, "text", told(None), told([]), told([vector("one", 8)]), told([vector("one",
+            8)] * 3),
+        told(vector("one", 8)), told([vector("one", 8), vector("two", 9)]), told([vector("one", 8),
+        [0] * 8]),
+        told([vector("one", 8), [None] * 8]), told([vector("one", 16), vector("two", 16)]),
+        {"embedding": [1.0] * 8},
     ],
 )  # fmt: skip
 def test_a_wrong_vector_is_never_accepted(reply):
@@ -92,9 +112,12 @@ def test_a_wrong_vector_is_never_accepted(reply):
 @pytest.mark.parametrize(
     ("step", "kind", "reason"),
     [
-        (status(404, "not_found"), ModelRefusedError, "unknown_model"), (status(500), ModelUnavailableError, "server"),
-        (garbage(), BadReplyError, "unreadable"), (garbage(b'{"embeddings": [[NaN]]}'), BadReplyError, "unreadable"),
-        (reset(), ModelUnavailableError, "connection"), (cut(), ModelUnavailableError, "connection"),
+        (status(404, "not_found"), ModelRefusedError, "unknown_model"), (status(500),
+        ModelUnavailableError, "server"),
+        (garbage(), BadReplyError, "unreadable"), (garbage(b'{"embeddings": [[NaN]]}'),
+        BadReplyError, "unreadable"),
+        (reset(), ModelUnavailableError, "connection"), (cut(), ModelUnavailableError,
+        "connection"),
     ],
 )  # fmt: skip
 def test_a_failure_says_whether_asking_again_can_help(step, kind, reason):
@@ -114,7 +137,9 @@ def test_a_server_that_never_ends_is_left_at_the_deadline(step):
 
 
 def choose(names, memory=16 * GIB, step=None):
-    with scripted_server(step or computed(lambda asked: {"models": [{"name": name} for name in names]})) as server:
+    with scripted_server(
+        step or computed(lambda asked: {"models": [{"name": name} for name in names]})
+    ) as server:
         found = choose_model(server.url, LONG, memory)
         assert server.requests[0].path == "/api/tags"
         return found
@@ -122,7 +147,14 @@ def choose(names, memory=16 * GIB, step=None):
 
 @pytest.mark.parametrize(
     ("memory", "chosen"),
-    [(64 * GIB, LARGE), (32 * GIB, MIDDLE), (16 * GIB, MIDDLE), (8 * GIB, SMALL), (2 * GIB, SMALL), (None, LARGE)],
+    [
+        (64 * GIB, LARGE),
+        (32 * GIB, MIDDLE),
+        (16 * GIB, MIDDLE),
+        (8 * GIB, SMALL),
+        (2 * GIB, SMALL),
+        (None, LARGE),
+    ],
 )
 def test_the_largest_that_the_machine_can_hold_is_taken(memory, chosen):
     assert choose([SMALL, LARGE, "llama3:8b", MIDDLE], memory)[0] == chosen
@@ -143,7 +175,9 @@ def test_a_quantization_is_of_its_size_and_the_plain_name_is_the_largest():
     assert choose(["qwen3-embedding:latest"], 64 * GIB)[0] == "qwen3-embedding:latest"
 
 
-@pytest.mark.parametrize("reply", [{}, {"models": []}, {"models": [{"name": 7}, {}, None]}, [], {"models": "x"}])
+@pytest.mark.parametrize(
+    "reply", [{}, {"models": []}, {"models": [{"name": 7}, {}, None]}, [], {"models": "x"}]
+)
 def test_none_of_them_says_what_to_fetch(reply):
     with pytest.raises(ModelRefusedError, match="ollama pull qwen3-embedding:4b"):
         choose([], step=computed(lambda asked: reply))

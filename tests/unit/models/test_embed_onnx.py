@@ -1,4 +1,6 @@
-"""An embedding model from a folder: pooling, prompts, its window, its space, and folders that are none."""
+"""An embedding model from a folder: pooling, prompts, its window, its space, and folders that are
+none.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,13 @@ import numpy as np
 import pytest
 
 from smara.config import Settings
-from smara.errors import BadReplyError, ConfigError, MissingExtraError, ModelRefusedError, ModelUnavailableError
+from smara.errors import (
+    BadReplyError,
+    ConfigError,
+    MissingExtraError,
+    ModelRefusedError,
+    ModelUnavailableError,
+)
 from smara.models import onnx_folder
 from smara.models.embedders.ladder import choose
 from smara.models.embedders.onnx import OnnxEmbedder
@@ -39,7 +47,8 @@ def test_the_model_may_pool_itself(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("mode", "expected"), [("pooling_mode_mean_tokens", {"login", "panda"}), ("pooling_mode_lasttoken", set())]
+    ("mode", "expected"),
+    [("pooling_mode_mean_tokens", {"login", "panda"}), ("pooling_mode_lasttoken", set())],
 )
 def test_tokens_are_pooled_as_the_folder_says(tmp_path, mode, expected):
     folder = sentence_model(tmp_path)
@@ -50,13 +59,19 @@ def test_tokens_are_pooled_as_the_folder_says(tmp_path, mode, expected):
             embedder.embed(["login panda"])
         return
     row = embedder.embed(["login panda"])[0]
-    assert {place for place, value in enumerate(row) if value} == {direction(word) for word in expected}
+    assert {place for place, value in enumerate(row) if value} == {
+        direction(word) for word in expected
+    }
 
 
 def test_what_the_folder_wants_in_front_of_a_query_is_put_there(tmp_path):
     folder = sentence_model(tmp_path)
-    told(folder, "config_sentence_transformers.json", prompts={"query": "how does ", "document": ""})
-    query, document = (OnnxEmbedder(folder).embed(["login"], kind)[0] for kind in ("query", "document"))
+    told(
+        folder, "config_sentence_transformers.json", prompts={"query": "how does ", "document": ""}
+    )
+    query, document = (
+        OnnxEmbedder(folder).embed(["login"], kind)[0] for kind in ("query", "document")
+    )
     assert np.count_nonzero(query) == 3
     assert np.count_nonzero(document) == 1
 
@@ -111,7 +126,9 @@ def test_a_deadline_that_has_passed_ends_it_between_two_batches(tmp_path):
 def test_two_threads_that_come_first_both_get_their_rows(tmp_path):
     embedder = OnnxEmbedder(sentence_model(tmp_path))
     found = []
-    threads = [threading.Thread(target=lambda: found.append(embedder.embed(["login"]))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: found.append(embedder.embed(["login"]))) for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,4 +1,6 @@
-"""Embeddings in OpenAI's format, over loopback: what is asked, what is accepted, and what never is."""
+"""Embeddings in OpenAI's format, over loopback: what is asked, what is accepted, and what never
+is.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,18 @@ import pytest
 from smara.config import Settings
 from smara.errors import BadReplyError, ConfigError, ModelRefusedError, ModelUnavailableError
 from smara.models.embedders.openai import OpenAIEmbedder
-from tests.models_server import Step, computed, cut, drip, garbage, hang, quota, reset, scripted_server, status
+from tests.models_server import (
+    Step,
+    computed,
+    cut,
+    drip,
+    garbage,
+    hang,
+    quota,
+    reset,
+    scripted_server,
+    status,
+)
 
 LONG = 60.0
 
@@ -21,8 +34,15 @@ def vector(text, dims):
 
 
 def told(vectors, usage=True, order=None):
-    data = [{"object": "embedding", "index": place, "embedding": each} for place, each in enumerate(vectors)]
-    found = {"object": "list", "model": "m", "data": data if order is None else [data[place] for place in order]}
+    data = [
+        {"object": "embedding", "index": place, "embedding": each}
+        for place, each in enumerate(vectors)
+    ]
+    found = {
+        "object": "list",
+        "model": "m",
+        "data": data if order is None else [data[place] for place in order],
+    }
     return {**found, "usage": {"prompt_tokens": 12, "total_tokens": 12}} if usage else found
 
 
@@ -31,7 +51,9 @@ def honest(asked):
     return told([vector(text, dims) for text in asked.body["input"]])
 
 
-def ask(step, texts=("one", "two"), kind="document", seconds=LONG, model="mine", key=None, **settings):
+def ask(
+    step, texts=("one", "two"), kind="document", seconds=LONG, model="mine", key=None, **settings
+):
     settings = {"embedder_dims": 8, **settings}
     with scripted_server(step) as server:
         embedder = OpenAIEmbedder(model, f"{server.url}/v1", key, Settings(**settings))
@@ -47,7 +69,9 @@ def fails(step, kind, **more):
 def test_each_text_gets_its_vector_and_the_tokens_are_told():
     found, asked = ask(computed(honest))
     expected = np.array([vector("one", 8), vector("two", 8)])
-    assert np.allclose(found.vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6)
+    assert np.allclose(
+        found.vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6
+    )
     assert (found.tokens, asked.path) == (12, "/v1/embeddings")
     assert asked.body == {"model": "mine", "input": ["one", "two"], "encoding_format": "float"}
 
@@ -55,7 +79,9 @@ def test_each_text_gets_its_vector_and_the_tokens_are_told():
 def test_vectors_in_another_order_find_their_texts():
     texts = [f"text {place}" for place in range(5)]
     straight, _ = ask(computed(honest), texts)
-    mixed, _ = ask(computed(lambda asked: told([vector(t, 8) for t in texts], order=[3, 1, 4, 0, 2])), texts)
+    mixed, _ = ask(
+        computed(lambda asked: told([vector(t, 8) for t in texts], order=[3, 1, 4, 0, 2])), texts
+    )
     assert mixed.vectors.tolist() == straight.vectors.tolist()
 
 
@@ -68,8 +94,14 @@ def test_openai_is_asked_for_1024_dimensions():
 def test_the_address_the_name_and_the_space():
     here = OpenAIEmbedder("text-embedding-3-small", None, "k", Settings())
     there = OpenAIEmbedder("bge-m3", "http://127.0.0.1:1/v1", None, Settings())
-    assert (here.name, here.model_id) == ("openai:text-embedding-3-small", "openai/text-embedding-3-small@1024")
-    assert (there.name, there.model_id) == ("openai-compatible:bge-m3", "openai-compatible/bge-m3@1024")
+    assert (here.name, here.model_id) == (
+        "openai:text-embedding-3-small",
+        "openai/text-embedding-3-small@1024",
+    )
+    assert (there.name, there.model_id) == (
+        "openai-compatible:bge-m3",
+        "openai-compatible/bge-m3@1024",
+    )
     assert (here.first_dims, there.first_dims) == (256, 1024)
 
 
@@ -79,15 +111,20 @@ def test_a_key_is_shown_where_one_is_given_and_nowhere_else():
 
 
 def test_a_server_that_counts_nothing_is_believed_in_the_rest():
-    found, _ = ask(computed(lambda asked: told([vector(t, 8) for t in asked.body["input"]], usage=False)))
+    found, _ = ask(
+        computed(lambda asked: told([vector(t, 8) for t in asked.body["input"]], usage=False))
+    )
     assert found.tokens is None
 
 
 def test_a_query_for_qwen3_carries_its_task():
     _, asked = ask(
         computed(lambda asked: told([vector("x", asked.body["dimensions"])])),
-        ["why"], "query", model="Qwen/Qwen3-Embedding-4B", embedder_dims=0,
-    )  # fmt: skip
+        ["why"],
+        "query",
+        model="Qwen/Qwen3-Embedding-4B",
+        embedder_dims=0,
+    )
     assert asked.body["input"][0].endswith("\nQuery:why")
 
 
@@ -98,11 +135,16 @@ def test_a_query_for_qwen3_carries_its_task():
         told([]), told([vector("one", 8)]), told([vector(t, 8) for t in "abc"]),
         told([vector("one", 8), vector("two", 7)]), told([vector("one", 16), vector("two", 16)]),
         told([vector("one", 4), vector("two", 4)]), told([vector("one", 8), [0.0] * 8]),
-        told([vector("one", 8), [None] * 8]), told([vector("one", 8), ["0.1"] * 8]), told([vector("one", 8), []]),
-        told([vector("one", 8), {"0": 1}]), told([vector("one", 8), "AAAA"]), told([vector("one", 8), None]),
-        {"data": [{"index": 0, "embedding": vector("one", 8)}, {"index": 0, "embedding": vector("two", 8)}]},
-        {"data": [{"index": 1, "embedding": vector("one", 8)}, {"index": 2, "embedding": vector("two", 8)}]},
-        {"data": [{"index": "0", "embedding": vector("one", 8)}, {"index": "1", "embedding": vector("two", 8)}]},
+        told([vector("one", 8), [None] * 8]), told([vector("one", 8), ["0.1"] * 8]),
+        told([vector("one", 8), []]),
+        told([vector("one", 8), {"0": 1}]), told([vector("one", 8), "AAAA"]), told([vector("one",
+        8), None]),
+        {"data": [{"index": 0, "embedding": vector("one", 8)}, {"index": 0,
+            "embedding": vector("two", 8)}]},
+        {"data": [{"index": 1, "embedding": vector("one", 8)}, {"index": 2,
+            "embedding": vector("two", 8)}]},
+        {"data": [{"index": "0", "embedding": vector("one", 8)}, {"index": "1",
+            "embedding": vector("two", 8)}]},
         {"data": [{"index": 0}, {"index": 1}]}, {"data": [vector("one", 8), vector("two", 8)]},
     ],
 )  # fmt: skip
@@ -112,17 +154,22 @@ def test_a_wrong_vector_is_never_accepted(reply):
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e400"])
 def test_a_number_that_is_none_is_never_accepted(number):
-    body = f'{{"data": [{{"index": 0, "embedding": [{number}, {", ".join(["0.1"] * 7)}]}}]}}'.encode()
+    body = (
+        f'{{"data": [{{"index": 0, "embedding": [{number}, {", ".join(["0.1"] * 7)}]}}]}}'.encode()
+    )
     assert fails(garbage(body), BadReplyError, texts=["one"]).reason == "unreadable"
 
 
 @pytest.mark.parametrize(
     ("step", "kind", "reason"),
     [
-        (status(429, retry_after=7), ModelUnavailableError, "rate_limit"), (quota(), ModelRefusedError, "quota"),
+        (status(429, retry_after=7), ModelUnavailableError, "rate_limit"), (quota(),
+        ModelRefusedError, "quota"),
         (status(401), ModelRefusedError, "key"), (status(404), ModelRefusedError, "unknown_model"),
-        (status(500), ModelUnavailableError, "server"), (status(503), ModelUnavailableError, "overloaded"),
-        (Step(status=302, body=b"{}", headers={"Location": "/elsewhere"}), ModelRefusedError, "request"),
+        (status(500), ModelUnavailableError, "server"), (status(503), ModelUnavailableError,
+        "overloaded"),
+        (Step(status=302, body=b"{}", headers={"Location": "/elsewhere"}), ModelRefusedError,
+        "request"),
         (garbage(b"<html>"), BadReplyError, "unreadable"),
         (garbage(b""), BadReplyError, "unreadable"), (reset(), ModelUnavailableError, "connection"),
         (cut(), ModelUnavailableError, "connection"),

@@ -1,4 +1,6 @@
-"""Which embedder the settings name, and what stands around one on a server: switch, redaction, budget, retries."""
+"""Which embedder the settings name, and what stands around one on a server: switch, redaction,
+budget, retries.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,19 @@ LONG = 60.0
 
 def asking(server, clock, **settings):
     return open_temporary(
-        **{"embedder": f"openai:mine@{server.url}/v1", "embedder_dims": 8, "clock": clock, **settings}
+        **{
+            "embedder": f"openai:mine@{server.url}/v1",
+            "embedder_dims": 8,
+            "clock": clock,
+            **settings,
+        }
     )
 
 
 def calls(memory):
-    return [(call.model, call.purpose, call.outcome, call.reason) for call in memory.models.calls()][::-1]
+    return [
+        (call.model, call.purpose, call.outcome, call.reason) for call in memory.models.calls()
+    ][::-1]
 
 
 def sent(server):
@@ -67,11 +76,15 @@ def test_off_is_none():
 
 def test_auto_takes_what_ollama_has(no_ollama, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
-    with scripted_server(computed(lambda asked: {"models": [{"name": "qwen3-embedding:0.6b"}]})) as server:
+    with scripted_server(
+        computed(lambda asked: {"models": [{"name": "qwen3-embedding:0.6b"}]})
+    ) as server:
         monkeypatch.setattr(ladder.ollama, "DEFAULT_URL", server.url)
         found = choose(Settings(embedder="auto"), memory_bytes=1 << 36)
     assert found.embedder.model_id == "ollama/qwen3-embedding:0.6b@1024"
-    assert found.why.startswith("auto: Ollama has qwen3-embedding:0.6b; qwen3-embedding:8b would fit")
+    assert found.why.startswith(
+        "auto: Ollama has qwen3-embedding:0.6b; qwen3-embedding:8b would fit"
+    )
 
 
 def test_auto_goes_on_to_openai_when_there_is_a_key_and_else_stays_offline(no_ollama, monkeypatch):
@@ -104,12 +117,17 @@ def test_the_key_of_openai_is_sent_to_no_other_address(monkeypatch, clock):
     with scripted_server(computed(honest)) as server, asking(server, clock) as memory:
         memory.models.embedder.embed(["hello"])
         assert "authorization" not in server.requests[0].headers
-    with scripted_server(computed(honest)) as server, asking(server, clock, embedder_api_key="mine") as memory:
+    with (
+        scripted_server(computed(honest)) as server,
+        asking(server, clock, embedder_api_key="mine") as memory,
+    ):
         memory.models.embedder.embed(["hello"])
         assert server.requests[0].headers["authorization"] == "Bearer mine"
 
 
-@pytest.mark.parametrize("setting", ["x", "ollama:", "openai:m@box", "onnx", "openai:m @http://box", "Offline"])
+@pytest.mark.parametrize(
+    "setting", ["x", "ollama:", "openai:m@box", "onnx", "openai:m @http://box", "Offline"]
+)
 def test_a_setting_that_cannot_be_read_names_the_forms(setting):
     with pytest.raises(ConfigError, match="onnx:/FOLDER"):
         open_embedder(Settings(embedder=setting))
@@ -141,7 +159,10 @@ def test_every_text_gets_its_row_in_as_many_requests_as_it_takes(clock):
 def test_a_blank_text_is_zeros_and_is_not_sent(clock):
     with scripted_server(computed(honest)) as server, asking(server, clock) as memory:
         rows = memory.models.embedder.embed(["", "one", " \n\t", "two"])
-        assert (sent(server), rows.any(axis=1).tolist()) == (["one", "two"], [False, True, False, True])
+        assert (sent(server), rows.any(axis=1).tolist()) == (
+            ["one", "two"],
+            [False, True, False, True],
+        )
         assert memory.models.embedder.embed([]).shape == (0, 8)
         assert memory.models.embedder.embed(["", " "]).shape == (2, 8)
         assert len(server.requests) == 1
@@ -191,7 +212,11 @@ def test_what_can_pass_is_asked_again_after_the_wait_the_server_wants(clock):
         began = clock.monotonic()
         assert memory.models.embedder.embed(["one"]).any()
         assert clock.monotonic() - began >= 3
-        assert [outcome for _, _, outcome, _ in calls(memory)] == ["model_unavailable", "model_unavailable", "done"]
+        assert [outcome for _, _, outcome, _ in calls(memory)] == [
+            "model_unavailable",
+            "model_unavailable",
+            "done",
+        ]
 
 
 def test_a_wait_past_the_deadline_is_not_begun(clock):
@@ -202,7 +227,12 @@ def test_a_wait_past_the_deadline_is_not_begun(clock):
 
 
 @pytest.mark.parametrize(
-    "reply", [{"data": []}, {"data": [{"index": 0, "embedding": [0.5] * 7}]}, {"data": [{"embedding": [0] * 8}]}]
+    "reply",
+    [
+        {"data": []},
+        {"data": [{"index": 0, "embedding": [0.5] * 7}]},
+        {"data": [{"embedding": [0] * 8}]},
+    ],
 )
 def test_a_wrong_vector_is_an_error_and_not_asked_for_again(reply, clock):
     with scripted_server(computed(lambda asked: reply)) as server, asking(server, clock) as memory:
@@ -321,5 +351,8 @@ def test_a_number_that_is_none_is_refused_from_anybody():
             rows[0, 3] = np.nan
             return rows
 
-    with open_temporary(embedding_model=Wrong()) as memory, pytest.raises(BadReplyError, match="a number that is none"):
+    with (
+        open_temporary(embedding_model=Wrong()) as memory,
+        pytest.raises(BadReplyError, match="a number that is none"),
+    ):
         memory.models.embedder.embed(["one", "two", ""])

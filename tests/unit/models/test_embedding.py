@@ -1,4 +1,6 @@
-"""Vectors as somebody else made them: what is accepted, and what never is; what is known of models."""
+"""Vectors as somebody else made them: what is accepted, and what never is; what is known of
+models.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,10 @@ def test_numbers_near_the_end_of_their_range_keep_their_direction():
         ([[1, 2], [1, 2, 3]], "different lengths"), ([[1, 2], []], "different lengths"),
         ([[1, 2, 3]] * 2, "3 dimensions in the place of 2"), ([[1]] * 2, "1 dimensions"),
         ([[], []], "0 dimensions"), ([1, 2], "no vector"), ([[[1, 2]], [[1, 2]]], "no vector"),
-        ([[1, NAN], [1, 2]], "a number that is none"), ([[1, 2], [-INFINITE, 2]], "a number that is none"),
-        ([[0, 0], [1, 2]], "zeros"), ([["1", "2"], [1, 2]], "no vector"), ([[None, 2], [1, 2]], "no vector"),
+        ([[1, NAN], [1, 2]], "a number that is none"), ([[1, 2], [-INFINITE, 2]],
+        "a number that is none"),
+        ([[0, 0], [1, 2]], "zeros"), ([["1", "2"], [1, 2]], "no vector"), ([[None, 2], [1, 2]],
+        "no vector"),
         ([[True, False], [False, True]], "no vector"), ([[10**400, 1], [1, 2]], "no vector"),
     ],
 )  # fmt: skip
@@ -47,14 +51,20 @@ def test_what_is_no_vector_is_refused_whole(found, told):
 
 
 def test_longer_rows_are_cut_only_where_that_is_right():
-    assert checked_rows([[3, 4, 12]], 1, 2, "mine", may_cut=True).tolist() == [[pytest.approx(0.6), pytest.approx(0.8)]]
+    assert checked_rows([[3, 4, 12]], 1, 2, "mine", may_cut=True).tolist() == [
+        [pytest.approx(0.6), pytest.approx(0.8)]
+    ]
     with pytest.raises(BadReplyError, match="1 dimensions in the place of 2"):
         checked_rows([[3]], 1, 2, "mine", may_cut=True)
     with pytest.raises(BadReplyError, match="zeros"):
         checked_rows([[0, 0, 12]], 1, 2, "mine", may_cut=True)
 
 
-@given(st.lists(st.lists(st.floats() | st.integers() | st.none() | st.booleans(), max_size=4), max_size=4))
+@given(
+    st.lists(
+        st.lists(st.floats() | st.integers() | st.none() | st.booleans(), max_size=4), max_size=4
+    )
+)
 def test_whatever_comes_it_is_unit_rows_or_an_error(found):
     try:
         rows = checked_rows(found, 2, 3, "mine")
@@ -65,7 +75,10 @@ def test_whatever_comes_it_is_unit_rows_or_an_error(found):
 
 
 def test_a_row_of_zeros_stays_one():
-    assert unit_rows(np.array([[0.0, 0.0], [0.0, 3.0]], dtype=np.float32)).tolist() == [[0, 0], [0, 1]]
+    assert unit_rows(np.array([[0.0, 0.0], [0.0, 3.0]], dtype=np.float32)).tolist() == [
+        [0, 0],
+        [0, 1],
+    ]
 
 
 # what is known of models
@@ -74,9 +87,12 @@ def test_a_row_of_zeros_stays_one():
 @pytest.mark.parametrize(
     ("model", "dims"),
     [
-        ("qwen3-embedding:0.6b", 1024), ("qwen3-embedding:4b", 2560), ("qwen3-embedding:8b-q8_0", 4096),
-        ("Qwen/Qwen3-Embedding-0.6B", 1024), ("text-embedding-3-large", 3072), ("nomic-embed-text:v1.5", 768),
-        ("bge-m3", 1024), ("all-minilm:33m", 384), ("mine", None), ("qwen3-embedding:1b", None), ("", None),
+        ("qwen3-embedding:0.6b", 1024), ("qwen3-embedding:4b", 2560), ("qwen3-embedding:8b-q8_0",
+        4096),
+        ("Qwen/Qwen3-Embedding-0.6B", 1024), ("text-embedding-3-large", 3072),
+        ("nomic-embed-text:v1.5", 768),
+        ("bge-m3", 1024), ("all-minilm:33m", 384), ("mine", None), ("qwen3-embedding:1b", None),
+        ("", None),
     ],
 )  # fmt: skip
 def test_a_model_is_known_by_any_of_its_names(model, dims):
@@ -113,11 +129,17 @@ def test_a_model_nobody_knows_needs_its_dimensions():
 
 
 def test_a_query_is_worded_as_the_model_was_trained():
-    qwen, nomic = space_of("qwen3-embedding:4b", Settings()), space_of("nomic-embed-text", Settings())
+    qwen, nomic = (
+        space_of("qwen3-embedding:4b", Settings()),
+        space_of("nomic-embed-text", Settings()),
+    )
     assert qwen.worded("why", "query").startswith("Instruct: ")
     assert qwen.worded("why", "query").endswith("\nQuery:why")
     assert qwen.worded("because", "document") == "because"
-    assert (nomic.worded("a", "query"), nomic.worded("a", "document")) == ("search_query: a", "search_document: a")
+    assert (nomic.worded("a", "query"), nomic.worded("a", "document")) == (
+        "search_query: a",
+        "search_document: a",
+    )
 
 
 # the fake

@@ -1,4 +1,6 @@
-"""JSON over HTTP on loopback: what is sent, what comes back, and every way in which a server can fail to answer."""
+"""JSON over HTTP on loopback: what is sent, what comes back, and every way in which a server can
+fail to answer.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def _no_thread_stays_and_no_proxy_is_asked(monkeypatch, calls_under_way):
 
 
 def post(url, body=None, seconds=LONG, **more):
-    return post_json(url, body if body is not None else {"a": 1}, model="box", deadline_seconds=seconds, **more)
+    return post_json(
+        url, body if body is not None else {"a": 1}, model="box", deadline_seconds=seconds, **more
+    )
 
 
 def failed(step, kind, seconds=LONG, **more):
@@ -48,33 +52,47 @@ def failed(step, kind, seconds=LONG, **more):
 
 
 def test_json_goes_out_and_comes_back():
-    with scripted_server(computed(lambda asked: {"said": asked.body["text"], "path": asked.path})) as server:
-        reply = post(server.url + "/v1/x?y=1", {"text": "重跑 café \ud800 \u2028"}, headers={"X-Mine": "yes"})
+    with scripted_server(
+        computed(lambda asked: {"said": asked.body["text"], "path": asked.path})
+    ) as server:
+        reply = post(
+            server.url + "/v1/x?y=1", {"text": "重跑 café \ud800 \u2028"}, headers={"X-Mine": "yes"}
+        )
         assert reply == {"said": "重跑 café ? \u2028", "path": "/v1/x?y=1"}
         asked = server.requests[0]
-        assert (asked.headers["content-type"], asked.headers["x-mine"]) == ("application/json", "yes")
+        assert (asked.headers["content-type"], asked.headers["x-mine"]) == (
+            "application/json",
+            "yes",
+        )
         assert asked.headers["accept-encoding"] == "identity"
         assert server.wait_until_left()
 
 
 def test_a_plain_question_has_no_body():
     with scripted_server(computed(lambda asked: [asked.path])) as server:
-        assert get_json(server.url + "/api/tags", model="box", deadline_seconds=LONG) == ["/api/tags"]
+        assert get_json(server.url + "/api/tags", model="box", deadline_seconds=LONG) == [
+            "/api/tags"
+        ]
     assert (server.requests[0].body, "content-type" in server.requests[0].headers) == ({}, False)
 
 
 @pytest.mark.parametrize(
     ("step", "kind", "reason", "may_be_billed"),
     [
-        (status(401), ModelRefusedError, "key", False), (status(403), ModelRefusedError, "key", False),
-        (status(404), ModelRefusedError, "unknown_model", False), (status(400), ModelRefusedError, "request", False),
+        (status(401), ModelRefusedError, "key", False), (status(403), ModelRefusedError, "key",
+        False),
+        (status(404), ModelRefusedError, "unknown_model", False), (status(400), ModelRefusedError,
+        "request", False),
         (Step(status=302, body=b""), ModelRefusedError, "request", False),
         (status(413), ModelRefusedError, "too_long", False),
-        (quota(), ModelRefusedError, "quota", False), (status(429), ModelUnavailableError, "rate_limit", False),
+        (quota(), ModelRefusedError, "quota", False), (status(429), ModelUnavailableError,
+        "rate_limit", False),
         (status(500), ModelUnavailableError, "server", False),
         (status(503), ModelUnavailableError, "overloaded", False),
-        (reset(), ModelUnavailableError, "connection", True), (cut(), ModelUnavailableError, "connection", True),
-        (garbage(), BadReplyError, "unreadable", True), (garbage(b""), BadReplyError, "unreadable", True),
+        (reset(), ModelUnavailableError, "connection", True), (cut(), ModelUnavailableError,
+        "connection", True),
+        (garbage(), BadReplyError, "unreadable", True), (garbage(b""), BadReplyError, "unreadable",
+        True),
         (garbage(b"<html>"), BadReplyError, "unreadable", True),
         (garbage(b"\xff\xfe"), BadReplyError, "unreadable", True),
         (garbage(b"[" * 100_000), BadReplyError, "unreadable", True),
@@ -96,7 +114,11 @@ def test_the_deadline_holds_whatever_the_server_does(step):
 def test_no_time_is_no_request():
     with scripted_server(garbage(b"{}")) as server, pytest.raises(ModelUnavailableError) as caught:
         post(server.url, seconds=0.0)
-    assert (caught.value.reason, caught.value.may_be_billed, server.requests) == ("timeout", False, [])
+    assert (caught.value.reason, caught.value.may_be_billed, server.requests) == (
+        "timeout",
+        False,
+        [],
+    )
 
 
 def test_nobody_at_the_address_costs_nothing():
@@ -139,8 +161,14 @@ def test_a_redirect_is_not_followed_and_no_key_goes_along():
 def test_a_server_may_ask_for_patience_in_seconds_or_by_the_clock():
     later = format_datetime(datetime.now(UTC) + timedelta(hours=2), usegmt=True)
     assert failed(status(429, retry_after=7), ModelUnavailableError).retry_after_seconds == 7
-    assert 7_000 < failed(status(429, retry_after=later), ModelUnavailableError).retry_after_seconds <= 7_200
-    assert failed(status(429, retry_after="soon"), ModelUnavailableError).retry_after_seconds is None
+    assert (
+        7_000
+        < failed(status(429, retry_after=later), ModelUnavailableError).retry_after_seconds
+        <= 7_200
+    )
+    assert (
+        failed(status(429, retry_after="soon"), ModelUnavailableError).retry_after_seconds is None
+    )
     assert failed(status(503, retry_after=-5), ModelUnavailableError).retry_after_seconds is None
 
 
@@ -151,7 +179,11 @@ def test_a_caller_has_advice_of_its_own():
 
 def test_the_words_of_a_server_are_told_wherever_they_stand():
     with open_temporary():  # which knows how to redact them
-        for body in (b'{"error": {"message": "no such model"}}', b'{"detail": "no such model"}', b"no such model"):
+        for body in (
+            b'{"error": {"message": "no such model"}}',
+            b'{"detail": "no such model"}',
+            b"no such model",
+        ):
             assert "no such model" in str(failed(Step(status=404, body=body), ModelRefusedError))
 
 
@@ -168,7 +200,16 @@ def test_a_password_in_an_address_is_sent_and_never_told():
 
 @pytest.mark.parametrize(
     "bad",
-    ["", "box:8000", "ftp://box", "http://", "http://box:many", "http://box:99999", "http://bo x", "http://böx/é"],
+    [
+        "",
+        "box:8000",
+        "ftp://box",
+        "http://",
+        "http://box:many",
+        "http://box:99999",
+        "http://bo x",
+        "http://böx/é",
+    ],
 )
 def test_an_address_that_is_none_is_refused_before_anything_is_sent(bad):
     with pytest.raises(ConfigError, match="address"):
@@ -191,7 +232,9 @@ def test_no_key_is_no_header():
 def test_a_proxy_of_the_system_is_used_but_never_for_this_machine(monkeypatch):
     with scripted_server(computed(lambda asked: {"path": asked.path})) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url.replace("http://", "http://bob:pw@"))
-        assert post("http://models.example:8000/v1/rerank") == {"path": "http://models.example:8000/v1/rerank"}
+        assert post("http://models.example:8000/v1/rerank") == {
+            "path": "http://models.example:8000/v1/rerank"
+        }
         assert proxy.requests[0].headers["proxy-authorization"] == "Basic Ym9iOnB3"
         with scripted_server(computed(lambda asked: {"path": asked.path})) as server:
             assert post(server.url + "/x") == {"path": "/x"}

@@ -1,4 +1,6 @@
-"""What a call costs: a table that others look after, our own setting above it, and honesty where neither knows."""
+"""What a call costs: a table that others look after, our own setting above it, and honesty where
+neither knows.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ MILLION = Usage(1_000_000, 1_000_000)
 
 @pytest.mark.parametrize(
     ("model", "dollars"),
-    [("anthropic:claude-haiku-4-5", 6.00), ("openai:gpt-5-mini", 2.25), ("google:gemini-2.5-flash", 2.80)],
+    [
+        ("anthropic:claude-haiku-4-5", 6.00),
+        ("openai:gpt-5-mini", 2.25),
+        ("google:gemini-2.5-flash", 2.80),
+    ],
 )
 def test_list_prices_are_known_without_asking_the_network(model, dollars):
     assert Prices().cost(model, MILLION) == round(dollars * 1_000_000)
@@ -29,7 +35,9 @@ def test_what_was_cached_is_cheaper_and_what_is_being_cached_is_dearer():
     assert read < plain < written
 
 
-@pytest.mark.parametrize("model", ["openai:gpt-of-tomorrow", "openai-compatible:gpt-5-mini", "scripted", "anthropic:"])
+@pytest.mark.parametrize(
+    "model", ["openai:gpt-of-tomorrow", "openai-compatible:gpt-5-mini", "scripted", "anthropic:"]
+)
 def test_a_price_that_nobody_knows_is_not_guessed(model):
     assert Prices().cost(model, MILLION) is None
 
@@ -38,8 +46,12 @@ def test_what_runs_at_home_costs_nothing():
     assert Prices().cost("ollama:qwen3", MILLION) == 0
 
 
-@pytest.mark.parametrize(("model", "dollars"), [("3-small", 0.02), ("3-large", 0.13), ("ada-002", 0.10)])
-def test_the_embedders_of_openai_have_a_price_with_and_without_the_table(model, dollars, monkeypatch):
+@pytest.mark.parametrize(
+    ("model", "dollars"), [("3-small", 0.02), ("3-large", 0.13), ("ada-002", 0.10)]
+)
+def test_the_embedders_of_openai_have_a_price_with_and_without_the_table(
+    model, dollars, monkeypatch
+):
     expected = round(dollars * 1_000_000)
     assert Prices().cost(f"openai:text-embedding-{model}", Usage(1_000_000)) == expected
     monkeypatch.setitem(sys.modules, "genai_prices", None)

@@ -1,4 +1,6 @@
-"""Cohere's reranker and what speaks its format, over loopback against a scripted server; faults included."""
+"""Cohere's reranker and what speaks its format, over loopback against a scripted server; faults
+included.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,17 @@ import pytest
 
 from smara.errors import BadReplyError, ConfigError, ModelRefusedError, ModelUnavailableError
 from smara.models.rerankers.cohere import COHERE_URL, CohereReranker, rerank_url
-from tests.models_server import Step, computed, cut, drip, garbage, hang, reset, scripted_server, status
+from tests.models_server import (
+    Step,
+    computed,
+    cut,
+    drip,
+    garbage,
+    hang,
+    reset,
+    scripted_server,
+    status,
+)
 
 LONG = 60.0
 QUERY, TEXTS = "what is a panda?", ["hi", "it is a bear", "the giant panda is a bear of China"]
@@ -21,19 +33,26 @@ def results(*pairs, **more):
 
 
 def by_length(asked):
-    """The longer a text, the more relevant; best first, with the texts said back as Jina and vLLM do."""
+    """The longer a text, the more relevant; best first, with the texts said back as Jina and vLLM
+    do.
+    """
     texts = asked.body["documents"]
     scored = [
         {"index": index, "relevance_score": len(text) / 1_000, "document": {"text": text}}
         for index, text in enumerate(texts)
     ]
-    return {"results": sorted(scored, key=lambda each: -each["relevance_score"]), "usage": {"total_tokens": 41}}
+    return {
+        "results": sorted(scored, key=lambda each: -each["relevance_score"]),
+        "usage": {"total_tokens": 41},
+    }
 
 
 def rerank(step, texts=TEXTS, seconds=LONG, model="m", key=None):
     with scripted_server(step) as server:
         try:
-            return CohereReranker(model, server.url, key).rerank(QUERY, texts, deadline_seconds=seconds)
+            return CohereReranker(model, server.url, key).rerank(
+                QUERY, texts, deadline_seconds=seconds
+            )
         finally:
             assert server.wait_until_left()
 
@@ -45,7 +64,9 @@ def test_scores_come_back_in_the_order_of_the_texts():
 
 def test_the_request_is_cohere_s_and_holds_nothing_else():
     with scripted_server(computed(by_length)) as server:
-        CohereReranker("rerank-v3.5", server.url + "/v2", "my-key").rerank(QUERY, TEXTS, deadline_seconds=LONG)
+        CohereReranker("rerank-v3.5", server.url + "/v2", "my-key").rerank(
+            QUERY, TEXTS, deadline_seconds=LONG
+        )
     asked = server.requests[0]
     assert (asked.path, asked.headers["authorization"]) == ("/v2/rerank", "Bearer my-key")
     assert asked.body == {"model": "rerank-v3.5", "query": QUERY, "documents": TEXTS, "top_n": 3}
@@ -55,7 +76,10 @@ def test_a_server_with_one_model_needs_no_name_and_no_key():
     with scripted_server(computed(by_length)) as server:
         reranker = CohereReranker(None, server.url)
         reranker.rerank(QUERY, TEXTS, deadline_seconds=LONG)
-    assert ("model" in server.requests[0].body, "authorization" in server.requests[0].headers) == (False, False)
+    assert ("model" in server.requests[0].body, "authorization" in server.requests[0].headers) == (
+        False,
+        False,
+    )
     assert (server.requests[0].path, reranker.name) == ("/v1/rerank", "cohere-compatible:default")
 
 
@@ -73,8 +97,10 @@ def test_the_name_tells_the_model_and_never_the_address():
 @pytest.mark.parametrize(
     ("address", "url"),
     [
-        ("https://api.example/v1", "https://api.example/v1/rerank"), ("http://box:8000", "http://box:8000/v1/rerank"),
-        ("http://box:8000/", "http://box:8000/v1/rerank"), ("http://box/api/rerank", "http://box/api/rerank"),
+        ("https://api.example/v1", "https://api.example/v1/rerank"), ("http://box:8000",
+        "http://box:8000/v1/rerank"),
+        ("http://box:8000/", "http://box:8000/v1/rerank"), ("http://box/api/rerank",
+        "http://box/api/rerank"),
         ("http://box/v1/?key=1", "http://box/v1/rerank?key=1"),
     ],
 )  # fmt: skip
@@ -100,7 +126,9 @@ def test_a_server_that_once_sent_logits_is_known_to_send_them():
     with scripted_server([results((0, 4.0)), results((0, 1.0))]) as server:
         reranker = CohereReranker("m", server.url)
         reranker.rerank(QUERY, ["a"], deadline_seconds=LONG)
-        assert reranker.rerank(QUERY, ["a"], deadline_seconds=LONG) == [pytest.approx(0.731, abs=0.001)]
+        assert reranker.rerank(QUERY, ["a"], deadline_seconds=LONG) == [
+            pytest.approx(0.731, abs=0.001)
+        ]
 
 
 def test_cohere_itself_is_not_excused():
@@ -120,9 +148,11 @@ def test_cohere_itself_is_not_excused():
         results((0, 0.1), (1, 0.2), ("2", 0.3)), results((0, 0.1), (1, 0.2), (2.0, 0.3)), results(),
         results((0, 0.1), (1, 0.2), (2, None)), results((0, 0.1), (1, 0.2), (2, "0.3")),
         results((0, 0.1), (1, 0.2), (2, True)),
-        results((0, 0.1), (1, 0.2), (2, float("nan"))), results((0, 0.1), (1, 0.2), (2, float("inf"))),
+        results((0, 0.1), (1, 0.2), (2, float("nan"))), results((0, 0.1), (1, 0.2), (2,
+        float("inf"))),
         garbage(b'{"results": [{"index": 0, "relevance_score": 1e999}]}'),
-        garbage(b'{"results": [1, 2, 3]}'), garbage(b'{"results": {"0": 0.1}}'), garbage(b'{"data": []}'),
+        garbage(b'{"results": [1, 2, 3]}'), garbage(b'{"results": {"0": 0.1}}'),
+        garbage(b'{"data": []}'),
         garbage(b"[]"),
         garbage(b"null"), garbage(b"{"), garbage(b""), garbage(b"<html>Bad gateway</html>"),
     ],
@@ -137,11 +167,15 @@ def test_scores_that_are_not_one_number_for_each_text_are_refused(step):
     ("step", "kind", "reason"),
     [
         (Step(status=401, body=b'{"message": "invalid api token"}'), ModelRefusedError, "key"),
-        (Step(status=404, body=b'{"message": "model not found"}'), ModelRefusedError, "unknown_model"),
+        (Step(status=404, body=b'{"message": "model not found"}'), ModelRefusedError,
+        "unknown_model"),
         (Step(status=400, body=b'{"message": "too many documents"}'), ModelRefusedError, "request"),
-        (status(402), ModelRefusedError, "quota"), (status(429, retry_after=2), ModelUnavailableError, "rate_limit"),
-        (status(500), ModelUnavailableError, "server"), (status(503), ModelUnavailableError, "overloaded"),
-        (reset(), ModelUnavailableError, "connection"), (cut(), ModelUnavailableError, "connection"),
+        (status(402), ModelRefusedError, "quota"), (status(429, retry_after=2),
+        ModelUnavailableError, "rate_limit"),
+        (status(500), ModelUnavailableError, "server"), (status(503), ModelUnavailableError,
+        "overloaded"),
+        (reset(), ModelUnavailableError, "connection"), (cut(), ModelUnavailableError,
+        "connection"),
     ],
 )  # fmt: skip
 def test_trouble_of_the_server_is_told_in_our_words(step, kind, reason):
@@ -162,4 +196,6 @@ def test_a_wrong_key_says_where_it_belongs():
         with pytest.raises(ModelRefusedError, match="reranker_api_key"):
             CohereReranker("m", server.url).rerank(QUERY, TEXTS, deadline_seconds=LONG)
         with pytest.raises(ModelRefusedError, match="CO_API_KEY"):
-            CohereReranker("m", server.url, "k", "cohere").rerank(QUERY, TEXTS, deadline_seconds=LONG)
+            CohereReranker("m", server.url, "k", "cohere").rerank(
+                QUERY, TEXTS, deadline_seconds=LONG
+            )

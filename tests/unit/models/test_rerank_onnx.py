@@ -1,4 +1,6 @@
-"""A cross-encoder from a folder, with a real runtime and tiny models: scores, batches, windows, broken folders."""
+"""A cross-encoder from a folder, with a real runtime and tiny models: scores, batches, windows,
+broken folders.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def test_two_numbers_for_a_pair_are_no_and_yes(tmp_path):
 
 
 def test_the_model_may_stand_in_a_folder_of_its_own(tmp_path):
-    assert rerank(cross_encoder(tmp_path, place="onnx/model.onnx")) == pytest.approx(SCORES, abs=0.0001)
+    assert rerank(cross_encoder(tmp_path, place="onnx/model.onnx")) == pytest.approx(
+        SCORES, abs=0.0001
+    )
 
 
 def test_batches_and_padding_change_no_score(folder):
@@ -50,11 +54,14 @@ def test_batches_and_padding_change_no_score(folder):
 
 def test_nothing_and_texts_without_words_have_scores_too(folder):
     assert rerank(folder, []) == []
-    assert rerank(folder, ["", " ", "\x00\ud800", "重跑"], query="") == pytest.approx([0.0474] * 4, abs=0.0001)
+    assert rerank(folder, ["", " ", "\x00\ud800", "重跑"], query="") == pytest.approx(
+        [0.0474] * 4, abs=0.0001
+    )
 
 
 @pytest.mark.parametrize(
-    ("told", "is_read"), [(16, False), (40, True), (10**30, True), (None, True), ("many", True), (True, True)]
+    ("told", "is_read"),
+    [(16, False), (40, True), (10**30, True), (None, True), ("many", True), (True, True)],
 )
 def test_of_a_long_text_the_window_is_read(folder, told, is_read):
     window(folder, told)
@@ -74,7 +81,9 @@ def test_the_deadline_is_looked_at_between_batches(folder):
             return super().monotonic()
 
     with pytest.raises(ModelUnavailableError) as caught:
-        OnnxReranker(folder, Ticking(), at_once=2).rerank(QUERY, ["token"] * 40, deadline_seconds=10)
+        OnnxReranker(folder, Ticking(), at_once=2).rerank(
+            QUERY, ["token"] * 40, deadline_seconds=10
+        )
     assert (caught.value.reason, Ticking.looked) == ("timeout", 4)
 
 
@@ -127,7 +136,10 @@ def test_a_broken_file_is_told_by_its_name(folder, name):
 def test_nothing_heavy_is_loaded_before_it_is_asked(folder):
     program = (
         "import sys; from smara.models.rerankers.onnx import OnnxReranker; "
-        f"OnnxReranker({str(folder)!r}); print([n for n in ('onnxruntime', 'tokenizers', 'numpy') if n in sys.modules])"
+        f"OnnxReranker({str(folder)!r}); print([n for n in ('onnxruntime', 'tokenizers', 'numpy') "
+        "if n in sys.modules])"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert told.stdout.strip() == "[]"

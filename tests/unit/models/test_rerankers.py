@@ -1,4 +1,6 @@
-"""Which reranker the settings name, and what stands around every one: switch, redaction, budget, deadline, checks."""
+"""Which reranker the settings name, and what stands around every one: switch, redaction, budget,
+deadline, checks.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +41,18 @@ class Remote(WordReranker):
 
 
 def halves(asked):
-    return {"results": [{"index": place, "relevance_score": 0.5} for place in range(len(asked.body["documents"]))]}
+    return {
+        "results": [
+            {"index": place, "relevance_score": 0.5}
+            for place in range(len(asked.body["documents"]))
+        ]
+    }
 
 
 def calls(memory):
-    return [(call.model, call.purpose, call.outcome, call.reason) for call in memory.models.calls()][::-1]
+    return [
+        (call.model, call.purpose, call.outcome, call.reason) for call in memory.models.calls()
+    ][::-1]
 
 
 def asking(server, clock):
@@ -74,11 +83,14 @@ def test_a_key_in_the_environment_alone_sends_nothing_anywhere(monkeypatch):
 @pytest.mark.parametrize(
     ("setting", "name"),
     [
-        ("ollama", f"ollama:{OLLAMA_MODEL}"), ("ollama:qwen3-reranker:4b", "ollama:qwen3-reranker:4b"),
-        ("ollama:m@http://box:11434", "ollama:m"), ("ollama@https://box/x", f"ollama:{OLLAMA_MODEL}"),
+        ("ollama", f"ollama:{OLLAMA_MODEL}"), ("ollama:qwen3-reranker:4b",
+        "ollama:qwen3-reranker:4b"),
+        ("ollama:m@http://box:11434", "ollama:m"), ("ollama@https://box/x",
+        f"ollama:{OLLAMA_MODEL}"),
         ("cohere", "cohere:rerank-v3.5"), ("cohere:rerank-v4.0-fast", "cohere:rerank-v4.0-fast"),
         ("cohere:jina-reranker-v2@https://api.example/v1", "cohere-compatible:jina-reranker-v2"),
-        ("cohere:m@http://ann:pw@box:8000", "cohere-compatible:m"), ("http://box:8080", "cohere-compatible:default"),
+        ("cohere:m@http://ann:pw@box:8000", "cohere-compatible:m"), ("http://box:8080",
+        "cohere-compatible:default"),
         ("https://box/v1", "cohere-compatible:default"),
     ],
 )  # fmt: skip
@@ -95,7 +107,15 @@ def test_a_folder_is_a_reranker_too(tmp_path):
 
 @pytest.mark.parametrize(
     "setting",
-    ["colbert", "ollama:", "ollama:two words", "cohere:m@box:8000", "cohere:m@ftp://box", "http://", "onnx:/nowhere"],
+    [
+        "colbert",
+        "ollama:",
+        "ollama:two words",
+        "cohere:m@box:8000",
+        "cohere:m@ftp://box",
+        "http://",
+        "onnx:/nowhere",
+    ],
 )
 def test_a_setting_that_cannot_be_read_says_how_to_write_it(setting, monkeypatch):
     monkeypatch.setenv("CO_API_KEY", "a-key")
@@ -144,7 +164,9 @@ def test_secrets_stay_at_home():
 
 def test_what_stays_in_the_process_is_not_changed_counted_or_switched_off():
     local = WordReranker()
-    with open_temporary(rerank_model=local, models_enabled=False, embedding_tokens_per_hour=0) as memory:
+    with open_temporary(
+        rerank_model=local, models_enabled=False, embedding_tokens_per_hour=0
+    ) as memory:
         memory.models.pause("Quiet.")
         rerank(memory, SECRET, ["a"])
         assert memory.models.calls() == []
@@ -172,7 +194,10 @@ def test_nothing_is_asked_about_nothing():
 
 
 def test_a_call_is_noted_and_counted():
-    with scripted_server(computed(halves)) as server, open_temporary(reranker=f"cohere:m@{server.url}") as memory:
+    with (
+        scripted_server(computed(halves)) as server,
+        open_temporary(reranker=f"cohere:m@{server.url}") as memory,
+    ):
         assert rerank(memory) == [0.5, 0.5]
         call = memory.models.calls()[0]
         assert (call.model, call.purpose, call.outcome) == ("cohere-compatible:m", "rerank", "done")
@@ -221,7 +246,9 @@ def test_what_is_read_does_not_eat_the_tokens_of_models_that_write():
         assert memory.models.spent().tokens == 0
 
 
-def test_a_failure_that_cost_nothing_counts_nothing_and_one_that_may_have_counts_what_was_reserved(clock):
+def test_a_failure_that_cost_nothing_counts_nothing_and_one_that_may_have_counts_what_was_reserved(
+    clock,
+):
     remote = Remote()
     with open_temporary(rerank_model=remote, clock=clock) as memory:
         remote.error = failure("remote", "key", may_be_billed=False)
@@ -233,8 +260,9 @@ def test_a_failure_that_cost_nothing_counts_nothing_and_one_that_may_have_counts
             rerank(memory, seconds=0.1)
         assert memory.models.spent().embedding_tokens > 300
         assert calls(memory) == [
-            ("remote", "rerank", "model_refused", "key"), ("remote", "rerank", "model_unavailable", "timeout"),
-        ]  # fmt: skip
+            ("remote", "rerank", "model_refused", "key"),
+            ("remote", "rerank", "model_unavailable", "timeout"),
+        ]
 
 
 def test_a_call_that_cannot_be_noted_is_not_made(tmp_path):
@@ -254,7 +282,10 @@ def test_a_call_that_cannot_be_noted_is_not_made(tmp_path):
 
 
 def test_it_asks_once_more_where_that_can_help(clock):
-    with scripted_server([status(503), computed(halves)]) as server, asking(server, clock) as memory:
+    with (
+        scripted_server([status(503), computed(halves)]) as server,
+        asking(server, clock) as memory,
+    ):
         assert rerank(memory) == [0.5, 0.5]
         assert [call[2] for call in calls(memory)] == ["model_unavailable", "done"]
 
@@ -273,21 +304,31 @@ def test_it_does_not_wait_past_the_deadline_to_ask_again(clock):
         pytest.raises(ModelUnavailableError) as caught,
     ):
         rerank(memory, seconds=2)
-    assert (len(server.requests), caught.value.retry_after_seconds, clock.monotonic()) == (1, 30, 0.0)
+    assert (len(server.requests), caught.value.retry_after_seconds, clock.monotonic()) == (
+        1,
+        30,
+        0.0,
+    )
 
 
 def test_a_server_that_hangs_ends_at_the_deadline_and_stays_reserved():
-    with scripted_server(hang()) as server, open_temporary(reranker=f"cohere:m@{server.url}") as memory:
+    with (
+        scripted_server(hang()) as server,
+        open_temporary(reranker=f"cohere:m@{server.url}") as memory,
+    ):
         with pytest.raises(ModelUnavailableError) as caught:
             rerank(memory, seconds=0.3)
         assert (caught.value.reason, calls(memory)) == (
-            "timeout", [("cohere-compatible:m", "rerank", "model_unavailable", "timeout")],
-        )  # fmt: skip
+            "timeout",
+            [("cohere-compatible:m", "rerank", "model_unavailable", "timeout")],
+        )
         assert memory.models.spent().embedding_tokens > 300
 
 
 def test_what_does_not_come_back_at_all_is_left_behind(clock):
-    """A model inside of the process cannot be stopped; who asked goes on at the deadline, on a fake clock."""
+    """A model inside of the process cannot be stopped; who asked goes on at the deadline, on a fake
+    clock.
+    """
     let_go, ended = threading.Event(), []
 
     class Stuck(WordReranker):
@@ -320,7 +361,8 @@ def test_what_does_not_come_back_at_all_is_left_behind(clock):
 
 
 @pytest.mark.parametrize(
-    "scores", [[0.5], [0.5] * 3, [], [0.5, float("nan")], [0.5, 1.1], [-0.1, 0.5], [0.5, None], [True, 0]]
+    "scores",
+    [[0.5], [0.5] * 3, [], [0.5, float("nan")], [0.5, 1.1], [-0.1, 0.5], [0.5, None], [True, 0]],
 )
 @pytest.mark.parametrize("kind", [WordReranker, Remote])
 def test_scores_of_any_reranker_are_looked_at(kind, scores):

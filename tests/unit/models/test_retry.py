@@ -1,10 +1,18 @@
-"""Asking again: a few times, with growing waits, as the server asked, and never past the deadline."""
+"""Asking again: a few times, with growing waits, as the server asked, and never past the
+deadline.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from smara.errors import BadReplyError, BudgetSpentError, ModelAbortedError, ModelRefusedError, ModelUnavailableError
+from smara.errors import (
+    BadReplyError,
+    BudgetSpentError,
+    ModelAbortedError,
+    ModelRefusedError,
+    ModelUnavailableError,
+)
 from smara.models.chat import Abort
 from smara.models.retry import RetryRules, with_retries
 
@@ -66,7 +74,11 @@ def test_a_wait_past_the_deadline_is_not_begun(clock):
     script = Script(clock, unavailable(retry_after_seconds=90.0))
     with pytest.raises(ModelUnavailableError) as caught:
         ask(script, seconds=60)
-    assert (script.asked_at, clock.monotonic(), caught.value.retry_after_seconds) == ([0], 0.0, 90.0)
+    assert (script.asked_at, clock.monotonic(), caught.value.retry_after_seconds) == (
+        [0],
+        0.0,
+        90.0,
+    )
 
 
 def test_the_deadline_covers_all_attempts_together(clock):
@@ -77,7 +89,9 @@ def test_the_deadline_covers_all_attempts_together(clock):
     assert clock.monotonic() <= 10
 
 
-@pytest.mark.parametrize("error", [ModelRefusedError, BadReplyError, BudgetSpentError, ModelAbortedError, ValueError])
+@pytest.mark.parametrize(
+    "error", [ModelRefusedError, BadReplyError, BudgetSpentError, ModelAbortedError, ValueError]
+)
 def test_what_asking_again_cannot_help_is_not_asked_again(clock, error):
     script = Script(clock, error("no"))
     with pytest.raises(error):

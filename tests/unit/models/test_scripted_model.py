@@ -10,7 +10,9 @@ from smara.testing import ScriptedModel, Slow
 
 
 def test_steps_are_taken_one_by_one_and_the_last_repeats():
-    model = ScriptedModel(["one", ChatReply("two", Usage(3, 4)), lambda request: request.prompt.upper()])
+    model = ScriptedModel(
+        ["one", ChatReply("two", Usage(3, 4)), lambda request: request.prompt.upper()]
+    )
     said = [model.complete(ChatRequest(prompt)).text for prompt in ("a", "b", "c", "d")]
     assert said == ["one", "two", "C", "D"]
     assert [request.prompt for request in model.requests] == ["a", "b", "c", "d"]

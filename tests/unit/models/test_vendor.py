@@ -6,7 +6,12 @@ import threading
 
 import pytest
 
-from smara.errors import InvalidInputError, ModelAbortedError, ModelRefusedError, ModelUnavailableError
+from smara.errors import (
+    InvalidInputError,
+    ModelAbortedError,
+    ModelRefusedError,
+    ModelUnavailableError,
+)
 from smara.models.chat import Abort, ChatRequest, Usage
 from smara.models.registry import load_tiers
 from smara.testing import open_temporary
@@ -39,7 +44,12 @@ def model_of(server, vendor, name="model-1", api_key=None):
 def test_text_and_usage_come_back(vendor):
     with scripted_server(ok("All quiet.", 120, 7)) as server:
         reply = model_of(server, vendor).complete(REQUEST)
-        assert (reply.text, reply.usage, reply.finish, reply.model) == ("All quiet.", Usage(120, 7), "stop", "model-1")
+        assert (reply.text, reply.usage, reply.finish, reply.model) == (
+            "All quiet.",
+            Usage(120, 7),
+            "stop",
+            "model-1",
+        )
         assert server.wait_until_left()
     assert len(server.requests) == 1
 
@@ -73,7 +83,10 @@ def test_what_is_not_said_is_not_sent():
 @pytest.mark.parametrize("vendor", ["anthropic", "openai-compatible"])
 def test_temperature_settings_and_provider_options_reach_the_wire(vendor):
     request = ChatRequest(
-        "hello", temperature=0.2, settings={"top_p": 0.9}, provider_options={"metadata": {"user_id": "u"}}
+        "hello",
+        temperature=0.2,
+        settings={"top_p": 0.9},
+        provider_options={"metadata": {"user_id": "u"}},
     )
     with scripted_server(ok()) as server:
         model_of(server, vendor).complete(request)
@@ -82,13 +95,20 @@ def test_temperature_settings_and_provider_options_reach_the_wire(vendor):
 
 
 def test_google_takes_no_provider_options():
-    with scripted_server(ok()) as server, pytest.raises(InvalidInputError, match="google_thinking_config"):
+    with (
+        scripted_server(ok()) as server,
+        pytest.raises(InvalidInputError, match="google_thinking_config"),
+    ):
         model_of(server, "google").complete(ChatRequest("hello", provider_options={"x": 1}))
 
 
 @pytest.mark.parametrize(
     ("vendor", "key"),
-    [("anthropic", KEYS["ANTHROPIC_API_KEY"]), ("openai", KEYS["OPENAI_API_KEY"]), ("google", KEYS["GOOGLE_API_KEY"])],
+    [
+        ("anthropic", KEYS["ANTHROPIC_API_KEY"]),
+        ("openai", KEYS["OPENAI_API_KEY"]),
+        ("google", KEYS["GOOGLE_API_KEY"]),
+    ],
 )
 def test_a_vendor_gets_its_own_key_from_its_own_variable(vendor, key):
     with scripted_server(ok()) as server:
@@ -117,7 +137,9 @@ def test_a_missing_key_is_refused_before_anything_is_sent(monkeypatch, vendor):
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-@pytest.mark.parametrize(("step", "finish"), [(truncated(), "length"), (refusal(), "refusal"), (empty(), "stop")])
+@pytest.mark.parametrize(
+    ("step", "finish"), [(truncated(), "length"), (refusal(), "refusal"), (empty(), "stop")]
+)
 def test_how_a_reply_ended_is_told(vendor, step, finish):
     with scripted_server(step) as server:
         assert model_of(server, vendor).complete(REQUEST).finish == finish
@@ -142,17 +164,24 @@ def test_any_text_goes_through_unchanged(vendor):
 @pytest.mark.parametrize(
     ("step", "error", "reason", "may_be_billed"),
     [
-        (status(401), ModelRefusedError, "key", False), (status(403), ModelRefusedError, "key", False),
-        (status(404), ModelRefusedError, "unknown_model", False), (status(413), ModelRefusedError, "too_long", False),
-        (status(400, "nope"), ModelRefusedError, "request", False), (status(402), ModelRefusedError, "quota", False),
-        (quota(), ModelRefusedError, "quota", False), (status(429), ModelUnavailableError, "rate_limit", False),
+        (status(401), ModelRefusedError, "key", False), (status(403), ModelRefusedError, "key",
+        False),
+        (status(404), ModelRefusedError, "unknown_model", False), (status(413), ModelRefusedError,
+        "too_long", False),
+        (status(400, "nope"), ModelRefusedError, "request", False), (status(402), ModelRefusedError,
+        "quota", False),
+        (quota(), ModelRefusedError, "quota", False), (status(429), ModelUnavailableError,
+        "rate_limit", False),
         (status(500), ModelUnavailableError, "server", False),
         (status(529), ModelUnavailableError, "overloaded", False),
-        (reset(), ModelUnavailableError, "connection", True), (cut(), ModelUnavailableError, "connection", True),
+        (reset(), ModelUnavailableError, "connection", True), (cut(), ModelUnavailableError,
+        "connection", True),
     ],
     ids=["401", "403", "404", "413", "400", "402", "quota", "429", "500", "529", "reset", "cut"],
 )  # fmt: skip
-def test_an_error_says_its_reason_and_whether_it_may_cost(vendor, step, error, reason, may_be_billed):
+def test_an_error_says_its_reason_and_whether_it_may_cost(
+    vendor, step, error, reason, may_be_billed
+):
     with scripted_server(step) as server, pytest.raises(error) as caught:
         model_of(server, vendor).complete(REQUEST)
     assert (caught.value.reason, caught.value.may_be_billed) == (reason, may_be_billed)
@@ -162,7 +191,10 @@ def test_an_error_says_its_reason_and_whether_it_may_cost(vendor, step, error, r
 
 @pytest.mark.parametrize("vendor", ["anthropic", "openai", "google"])
 def test_the_server_says_when_to_come_back(vendor):
-    with scripted_server(status(429, retry_after=17)) as server, pytest.raises(ModelUnavailableError) as caught:
+    with (
+        scripted_server(status(429, retry_after=17)) as server,
+        pytest.raises(ModelUnavailableError) as caught,
+    ):
         model_of(server, vendor).complete(REQUEST)
     assert caught.value.retry_after_seconds == 17.0
 

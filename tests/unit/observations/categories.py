@@ -1,4 +1,5 @@
-"""Every kind of thing that documents 1 and 2 want to be remembered: what the prompt says of it, and a line of it.
+"""Every kind of thing that documents 1 and 2 want to be remembered: what the prompt says of it, and
+a line of it.
 
 A case has the flavour whose prompt must name it, words of that prompt, a line as a model
 would write it, and what the note must be.
@@ -83,7 +84,12 @@ CASES = (
         "high",
     ),
     Case(
-        "decision", BOTH, ("`User decided …`",), "🔴 (09:15) User decided on OAuth2 later, not now", "decision", "high"
+        "decision",
+        BOTH,
+        ("`User decided …`",),
+        "🔴 (09:15) User decided on OAuth2 later, not now",
+        "decision",
+        "high",
     ),
     Case(
         "approval",
@@ -275,7 +281,8 @@ CASES = (
         "database schema",
         "coding",
         ("Schemas and tables with fields and types",),
-        "🟡 (14:05) Agent created table refresh_tokens: id uuid, user_id uuid, expires_at timestamptz",
+        "🟡 (14:05) Agent created table refresh_tokens: id uuid, user_id uuid, expires_at "
+        "timestamptz",
         "code",
         keeps=("expires_at timestamptz",),
     ),
@@ -283,7 +290,8 @@ CASES = (
         "validation schema",
         "coding",
         ("Schemas",),
-        "🟡 (14:05) Agent created LoginSchema = z.object({ email: z.string().email(), password: z.string().min(8) })"
+        "🟡 (14:05) Agent created LoginSchema = z.object({ email: z.string().email(), password: "
+        "z.string().min(8) })"
         " in src/schemas/auth.ts",
         "code",
         files=("src/schemas/auth.ts",),
@@ -325,7 +333,8 @@ CASES = (
         "tool configuration",
         "coding",
         ("Configuration",),
-        "🟡 (14:05) Agent configured ESLint in .eslintrc.json: extends ['airbnb', 'prettier'], no-unused-vars: error",
+        "🟡 (14:05) Agent configured ESLint in .eslintrc.json: extends ['airbnb', 'prettier'], "
+        "no-unused-vars: error",
         "code",
         files=(".eslintrc.json",),
     ),
@@ -374,7 +383,8 @@ CASES = (
         "error handling",
         "coding",
         ("which errors code now handles",),
-        "🟡 (14:05) Agent added try/catch for AuthenticationError and ValidationError in src/api/users.ts",
+        "🟡 (14:05) Agent added try/catch for AuthenticationError and ValidationError in "
+        "src/api/users.ts",
         "code",
         files=("src/api/users.ts",),
     ),
@@ -390,11 +400,18 @@ CASES = (
         "tests written",
         "coding",
         ("Tests: file, what they cover",),
-        "🟡 (14:05) Agent added unit tests for UserService.validate() in tests/user.test.ts: valid and invalid emails",
+        "🟡 (14:05) Agent added unit tests for UserService.validate() in tests/user.test.ts: valid "
+        "and invalid emails",
         "test",
         files=("tests/user.test.ts",),
     ),
-    Case("test results", "coding", ("how many pass and fail",), "🟡 (14:05) Tests: 42 pass, 1 fail", "test"),
+    Case(
+        "test results",
+        "coding",
+        ("how many pass and fail",),
+        "🟡 (14:05) Tests: 42 pass, 1 fail",
+        "test",
+    ),
     Case(
         "tool call",
         "coding",
@@ -407,7 +424,8 @@ CASES = (
         "git",
         "coding",
         ("Git: branch, commit\n  message, files",),
-        '🟡 (14:05) Agent committed "feat: add JWT authentication" on branch auth: src/auth/, tests/auth/',
+        '🟡 (14:05) Agent committed "feat: add JWT authentication" on branch auth: src/auth/, '
+        "tests/auth/",
         "command",
         files=("src/auth/", "tests/auth/"),
     ),
@@ -415,7 +433,8 @@ CASES = (
         "refactoring",
         "coding",
         ("Refactorings: what moved where",),
-        "🟡 (14:05) Agent refactored auth/login.ts to async/await, moved validation to auth/validators.ts",
+        "🟡 (14:05) Agent refactored auth/login.ts to async/await, moved validation to "
+        "auth/validators.ts",
         "code",
         files=("auth/login.ts", "auth/validators.ts"),
     ),
@@ -459,7 +478,13 @@ CASES = (
         "blocker",
         "high",
     ),
-    Case("open question", BOTH, ("open",), "🟡 (09:15) User asked whether OAuth2 scopes are needed", "question"),
+    Case(
+        "open question",
+        BOTH,
+        ("open",),
+        "🟡 (09:15) User asked whether OAuth2 scopes are needed",
+        "question",
+    ),
     Case(
         "explanation",
         BOTH,
@@ -472,7 +497,8 @@ CASES = (
         "recommendations",
         BOTH,
         ("what sets it apart",),
-        "🟡 (14:05) Agent recommended hotels: Grand Plaza (downtown, $180), Seaside Inn (pet-friendly)",
+        "🟡 (14:05) Agent recommended hotels: Grand Plaza (downtown, $180), Seaside Inn "
+        "(pet-friendly)",
         "answer",
         keeps=("Seaside Inn (pet-friendly)",),
     ),
@@ -525,7 +551,9 @@ CASES = (
         "completion",
         "high",
     ),
-    Case("completion without a colour", BOTH, ("✅",), "✅ (14:05) Login works", "completion", "high"),
+    Case(
+        "completion without a colour", BOTH, ("✅",), "✅ (14:05) Login works", "completion", "high"
+    ),
     Case(
         "low priority",
         BOTH,

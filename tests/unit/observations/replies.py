@@ -16,16 +16,24 @@ def at(text: str, zone: str = "UTC") -> int:
     return int(datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)).timestamp() * 1000)
 
 
-def message(seq: int, text: str | tuple[Part, ...], role: str = "user", when: str = "2025-12-04 09:15") -> Message:
+def message(
+    seq: int, text: str | tuple[Part, ...], role: str = "user", when: str = "2025-12-04 09:15"
+) -> Message:
     parts = (Part("text", text),) if isinstance(text, str) else text
     raw = "\n\n".join(part.render() for part in parts)
     return Message(f"m{seq}", "t", "r", seq, role, raw, parts, len(raw) // 4, "estimate", at(when))
 
 
 def conversation() -> list[Message]:
-    """A short session on two days: a request, tool calls with an error, a fix, a switch of framework."""
+    """A short session on two days: a request, tool calls with an error, a fix, a switch of
+    framework.
+    """
     return [
-        message(1, "We use TypeScript. Please fix the login bug in src/auth/login.ts", when="2025-12-04 09:15"),
+        message(
+            1,
+            "We use TypeScript. Please fix the login bug in src/auth/login.ts",
+            when="2025-12-04 09:15",
+        ),
         message(
             2,
             (Part("tool_call", name="Bash", call_id="c1", arguments={"command": "npm test"}),),
@@ -46,9 +54,14 @@ def conversation() -> list[Message]:
             "2025-12-04 09:16",
         ),
         message(
-            4, "I added a null check in authenticateUser(); now all 42 tests pass.", "assistant", "2025-12-04 14:05"
+            4,
+            "I added a null check in authenticateUser(); now all 42 tests pass.",
+            "assistant",
+            "2025-12-04 14:05",
         ),
-        message(5, "great. we're switching from Express to Fastify by Friday", when="2025-12-05 09:00"),
+        message(
+            5, "great. we're switching from Express to Fastify by Friday", when="2025-12-05 09:00"
+        ),
     ]
 
 
@@ -72,7 +85,9 @@ Secondary: none
 
 
 def reading(messages: list[Message] | None = None, zone: str = "UTC", **wishes) -> Reading:
-    return Reading(Timeline.of_messages(conversation() if messages is None else messages, zone), **wishes)
+    return Reading(
+        Timeline.of_messages(conversation() if messages is None else messages, zone), **wishes
+    )
 
 
 def notes_of(text: str, **wishes) -> list[Note]:
@@ -86,4 +101,4 @@ def only_note(text: str, **wishes) -> Note:
 
 
 def minute(note: Note, zone: str = "UTC") -> str:
-    return f"{datetime.fromtimestamp(note.said_at / 1000, UTC if zone == 'UTC' else ZoneInfo(zone)):%Y-%m-%d %H:%M}"
+    return f"{datetime.fromtimestamp(note.said_at / 1000, UTC if zone == 'UTC' else ZoneInfo(zone)):%Y-%m-%d %H:%M}"  # noqa: E501

@@ -1,4 +1,6 @@
-"""A reply must be about what was said: its names and numbers are looked up, and enough of it must be told."""
+"""A reply must be about what was said: its names and numbers are looked up, and enough of it must
+be told.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smara.errors import BadReplyError
-from smara.observations.faithfulness import check_condensed_size, check_facts, check_language, check_observed_size
+from smara.observations.faithfulness import (
+    check_condensed_size,
+    check_facts,
+    check_language,
+    check_observed_size,
+)
 from smara.observations.models import Draft, Note
 from smara.observations.parsing import parse_reply
 from smara.observations.reply.mentions import Source, files_in, lines_in, mentions_in, plain_number
@@ -100,13 +107,20 @@ def test_what_can_be_checked_is_found(text, names, numbers):
 
 
 def test_numbers_are_compared_by_value():
-    assert [plain_number(text) for text in ("1,000,000", "1.5", "1,5", "007")] == ["1000000", "1.5", "1.5", "007"]
+    assert [plain_number(text) for text in ("1,000,000", "1.5", "1,5", "007")] == [
+        "1000000",
+        "1.5",
+        "1.5",
+        "007",
+    ]
 
 
 def test_invented_current_task_is_left_out():
     found = parse_reply(GOOD, reading())
     astray = replace(
-        found, current_task="Primary: port billing/invoices.rb to Sidekiq_7 in app/workers/invoice_worker.rb"
+        found,
+        current_task="Primary: port billing/invoices.rb to Sidekiq_7 in "
+        "app/workers/invoice_worker.rb",
     )
     checked = check_facts(astray, SOURCE)
     assert (checked.current_task, checked.notes) == (None, found.notes)
@@ -120,7 +134,10 @@ def test_invented_current_task_is_left_out():
     ("text", "files"),
     [
         ("src/auth/login.ts:45-60 and `tests/a_test.py`", ("src/auth/login.ts", "tests/a_test.py")),
-        ("/abs/path/x.go, ~/notes.md, C:\\work\\a.cs", ("/abs/path/x.go", "~/notes.md", "C:\\work\\a.cs")),
+        (
+            "/abs/path/x.go, ~/notes.md, C:\\work\\a.cs",
+            ("/abs/path/x.go", "~/notes.md", "C:\\work\\a.cs"),
+        ),
         ("Node.js 20, bcrypt.compare(), z.string, v2.1.0, e.g. this", ()),
         ("https://example.com/a.html and http://x.y/z.js", ()),
         ("Dockerfile, docker/Dockerfile and .env", ("Dockerfile", "docker/Dockerfile", ".env")),
@@ -153,13 +170,17 @@ def test_line_numbers_are_found(text, lines):
 
 
 RUSSIAN = "Пользователь попросил исправить ошибку входа в систему и добавить тесты"
-CHINESE = "用户要求修复登录错误并添加测试用例,代理运行了全部测试并确认通过,然后提交了更改并推送到远程仓库"
+CHINESE = (
+    "用户要求修复登录错误并添加测试用例,代理运行了全部测试并确认通过,然后提交了更改并推送到远程仓库"
+)
 
 
 @pytest.mark.parametrize("text", [RUSSIAN, CHINESE])
 def test_script_that_nobody_used_is_refused(text):
     assert (
-        refused(check_language, [note(text)], "please fix the login bug and add tests, then push it")
+        refused(
+            check_language, [note(text)], "please fix the login bug and add tests, then push it"
+        )
         == "wrong_language"
     )
 
@@ -177,7 +198,9 @@ def test_language_of_the_conversation_is_accepted(text):
 
 
 def test_english_notes_of_another_language_are_accepted():
-    check_language([note("User asked to fix the login bug and to add tests for the session cookie")], RUSSIAN)
+    check_language(
+        [note("User asked to fix the login bug and to add tests for the session cookie")], RUSSIAN
+    )
 
 
 def test_foreign_quote_in_a_short_note_is_accepted():
@@ -195,7 +218,10 @@ def test_one_line_for_a_long_history_is_shrunken():
 
 def many(count, priority="high"):
     return [
-        note(f"Agent wrote handler_{at}() in src/module_{at}.py:{at}0 for the billing feature", priority)
+        note(
+            f"Agent wrote handler_{at}() in src/module_{at}.py:{at}0 for the billing feature",
+            priority,
+        )
         for at in range(count)
     ]
 

@@ -1,4 +1,6 @@
-"""The observer with a model: asks, checks, asks once more, and gives a draft or an error; nothing in between."""
+"""The observer with a model: asks, checks, asks once more, and gives a draft or an error; nothing
+in between.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,10 @@ BAD = {
     "unparsable": "I'm sorry, but I can't help with that.",
     "truncated": ChatReply(GOOD[:300], finish="length"),
     "repeated": "<observations>\n" + "* 🟡 (09:15) Agent ran npm test\n" * 500 + "</observations>",
-    "wrong_language": "<observations>\n* 🔴 (09:15) 用户要求修复登录错误并添加测试用例代理运行了全部测试并"
+    "wrong_language": "<observations>\n* 🔴 (09:15) 用户要求修复登录错误并添加测试用例代理运行了全部测试并"  # noqa: E501
     "确认通过然后提交了更改并推送到远程仓库\n</observations>",
-    "unfounded": "<observations>\n* 🟡 (09:15) Agent wrote InvoiceWorker in app/workers/invoice_worker.rb:318 for"
+    "unfounded": "<observations>\n* 🟡 (09:15) Agent wrote InvoiceWorker in "
+    "app/workers/invoice_worker.rb:318 for"
     " Sidekiq 7.2\n</observations>",
 }
 REQUEST = ObserveRequest(conversation())
@@ -51,7 +54,10 @@ def test_good_reply_is_a_draft_after_one_call():
 
 
 def test_method_names_the_model_and_the_version_of_the_prompt():
-    assert ModelObserver(ScriptedModel(GOOD, name="openai:gpt-5-mini")).method == "model:openai:gpt-5-mini observer@1"
+    assert (
+        ModelObserver(ScriptedModel(GOOD, name="openai:gpt-5-mini")).method
+        == "model:openai:gpt-5-mini observer@1"
+    )
 
 
 @pytest.mark.parametrize("reason", BAD)
@@ -82,8 +88,12 @@ def test_instructions_in_the_reply_are_an_echo():
 
 
 def test_one_line_for_a_long_history_is_shrunken():
-    long = ObserveRequest([message(seq, f"please look at part {seq} of the report " * 30) for seq in range(1, 60)])
-    error, _ = observe("<observations>\n* 🟡 (09:15) User asked to look at parts\n</observations>", request=long)
+    long = ObserveRequest(
+        [message(seq, f"please look at part {seq} of the report " * 30) for seq in range(1, 60)]
+    )
+    error, _ = observe(
+        "<observations>\n* 🟡 (09:15) User asked to look at parts\n</observations>", request=long
+    )
     assert error.reason == "shrunken"
 
 
@@ -94,7 +104,9 @@ def test_model_that_refuses_twice_has_refused():
     assert len(model.requests) == 2
 
 
-@pytest.mark.parametrize("error", [ModelUnavailableError("down"), BudgetSpentError("spent"), ModelRefusedError("key")])
+@pytest.mark.parametrize(
+    "error", [ModelUnavailableError("down"), BudgetSpentError("spent"), ModelRefusedError("key")]
+)
 def test_errors_of_the_model_are_not_repeated_here(error):
     model = ScriptedModel([error, GOOD])
     with pytest.raises(type(error)):
@@ -124,9 +136,13 @@ def test_no_attempt_is_begun_when_the_time_is_over():
     assert clock.monotonic() <= 60
 
 
-@pytest.mark.parametrize(("characters", "tokens"), [(400, 4_000), (40_000, 4_760), (400_000, 16_000)])
+@pytest.mark.parametrize(
+    ("characters", "tokens"), [(400, 4_000), (40_000, 4_760), (400_000, 16_000)]
+)
 def test_reply_may_be_half_as_long_as_the_history_within_bounds(characters, tokens):
-    request = ObserveRequest([message(seq, "word " * 2_000) for seq in range(1, max(2, characters // 10_000 + 1))])
+    request = ObserveRequest(
+        [message(seq, "word " * 2_000) for seq in range(1, max(2, characters // 10_000 + 1))]
+    )
     _, model = observe(GOOD, request=request, attempts=1)
     assert model.requests[0].max_output_tokens == pytest.approx(tokens, rel=0.02)
 
@@ -141,7 +157,9 @@ def test_reply_that_was_cut_off_may_be_longer_the_next_time():
 def test_extractors_are_checked_before_the_model_is_asked():
     model = ScriptedModel(GOOD)
     with pytest.raises(InvalidInputError):
-        ModelObserver(model).observe(ObserveRequest(conversation(), extractors=[Extractor("A b", "x")]))
+        ModelObserver(model).observe(
+            ObserveRequest(conversation(), extractors=[Extractor("A b", "x")])
+        )
     assert model.requests == []
 
 
@@ -149,7 +167,10 @@ def test_extracted_values_come_with_the_draft():
     reply = f'{GOOD}<observed-frameworks>["Express", "Fastify"]</observed-frameworks>'
     schema = {"type": "array", "items": {"type": "string"}}
     draft, _ = observe(
-        reply, request=ObserveRequest(conversation(), extractors=[Extractor("frameworks", "Name them.", schema)])
+        reply,
+        request=ObserveRequest(
+            conversation(), extractors=[Extractor("frameworks", "Name them.", schema)]
+        ),
     )
     assert dict(draft.extracted) == {"frameworks": ["Express", "Fastify"]}
 
@@ -170,13 +191,17 @@ Date: 2025-12-04
 
 def test_names_in_the_users_instructions_and_in_known_lines_may_be_used():
     reply = (
-        "<observations>\n* 🟡 (09:15) Project Kestrel_One: ticket KES_204, KES_205, KES_206 stay open\n</observations>"
+        "<observations>\n* 🟡 (09:15) Project Kestrel_One: ticket KES_204, KES_205, KES_206 "
+        "stay open\n</observations>"
     )
     error, _ = observe(reply, attempts=1)
     assert error.reason == "unfounded"
     known = "* 🔴 (08:00) Tickets KES_204, KES_205 and KES_206 are open"
     draft, _ = observe(
-        reply, request=ObserveRequest(conversation(), known=known, instructions="Tag lines with Kestrel_One.")
+        reply,
+        request=ObserveRequest(
+            conversation(), known=known, instructions="Tag lines with Kestrel_One."
+        ),
     )
     assert len(draft.notes) == 1
 
@@ -185,8 +210,12 @@ def test_names_in_the_users_instructions_and_in_known_lines_may_be_used():
 def test_observer_prompt_in_the_history_does_not_become_memory(name):
     """A user pastes our own prompt; a gullible model copies it into its observations."""
     pasted = (PROMPTS / f"{name}.md").read_text(encoding="utf-8")
-    copied = "\n".join(f"* 🔴 (09:15 #1) {line.strip('-* ')}" for line in pasted.splitlines() if len(line) > 50)
-    error, _ = observe(f"<observations>\n{copied}\n</observations>", request=ObserveRequest([message(1, pasted)]))
+    copied = "\n".join(
+        f"* 🔴 (09:15 #1) {line.strip('-* ')}" for line in pasted.splitlines() if len(line) > 50
+    )
+    error, _ = observe(
+        f"<observations>\n{copied}\n</observations>", request=ObserveRequest([message(1, pasted)])
+    )
     assert isinstance(error, BadReplyError)
 
 
@@ -199,7 +228,8 @@ def test_order_in_the_history_that_a_gullible_model_obeys_leaves_nothing_behind(
 @settings(max_examples=150)
 @given(
     st.lists(
-        st.text(st.characters(exclude_categories=()), max_size=200) | st.sampled_from([GOOD[:200], GOOD]),
+        st.text(st.characters(exclude_categories=()), max_size=200)
+        | st.sampled_from([GOOD[:200], GOOD]),
         min_size=1,
         max_size=3,
     )
@@ -211,9 +241,23 @@ def test_whatever_a_model_says_it_is_a_draft_or_a_bad_reply(replies):
 
 
 @pytest.mark.parametrize(
-    "text", ["<", "* 🔴 (09:15) x\n", "a", "word ", "<think>\n", "(09:15) ", "**", "src/a.py:1 ", "1,000 ", "用户"]
+    "text",
+    [
+        "<",
+        "* 🔴 (09:15) x\n",
+        "a",
+        "word ",
+        "<think>\n",
+        "(09:15) ",
+        "**",
+        "src/a.py:1 ",
+        "1,000 ",
+        "用户",
+    ],
 )
 def test_three_hundred_thousand_tokens_of_anything_are_dealt_with(text):
     """A check whose time grew with the square of the length would never come back from these."""
-    result, _ = observe(f"<observations>\n* 🟡 (09:15) x\n{text * (1_200_000 // len(text))}", attempts=1)
+    result, _ = observe(
+        f"<observations>\n* 🟡 (09:15) x\n{text * (1_200_000 // len(text))}", attempts=1
+    )
     assert isinstance(result, BadReplyError)

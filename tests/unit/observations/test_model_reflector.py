@@ -1,4 +1,6 @@
-"""The reflector with a model: presses harder until it is small enough, stops when nothing gets smaller, never grows."""
+"""The reflector with a model: presses harder until it is small enough, stops when nothing gets
+smaller, never grows.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ def handler_note(number: int) -> Note:
     return Note(
         "high" if number % 4 == 0 else "medium",
         "code",
-        f"Agent wrote handler_{number}(event: Event) -> None in src/handlers/part_{number}.py:{number}1 for billing",
+        f"Agent wrote handler_{number}(event: Event) -> None in "
+        f"src/handlers/part_{number}.py:{number}1 for billing",
         at(f"2025-12-0{number // 10 + 1} {9 + number % 10:02d}:00"),
         first_seq=number * 3 + 1,
         last_seq=number * 3 + 3,
@@ -36,7 +39,10 @@ BEFORE = COUNTER.count(render(NOTES, "UTC")).tokens
 def filler(seed: int, words: int) -> str:
     """Words that say nothing, but not the same thing again and again."""
     syllables = ("ba", "ko", "li", "mu", "ne", "ra", "so", "ti", "va", "zu")
-    made = [syllables[(seed + at) % 10] + syllables[at * 7 % 10] + syllables[at // 10 % 10] for at in range(4 * words)]
+    made = [
+        syllables[(seed + at) % 10] + syllables[at * 7 % 10] + syllables[at // 10 % 10]
+        for at in range(4 * words)
+    ]
     return "".join(f" {word}" for word in made)
 
 
@@ -46,7 +52,10 @@ def reply(count: int, words: int = 0) -> str:
     lines = []
     for first in range(0, len(NOTES), per_line):
         merged = NOTES[first : first + per_line]
-        names = ", ".join(f"handler_{first + at}() in src/handlers/part_{first + at}.py" for at in range(len(merged)))
+        names = ", ".join(
+            f"handler_{first + at}() in src/handlers/part_{first + at}.py"
+            for at in range(len(merged))
+        )
         lines.append(f"* 🔴 (09:00-16:00) Agent wrote for billing: {names}" + filler(first, words))
     return (
         "<observations>\nDate: 2025-12-01\n"
@@ -57,7 +66,10 @@ def reply(count: int, words: int = 0) -> str:
 
 def short(keep: int) -> str:
     names = ", ".join(f"handler_{number}" for number in range(0, len(NOTES), keep))
-    return f"<observations>\n* 🔴 (2025-12-01 09:00) Agent wrote for billing in src/handlers/: {names}\n</observations>"
+    return (
+        "<observations>\n* 🔴 (2025-12-01 09:00) Agent wrote for billing in src/handlers/: "
+        f"{names}\n</observations>"
+    )
 
 
 def reflect(*steps, target=750, level=0, clock=None, **settings):
@@ -89,7 +101,10 @@ def test_result_that_is_small_enough_is_taken_at_once():
 
 
 def test_method_names_the_model_and_the_version_of_the_prompt():
-    assert ModelReflector(ScriptedModel("x", name="ollama:qwen3")).method == "model:ollama:qwen3 reflector@1"
+    assert (
+        ModelReflector(ScriptedModel("x", name="ollama:qwen3")).method
+        == "model:ollama:qwen3 reflector@1"
+    )
 
 
 def test_levels_go_up_while_the_result_is_too_large():
@@ -130,7 +145,12 @@ def test_result_that_is_no_smaller_than_the_notes_is_never_returned():
 
 
 @pytest.mark.parametrize(
-    "bad", ["", "<observations></observations>", "<observations>\n* 🔴 (09:00) Agent worked\n</observations>"]
+    "bad",
+    [
+        "",
+        "<observations></observations>",
+        "<observations>\n* 🔴 (09:00) Agent worked\n</observations>",
+    ],
 )
 def test_empty_or_shrunken_reply_is_asked_again_and_then_refused(bad):
     error, model = reflect(bad)
@@ -163,7 +183,9 @@ def test_model_that_goes_away_at_a_later_level_keeps_what_was_reached():
 
 def test_levels_share_one_deadline():
     clock = FakeClock()
-    draft, model = reflect(Slow(59.5, reply(10, words=5)), reply(10), target=100, clock=clock, deadline_seconds=60)
+    draft, model = reflect(
+        Slow(59.5, reply(10, words=5)), reply(10), target=100, clock=clock, deadline_seconds=60
+    )
     assert len(model.requests) == 1
     assert draft.notes
 
@@ -183,7 +205,9 @@ def test_message_numbers_in_a_reflection_are_not_believed():
 @settings(max_examples=60)
 @given(
     st.lists(
-        st.integers(1, 40).map(reply) | st.integers(0, 60).map(lambda words: reply(10, words)) | st.text(max_size=80),
+        st.integers(1, 40).map(reply)
+        | st.integers(0, 60).map(lambda words: reply(10, words))
+        | st.text(max_size=80),
         min_size=1,
         max_size=5,
     )

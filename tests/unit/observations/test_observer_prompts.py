@@ -10,7 +10,13 @@ import pytest
 from smara.core.tokens import counter_for
 from smara.observations.fields import MODE_FIELDS
 from smara.observations.models import MODES, Extractor, Note, ObserveRequest, ReflectRequest
-from smara.observations.prompting import PROMPTS, observer_request, prompt_named, reflector_request, version_of
+from smara.observations.prompting import (
+    PROMPTS,
+    observer_request,
+    prompt_named,
+    reflector_request,
+    version_of,
+)
 from smara.observations.transcript import Limits
 from tests.unit.observations.categories import CASES
 from tests.unit.observations.replies import at, conversation
@@ -18,13 +24,15 @@ from tests.unit.observations.replies import at, conversation
 FLAVORS = ("coding", "general")
 COUNTER = counter_for()
 
-# What the versions stand for. A change of words is a change of behaviour: raise the version of every prompt that
-# speaks the changed file, and put the new digest here.
+# What the versions stand for. A change of words is a change of behaviour: raise the version of
+# every prompt that speaks the changed file, and put the new digest here.
 DIGESTS = {"observer@1": "3f83ae0543fdc910", "reflector@1": "7d82123a161ae004"}
 
 
 def system(flavor="coding", mode="default", **wishes):
-    return observer_request(ObserveRequest(conversation(), flavor=flavor, mode=mode, **wishes), Limits()).system
+    return observer_request(
+        ObserveRequest(conversation(), flavor=flavor, mode=mode, **wishes), Limits()
+    ).system
 
 
 def reflect(level=0, flavor="coding", **wishes):
@@ -39,7 +47,10 @@ def test_prompt_names_every_category(case):
         text = " ".join(system(flavor).split())
         assert any(" ".join(words.split()) in text for words in case.prompt)
     if case.flavor != "both":
-        assert all(" ".join(words.split()) in " ".join(system(case.flavor).split()) for words in case.prompt)
+        assert all(
+            " ".join(words.split()) in " ".join(system(case.flavor).split())
+            for words in case.prompt
+        )
 
 
 @pytest.mark.parametrize("flavor", FLAVORS)
@@ -70,7 +81,9 @@ def test_each_mode_has_its_focus_and_its_fields(mode, words):
 
 def test_system_prompt_is_the_same_for_other_messages_so_that_caches_hit():
     one = observer_request(ObserveRequest(conversation()[:1]), Limits())
-    other = observer_request(ObserveRequest(conversation()[1:], known="* 🔴 (09:15) x"), Limits(), reminder=" Again.")
+    other = observer_request(
+        ObserveRequest(conversation()[1:], known="* 🔴 (09:15) x"), Limits(), reminder=" Again."
+    )
     assert one.system == other.system
     assert one.prompt != other.prompt
 
@@ -84,14 +97,21 @@ def test_title_and_suggested_response_are_asked_for_only_when_wanted():
 
 def test_instructions_and_extractors_of_the_user_are_told_but_are_not_our_own_words():
     extractor = Extractor(
-        "decisions", "Every decision with its reason.", {"type": "array", "items": {"type": "string"}}
+        "decisions",
+        "Every decision with its reason.",
+        {"type": "array", "items": {"type": "string"}},
     )
     spoken = observer_request(
-        ObserveRequest(conversation(), instructions="Note every price. </observations>", extractors=[extractor]),
+        ObserveRequest(
+            conversation(), instructions="Note every price. </observations>", extractors=[extractor]
+        ),
         Limits(),
     )
     assert "Note every price. &lt;/observations>" in spoken.system
-    assert '<observed-decisions>`: Every decision with its reason. As JSON that fits {"type":"array"' in spoken.system
+    assert (
+        '<observed-decisions>`: Every decision with its reason. As JSON that fits {"type":"array"'
+        in spoken.system
+    )
     assert "price" not in spoken.own_words
     assert "Every decision" not in spoken.own_words
 
@@ -99,7 +119,9 @@ def test_instructions_and_extractors_of_the_user_are_told_but_are_not_our_own_wo
 def test_reflector_is_told_its_target_and_each_level_asks_for_less():
     levels = [reflect(level).prompt for level in range(5)]
     assert "write at most 500." in levels[0]
-    assert [words for words in ("eight", "six", "four", "two") if f"{words} tenths" in "".join(levels)] == [
+    assert [
+        words for words in ("eight", "six", "four", "two") if f"{words} tenths" in "".join(levels)
+    ] == [
         "eight",
         "six",
         "four",
@@ -110,7 +132,14 @@ def test_reflector_is_told_its_target_and_each_level_asks_for_less():
 
 
 @pytest.mark.parametrize(
-    "words", ["Every 🔴 fact survives", "the newest holds", "one ✅ line", "The older, the shorter", "drifted"]
+    "words",
+    [
+        "Every 🔴 fact survives",
+        "the newest holds",
+        "one ✅ line",
+        "The older, the shorter",
+        "drifted",
+    ],
 )
 def test_reflector_is_told_what_must_survive(words):
     assert words in reflect().system

@@ -9,14 +9,26 @@ from hypothesis import strategies as st
 from smara.errors import BadReplyError
 from smara.observations.models import Draft, Extractor
 from smara.observations.parsing import parse_reply
-from tests.unit.observations.replies import GOOD, at, conversation, message, minute, notes_of, only_note, reading
+from tests.unit.observations.replies import (
+    GOOD,
+    at,
+    conversation,
+    message,
+    minute,
+    notes_of,
+    only_note,
+    reading,
+)
 
 TEXTS = {"type": "array", "items": {"type": "string"}}
 
 
 def test_well_formed_reply_is_read_whole():
     draft = parse_reply(GOOD, reading(wants_title=True))
-    assert [(note.priority, note.category, minute(note), note.first_seq, note.last_seq) for note in draft.notes] == [
+    assert [
+        (note.priority, note.category, minute(note), note.first_seq, note.last_seq)
+        for note in draft.notes
+    ] == [
         ("high", "statement", "2025-12-04 09:15", 1, 1),
         ("medium", "request", "2025-12-04 09:15", 1, 1),
         ("medium", "test", "2025-12-04 09:16", 2, 3),
@@ -28,7 +40,11 @@ def test_well_formed_reply_is_read_whole():
     assert draft.notes[4].text == "User is switching from Express to Fastify."
     assert draft.notes[4].refers_to == "2025-12-05"
     assert draft.current_task == "Primary: switch from Express to Fastify\nSecondary: none"
-    assert (draft.thread_title, draft.suggested_response, draft.warnings) == ("Login bug and Fastify", None, ())
+    assert (draft.thread_title, draft.suggested_response, draft.warnings) == (
+        "Login bug and Fastify",
+        None,
+        (),
+    )
 
 
 # marks, bullets, times
@@ -67,7 +83,11 @@ def test_well_formed_reply_is_read_whole():
 )
 def test_high_line_in_any_dress_is_the_same_note(line):
     note = only_note(line)
-    assert (note.priority, note.text, minute(note)) == ("high", "User said hello", "2025-12-04 09:15")
+    assert (note.priority, note.text, minute(note)) == (
+        "high",
+        "User said hello",
+        "2025-12-04 09:15",
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,35 +146,51 @@ def test_indented_lines_are_details_of_the_line_above(details):
 
 
 def test_indented_line_with_a_time_of_its_own_is_a_note_of_its_own():
-    assert [note.text for note in notes_of("* 🟡 (09:15) one thing\n  * 🟢 (09:16) another thing")] == [
+    assert [
+        note.text for note in notes_of("* 🟡 (09:15) one thing\n  * 🟢 (09:16) another thing")
+    ] == [
         "one thing",
         "another thing",
     ]
 
 
 def test_wrapped_line_is_joined_to_the_line_above():
-    note = only_note("* 🟡 (09:15) User asked to fix the login\n  bug in src/auth/login.ts\nbefore Friday")
+    note = only_note(
+        "* 🟡 (09:15) User asked to fix the login\n  bug in src/auth/login.ts\nbefore Friday"
+    )
     assert note.text == "User asked to fix the login bug in src/auth/login.ts before Friday"
 
 
 def test_plain_paragraphs_inside_the_tag_are_notes():
-    assert [note.category for note in notes_of("User asked to fix it\n\nAgent ran npm install")] == [
+    assert [
+        note.category for note in notes_of("User asked to fix it\n\nAgent ran npm install")
+    ] == [
         "request",
         "command",
     ]
 
 
 def test_words_before_the_first_line_are_no_note():
-    assert [note.text for note in notes_of("Here are the observations:\n* 🟡 (09:15) one thing")] == ["one thing"]
+    assert [
+        note.text for note in notes_of("Here are the observations:\n* 🟡 (09:15) one thing")
+    ] == ["one thing"]
 
 
 def test_lines_without_the_tag_are_taken_when_they_cannot_be_anything_else():
-    text = "Sure, I noted:\n- hello\n* 🔴 (09:15) User said hello\n- User asked to fix it\nUser: hi\nThat is all."
-    assert [note.text for note in parse_reply(text, reading()).notes] == ["User said hello", "User asked to fix it"]
+    text = (
+        "Sure, I noted:\n- hello\n* 🔴 (09:15) User said hello\n- User asked to fix it\nUser: "
+        "hi\nThat is all."
+    )
+    assert [note.text for note in parse_reply(text, reading()).notes] == [
+        "User said hello",
+        "User asked to fix it",
+    ]
 
 
 def test_bold_is_taken_away_but_stars_that_mean_something_stay():
-    note = only_note("* 🟡 (09:15) Agent **moved** `src/**/*.ts`, 2**10 and __init__.py; **kwargs stay")
+    note = only_note(
+        "* 🟡 (09:15) Agent **moved** `src/**/*.ts`, 2**10 and __init__.py; **kwargs stay"
+    )
     assert note.text == "Agent moved `src/**/*.ts`, 2**10 and __init__.py; **kwargs stay"
 
 
@@ -162,7 +198,8 @@ def test_line_said_twice_is_one_note():
     assert (
         len(
             notes_of(
-                "* 🟡 (09:15) Agent ran npm test\n* 🟢 (09:15) Agent ran npm test.\n* 🟡 (09:16) Agent ran npm test"
+                "* 🟡 (09:15) Agent ran npm test\n* 🟢 (09:15) Agent ran npm test.\n* 🟡 (09:16) "
+                "Agent ran npm test"
             )
         )
         == 2
@@ -177,7 +214,8 @@ def test_known_line_is_not_noted_again():
 
 
 @pytest.mark.parametrize(
-    "topic", ["**Login feature**", "**Login feature:**", "### Login", "* Login feature:", "Login feature:"]
+    "topic",
+    ["**Login feature**", "**Login feature:**", "### Login", "* Login feature:", "Login feature:"],
 )
 def test_line_that_only_names_a_topic_is_no_note(topic):
     notes = notes_of(f"{topic}\n* 🟡 (09:15) one thing\n\n{topic}\n  * 🟡 (09:16) another thing")
@@ -185,9 +223,9 @@ def test_line_that_only_names_a_topic_is_no_note(topic):
 
 
 def test_remark_behind_a_gap_is_not_taken_for_the_end_of_a_note():
-    assert [note.text for note in notes_of("* 🟡 (09:15) one thing\n\nLet me know what else you need!")] == [
-        "one thing"
-    ]
+    assert [
+        note.text for note in notes_of("* 🟡 (09:15) one thing\n\nLet me know what else you need!")
+    ] == ["one thing"]
 
 
 def test_reply_that_only_repeats_what_is_known_is_empty():
@@ -201,7 +239,12 @@ def test_reply_that_only_repeats_what_is_known_is_empty():
 
 
 @pytest.mark.parametrize(
-    "line", ["* 🟡 (14:05) #4 Agent ran it", "* #4: (14:05) 🟡 Agent ran it", "* 🟡 (14:05) [#4] Agent ran it"]
+    "line",
+    [
+        "* 🟡 (14:05) #4 Agent ran it",
+        "* #4: (14:05) 🟡 Agent ran it",
+        "* 🟡 (14:05) [#4] Agent ran it",
+    ],
 )
 def test_message_is_cited_in_several_ways(line):
     note = only_note(line)
@@ -213,13 +256,20 @@ def test_number_that_is_part_of_the_text_is_no_citation():
 
 
 def test_heading_may_say_what_the_day_was_about():
-    notes = notes_of("Date: Dec 4, 2025 — login\n* 🟡 (14:05) one thing\nDate: 2025-12-05: Fastify\n* another thing")
+    notes = notes_of(
+        "Date: Dec 4, 2025 — login\n* 🟡 (14:05) one thing\nDate: 2025-12-05: Fastify\n* another "
+        "thing"
+    )
     assert [minute(note)[:10] for note in notes] == ["2025-12-04", "2025-12-05"]
 
 
 def test_missing_date_heading_is_found_from_the_messages_own_times():
     notes = notes_of("* 🟡 (09:15) one thing\n* 🟡 (14:05) two things\n* 🟡 (09:00) three things")
-    assert [minute(note) for note in notes] == ["2025-12-04 09:15", "2025-12-04 14:05", "2025-12-05 09:00"]
+    assert [minute(note) for note in notes] == [
+        "2025-12-04 09:15",
+        "2025-12-04 14:05",
+        "2025-12-05 09:00",
+    ]
     assert [(note.first_seq, note.last_seq) for note in notes] == [(1, 1), (4, 4), (5, 5)]
 
 
@@ -236,9 +286,15 @@ def test_time_that_no_message_has_is_put_among_them():
 
 def test_line_without_a_time_has_the_time_of_the_line_before():
     notes = notes_of(
-        "* one thing\nDate: 2025-12-04\n* 🟡 (14:05) two things\n* three things\nDate: 2025-12-05\n* four things"
+        "* one thing\nDate: 2025-12-04\n* 🟡 (14:05) two things\n* three things\nDate: "
+        "2025-12-05\n* four things"
     )
-    assert [minute(note)[5:] for note in notes] == ["12-04 09:15", "12-04 14:05", "12-04 14:05", "12-05 09:00"]
+    assert [minute(note)[5:] for note in notes] == [
+        "12-04 09:15",
+        "12-04 14:05",
+        "12-04 14:05",
+        "12-05 09:00",
+    ]
 
 
 def test_cited_messages_decide_over_a_wrong_time():
@@ -247,7 +303,10 @@ def test_cited_messages_decide_over_a_wrong_time():
 
 
 def test_citation_beyond_the_messages_is_cut_to_them_or_ignored():
-    assert (only_note("* 🟡 (09:00 #4-99) x y z").first_seq, only_note("* 🟡 (09:00 #4-99) x y z").last_seq) == (4, 5)
+    assert (
+        only_note("* 🟡 (09:00 #4-99) x y z").first_seq,
+        only_note("* 🟡 (09:00 #4-99) x y z").last_seq,
+    ) == (4, 5)
     assert only_note("* 🟡 (14:05 #77) x y z").first_seq == 4
 
 
@@ -285,7 +344,11 @@ def test_conversation_without_messages_is_read_too():
 
 def test_clock_that_was_set_back_by_an_hour_does_not_confuse_the_times():
     messages = [message(1, "a", when="2025-10-26 00:30"), message(2, "b", when="2025-10-26 01:30")]
-    notes = notes_of("Date: 2025-10-26\n* 🟡 (02:30) one\n* 🟡 (02:30 #2) two", messages=messages, zone="Europe/Oslo")
+    notes = notes_of(
+        "Date: 2025-10-26\n* 🟡 (02:30) one\n* 🟡 (02:30 #2) two",
+        messages=messages,
+        zone="Europe/Oslo",
+    )
     assert [note.said_at for note in notes] == [messages[0].created_at, messages[1].created_at]
 
 
@@ -308,11 +371,15 @@ def test_text_of_a_note_can_open_or_close_no_block(tag):
     noted = f"* 🟡 (09:15) User typed {escaped} there\n  * -> and {escaped} here"
     task = f"<current-task>\nfix {escaped} now\n</current-task>"
     draft = parse_reply(f"<observations>\n{noted}\n</observations>\n{task}", reading())
-    assert "<" not in draft.notes[0].text + "".join(draft.notes[0].details) + (draft.current_task or "")
+    assert "<" not in draft.notes[0].text + "".join(draft.notes[0].details) + (
+        draft.current_task or ""
+    )
 
 
 def test_thread_tags_are_taken_away():
-    note = only_note('<thread id="abc">\n* 🟡 (09:15) <thread id="x">User said hello</thread>\n</thread>')
+    note = only_note(
+        '<thread id="abc">\n* 🟡 (09:15) <thread id="x">User said hello</thread>\n</thread>'
+    )
     assert note.text == "User said hello"
 
 
@@ -397,7 +464,9 @@ PIECES = st.sampled_from(
         "\t",
     ]
 )
-REPLIES = st.lists(PIECES | st.text(st.characters(exclude_categories=()), max_size=12), max_size=40).map("".join)
+REPLIES = st.lists(
+    PIECES | st.text(st.characters(exclude_categories=()), max_size=12), max_size=40
+).map("".join)
 
 
 def attempt(text: str, **wishes) -> Draft | None:
@@ -412,14 +481,18 @@ def attempt(text: str, **wishes) -> Draft | None:
 @example("<observations>\n* 🔴 (09:15 #00000000000) x1\n</observations>")
 @example("<observations>\n* 🔴 (24:00) x1 (meaning 0000-00-00)\n</observations>")
 def test_any_text_is_a_draft_or_a_bad_reply(text):
-    draft = attempt(text, mode="debugging", wants_title=True, extractors=[Extractor("prices", "x", TEXTS)])
+    draft = attempt(
+        text, mode="debugging", wants_title=True, extractors=[Extractor("prices", "x", TEXTS)]
+    )
     first, last = at("2025-12-04 09:15"), at("2025-12-05 09:00")
     for note in draft.notes if draft else ():
         assert note.text.strip()
         assert "\n" not in note.text
         assert first <= note.said_at <= last
         assert "<observations" not in note.text.lower()
-        assert note.first_seq is None or 1 <= note.first_seq <= (note.last_seq or 0) <= len(conversation())
+        assert note.first_seq is None or 1 <= note.first_seq <= (note.last_seq or 0) <= len(
+            conversation()
+        )
 
 
 NASTY = [
@@ -455,5 +528,8 @@ NASTY = [
 @pytest.mark.parametrize("piece", NASTY)
 def test_huge_reply_of_one_piece_is_read_to_its_end(piece):
     """A reading whose time grew with the square of the length would never come back from these."""
-    draft = attempt(f"<observations>\n* 🟡 (09:15) first thing\n{piece * (400_000 // len(piece))}", mode="debugging")
+    draft = attempt(
+        f"<observations>\n* 🟡 (09:15) first thing\n{piece * (400_000 // len(piece))}",
+        mode="debugging",
+    )
     assert draft is None or draft.notes[0].text.startswith("first thing")

@@ -189,7 +189,8 @@ def test_nothing_can_break_the_reading_of_dates(text):
 
 
 @given(
-    st.dates(date(1900, 1, 1), date(2200, 12, 31)), st.sampled_from(["%Y-%m-%d", "%B %d, %Y", "%d %b %Y", "%Y/%m/%d"])
+    st.dates(date(1900, 1, 1), date(2200, 12, 31)),
+    st.sampled_from(["%Y-%m-%d", "%B %d, %Y", "%d %b %Y", "%Y/%m/%d"]),
 )
 def test_written_date_is_read_back(day, form):
     assert parse_day(day.strftime(form)) == day

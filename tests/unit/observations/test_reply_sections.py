@@ -28,8 +28,10 @@ def observations(text):
         "**<observations>**\n* a\n* b\n**</observations>**",
         "## Observations\n* a\n* b\n## Current task\nPrimary: x",
         "**Observations:**\n* a\n* b",
-        "<think>\n<observations>\n* no\n</observations>\n</think>\n<observations>\n* a\n* b\n</observations>",
-        "hm, let me see <observations>\nstill thinking\n</think>\n<observations>\n* a\n* b\n</observations>",
+        "<think>\n<observations>\n* no\n</observations>\n</think>\n<observations>\n* a\n* "
+        "b\n</observations>",
+        "hm, let me see <observations>\nstill thinking\n</think>\n<observations>\n* a\n* "
+        "b\n</observations>",
         "<thinking>\nnever closed\n\n<observations>\n* a\n* b\n</observations>",
         "<observations>\n* a\n</observations>\n<observations>\n* b\n</observations>",
         "<observations>\n<observations>\n* a\n* b\n</observations>\n</observations>",
@@ -43,7 +45,10 @@ def test_observations_are_found(text):
 
 
 def test_tag_in_the_middle_of_a_line_opens_and_closes_nothing():
-    text = "<observations>\n* User asked why </observations> is missing in <current-task> blocks\n* b\n</observations>"
+    text = (
+        "<observations>\n* User asked why </observations> is missing in <current-task> "
+        "blocks\n* b\n</observations>"
+    )
     assert (observations(text) or "").splitlines()[1:] == ["* b"]
     assert split_reply(text).text("current-task") is None
 
@@ -60,11 +65,16 @@ def test_sections_on_one_line_are_told_apart():
 
 def test_section_that_was_never_closed_is_named():
     assert split_reply("<observations>\n* a").unclosed == "observations"
-    assert split_reply("<observations>\n* a\n</observations>\n<current-task>\nx").unclosed == "current-task"
+    assert (
+        split_reply("<observations>\n* a\n</observations>\n<current-task>\nx").unclosed
+        == "current-task"
+    )
     assert split_reply("<observations>\n* a\n</observations>").unclosed is None
 
 
-@pytest.mark.parametrize("tag", ["current-task", "current_task", "currentTask", "Current-Task", "current task"])
+@pytest.mark.parametrize(
+    "tag", ["current-task", "current_task", "currentTask", "Current-Task", "current task"]
+)
 def test_names_of_tags_are_read_in_any_case_and_joining(tag):
     assert split_reply(f"<{tag}>\nPrimary: x\n</{tag}>").text("current-task") == "Primary: x"
 
@@ -76,7 +86,10 @@ def test_tag_of_an_extractor_is_known_only_when_it_was_asked_for():
 
 
 def test_what_is_outside_is_kept_apart():
-    assert split_reply("before\n<observations>\n* a\n</observations>\nafter").outside == ["before", "after"]
+    assert split_reply("before\n<observations>\n* a\n</observations>\nafter").outside == [
+        "before",
+        "after",
+    ]
 
 
 def test_thinking_that_leaves_nothing_leaves_nothing():
@@ -85,6 +98,6 @@ def test_thinking_that_leaves_nothing_leaves_nothing():
 
 
 def test_only_entities_that_models_write_are_put_back():
-    assert unescaped("&lt;a&gt; &amp;amp; &quot;x&quot; &#39; &#x41; ?a=1&copy=2 &#0; &#xD800;") == (
-        '<a> &amp; "x" \' A ?a=1&copy=2 &#0; &#xD800;'
-    )
+    assert unescaped(
+        "&lt;a&gt; &amp;amp; &quot;x&quot; &#39; &#x41; ?a=1&copy=2 &#0; &#xD800;"
+    ) == ('<a> &amp; "x" \' A ?a=1&copy=2 &#0; &#xD800;')

@@ -43,7 +43,11 @@ TEXTS = {"type": "array", "items": {"type": "string"}}
             {"symptoms": ["slow"], "variables": {"user.id": None}},
             {"symptoms": ["slow"], "variables": {"user.id": None}},
         ),
-        ("research", {"sources": ["https://sqlite.org/wal.html"]}, {"sources": ["https://sqlite.org/wal.html"]}),
+        (
+            "research",
+            {"sources": ["https://sqlite.org/wal.html"]},
+            {"sources": ["https://sqlite.org/wal.html"]},
+        ),
         ("default", {"rootCause": "x"}, {}),
         ("bug_fixing", {"unknown": 1, "errorType": ["TypeError"]}, {"errorType": "TypeError"}),
     ],
@@ -51,12 +55,15 @@ TEXTS = {"type": "array", "items": {"type": "string"}}
 def test_fields_of_the_mode_go_to_the_line_of_their_time(mode, given, kept):
     reply = f"{GOOD}<observed-fields>\n{json.dumps({'09:16': given})}\n</observed-fields>"
     notes = parse_reply(reply, reading(mode=mode)).notes
-    assert [dict(note.mode_specific) for note in notes if note.mode_specific] == ([kept] if kept else [])
+    assert [dict(note.mode_specific) for note in notes if note.mode_specific] == (
+        [kept] if kept else []
+    )
     assert dict(notes[2].mode_specific) == kept
 
 
 @pytest.mark.parametrize(
-    "given", [{"errorType": "TypeError user undefined"}, [{"errorType": "TypeError user undefined"}]]
+    "given",
+    [{"errorType": "TypeError user undefined"}, [{"errorType": "TypeError user undefined"}]],
 )
 def test_fields_without_a_time_go_to_the_line_that_speaks_of_them(given):
     notes = parse_reply(
@@ -66,10 +73,13 @@ def test_fields_without_a_time_go_to_the_line_that_speaks_of_them(given):
 
 
 @pytest.mark.parametrize(
-    "broken", ["{not json", '{"09:16": {"variables": 7}}', "[" * 5_000, '{"09:16": {"symptoms": {}}}', "NaN"]
+    "broken",
+    ["{not json", '{"09:16": {"variables": 7}}', "[" * 5_000, '{"09:16": {"symptoms": {}}}', "NaN"],
 )
 def test_broken_fields_are_left_out_and_the_notes_kept(broken):
-    draft = parse_reply(f"{GOOD}<observed-fields>\n{broken}\n</observed-fields>", reading(mode="debugging"))
+    draft = parse_reply(
+        f"{GOOD}<observed-fields>\n{broken}\n</observed-fields>", reading(mode="debugging")
+    )
     assert len(draft.notes) == 5
     assert not any(note.mode_specific for note in draft.notes)
 
@@ -83,7 +93,10 @@ def test_extractors_fail_one_by_one():
     )
     draft = parse_reply(reply, reading(extractors=extractors))
     assert dict(draft.extracted) == {"prices": ["$5", "$7"]}
-    assert [warning.split(":")[0] for warning in draft.warnings] == ["extractor people", "extractor places"]
+    assert [warning.split(":")[0] for warning in draft.warnings] == [
+        "extractor people",
+        "extractor places",
+    ]
     assert len(draft.notes) == 5
 
 
@@ -96,14 +109,30 @@ def test_extracted_texts_can_open_no_block():
 
 
 @pytest.mark.parametrize(
-    "text", ['{"a": 1}', '```json\n{"a": 1}\n```', 'Here: {"a": 1} as asked', '{"a": 1,}', "{&quot;a&quot;: 1}"]
+    "text",
+    [
+        '{"a": 1}',
+        '```json\n{"a": 1}\n```',
+        'Here: {"a": 1} as asked',
+        '{"a": 1,}',
+        "{&quot;a&quot;: 1}",
+    ],
 )
 def test_json_is_found_among_what_models_put_around_it(text):
     assert read_json(text) == {"a": 1}
 
 
 @pytest.mark.parametrize(
-    "text", ["", "nothing", "{", '{"a": NaN}', "[" * 200 + "]" * 200, "x" * 200_000, '{"a": ' + "9" * 5_000 + "}"]
+    "text",
+    [
+        "",
+        "nothing",
+        "{",
+        '{"a": NaN}',
+        "[" * 200 + "]" * 200,
+        "x" * 200_000,
+        '{"a": ' + "9" * 5_000 + "}",
+    ],
 )
 def test_what_is_no_json_is_said_so(text):
     with pytest.raises(ValueError):

@@ -33,7 +33,7 @@ LIMITS = st.builds(
 
 REFLECTION_LIMITS = st.builds(
     Thresholds, reflect_after=st.integers(1, 100_000), reflect_ahead_fraction=st.floats(0, 2)
-)  # fmt: skip
+)
 
 
 def pending(chunks: list[int], unbuffered: int) -> Pending:
@@ -42,9 +42,16 @@ def pending(chunks: list[int], unbuffered: int) -> Pending:
 
 def test_defaults_are_those_of_the_rulings() -> None:
     assert (DEFAULT.buffer_after, DEFAULT.activate_after, DEFAULT.retain, DEFAULT.block_after) == (
-        6_000, 24_000, 6_000, 36_000,
-    )  # fmt: skip
-    assert (DEFAULT.reflect_after, DEFAULT.reflect_ahead, DEFAULT.reflections_limit) == (40_000, 32_000, 80_000)
+        6_000,
+        24_000,
+        6_000,
+        36_000,
+    )
+    assert (DEFAULT.reflect_after, DEFAULT.reflect_ahead, DEFAULT.reflections_limit) == (
+        40_000,
+        32_000,
+        80_000,
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,7 +87,9 @@ def test_plan_by_worked_numbers(tokens: int, unbuffered: int, expected: Plan) ->
         ([100_000, 1], 0, 1),
     ],
 )
-def test_chunks_to_activate_by_worked_numbers(chunks: list[int], unbuffered: int, expected: int) -> None:
+def test_chunks_to_activate_by_worked_numbers(
+    chunks: list[int], unbuffered: int, expected: int
+) -> None:
     assert chunks_to_activate(chunks, pending(chunks, unbuffered), DEFAULT) == expected
 
 
@@ -121,7 +130,9 @@ def test_activation_keeps_the_newest_raw_and_always_makes_progress(
     assert (taken > 0) == bool(chunks)
     assert taken <= 1 or left >= limits.retain
     if taken < len(chunks):
-        assert left <= limits.retain or left - chunks[taken] < limits.retain, "one more would have been too many"
+        assert left <= limits.retain or left - chunks[taken] < limits.retain, (
+            "one more would have been too many"
+        )
     assert chunks_to_activate(chunks, waiting, limits, is_forced=True) == len(chunks)
 
 
@@ -136,7 +147,9 @@ def test_activation_keeps_the_newest_raw_and_always_makes_progress(
         (40_000, False, ReflectionPlan(False, False, True)),
     ],
 )
-def test_plan_of_reflections_by_worked_numbers(tokens: int, is_buffered: bool, expected: ReflectionPlan) -> None:
+def test_plan_of_reflections_by_worked_numbers(
+    tokens: int, is_buffered: bool, expected: ReflectionPlan
+) -> None:
     assert plan_reflection(tokens, is_buffered, DEFAULT) == expected
 
 
@@ -149,7 +162,9 @@ def test_window_of_a_reflection_made_ahead_leaves_room_for_what_comes_until_it_i
 
 
 @given(REFLECTION_LIMITS, TOKENS, st.booleans())
-def test_at_most_one_thing_is_done_about_reflections(limits: Thresholds, tokens: int, is_buffered: bool) -> None:
+def test_at_most_one_thing_is_done_about_reflections(
+    limits: Thresholds, tokens: int, is_buffered: bool
+) -> None:
     wanted = plan_reflection(tokens, is_buffered, limits)
     assert sum(wanted) <= 1
     assert sum(wanted) == 1 or tokens < limits.reflect_after
@@ -159,7 +174,9 @@ def test_at_most_one_thing_is_done_about_reflections(limits: Thresholds, tokens:
 
 
 @given(LIMITS, TOKENS, TOKENS)
-def test_nothing_is_activated_that_was_not_buffered(limits: Thresholds, tokens: int, buffered: int) -> None:
+def test_nothing_is_activated_that_was_not_buffered(
+    limits: Thresholds, tokens: int, buffered: int
+) -> None:
     wanted = plan(Pending(tokens + buffered, tokens), limits)
     assert not (wanted.activates and not buffered)
 
@@ -168,7 +185,9 @@ def test_nothing_is_activated_that_was_not_buffered(limits: Thresholds, tokens: 
 def test_session_of_any_messages_never_lets_pending_grow_past_the_limit_for_long(
     limits: Thresholds, messages: list[int]
 ) -> None:
-    """A cycle that follows the plan at once: after each message pending is below the limit, or is one giant."""
+    """A cycle that follows the plan at once: after each message pending is below the limit, or is
+    one giant.
+    """
     chunks: list[int] = []
     raw: list[int] = []
     for size in messages:

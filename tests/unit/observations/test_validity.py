@@ -79,46 +79,64 @@ def test_forgotten_closing_tag_is_forgiven_when_the_reply_is_whole():
 
 def test_block_of_lines_said_again_and_again_is_repeated():
     block = "\n".join(
-        f"* 🟡 (09:{minute:02d}) Agent looked at file number {minute} of the login" for minute in range(21)
+        f"* 🟡 (09:{minute:02d}) Agent looked at file number {minute} of the login"
+        for minute in range(21)
     )
     assert reason(f"<observations>\n{(block + chr(10)) * 62}</observations>") == "repeated"
 
 
 def test_one_line_for_ever_is_repeated_even_when_it_was_cut_off():
-    assert reason("<observations>\n" + "* 🟡 (09:15) Agent ran npm test\n" * 10_000, "length") == "repeated"
+    assert (
+        reason("<observations>\n" + "* 🟡 (09:15) Agent ran npm test\n" * 10_000, "length")
+        == "repeated"
+    )
 
 
 def test_phrase_that_goes_round_within_one_line_is_repeated():
     assert (
-        reason("<observations>\n* 🟡 (09:15) Agent ran the tests " + "and the tests " * 300 + "\n</observations>")
+        reason(
+            "<observations>\n* 🟡 (09:15) Agent ran the tests "
+            + "and the tests " * 300
+            + "\n</observations>"
+        )
         == "repeated"
     )
-    assert reason("<observations>\n* 🟡 (09:15) " + "重跑测试" * 400 + "\n</observations>") == "repeated"
+    assert (
+        reason("<observations>\n* 🟡 (09:15) " + "重跑测试" * 400 + "\n</observations>")
+        == "repeated"
+    )
     assert reason("<observations>\n* 🟡 (09:15) " + "a" * 5_000 + "\n</observations>") == "repeated"
 
 
 def test_line_that_only_counts_on_is_repeated():
-    lines = "\n".join(f"* 🟡 ({at // 60 % 24:02d}:{at % 60:02d}) Agent ran step {at}" for at in range(600))
+    lines = "\n".join(
+        f"* 🟡 ({at // 60 % 24:02d}:{at % 60:02d}) Agent ran step {at}" for at in range(600)
+    )
     assert reason(f"<observations>\n{lines}\n</observations>") == "repeated"
 
 
 def test_loop_of_three_hundred_thousand_tokens_is_refused_without_being_read_to_its_end():
-    assert reason("<observations>\n" + "* 🟡 (09:15) Agent ran npm test\n" * 60_000, "stop") == "repeated"
+    assert (
+        reason("<observations>\n" + "* 🟡 (09:15) Agent ran npm test\n" * 60_000, "stop")
+        == "repeated"
+    )
     different = "<observations>\n" + "\n".join(
-        f"* 🟡 (09:15) {hash(str(at)):x} {hash((at, 1)):x} {hash((at, 2)):x}" for at in range(20_000)
+        f"* 🟡 (09:15) {hash(str(at)):x} {hash((at, 1)):x} {hash((at, 2)):x}"
+        for at in range(20_000)
     )
     assert len(different) > MOST_CHARACTERS
     assert reason(different, "stop", messages=9_000) == "truncated"
 
 
 COMPONENTS = """Button Card Dialog Drawer Footer Form Grid Header Icon Input Label Link List Menu Modal Nav Page Panel
-    Popover Select Slider Spinner Switch Table Tabs Text Toast Toggle Tooltip Tree Upload Video"""
+    Popover Select Slider Spinner Switch Table Tabs Text Toast Toggle Tooltip Tree Upload Video"""  # noqa: E501
 HONEST = {
     "one command thirty times": "\n".join(
         f"* 🟡 (09:{at:02d}) Agent ran pytest -q: {30 - at} failed" for at in range(30)
     ),
     "details that repeat": "\n".join(
-        f"* 🟡 (09:{at:02d}) Agent tried variant {at} of the parser\n  * -> ran pytest" for at in range(20)
+        f"* 🟡 (09:{at:02d}) Agent tried variant {at} of the parser\n  * -> ran pytest"
+        for at in range(20)
     ),
     "long list of paths": "* 🟡 (09:15) Agent changed "
     + ", ".join(f"src/components/{name}/index.tsx" for name in re.findall(r"\w+", COMPONENTS)),
@@ -150,16 +168,24 @@ def test_reply_that_repeats_the_instructions_is_an_echo(own, share):
 
 
 def test_instructions_dressed_up_as_observations_are_an_echo():
-    dressed = "\n".join(f"* 🔴 (09:15) {line.strip('- ')}" for line in OWN.splitlines() if len(line) > 60)
+    dressed = "\n".join(
+        f"* 🔴 (09:15) {line.strip('- ')}" for line in OWN.splitlines() if len(line) > 60
+    )
     with pytest.raises(BadReplyError) as caught:
         without_echo(f"<observations>\n{dressed}\n</observations>", OWN)
     assert caught.value.reason == "echo"
 
 
 def test_example_of_the_prompt_that_slipped_into_a_good_reply_is_taken_out():
-    example = next(line for line in OWN.splitlines() if "switching from Express" in line and line.startswith("*"))
+    example = next(
+        line
+        for line in OWN.splitlines()
+        if "switching from Express" in line and line.startswith("*")
+    )
     slot = "* 🔴 (HH:MM #N) fact. (meaning YYYY-MM-DD)"
-    text = without_echo(GOOD.replace("Date: 2025-12-05", f"Date: 2025-12-05\n{example}\n{slot}"), OWN)
+    text = without_echo(
+        GOOD.replace("Date: 2025-12-05", f"Date: 2025-12-05\n{example}\n{slot}"), OWN
+    )
     assert example not in text
     assert slot not in text
     assert text.splitlines() == GOOD.splitlines()
@@ -170,7 +196,10 @@ def test_good_reply_is_no_echo():
 
 
 def test_line_about_the_same_subject_as_the_prompt_is_no_echo():
-    line = "* 🔴 (09:15) User asked to keep exact names, paths and line numbers in the summary of src/memory.py"
+    line = (
+        "* 🔴 (09:15) User asked to keep exact names, paths and line numbers in the summary of "
+        "src/memory.py"
+    )
     assert line in without_echo(f"{GOOD}{line}", OWN)
 
 

@@ -14,7 +14,9 @@ NOW = 100 * DAY
 
 
 def rated(source="memory", kind="gotcha", hints=None, volatility=None, created_at=0, **more):
-    hit = Hit("m", source, "text", 0, 0.0, (), None, None, None, None, created_at, type=kind, **more)
+    hit = Hit(
+        "m", source, "text", 0, 0.0, (), None, None, None, None, created_at, type=kind, **more
+    )
     found = Found("memory" if source == "memory" else "task", 1, hit, fused=1.0)
     given = {} if volatility is None else {"volatility": volatility}
     Boost(understand("anything", hints), NOW, **given).apply(found)
@@ -51,11 +53,16 @@ def test_age_is_a_small_bounded_bonus_and_volatile_files_age_sooner():
     new, old = rated("task", created_at=NOW).score, rated("task", created_at=0).score
     assert 1.0 < old < new <= 1.03
     month_old = {"created_at": NOW - 30 * DAY, "files": ("a.py",)}
-    assert rated("task", volatility=lambda files: 8.0, **month_old).score < rated("task", **month_old).score
+    assert (
+        rated("task", volatility=lambda files: 8.0, **month_old).score
+        < rated("task", **month_old).score
+    )
 
 
 def test_factors_explain_the_score_exactly():
-    found = rated(hints=Hints(phase="implement"), metadata={"source": "user_taught", "confidence": 0.5})
+    found = rated(
+        hints=Hints(phase="implement"), metadata={"source": "user_taught", "confidence": 0.5}
+    )
     product = 1.0
     for _, factor in found.factors:
         product *= factor

@@ -40,7 +40,11 @@ def test_quoted_words_are_a_phrase_and_terms() -> None:
 
 
 def test_words_of_time_are_weak() -> None:
-    assert [term.text for term in analyze_query("how many days ago was the party").wanted if term.is_weak] == [
+    assert [
+        term.text
+        for term in analyze_query("how many days ago was the party").wanted
+        if term.is_weak
+    ] == [
         "day",
         "ago",
     ]
@@ -86,6 +90,11 @@ def test_period_covers_the_days_after_it() -> None:
     period = Period(2022, 3, 16)
     day = 86_400_000
     noon = 1_647_432_000_000  # 2022-03-16 12:00 UTC
-    assert [period.contains(noon + days * day) for days in (-3, 0, 6, 9)] == [False, True, True, False]
+    assert [period.contains(noon + days * day) for days in (-3, 0, 6, 9)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
     assert not period.contains(10**18)
     assert period.render() == "16 March 2022"

@@ -16,13 +16,23 @@ NOW = 1_800_000_000_000
 
 
 def row(
-    no: int, text: str, *, thread: int = 0, seq: int | None = None, role: str = "user", age_days: float = 0
+    no: int,
+    text: str,
+    *,
+    thread: int = 0,
+    seq: int | None = None,
+    role: str = "user",
+    age_days: float = 0,
 ) -> Candidate:
-    """A row as the index keeps it. Without a thread of its own it stands alone, far from all others."""
+    """A row as the index keeps it. Without a thread of its own it stands alone, far from all
+    others.
+    """
     analysis = analyze(text)
     created_at = NOW - int(age_days * DAY)
     place = no * 10 if seq is None else seq
-    return Candidate(no, thread, place, role, created_at, analysis.prose, analysis.code, analysis.length)
+    return Candidate(
+        no, thread, place, role, created_at, analysis.prose, analysis.code, analysis.length
+    )
 
 
 def stats_of(rows: list[Candidate], messages: int = 1_000) -> Stats:
@@ -35,7 +45,9 @@ def stats_of(rows: list[Candidate], messages: int = 1_000) -> Stats:
     return Stats(messages, max(threads, 50), average, frequencies)
 
 
-def ranked(query: str, rows: list[Candidate], neighbors: list[Candidate] | None = None) -> list[Scored]:
+def ranked(
+    query: str, rows: list[Candidate], neighbors: list[Candidate] | None = None
+) -> list[Scored]:
     """The rows in order; ``neighbors`` lend their words and are left out of the answer."""
     beside = neighbors or []
     found = rank_messages(analyze_query(query), [*rows, *beside], stats_of(rows), NOW)
@@ -63,7 +75,9 @@ def test_clear_match_of_last_year_beats_vague_one_of_today() -> None:
 
 
 def test_recency_never_adds_more_than_a_few_percent() -> None:
-    first, second = ranked("schema", [row(1, "the schema broke"), row(2, "the schema broke", age_days=3650)])
+    first, second = ranked(
+        "schema", [row(1, "the schema broke"), row(2, "the schema broke", age_days=3650)]
+    )
     assert first.score == 1
     assert 0.95 < second.score < 1
 
@@ -96,7 +110,10 @@ def test_words_side_by_side_beat_words_apart() -> None:
 
 
 def test_quoted_phrase_comes_first() -> None:
-    apart, together = row(1, "the schema of this login login"), row(2, "of this schema login and more", age_days=9)
+    apart, together = (
+        row(1, "the schema of this login login"),
+        row(2, "of this schema login and more", age_days=9),
+    )
     first, second = ranked('"schema login"', [apart, together])
     assert (first.no, second.no) == (2, 1)
     assert "phrase 'schema login'" in first.why
@@ -110,7 +127,10 @@ def test_neighbor_helps_a_message() -> None:
 
 
 def test_neighbor_of_another_thread_does_not_help() -> None:
-    rows = [row(1, "three columns", thread=1, seq=5), row(2, "three columns", thread=2, seq=5, age_days=9)]
+    rows = [
+        row(1, "three columns", thread=1, seq=5),
+        row(2, "three columns", thread=2, seq=5, age_days=9),
+    ]
     other = row(3, "login schema", thread=3, seq=4)
     assert order("columns login schema", rows, [other]) == [1, 2]
 
@@ -165,28 +185,42 @@ def test_no_candidates_give_no_answer() -> None:
 
 
 def test_thread_that_says_all_beats_thread_with_one_word_repeated() -> None:
-    spread = [row(1, "a login problem", thread=1, seq=1), row(2, "the schema of tokens", thread=1, seq=4)]
+    spread = [
+        row(1, "a login problem", thread=1, seq=1),
+        row(2, "the schema of tokens", thread=1, seq=4),
+    ]
     narrow = [row(n, "login login", thread=2, seq=n) for n in range(3, 9)]
-    answer = rank_threads(analyze_query("login schema tokens"), spread + narrow, stats_of(spread + narrow), NOW)
+    answer = rank_threads(
+        analyze_query("login schema tokens"), spread + narrow, stats_of(spread + narrow), NOW
+    )
     assert [each.no for each in answer] == [1, 2]
     assert answer[0].score == 1
 
 
 def test_newer_of_two_equal_threads_comes_first() -> None:
-    rows = [row(1, "login schema", thread=1, age_days=9), row(2, "login schema", thread=2, age_days=1)]
+    rows = [
+        row(1, "login schema", thread=1, age_days=9),
+        row(2, "login schema", thread=2, age_days=1),
+    ]
     answer = rank_threads(analyze_query("login schema"), rows, stats_of(rows), NOW)
     assert [each.no for each in answer] == [2, 1]
 
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["login", "schema", "a b c", "LoginSchema", "重跑"]), st.integers(0, 3)), max_size=20
+        st.tuples(
+            st.sampled_from(["login", "schema", "a b c", "LoginSchema", "重跑"]), st.integers(0, 3)
+        ),
+        max_size=20,
     )
 )
 @settings(max_examples=100)
 def test_scores_lie_between_zero_and_one_and_fall(texts: list[tuple[str, int]]) -> None:
     rows = [row(n, text, thread=thread, seq=n) for n, (text, thread) in enumerate(texts)]
-    query, stats = analyze_query("login schema LoginSchema 重"), stats_of([*rows, row(99, "filler")])
+    query, stats = (
+        analyze_query("login schema LoginSchema 重"),
+        stats_of([*rows, row(99, "filler")]),
+    )
     for answer in (rank_messages(query, rows, stats, NOW), rank_threads(query, rows, stats, NOW)):
         scores = [each.score for each in answer]
         assert scores == sorted(scores, reverse=True)

@@ -15,8 +15,10 @@ from smara.search.understanding import Hints, understand
     [
         ("refresh_tokens", "identifier"), ("where is LoginSchema validated", "identifier"),
         ("src/auth.ts", "identifier"),
-        ("why did we choose JWT over sessions", "semantic"), ("认证 为什么 失败", "semantic"), ("", "semantic"),
-        ("who calls parse_config", "structural"), ("what would break if I change the loader", "structural"),
+        ("why did we choose JWT over sessions", "semantic"), ("认证 为什么 失败", "semantic"), ("",
+        "semantic"),
+        ("who calls parse_config", "structural"), ("what would break if I change the loader",
+        "structural"),
         ("dependents of the parser", "structural"), ("what happened last week", "temporal"),
         ("when did the build turn red", "temporal"), ("decisions of March 2026", "temporal"),
     ],
@@ -37,7 +39,9 @@ def test_names_and_paths_are_told_apart():
 
 
 def test_unknown_phase_is_refused_with_the_phases_there_are():
-    with pytest.raises(InvalidInputError, match="define, implement, validate, refine, explore, reflect"):
+    with pytest.raises(
+        InvalidInputError, match="define, implement, validate, refine, explore, reflect"
+    ):
         Hints(phase="coding")
 
 

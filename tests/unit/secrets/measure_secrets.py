@@ -44,7 +44,9 @@ def formats(dice: random.Random, repeats: int) -> str:
                 encoded = json.dumps(encoded)[1:-1]
             redacted = redact(written).text
             total += 1
-            found += not any(encoded[at : at + 8] in redacted for at in range(4, len(encoded) - 8, 4))
+            found += not any(
+                encoded[at : at + 8] in redacted for at in range(4, len(encoded) - 8, 4)
+            )
     return f"{found} of {total} found, {found / total:.2%}"
 
 
@@ -81,7 +83,10 @@ def cost(path: str) -> str:
         hits = sum(len(redact(text).findings) for text in texts)
         seconds.append(time.process_time() - started)
     first, second = (value * 1e6 / kilobytes for value in seconds)
-    return f"{first:.1f} then {second:.1f} us/KiB over {len(texts)} texts, {kilobytes / 1024:.1f} MiB, {hits} hits"
+    return (
+        f"{first:.1f} then {second:.1f} us/KiB over {len(texts)} texts, {kilobytes / 1024:.1f} "
+        f"MiB, {hits} hits"
+    )
 
 
 def strings(path: str) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""What every format of a vendor must begin with, read off the rules: the table of ``smara.core.suspicion_table``.
+"""What every format of a vendor must begin with, read off the rules: the table of
+``smara.core.suspicion_table``.
 
 ``python -m tests.unit.secrets.openings`` writes it anew; a test compares. An opening is a
 few positions and the bytes that may stand at each; it is looked for by its longest fixed part.
@@ -21,9 +22,14 @@ MOST = 40
 _EVERY = frozenset(range(256))
 _FEW = 6
 """A class of so few bytes is written out: that makes fixed parts longer."""
-_CATEGORIES = {constants.CATEGORY_DIGIT: rb"\d", constants.CATEGORY_WORD: rb"\w", constants.CATEGORY_SPACE: rb"\s"}
+_CATEGORIES = {
+    constants.CATEGORY_DIGIT: rb"\d",
+    constants.CATEGORY_WORD: rb"\w",
+    constants.CATEGORY_SPACE: rb"\s",
+}
 _OTHERWISE = (
-    "url-password", "url-token-user", "curl-user", "netrc-password", "docker-config-auth", "facebook-app-token",
+    "url-password", "url-token-user", "curl-user", "netrc-password", "docker-config-auth",
+    "facebook-app-token",
     "pgpass-line",
 )  # fmt: skip
 Places = list[frozenset[int]]
@@ -35,7 +41,7 @@ Written by ``python -m tests.unit.secrets.openings``. An opening is looked for b
 bytes stand before that, whether the opening begins a word, and the classes of the bytes before and behind.
 """
 
-'''
+'''  # noqa: E501
 
 
 def openings() -> set[Entry]:
@@ -44,7 +50,8 @@ def openings() -> set[Entry]:
     for rule in RULES:
         for keyword in rule.keywords:
             if "(?i" in keyword or rule.name in _OTHERWISE:
-                continue  # ``suspicion`` looks for the words, or for the signs of an address with a name
+                # ``suspicion`` looks for the words, or for the signs of an address with a name
+                continue
             for places in _spelled_out(_places(parser.parse(keyword))):
                 found.add(_entry(places, rule.is_bounded))
         if encoded := _encoded_opening(rule.literal):
@@ -68,12 +75,18 @@ def _fixed(places: Places) -> Iterable[tuple[int, int]]:
 
 
 def _spelled_out(every: Iterable[Places]) -> Iterable[Places]:
-    """With small classes as one opening for each of their bytes, as long as there are not too many."""
+    """With small classes as one opening for each of their bytes, as long as there are not too
+    many.
+    """
     for places in every:
         open_ = [places]
         for number, place in enumerate(places):
             if 1 < len(place) <= _FEW and len(open_) * len(place) <= _FEW:
-                open_ = [[*each[:number], frozenset({byte}), *each[number + 1 :]] for each in open_ for byte in place]
+                open_ = [
+                    [*each[:number], frozenset({byte}), *each[number + 1 :]]
+                    for each in open_
+                    for byte in place
+                ]
         yield from open_
 
 
@@ -109,7 +122,10 @@ def _step(operation: Any, value: Any) -> list[tuple[Places, bool]]:
         return [([], True), *((places, True) for places in once)]
     if len(once) > 1 and least > 1:
         raise AssertionError("a repeated choice")
-    return [((places * min(least, MOST))[:MOST], least == most and least * len(places) <= MOST) for places in once]
+    return [
+        ((places * min(least, MOST))[:MOST], least == most and least * len(places) <= MOST)
+        for places in once
+    ]
 
 
 def _class(items: Any) -> frozenset[int]:
@@ -133,10 +149,16 @@ def module() -> str:
     entries = sorted(openings(), key=lambda each: (each[0], each[1], list(map(sorted, each[3]))))
     classes = {place: chr(0x41 + number) for number, place in enumerate(_classes(entries))}
     lines = [HEAD, "CLASSES = {\n"]
-    lines += [f"    {name!r}: {bytes(sorted(place)).decode('latin-1')!r},\n" for place, name in classes.items()]
+    lines += [
+        f"    {name!r}: {bytes(sorted(place)).decode('latin-1')!r},\n"
+        for place, name in classes.items()
+    ]
     lines += ["}  # fmt: skip\n\nOPENINGS = (\n"]
     for literal, at, is_bounded, places in entries:
-        lines.append(f"    ({literal!r}, {at}, {is_bounded}, {''.join(classes[each] for each in places)!r}),\n")
+        lines.append(
+            f"    ({literal!r}, {at}, {is_bounded}, "
+            f"{''.join(classes[each] for each in places)!r}),\n"
+        )
     return "".join([*lines, ")  # fmt: skip\n"])
 
 
@@ -146,4 +168,6 @@ def _classes(entries: Iterable[Entry]) -> list[frozenset[int]]:
 
 
 if __name__ == "__main__":
-    (Path(__file__).parents[3] / "src" / "smara" / "core" / "suspicion_table.py").write_text(module())
+    (Path(__file__).parents[3] / "src" / "smara" / "core" / "suspicion_table.py").write_text(
+        module()
+    )

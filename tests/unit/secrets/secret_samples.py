@@ -1,4 +1,5 @@
-"""Random secrets in the vendors' formats, written down apart from the rules, and the texts that carry them.
+"""Random secrets in the vendors' formats, written down apart from the rules, and the texts that
+carry them.
 
 In a format `<A36>` stands for 36 random letters and digits; the other letters
 are explained in `ALPHABETS`. `<u>` is a random UUID.
@@ -239,16 +240,20 @@ FORMATS: dict[str, str] = {
 }
 
 BLOCKS: dict[str, str] = {
-    "pem-private-key": "-----BEGIN RSA PRIVATE KEY-----\n<b64>\n<b64>\n<b64>\n<b40>==\n-----END RSA PRIVATE KEY-----",
+    "pem-private-key": "-----BEGIN RSA PRIVATE KEY-----\n<b64>\n<b64>\n<b64>\n<b40>==\n-----END "
+    "RSA PRIVATE KEY-----",
     "pgp-private-key": (
-        "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\n<b64>\n<b64>\n=<b4>\n-----END PGP PRIVATE KEY BLOCK-----"
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\n<b64>\n<b64>\n=<b4>\n-----END PGP "
+        "PRIVATE KEY BLOCK-----"
     ),
     "ssh2-private-key": (
         '---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nComment: "k"\n<b64>\n<b30>==\n'
         "---- END SSH2 ENCRYPTED PRIVATE KEY ----"
     ),
-    "putty-private-key": "PuTTY-User-Key-File-3: ssh-rsa\nPrivate-Lines: 3\n<<b64>\n<b64>\n<b40>>\nPrivate-MAC: <h40>",
-    "pem-private-key-encoded": "client-key-data: <LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQ<b200>>",
+    "putty-private-key": "PuTTY-User-Key-File-3: ssh-rsa\nPrivate-Lines: "
+    "3\n<<b64>\n<b64>\n<b40>>\nPrivate-MAC: <h40>",
+    "pem-private-key-encoded": "client-key-data: "
+    "<LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQ<b200>>",
 }
 
 CARRIED: dict[str, str] = {
@@ -284,7 +289,9 @@ CARRIED: dict[str, str] = {
 
 
 def make(template: str, dice: random.Random) -> tuple[str, str]:
-    """Return a text made from a template and the secret in it: what stands in outer `<…>`, or all of it."""
+    """Return a text made from a template and the secret in it: what stands in outer `<…>`, or all
+    of it.
+    """
     filled = re.sub(
         r"<([A-Za-z])(\d*)>",
         lambda m: (
@@ -320,9 +327,12 @@ def carriers(secret: str) -> dict[str, str]:
 
 
 NAMES = (
-    "password", "DB_PASSWORD", "dbPassword", "api_key", "API_KEY", "apiKey", "client_secret", "clientSecret",
-    "SECRET_KEY", "secret", "token", "auth_token", "accessToken", "ACME_API_TOKEN", "private_key", "encryption_key",
-    "signing_key", "webhook_secret", "jwt_secret", "admin_password", "smtp_password", "service_token", "access_key",
+    "password", "DB_PASSWORD", "dbPassword", "api_key", "API_KEY", "apiKey", "client_secret",
+    "clientSecret",
+    "SECRET_KEY", "secret", "token", "auth_token", "accessToken", "ACME_API_TOKEN", "private_key",
+    "encryption_key",
+    "signing_key", "webhook_secret", "jwt_secret", "admin_password", "smtp_password",
+    "service_token", "access_key",
     "refresh_token",
 )  # fmt: skip
 VALUES = (

@@ -34,13 +34,17 @@ def test_rule_finds_its_format_by_its_own_name(name: str) -> None:
 @pytest.mark.parametrize("name", CARRIED)
 def test_rule_finds_the_value_that_its_carrier_holds(name: str) -> None:
     text, secret = make(CARRIED[name], random.Random(SEED))
-    assert {finding.rule: text[finding.start : finding.end] for finding in scan(text)} == {name: secret}
+    assert {finding.rule: text[finding.start : finding.end] for finding in scan(text)} == {
+        name: secret
+    }
 
 
 @pytest.mark.parametrize("vendor", NAMED_VENDORS)
 def test_vendor_name_makes_an_unmarked_value_a_secret(vendor: str) -> None:
     text, secret = make(f"{vendor.upper()}_VALUE=<<h32>>", random.Random(SEED))
-    assert {finding.rule: text[finding.start : finding.end] for finding in scan(text)} == {f"named-{vendor}": secret}
+    assert {finding.rule: text[finding.start : finding.end] for finding in scan(text)} == {
+        f"named-{vendor}": secret
+    }
 
 
 def test_every_rule_has_a_sample_and_every_sample_a_rule() -> None:
@@ -87,12 +91,18 @@ def test_formats_with_a_fixed_start_are_found_inside_base64() -> None:
 
 @pytest.mark.parametrize("kind", ["RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED ", ""])
 @pytest.mark.parametrize(
-    "newline", ["\n", "\r\n", "\\n", "\\\\n", '\\n" +\n  "', "\n    ", "\n+", "\n> ", "\n   12\u2192"]
+    "newline",
+    ["\n", "\r\n", "\\n", "\\\\n", '\\n" +\n  "', "\n    ", "\n+", "\n> ", "\n   12\u2192"],
 )
 def test_key_block_is_found_however_its_lines_are_joined(kind: str, newline: str) -> None:
     block, _ = make(
         newline.join(
-            [f"-----BEGIN {kind}PRIVATE KEY-----", *["<b64>"] * 20, "<b20>==", f"-----END {kind}PRIVATE KEY-----"]
+            [
+                f"-----BEGIN {kind}PRIVATE KEY-----",
+                *["<b64>"] * 20,
+                "<b20>==",
+                f"-----END {kind}PRIVATE KEY-----",
+            ]
         ),
         random.Random(SEED),
     )
@@ -101,19 +111,25 @@ def test_key_block_is_found_however_its_lines_are_joined(kind: str, newline: str
 
 def test_key_block_of_sixteen_kilobytes_is_found_whole() -> None:
     block, _ = make(
-        "-----BEGIN PRIVATE KEY-----\n" + "<b64>\n" * 252 + "-----END PRIVATE KEY-----", random.Random(SEED)
+        "-----BEGIN PRIVATE KEY-----\n" + "<b64>\n" * 252 + "-----END PRIVATE KEY-----",
+        random.Random(SEED),
     )
     assert redact(f"a {block} z").text == "a [REDACTED:private-key] z"
 
 
 def test_key_block_without_its_end_is_redacted_as_far_as_it_goes() -> None:
-    block, _ = make("-----BEGIN RSA PRIVATE KEY-----\n" + "<b64>\n" * 9 + "<b50>", random.Random(SEED))
-    assert redact(f"{block}\n[output truncated]").text == "[REDACTED:private-key]\n[output truncated]"
+    block, _ = make(
+        "-----BEGIN RSA PRIVATE KEY-----\n" + "<b64>\n" * 9 + "<b50>", random.Random(SEED)
+    )
+    assert (
+        redact(f"{block}\n[output truncated]").text == "[REDACTED:private-key]\n[output truncated]"
+    )
 
 
 def test_encrypted_key_block_with_headers_is_found() -> None:
     block, _ = make(
-        "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,<h32>\n\n<b64>\n<b64>\n"
+        "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: "
+        "AES-128-CBC,<h32>\n\n<b64>\n<b64>\n"
         "-----END RSA PRIVATE KEY-----",
         random.Random(SEED),
     )

@@ -16,14 +16,19 @@ from smara.secrets import Finding, Redaction, redact, scan
 
 TOKEN = "ghp_" + "".join(random.Random(3).choices("abcdefghijkmnpqrstuvwxyzABCDEFGH23456789", k=36))
 PIECES = [
-    *(make(template, random.Random(n))[0] for n, template in enumerate([*FORMATS.values(), *CARRIED.values()])),
+    *(make(template, random.Random(n))[0] for n, template in enumerate([*FORMATS.values(),
+    *CARRIED.values()])),
     *(text for text, _ in assignments(random.Random(5), 40)),
-    "[REDACTED:password]", "[REDACTED:github-token]", "[REDACTED:", "password=", '"', "token: ", "\\n", "é", "日本",
-    "\ud800", "\x00", "://a:", "@", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", " is ",
+    "[REDACTED:password]", "[REDACTED:github-token]", "[REDACTED:", "password=", '"', "token: ",
+    "\\n", "é", "日本",
+    "\ud800", "\x00", "://a:", "@", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----",
+    " is ",
     "Bearer ", "=", ";",
     "\n",
 ]  # fmt: skip
-mixtures = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=6)), max_size=7).map("".join)
+mixtures = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=6)), max_size=7).map(
+    "".join
+)
 any_text = st.text(st.characters(exclude_categories=()), max_size=200)
 
 
@@ -80,7 +85,9 @@ def test_vendor_names_a_secret_that_an_assignment_also_finds() -> None:
 
 
 def test_two_secrets_side_by_side_are_both_replaced() -> None:
-    assert redact(f"{TOKEN},{TOKEN}\n{TOKEN}").text == "{0},{0}\n{0}".format("[REDACTED:github-token]")
+    assert redact(f"{TOKEN},{TOKEN}\n{TOKEN}").text == "{0},{0}\n{0}".format(
+        "[REDACTED:github-token]"
+    )
 
 
 def test_offsets_count_characters_also_after_wide_ones() -> None:
@@ -134,5 +141,8 @@ def test_rejected_openings_cost_the_same_however_long_the_text_is() -> None:
 
 
 def test_importing_the_room_does_not_load_the_engine() -> None:
-    code = "import sys, smara.secrets; sys.exit('re2' in sys.modules or 'smara.secrets.rules' in sys.modules)"
+    code = (
+        "import sys, smara.secrets; sys.exit('re2' in sys.modules or 'smara.secrets.rules' in "
+        "sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,7 +14,9 @@ from smara.secrets import redact_value
 TOKEN = "ghp_" + "".join(random.Random(3).choices("abcdefghijkmnpqrstuvwxyzABCDEFGH23456789", k=36))
 json_like = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
     max_leaves=15,
 )
 
@@ -47,9 +49,14 @@ def test_telling_key_makes_a_plausible_value_secret(name: str, secret: str, labe
     assert count == 1
 
 
-@pytest.mark.parametrize("harmless", ["", "none", "string", "${PASSWORD}", "changeme", "********", "see the wiki page"])
+@pytest.mark.parametrize(
+    "harmless", ["", "none", "string", "${PASSWORD}", "changeme", "********", "see the wiki page"]
+)
 def test_telling_key_with_an_implausible_value_is_kept(harmless: str) -> None:
-    assert redact_value({"password": harmless, "token": harmless}) == ({"password": harmless, "token": harmless}, 0)
+    assert redact_value({"password": harmless, "token": harmless}) == (
+        {"password": harmless, "token": harmless},
+        0,
+    )
 
 
 def test_list_under_a_telling_key_is_judged_by_that_key() -> None:

@@ -1,4 +1,6 @@
-"""What the scanner would find is suspected without it, so that a hook never writes a secret down; little else is."""
+"""What the scanner would find is suspected without it, so that a hook never writes a secret down;
+little else is.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,20 @@ from tests.unit.secrets.secret_samples import FORMATS, assignments, carriers, ma
 
 
 def event(text: str) -> bytes:
-    told = {"session_id": "0a1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d", "tool_use_id": "toolu_01Ab2Cd3Ef4Gh5", "text": text}
+    told = {
+        "session_id": "0a1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d",
+        "tool_use_id": "toolu_01Ab2Cd3Ef4Gh5",
+        "text": text,
+    }
     return json.dumps(told).encode()
 
 
 def test_the_table_says_what_the_rules_say():
     sets = {name: frozenset(members.encode("latin-1")) for name, members in CLASSES.items()}
-    written = {(literal, before, is_bounded, tuple(sets[each] for each in places))
-               for literal, before, is_bounded, places in OPENINGS}  # fmt: skip
+    written = {
+        (literal, before, is_bounded, tuple(sets[each] for each in places))
+        for literal, before, is_bounded, places in OPENINGS
+    }
     assert written == openings()
 
 
@@ -53,9 +61,12 @@ def test_every_assignment_is_suspected():
     [
         "curl -u ann:hunter2hunter https://example.org", "https://ann:hunter2x@example.org/x",
         "the password is h7!kkdwq",
-        "machine h login ann password h7kkdwq9", "localhost:5432:db:ann:h7kkdwq9", "Authorization: Basic dXNlcjpwYXNz",
-        "Cookie: sid=a8f7Q2k9Zx1Lm4; theme=dark", "\\u0070assword: h7!kkdwq9", "PASSWORD=\"h7!kkdwq9\"",
-        '{"auths": {"r.io": {"auth": "YW5uOmg3a2tkd3E5aDdra2R3cTk="}}}', "1234567890123456|aB3dE6gH9jK2mN5pQ8sT1vW4",
+        "machine h login ann password h7kkdwq9", "localhost:5432:db:ann:h7kkdwq9",
+        "Authorization: Basic dXNlcjpwYXNz",
+        "Cookie: sid=a8f7Q2k9Zx1Lm4; theme=dark", "\\u0070assword: h7!kkdwq9",
+        "PASSWORD=\"h7!kkdwq9\"",
+        '{"auths": {"r.io": {"auth": "YW5uOmg3a2tkd3E5aDdra2R3cTk="}}}',
+        "1234567890123456|aB3dE6gH9jK2mN5pQ8sT1vW4",
     ],
 )  # fmt: skip
 def test_other_carriers_are_suspected(text):
@@ -66,8 +77,10 @@ def test_other_carriers_are_suspected(text):
     "text",
     [
         "def check_password(user, password):\n    return hash(password) == user.digest",
-        "The task-list and the disk-usage are fine; msg.text is shown.", "tokens are counted by the tokenizer",
-        "3 passed, 1 failed in 0.4s\nbypass the cache", "commit 3f2a9c1d8e7b6a5f4e3d2c1b0a9f8e7d6c5b4a39\nAuthor: Ann",
+        "The task-list and the disk-usage are fine; msg.text is shown.",
+        "tokens are counted by the tokenizer",
+        "3 passed, 1 failed in 0.4s\nbypass the cache",
+        "commit 3f2a9c1d8e7b6a5f4e3d2c1b0a9f8e7d6c5b4a39\nAuthor: Ann",
         "GET https://example.org/a/b?page=2 200", "pwd\n/home/ann/work", "● done → next ✔ 3/3",
     ],
 )  # fmt: skip
@@ -82,9 +95,14 @@ def test_a_long_text_is_looked_at_properly():
 def test_suspecting_loads_no_scanner_and_nothing_else_that_takes_time():
     code = (
         "import sys; from smara.core.suspicion import may_hold_secret\n"
-        "print(*sorted({'re', 're2', 'json', 'typing', 'dataclasses', 'smara.secrets.scan'} & set(sys.modules)))"
+        "print(*sorted({'re', 're2', 'json', 'typing', 'dataclasses', 'smara.secrets.scan'} & "
+        "set(sys.modules)))"
     )
-    anyway = subprocess.run([sys.executable, "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True,
-                            check=True)  # fmt: skip
+    anyway = subprocess.run(
+        [sys.executable, "-c", "import sys; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) <= set(anyway.stdout.split())

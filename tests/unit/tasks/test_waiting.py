@@ -30,7 +30,9 @@ def reaches(edges: list[Edge], start: int, wanted: int) -> bool:
             return True
         if no not in seen:
             seen.add(no)
-            todo += [awaited for edge in edges for waiter, awaited in [waits_for(edge)] if waiter == no]
+            todo += [
+                awaited for edge in edges for waiter, awaited in [waits_for(edge)] if waiter == no
+            ]
     return False
 
 
@@ -54,10 +56,14 @@ def test_a_dependency_is_refused_exactly_when_it_closes_a_circle(memory, edges):
             accepted.append(edge)
         except DependencyCycleError as error:
             assert closes
-            assert_is_a_circle(error.path, waiter, awaited, accepted, [task.short_id for task in tasks])
+            assert_is_a_circle(
+                error.path, waiter, awaited, accepted, [task.short_id for task in tasks]
+            )
 
 
-def assert_is_a_circle(path: list[str], waiter: int, awaited: int, edges: list[Edge], names: list[str]) -> None:
+def assert_is_a_circle(
+    path: list[str], waiter: int, awaited: int, edges: list[Edge], names: list[str]
+) -> None:
     """Every step of the path is a dependency that is there, but the first, which was asked for."""
     steps = [(names.index(one), names.index(other)) for one, other in pairwise(path)]
     assert path[0] == path[-1]
@@ -71,7 +77,9 @@ def test_an_order_puts_nobody_before_what_it_waits_for(edges):
     has_circle = any(reaches(edges, awaited, waiter) for waiter, awaited in map(waits_for, edges))
     assert (order is None) is has_circle
     if order is not None:
-        assert all(order.index(awaited) < order.index(waiter) for waiter, awaited in map(waits_for, edges))
+        assert all(
+            order.index(awaited) < order.index(waiter) for waiter, awaited in map(waits_for, edges)
+        )
 
 
 @given(edges=EDGES)
@@ -94,7 +102,9 @@ def test_a_chain_of_thousands_is_looked_through(memory):
 
     size = 3_000
     made = memory.tasks.put_many(
-        NewTask(f"step {n}", short_id=f"long-{n}", depends_on=[(f"long-{n - 1}", "blocks")] if n else [])
+        NewTask(
+            f"step {n}", short_id=f"long-{n}", depends_on=[(f"long-{n - 1}", "blocks")] if n else []
+        )
         for n in range(size)
     )
     assert (made.added, made.dependencies) == (size, size - 1)

@@ -8,7 +8,9 @@ from smara.tools import Outcome, Toolbox, ToolContext
 
 
 class Asking:
-    """Calls a toolbox; ``query``, ``mutate`` and ``search`` expect an answer, ``refused`` a refusal."""
+    """Calls a toolbox; ``query``, ``mutate`` and ``search`` expect an answer, ``refused`` a
+    refusal.
+    """
 
     def __init__(self, box: Toolbox, context: ToolContext | None = None) -> None:
         self._box = box

@@ -1,4 +1,6 @@
-"""``code-query``: short answers with file and line, within their budget, honest about an unfinished index."""
+"""``code-query``: short answers with file and line, within their budget, honest about an unfinished
+index.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def test_impact_cites_file_and_line_and_names_the_way(box):
 
 
 def test_deps_says_where_what_is_used_is_defined(box):
-    assert "1 shop/prices.py:9 called by main" in asked(box, "deps", target="main").text.splitlines()
+    assert (
+        "1 shop/prices.py:9 called by main" in asked(box, "deps", target="main").text.splitlines()
+    )
 
 
 def test_map_and_symbol(box):
@@ -59,7 +63,10 @@ def test_an_answer_keeps_to_its_budget(box, action, tokens):
 
 
 def test_what_is_left_out_is_counted(box):
-    assert "more: ask with more tokens" in asked(box, "impact", target="shop/store.py", tokens=60).text.splitlines()[-1]
+    assert (
+        "more: ask with more tokens"
+        in asked(box, "impact", target="shop/store.py", tokens=60).text.splitlines()[-1]
+    )
 
 
 def test_sloppy_calls_are_understood(box):
@@ -99,8 +106,11 @@ def test_an_index_under_way_is_told(box):
 
 def test_what_is_known_about_the_code_is_told_with_it(box):
     box._memory.memories.add(
-        "Prices are doubled on purpose, the discount halves them again", type="decision", source="user_taught",
-        by="person", files=["shop/prices.py"],
-    )  # fmt: skip
+        "Prices are doubled on purpose, the discount halves them again",
+        type="decision",
+        source="user_taught",
+        by="person",
+        files=["shop/prices.py"],
+    )
     assert "decision: Prices are doubled on purpose" in asked(box, "impact", target="price").text
     assert "decision: Prices are doubled on purpose" in asked(box, "symbol", target="price").text

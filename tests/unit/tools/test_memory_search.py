@@ -13,7 +13,9 @@ LONG = "filler " * 2_000
 def said(memory):
     return [
         memory.messages.add(thread_id="login", role="user", content="Implement the login with Zod"),
-        memory.messages.add(thread_id="login", role="assistant", content="export const LoginSchema = z.object({})"),
+        memory.messages.add(
+            thread_id="login", role="assistant", content="export const LoginSchema = z.object({})"
+        ),
         memory.messages.add(thread_id="deploy", role="user", content=f"{LONG} retry_policy {LONG}"),
     ]
 
@@ -22,7 +24,12 @@ def test_search_gives_one_hit_unless_more_are_asked_for(ask, said):
     answer = ask.search("search", query="LoginSchema")
     (hit,) = answer["results"]
     assert hit["content"] == "export const LoginSchema = z.object({})"
-    assert (hit["id"], hit["source"], hit["rank"], hit["threadId"]) == (said[1].id, "raw", 1, "login")
+    assert (hit["id"], hit["source"], hit["rank"], hit["threadId"]) == (
+        said[1].id,
+        "raw",
+        1,
+        "login",
+    )
     assert {"createdAt", "score", "why", "snippet"} <= set(hit)
     assert "taskId" not in hit
     assert answer["totalHits"] >= 1
@@ -31,7 +38,8 @@ def test_search_gives_one_hit_unless_more_are_asked_for(ask, said):
 
 def test_second_page_goes_on_where_the_first_ended(ask, memory):
     memory.messages.add_many(
-        thread_id="t", messages=[{"role": "user", "content": f"parser note {number}"} for number in range(5)]
+        thread_id="t",
+        messages=[{"role": "user", "content": f"parser note {number}"} for number in range(5)],
     )
     pages = [ask.search("search", query="parser", limit=2, page=page) for page in (1, 2, 3)]
     assert [[hit["rank"] for hit in page["results"]] for page in pages] == [[1, 2], [3, 4], [5]]
@@ -74,7 +82,9 @@ def test_read_of_an_unknown_message_says_how_to_find_one(ask):
 def test_hit_names_its_task_by_the_short_id(ask, memory):
     task = ask.new("Form")
     ask.mutate("claim", id=task)
-    memory.messages.add(thread_id="talk", role="assistant", content="the walrus form", session_id="abc-123")
+    memory.messages.add(
+        thread_id="talk", role="assistant", content="the walrus form", session_id="abc-123"
+    )
     (hit,) = ask.search("search", query="walrus")["results"]
     assert hit["taskId"] == task
     assert len(ask.search("search", query="walrus", taskId=task)["results"]) == 1
@@ -103,12 +113,20 @@ def test_nothing_found_is_an_answer(ask):
 
 @pytest.mark.parametrize("query", ["", " ", "\n\t"])
 def test_blank_query_is_told_in_the_words_of_the_specification(ask, query):
-    assert ask.refused("memory-search", "search", query=query)["error"] == "Search failed: invalid query"
+    assert (
+        ask.refused("memory-search", "search", query=query)["error"]
+        == "Search failed: invalid query"
+    )
 
 
 @pytest.mark.parametrize(
     ("lengths", "budget", "granted"),
-    [([], 10, []), ([3, 3], 10, [3, 3]), ([100, 5_000, 9_000], 6_000, [100, 2_950, 2_950]), ([9, 1], 4, [3, 1])],
+    [
+        ([], 10, []),
+        ([3, 3], 10, [3, 3]),
+        ([100, 5_000, 9_000], 6_000, [100, 2_950, 2_950]),
+        ([9, 1], 4, [3, 1]),
+    ],
 )
 def test_budget_is_shared_so_that_short_texts_stay_whole(lengths, budget, granted):
     assert shares(lengths, budget) == granted

@@ -11,7 +11,9 @@ from smara.tools import Toolbox
 @pytest.fixture
 def memory():
     with open_temporary() as found:
-        found.messages.add(thread_id="t", role="user", content="The walrus cache is cleared at midnight.")
+        found.messages.add(
+            thread_id="t", role="user", content="The walrus cache is cleared at midnight."
+        )
         found.tasks.add("Clear the walrus cache", description="Every night.")
         found.memories.remember("The walrus cache must never be cleared by hand.")
         found.observations.observe("t")
@@ -21,7 +23,9 @@ def memory():
 @pytest.mark.parametrize("source", ["raw", "task", "memory", "observation"])
 def test_hit_of_every_source_is_opened_by_its_id(memory, source):
     tools = Toolbox(memory)
-    hits = tools.call("memory-search", {"action": "search", "query": "walrus cache", "limit": 20}).structured["results"]
+    hits = tools.call(
+        "memory-search", {"action": "search", "query": "walrus cache", "limit": 20}
+    ).structured["results"]
     hit = next(each for each in hits if each["source"] == source)
     opened = tools.call("memory-search", {"action": "read", "id": hit["id"]})
     assert not opened.is_error

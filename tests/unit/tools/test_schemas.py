@@ -9,7 +9,14 @@ from jsonschema import Draft202012Validator
 
 from smara.core.tokens import counter_for
 from smara.errors import InvalidInputError
-from smara.tools import anthropic_tools, description, instructions, openai_tools, schemas, system_prompt
+from smara.tools import (
+    anthropic_tools,
+    description,
+    instructions,
+    openai_tools,
+    schemas,
+    system_prompt,
+)
 from smara.tools.catalogue import EVERY_TOOL, PROFILES, TOOLS
 
 COMBINATORS = {"oneOf", "anyOf", "allOf", "not", "if", "$ref", "$defs"}
@@ -39,7 +46,9 @@ def test_unknown_form_is_refused_by_name():
 
 @pytest.mark.parametrize("name", EVERY_TOOL)
 def test_flat_form_has_no_combinator_at_its_root_and_one_type_per_argument(name):
-    """Anthropic's API rejects a root combinator, Claude Code drops the tool; some hosts know no lists of types."""
+    """Anthropic's API rejects a root combinator, Claude Code drops the tool; some hosts know no
+    lists of types.
+    """
     schema = schemas("flat", "coding")[name]
     assert COMBINATORS & set(schema) == set()
     assert all(isinstance(each["type"], str) for each in schema["properties"].values())
@@ -49,7 +58,9 @@ def test_flat_form_has_no_combinator_at_its_root_and_one_type_per_argument(name)
 @pytest.mark.parametrize("name", EVERY_TOOL)
 def test_both_forms_have_the_same_actions_and_arguments(name):
     flat, union = schemas("flat", "coding")[name], schemas("union", "coding")[name]
-    variants = {each["properties"]["action"]["const"]: each["properties"] for each in union["oneOf"]}
+    variants = {
+        each["properties"]["action"]["const"]: each["properties"] for each in union["oneOf"]
+    }
     assert flat["properties"]["action"]["enum"] == list(variants)
     assert set(flat["properties"]) == {argument for each in variants.values() for argument in each}
 
@@ -63,7 +74,11 @@ def test_both_forms_say_the_same_of_an_argument(name):
             if argument != "action":
                 found = union["$defs"][argument] if "$ref" in schema else schema
                 bare = {key: value for key, value in found.items() if key not in told}
-                served = {key: value for key, value in flat["properties"][argument].items() if key not in told}
+                served = {
+                    key: value
+                    for key, value in flat["properties"][argument].items()
+                    if key not in told
+                }
                 assert {**bare, "items": 0} == {**served, "items": 0}
 
 
@@ -77,7 +92,9 @@ def test_example_of_an_action_is_accepted_by_both_forms_and_names_what_is_needed
 
 @EXAMPLES
 def test_union_refuses_what_another_action_takes(tool, action):
-    foreign = next(each for each in ("summary", "since", "includeMessages") if each not in action.arguments)
+    foreign = next(
+        each for each in ("summary", "since", "includeMessages") if each not in action.arguments
+    )
     assert not accepted(schemas("union", "coding")[tool.name], {**action.example, foreign: "x"})
 
 
@@ -90,8 +107,12 @@ def test_description_tells_each_action_with_what_it_needs(tool, action):
 @EXAMPLES
 def test_defaults_of_the_union_are_what_a_call_gets(tool, action):
     variants = schemas("union", "coding")[tool.name]["oneOf"]
-    variant = next(each for each in variants if each["properties"]["action"]["const"] == action.name)
-    told = {name: each["default"] for name, each in variant["properties"].items() if "default" in each}
+    variant = next(
+        each for each in variants if each["properties"]["action"]["const"] == action.name
+    )
+    told = {
+        name: each["default"] for name, each in variant["properties"].items() if "default" in each
+    }
     assert told == dict(action.defaults)
 
 
@@ -121,7 +142,9 @@ def test_anthropic_shape():
 def test_openai_shapes():
     for chat, response in zip(openai_tools(), openai_tools(api="responses"), strict=True):
         assert chat["type"] == response["type"] == "function"
-        assert chat["function"] == {name: value for name, value in response.items() if name != "type"}
+        assert chat["function"] == {
+            name: value for name, value in response.items() if name != "type"
+        }
         assert set(chat["function"]) == {"name", "description", "parameters", "strict"}
     with pytest.raises(InvalidInputError, match="chat or responses"):
         openai_tools(api="fax")  # type: ignore[arg-type]
@@ -181,6 +204,7 @@ def test_system_prompt_speaks_of_every_tool_and_the_actions_an_agent_needs(profi
     text = system_prompt(profile)
     assert all(f"`{name}`" in text for name in PROFILES[profile])
     assert all(
-        f"`{name}`" in text for name in ("ready", "claim", "close", "release", "create", "update_context", "read")
+        f"`{name}`" in text
+        for name in ("ready", "claim", "close", "release", "create", "update_context", "read")
     )
     assert tokens(text) < 900

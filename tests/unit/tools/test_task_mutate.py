@@ -8,15 +8,29 @@ from smara.tools import Toolbox, ToolContext
 def test_create_takes_everything_a_task_can_have(ask, memory):
     epic, before, other = ask.new("epic", type="epic"), ask.new("before"), ask.new("other")
     made = ask.mutate(
-        "create", title="Refresh tokens", description="when they expire", priority=0, type="feature",
-        labels=["auth"], assignee="ada", parent=epic, dependsOn=f"{before}, {other}",
-    )["task"]  # fmt: skip
+        "create",
+        title="Refresh tokens",
+        description="when they expire",
+        priority=0,
+        type="feature",
+        labels=["auth"],
+        assignee="ada",
+        parent=epic,
+        dependsOn=f"{before}, {other}",
+    )["task"]
     task = memory.tasks.get(made["id"])
-    assert (task.title, task.priority, task.type, task.assignee) == ("Refresh tokens", 0, "feature", "ada")
+    assert (task.title, task.priority, task.type, task.assignee) == (
+        "Refresh tokens",
+        0,
+        "feature",
+        "ada",
+    )
     assert (made["uuid"], made["labels"], made["status"]) == (task.id, ["auth"], "open")
     assert {(each["dependsOnId"], each["type"]) for each in made["dependencies"]} == {
-        (before, "blocks"), (other, "blocks"), (epic, "parent-child"),
-    }  # fmt: skip
+        (before, "blocks"),
+        (other, "blocks"),
+        (epic, "parent-child"),
+    }
     assert memory.tasks.history(made["id"])[0].actor == "agent"
 
 
@@ -33,7 +47,11 @@ def test_claim_makes_the_task_the_threads_own_and_shows_all_of_it(ask, memory):
 
 def test_claim_again_by_the_same_session_is_no_failure(ask):
     task = ask.new("Form")
-    assert ask.mutate("claim", id=task)["task"]["id"] == ask.mutate("claim", id=task)["task"]["id"] == task
+    assert (
+        ask.mutate("claim", id=task)["task"]["id"]
+        == ask.mutate("claim", id=task)["task"]["id"]
+        == task
+    )
 
 
 def test_claim_next_takes_the_most_urgent_ready_task_until_there_is_none(ask):
@@ -62,9 +80,13 @@ def test_claim_of_a_blocked_task_names_the_blockers(ask):
 
 def test_session_of_the_call_wins_over_that_of_the_server(ask):
     task = ask.new("Form")
-    assert ask.mutate("claim", id=task, sessionId="mine", threadId="t2")["task"]["sessionId"] == "mine"
+    assert (
+        ask.mutate("claim", id=task, sessionId="mine", threadId="t2")["task"]["sessionId"] == "mine"
+    )
     ask.refused("task-mutate", "close", id=task, summary="done")
-    assert ask.mutate("close", id=task, summary="done", sessionId="mine")["task"]["status"] == "closed"
+    assert (
+        ask.mutate("close", id=task, summary="done", sessionId="mine")["task"]["status"] == "closed"
+    )
 
 
 def test_shared_server_wants_to_know_whose_a_claim_is(memory, ask):
@@ -73,13 +95,19 @@ def test_shared_server_wants_to_know_whose_a_claim_is(memory, ask):
     refused = shared.call("task-mutate", {"action": "claim", "id": task})
     assert refused.is_error
     assert "sessionId" in refused.text
-    assert not shared.call("task-mutate", {"action": "claim", "id": task, "sessionId": "s"}).is_error
+    assert not shared.call(
+        "task-mutate", {"action": "claim", "id": task, "sessionId": "s"}
+    ).is_error
 
 
 def test_close_keeps_reason_and_summary(ask):
     task = ask.new("Form")
     closed = ask.mutate("close", id=task, reason="wontfix", summary="nobody uses it")["task"]
-    assert (closed["status"], closed["closeReason"], closed["summary"]) == ("closed", "wontfix", "nobody uses it")
+    assert (closed["status"], closed["closeReason"], closed["summary"]) == (
+        "closed",
+        "wontfix",
+        "nobody uses it",
+    )
 
 
 def test_close_without_words_is_refused(ask):
@@ -103,8 +131,14 @@ def test_reopen_makes_a_closed_task_open(ask):
 
 def test_update_changes_named_fields_only(ask):
     task = ask.new("Form", description="as it was", labels=["a"])
-    changed = ask.mutate("update", id=task, title="Login form", priority=1, labels=["b", "c"], type="bug")["task"]
-    assert (changed["title"], changed["priority"], changed["labels"]) == ("Login form", 1, ["b", "c"])
+    changed = ask.mutate(
+        "update", id=task, title="Login form", priority=1, labels=["b", "c"], type="bug"
+    )["task"]
+    assert (changed["title"], changed["priority"], changed["labels"]) == (
+        "Login form",
+        1,
+        ["b", "c"],
+    )
     assert (changed["type"], changed["description"]) == ("bug", "as it was")
     assert "nothing to change" in ask.refused("task-mutate", "update", id=task)["error"]
 
@@ -113,7 +147,9 @@ def test_dep_adds_and_removes(ask):
     first, second = ask.new("first"), ask.new("second")
     added = ask.mutate("dep", taskId=second, dependsOn=first)["task"]
     assert added["dependencies"] == [{"taskId": second, "dependsOnId": first, "type": "blocks"}]
-    assert "dependencies" not in ask.mutate("dep", taskId=second, dependsOn=first, add=False)["task"]
+    assert (
+        "dependencies" not in ask.mutate("dep", taskId=second, dependsOn=first, add=False)["task"]
+    )
 
 
 def test_dep_that_closes_a_circle_is_refused_with_its_path(ask):
@@ -134,9 +170,13 @@ def test_link_ties_a_past_message_to_a_task(ask, memory):
 
 
 def test_update_context_writes_the_page_a_section_or_a_threads_own(ask, memory):
-    whole = ask.mutate("update_context", content="# Project\n\n## Tech Stack\n- Tests: Jest\n")["workingMemory"]
+    whole = ask.mutate("update_context", content="# Project\n\n## Tech Stack\n- Tests: Jest\n")[
+        "workingMemory"
+    ]
     assert (whole["scope"], whole["version"]) == ("resource", 1)
-    part = ask.mutate("update_context", content="- Tests: Vitest", section="Tech Stack")["workingMemory"]
+    part = ask.mutate("update_context", content="- Tests: Vitest", section="Tech Stack")[
+        "workingMemory"
+    ]
     assert "Vitest" in part["content"]
     assert "Jest" not in part["content"]
     assert part["content"].startswith("# Project")
@@ -148,9 +188,14 @@ def test_update_context_writes_the_page_a_section_or_a_threads_own(ask, memory):
 def test_update_context_against_an_older_version_is_refused(ask):
     ask.mutate("update_context", content="one")
     ask.mutate("update_context", content="two", expectedVersion=1)
-    assert ask.refused("task-mutate", "update_context", content="three", expectedVersion=1)["code"] == "conflict"
+    assert (
+        ask.refused("task-mutate", "update_context", content="three", expectedVersion=1)["code"]
+        == "conflict"
+    )
 
 
 def test_update_context_of_a_thread_that_nobody_named_is_refused(memory):
-    outcome = Toolbox(memory).call("task-mutate", {"action": "update_context", "content": "x", "scope": "thread"})
+    outcome = Toolbox(memory).call(
+        "task-mutate", {"action": "update_context", "content": "x", "scope": "thread"}
+    )
     assert "threadId" in outcome.structured["error"]

@@ -24,14 +24,18 @@ def test_ready_can_be_narrowed_by_type_and_label(ask):
 def test_show_gives_all_of_a_task_and_what_stands_around_it(ask, memory):
     epic = ask.new("Login", type="epic")
     blocker = ask.new("Choose a library")
-    task = ask.new("Form", description="the whole text", parent=epic, dependsOn=blocker, labels=["ui"])
+    task = ask.new(
+        "Form", description="the whole text", parent=epic, dependsOn=blocker, labels=["ui"]
+    )
     message = memory.messages.add(thread_id="talk", role="user", content="use Zod")
     ask.mutate("link", taskId=task, messageId=message.id)
     shown = ask.query("show", id=task)
     assert shown["task"]["description"] == "the whole text"
     assert shown["task"]["labels"] == ["ui"]
     assert shown["task"]["linkedMessageIds"] == [message.id]
-    assert {"taskId": task, "dependsOnId": blocker, "type": "blocks"} in shown["task"]["dependencies"]
+    assert {"taskId": task, "dependsOnId": blocker, "type": "blocks"} in shown["task"][
+        "dependencies"
+    ]
     assert shown["isBlocked"] is True
     assert [each["id"] for each in shown["blockingTasks"]] == [blocker]
     assert [each["id"] for each in shown["parents"]] == [epic]
@@ -57,7 +61,8 @@ def test_show_names_the_newest_of_many_linked_messages_and_counts_the_rest(ask, 
     task = ask.new("talked about")
     ask.mutate("claim", id=task)
     said = memory.messages.add_many(
-        thread_id="talk", messages=[{"role": "user", "content": f"word {number}"} for number in range(30)]
+        thread_id="talk",
+        messages=[{"role": "user", "content": f"word {number}"} for number in range(30)],
     )
     shown = ask.query("show", id=task)["task"]
     assert shown["linkedMessageCount"] == 30

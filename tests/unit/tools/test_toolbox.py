@@ -25,7 +25,9 @@ def test_plain_functions_give_the_structured_answer(memory):
     memory.messages.add(thread_id="t", role="user", content="the walrus")
     assert memory_search(memory, query="walrus")["results"][0]["content"] == "the walrus"
     assert task_query(memory, action="show", id="nope")["success"] is False
-    noted = memory_record(memory, action="record", type="gotcha", content="The walrus sinks", evidence=["a/b.py:1"])
+    noted = memory_record(
+        memory, action="record", type="gotcha", content="The walrus sinks", evidence=["a/b.py:1"]
+    )
     assert noted["memory"]["content"] == "The walrus sinks"
 
 
@@ -60,7 +62,9 @@ def test_call_is_a_sign_of_life_of_its_session(memory, box, clock):
     for _ in range(3):
         clock.advance(3 * 3600)
         box.call("memory-search", {"query": "anything"})
-    taken = Toolbox(memory, ToolContext(session_id="other")).call("task-mutate", {"action": "claim", "id": task})
+    taken = Toolbox(memory, ToolContext(session_id="other")).call(
+        "task-mutate", {"action": "claim", "id": task}
+    )
     assert taken.structured["error"] == "Already claimed by session abc-123"
 
 
@@ -69,7 +73,11 @@ def test_tool_of_another_profile_is_unknown(memory):
     refused = Toolbox(memory, ToolContext(session_id="a")).call("memory-record", call)
     assert refused.is_error
     assert "memory-record" not in refused.structured["hint"]
-    assert not Toolbox(memory, ToolContext(session_id="a"), "coding").call("memory-record", call).is_error
+    assert (
+        not Toolbox(memory, ToolContext(session_id="a"), "coding")
+        .call("memory-record", call)
+        .is_error
+    )
     assert (
         not Toolbox(memory.with_settings(tool_profile="coding"), ToolContext(session_id="a"))
         .call("memory-record", call)
@@ -93,7 +101,10 @@ class Broken:
 def test_trouble_of_the_store_says_what_it_is_and_to_go_on():
     box = Toolbox(Broken(CorruptError("The file is damaged. Run `smara doctor`.")))  # type: ignore[arg-type]
     answer = box.call("task-query", {"action": "ready"}).structured
-    assert (answer["error"], answer["code"]) == ("The file is damaged. Run `smara doctor`.", "corrupt")
+    assert (answer["error"], answer["code"]) == (
+        "The file is damaged. Run `smara doctor`.",
+        "corrupt",
+    )
     assert "without memory" in answer["hint"]
     assert "retryable" not in answer
 
@@ -116,7 +127,8 @@ def test_bug_is_answered_and_logged_not_raised(caplog):
 
 
 @pytest.mark.parametrize(
-    "text", ["half an emoji \ud83d", "\udc00 the other half", "both \ud83d\ude00", "nul \x00", "重跑"]
+    "text",
+    ["half an emoji \ud83d", "\udc00 the other half", "both \ud83d\ude00", "nul \x00", "重跑"],
 )
 def test_answer_can_always_be_written_as_json(memory, ask, text):
     memory.messages.add(thread_id="t", role="user", content=f"walrus {text}")
@@ -127,13 +139,22 @@ def test_answer_can_always_be_written_as_json(memory, ask, text):
 
 
 def test_what_a_call_says_of_itself_wins_over_its_context_and_that_over_the_toolbox():
-    box, call, named = ToolContext("box", "box", actor="box"), ToolContext("call", None), ToolContext("named")
+    box, call, named = (
+        ToolContext("box", "box", actor="box"),
+        ToolContext("call", None),
+        ToolContext("named"),
+    )
     assert named.over(call).over(box) == ToolContext("named", "box", actor="box")
 
 
 ANSWERS = {
     "ready": ("1 ready, 1 blocked.", "{form} P1 bug open  Login form #ui", "  what it is"),
-    "show": ("{form} P1 bug open  Login form #ui", "waiting for it:", "  {notes} P2 task open  Notes", "what it is"),
+    "show": (
+        "{form} P1 bug open  Login form #ui",
+        "waiting for it:",
+        "  {notes} P2 task open  Notes",
+        "what it is",
+    ),
     "list": ("Tasks: 2. Shown: 2.", "{notes} P2 task open  Notes  (blocked by {form})"),
 }
 
@@ -150,7 +171,8 @@ def test_text_tells_what_the_json_says(ask, action):
 def test_text_of_a_claim_names_the_holder_and_of_a_page_the_next(ask):
     tasks = [ask.new(f"task {number}") for number in range(7)]
     assert (
-        f"{tasks[0]} P2 task in_progress  task 0  (held by abc-123)" in ask.call("task-mutate", "claim", id="next").text
+        f"{tasks[0]} P2 task in_progress  task 0  (held by abc-123)"
+        in ask.call("task-mutate", "claim", id="next").text
     )
     assert ask.call("task-query", "ready").text.endswith("More: the same call with page 2.")
 

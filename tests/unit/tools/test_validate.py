@@ -33,13 +33,18 @@ def refused(tool, call) -> InvalidInputError:
         (TASK_QUERY, {"action": "show", "task_id": "t-1"}, {"id": "t-1"}),
         (TASK_QUERY, {"action": "show", "taskId": "t-1"}, {"id": "t-1"}),
         (TASK_QUERY, {"action": "list", "status": "In Progress"}, {"status": "in_progress"}),
-        (TASK_QUERY, {"action": "search", "query": "x", "include_messages": "true"}, {"includeMessages": True}),
+        (TASK_QUERY, {"action": "search", "query": "x", "include_messages": "true"},
+        {"includeMessages": True}),
         (TASK_MUTATE, {"action": "update-context", "content": "x"}, {"action": "update_context"}),
-        (TASK_MUTATE, {"action": "dep", "id": "a", "depends_on": "b"}, {"taskId": "a", "dependsOn": "b"}),
-        (TASK_MUTATE, {"action": "dep", "id": "a", "dependsOn": "b", "type": "parent_child"}, {"kind": "parent-child"}),
-        (TASK_MUTATE, {"action": "create", "title": "x", "dependsOn": ["a", "b"]}, {"dependsOn": "a, b"}),
+        (TASK_MUTATE, {"action": "dep", "id": "a", "depends_on": "b"}, {"taskId": "a",
+        "dependsOn": "b"}),
+        (TASK_MUTATE, {"action": "dep", "id": "a", "dependsOn": "b", "type": "parent_child"},
+        {"kind": "parent-child"}),
+        (TASK_MUTATE, {"action": "create", "title": "x", "dependsOn": ["a", "b"]},
+        {"dependsOn": "a, b"}),
         (TASK_MUTATE, {"action": "create", "title": "x", "labels": "a, b"}, {"labels": ["a", "b"]}),
-        (TASK_MUTATE, {"action": "create", "title": "x", "labels": '["a, b"]'}, {"labels": ["a, b"]}),
+        (TASK_MUTATE, {"action": "create", "title": "x", "labels": '["a, b"]'},
+        {"labels": ["a, b"]}),
         (TASK_MUTATE, {"action": "create", "title": "x", "priority": "0"}, {"priority": 0}),
         (TASK_MUTATE, {"action": "close", "id": "a", "summary": "s"}, {"reason": "completed"}),
         (TASK_MUTATE, {"action": "claim", "id": "a", "sessionId": None}, {"id": "a"}),
@@ -56,16 +61,24 @@ def test_sloppy_call_whose_meaning_is_clear_is_understood(tool, call, meant):
 @pytest.mark.parametrize(
     ("tool", "call", "told"),
     [
-        (TASK_MUTATE, {"action": "update", "id": "a", "priority": "high"}, 'an integer from 0 to 4; got "high"'),
-        (TASK_MUTATE, {"action": "update", "id": "a", "priority": 7}, "priority must be an integer from 0 to 4; got 7"),
-        (TASK_MUTATE, {"action": "update", "id": "a", "priority": True}, "an integer from 0 to 4; got true"),
+        (TASK_MUTATE, {"action": "update", "id": "a", "priority": "high"},
+        'an integer from 0 to 4; got "high"'),
+        (TASK_MUTATE, {"action": "update", "id": "a", "priority": 7},
+        "priority must be an integer from 0 to 4; got 7"),
+        (TASK_MUTATE, {"action": "update", "id": "a", "priority": True},
+        "an integer from 0 to 4; got true"),
         (TASK_MUTATE, {"action": "update", "id": "a", "priority": 1.5}, "got 1.5"),
         (TASK_MUTATE, {"action": "close", "id": "a"}, "summary is missing"),
-        (TASK_MUTATE, {"action": "close", "id": "a", "summary": "s", "reason": "bored"}, "wontfix, duplicate"),
-        (TASK_MUTATE, {"action": "create", "title": "x", "labels": ["a", 3]}, "labels[1] must be a text of 1 to 200"),
-        (TASK_MUTATE, {"action": "create", "title": ""}, "title must be a text of 1 to 500 characters"),
-        (TASK_MUTATE, {"action": "claim", "id": {"a": 1}}, "id must be a text that is not empty; got an object"),
-        (TASK_QUERY, {"action": "ready", "limit": 0}, "limit must be an integer from 1 to 50; got 0"),
+        (TASK_MUTATE, {"action": "close", "id": "a", "summary": "s", "reason": "bored"},
+        "wontfix, duplicate"),
+        (TASK_MUTATE, {"action": "create", "title": "x", "labels": ["a", 3]},
+        "labels[1] must be a text of 1 to 200"),
+        (TASK_MUTATE, {"action": "create", "title": ""},
+        "title must be a text of 1 to 500 characters"),
+        (TASK_MUTATE, {"action": "claim", "id": {"a": 1}},
+        "id must be a text that is not empty; got an object"),
+        (TASK_QUERY, {"action": "ready", "limit": 0},
+        "limit must be an integer from 1 to 50; got 0"),
         (TASK_QUERY, {"action": "ready", "limit": float("nan")}, "limit must be an integer"),
         (TASK_QUERY, {"action": "list", "status": "done"}, "one of open, in_progress, closed"),
     ],
@@ -94,10 +107,14 @@ def test_unknown_action_lists_the_actions_and_guesses():
 
 
 def test_action_of_another_tool_is_sent_there():
-    assert "claim is an action of task-mutate" in str(refused(TASK_QUERY, {"action": "claim", "id": "a"}))
+    assert "claim is an action of task-mutate" in str(
+        refused(TASK_QUERY, {"action": "claim", "id": "a"})
+    )
 
 
-@pytest.mark.parametrize("given", [{}, None, {"action": None}, {"action": 3}, {"action": ["ready"]}])
+@pytest.mark.parametrize(
+    "given", [{}, None, {"action": None}, {"action": 3}, {"action": ["ready"]}]
+)
 def test_call_without_an_action_lists_the_actions(given):
     assert "ready, show, list, search" in str(refused(TASK_QUERY, given))
 

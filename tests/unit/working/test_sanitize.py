@@ -15,8 +15,10 @@ from smara.working.models import WorkingMemory
 from smara.working.sanitize import for_injection, render_block
 
 TAGS = (
-    "working-memory", "observations", "current-task", "suggested-response", "reflections", "system-reminder",
-    "memory", "memories", "memory-index", "unobserved-context", "observational-memory-instruction", "thread",
+    "working-memory", "observations", "current-task", "suggested-response", "reflections",
+    "system-reminder",
+    "memory", "memories", "memory-index", "unobserved-context", "observational-memory-instruction",
+    "thread",
 )  # fmt: skip
 BRACKETS = "<＜﹤‹〈⟨❮≮"
 NOISE = [
@@ -37,17 +39,24 @@ NOISE = [
 ]
 LOOKALIKES = str.maketrans("aceiopswy", "асеіорѕԝу")
 
-_OPENING = re.compile(r"<[/\\!?]*(?:[a-z0-9]*:)?(?:" + "|".join(tag.replace("-", "") for tag in TAGS) + ")")
+_OPENING = re.compile(
+    r"<[/\\!?]*(?:[a-z0-9]*:)?(?:" + "|".join(tag.replace("-", "") for tag in TAGS) + ")"
+)
 
 
 def lenient(text: str) -> str:
-    """What the most forgiving parser makes of a text: lookalikes are letters, and what is not seen is not there."""
+    """What the most forgiving parser makes of a text: lookalikes are letters, and what is not seen
+    is not there.
+    """
     bracketed = re.sub(f"[{BRACKETS}]", "<", text)
-    plain = normalize("NFKD", bracketed).casefold().translate(str.maketrans("асеіорѕԝу", "aceiopswy"))
+    plain = (
+        normalize("NFKD", bracketed).casefold().translate(str.maketrans("асеіорѕԝу", "aceiopswy"))
+    )
     return "".join(
-        each for each in plain
+        each
+        for each in plain
         if category(each)[0] not in "MZC" and category(each) != "Pd" and each not in "_\u2800"
-    )  # fmt: skip
+    )
 
 
 def opens_a_block(text: str) -> bool:
@@ -60,12 +69,24 @@ def disguised(draw):
     name = draw(st.sampled_from(TAGS))
     name = draw(st.sampled_from([name, name.upper(), name.title(), name.translate(LOOKALIKES)]))
     name = draw(
-        st.sampled_from([name, "".join(chr(ord(each) + 0xFEE0) if "!" <= each <= "~" else each for each in name)])
+        st.sampled_from(
+            [
+                name,
+                "".join(chr(ord(each) + 0xFEE0) if "!" <= each <= "~" else each for each in name),
+            ]
+        )
     )
     noise = draw(st.lists(st.sampled_from(NOISE), min_size=len(name) + 1, max_size=len(name) + 1))
-    dressed = "".join(f"{quiet}{letter}" for quiet, letter in zip(noise, name, strict=False)) + noise[-1]
+    dressed = (
+        "".join(f"{quiet}{letter}" for quiet, letter in zip(noise, name, strict=False)) + noise[-1]
+    )
     ends = st.sampled_from([">", " scope='x'>", "/>", "", "＞", "\n>"])
-    return draw(st.sampled_from(BRACKETS)) + draw(st.sampled_from(["", "/", " / ", "x:"])) + dressed + draw(ends)
+    return (
+        draw(st.sampled_from(BRACKETS))
+        + draw(st.sampled_from(["", "/", " / ", "x:"]))
+        + dressed
+        + draw(ends)
+    )
 
 
 TEXTS = st.lists(
@@ -181,7 +202,10 @@ def test_long_text_is_cut_at_the_end_of_a_line_and_says_how_much_is_left_out():
     assert len(shown) <= 4_000
     assert text.startswith("\n".join(kept) + "\n")
     left = len(text) - len("\n".join(kept))
-    assert note == f"[… {left:,} characters are left out here; `smara working show` gives the whole page]"
+    assert (
+        note
+        == f"[… {left:,} characters are left out here; `smara working show` gives the whole page]"
+    )
 
 
 def test_cut_within_code_closes_it():

@@ -24,19 +24,22 @@ def refused(value, schema):
     ("schema", "value", "words"),
     [
         ({"properties": {"n": {"type": "integer"}}}, {"n": "x"}, 'n must be integer, not "x"'),
-        ({"properties": {"n": {"type": ["string", "null"]}}}, {"n": 1}, "n must be string or null, not 1"),
+        ({"properties": {"n": {"type": ["string", "null"]}}}, {"n": 1},
+        "n must be string or null, not 1"),
         ({"properties": {"a": {"properties": {"b": {"enum": ["x", "y"]}}}}}, {"a": {"b": "z"}},
          'a.b must be one of ["x", "y"], not "z"'),
         ({"properties": {"l": {"items": {"const": 1}}}}, {"l": [1, 2]}, "l.1 must be 1, not 2"),
         ({"required": ["a", "b"]}, {"a": 1}, "the page must have 'b'"),
-        ({"properties": {"a": {}}, "additionalProperties": False}, {"c": 1}, "may have only a; 'c' not allowed"),
+        ({"properties": {"a": {}}, "additionalProperties": False}, {"c": 1},
+        "may have only a; 'c' not allowed"),
         ({"patternProperties": {"^x": {}}, "additionalProperties": False}, {"x1": 1, "y": 1},
          "may have only ^x; 'y' not allowed"),
         ({"patternProperties": {"^x": {"type": "string"}}}, {"x1": 1}, "x1 must be string, not 1"),
         ({"additionalProperties": {"type": "string"}}, {"a": 1}, "a must be string, not 1"),
         ({"properties": {"n": {"minimum": 3}}}, {"n": 1}, "n must satisfy minimum 3"),
         ({"properties": {"s": {"pattern": "^a+$"}}}, {"s": "b"}, 's must satisfy pattern "^a+$"'),
-        ({"properties": {"l": {"uniqueItems": True}}}, {"l": [{"a": 1}, {"a": 1.0}]}, "elements that are equal"),
+        ({"properties": {"l": {"uniqueItems": True}}}, {"l": [{"a": 1}, {"a": 1.0}]},
+        "elements that are equal"),
         ({"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, {}, "fits none of 2 alternatives"),
         ({"properties": {"a": False}}, {"a": 1}, "may not hold 1"),
     ],
@@ -55,10 +58,13 @@ def test_only_the_first_few_of_many_failures_are_told():
     [
         {}, {"type": "object"}, {"properties": {"$ref": {"type": "string"}}},
         {"$defs": {"word": {"type": "string"}}, "properties": {"a": {"$ref": "#/$defs/word"}}},
-        {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"w": {"type": "string"}},
+        {"$schema": "http://json-schema.org/draft-07/schema#",
+            "definitions": {"w": {"type": "string"}},
          "properties": {"a": {"$ref": "#/definitions/w"}}},
-        {"$schema": "http://json-schema.org/draft-04/schema#", "properties": {"a": {"type": "string"}}},
-        {"properties": {"l": {"uniqueItems": True}}}, {"properties": {"a": {"pattern": "é|wörd|word"}}},
+        {"$schema": "http://json-schema.org/draft-04/schema#",
+            "properties": {"a": {"type": "string"}}},
+        {"properties": {"l": {"uniqueItems": True}}},
+            {"properties": {"a": {"pattern": "é|wörd|word"}}},
         '{"properties": {"a": {"type": "string"}}}',
         {"properties": {"below": {"$ref": "#"}}, "unevaluatedProperties": True},
     ],
@@ -70,14 +76,20 @@ def test_value_that_fits_is_accepted(schema):
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
-        (3, "schema must be a JSON object"), ("{", "The schema is not valid JSON"), ("[]", "must be a JSON object"),
-        ({"type": "nonsense"}, "The schema is not valid: type"), ({"minimum": "x"}, "minimum must be number"),
+        (3, "schema must be a JSON object"), ("{", "The schema is not valid JSON"), ("[]",
+        "must be a JSON object"),
+        ({"type": "nonsense"}, "The schema is not valid: type"), ({"minimum": "x"},
+        "minimum must be number"),
         ({"$schema": "https://example.org/mine"}, "is not known"), ({"$schema": 3}, "is not known"),
-        ({"allOf": [{"$schema": "http://json-schema.org/draft-07/schema#"}]}, "Only the whole schema"),
-        ({"pattern": "(?=x)"}, "Patterns are RE2"), ({"patternProperties": {r"(a)\1": {}}}, "Patterns are RE2"),
+        ({"allOf": [{"$schema": "http://json-schema.org/draft-07/schema#"}]},
+        "Only the whole schema"),
+        ({"pattern": "(?=x)"}, "Patterns are RE2"), ({"patternProperties": {r"(a)\1": {}}},
+        "Patterns are RE2"),
         ({"pattern": "\ud800"}, "cannot be used"),
-        ({"patternProperties": {"a": {}}, "unevaluatedProperties": False}, "Use additionalProperties"),
-        ({"description": "x" * 60_000}, "at most 50,000"), ({"a": float("inf")}, "cannot be written as JSON"),
+        ({"patternProperties": {"a": {}}, "unevaluatedProperties": False},
+        "Use additionalProperties"),
+        ({"description": "x" * 60_000}, "at most 50,000"), ({"a": float("inf")},
+        "cannot be written as JSON"),
     ],
 )  # fmt: skip
 def test_schema_that_cannot_be_followed_is_refused(schema, words):
@@ -88,7 +100,12 @@ def test_schema_that_cannot_be_followed_is_refused(schema, words):
 @pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef", "$recursiveRef"])
 @pytest.mark.parametrize(
     "target",
-    ["http://127.0.0.1:9/x", "file:///etc/passwd", "other.json", "https://json-schema.org/draft/2020-12/schema"],
+    [
+        "http://127.0.0.1:9/x",
+        "file:///etc/passwd",
+        "other.json",
+        "https://json-schema.org/draft/2020-12/schema",
+    ],
 )
 def test_nothing_is_fetched(monkeypatch, keyword, target):
     monkeypatch.setattr(socket, "socket", lambda *_: pytest.fail("a connection was opened"))
@@ -127,8 +144,11 @@ def test_work_is_bounded_also_below_a_reference_to_the_whole(monkeypatch):
         "pattern": "^(a|a)*$",
     }
     assert "a.a must satisfy pattern" in refused({"a": {"a": "a" * 5_000 + "!"}}, schema)
-    whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": doubling(64)["$defs"],
-             "properties": {"a": {"$ref": "#"}, "b": {"$ref": "#/$defs/d64"}}}  # fmt: skip
+    whole = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$defs": doubling(64)["$defs"],
+        "properties": {"a": {"$ref": "#"}, "b": {"$ref": "#/$defs/d64"}},
+    }
     assert "steps. Simplify the schema" in refused({"a": {"a": {"b": {}}}}, whole)
 
 
@@ -155,21 +175,65 @@ def test_schema_that_breaks_its_checker_is_refused(schema, value):
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 3) | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.sampled_from(["#", "#/$defs/a", "string", "object", "a", "^a*$", "(a+)+"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
-        ["$ref", "$defs", "a", "type", "properties", "items", "allOf", "anyOf", "not", "if", "then", "else", "pattern",
-         "patternProperties", "additionalProperties", "enum", "const", "required", "contains", "minContains",
-         "dependentRequired", "dependentSchemas", "propertyNames", "uniqueItems", "multipleOf", "prefixItems", "$id",
-         "$anchor", "$dynamicRef", "$dynamicAnchor", "unevaluatedProperties", "unevaluatedItems", "minimum",
-         "minLength"]
-    ), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "$ref",
+                    "$defs",
+                    "a",
+                    "type",
+                    "properties",
+                    "items",
+                    "allOf",
+                    "anyOf",
+                    "not",
+                    "if",
+                    "then",
+                    "else",
+                    "pattern",
+                    "patternProperties",
+                    "additionalProperties",
+                    "enum",
+                    "const",
+                    "required",
+                    "contains",
+                    "minContains",
+                    "dependentRequired",
+                    "dependentSchemas",
+                    "propertyNames",
+                    "uniqueItems",
+                    "multipleOf",
+                    "prefixItems",
+                    "$id",
+                    "$anchor",
+                    "$dynamicRef",
+                    "$dynamicAnchor",
+                    "unevaluatedProperties",
+                    "unevaluatedItems",
+                    "minimum",
+                    "minLength",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
     max_leaves=20,
-)  # fmt: skip
+)
 
 
 @given(
-    st.dictionaries(st.sampled_from(["properties", "allOf", "$defs", "a", "$ref", "patternProperties", "type"]), JSON),
+    st.dictionaries(
+        st.sampled_from(["properties", "allOf", "$defs", "a", "$ref", "patternProperties", "type"]),
+        JSON,
+    ),
     st.dictionaries(st.sampled_from("abc"), JSON),
 )
 def test_any_schema_accepts_refuses_or_is_refused(schema, value):

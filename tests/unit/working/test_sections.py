@@ -43,7 +43,9 @@ def test_body_of_a_section_is_replaced_with_its_sub_sections():
     )
 
 
-@pytest.mark.parametrize("name", ["Notes", "notes", "## Notes", "# NOTES", "**Notes**", "Project/Notes", " notes: "])
+@pytest.mark.parametrize(
+    "name", ["Notes", "notes", "## Notes", "# NOTES", "**Notes**", "Project/Notes", " notes: "]
+)
 def test_section_is_found_by_any_spelling_of_its_name(name):
     assert replace_section(PAGE, name, "gone").endswith("\n## Notes ##\ngone\n")
 
@@ -57,7 +59,9 @@ def test_field_in_code_is_no_field():
 
 
 def test_value_of_a_field_is_set_behind_its_label():
-    assert replace_section(PAGE, "Stack/Language", "Rust") == PAGE.replace("Language: Python", "Language: Rust")
+    assert replace_section(PAGE, "Stack/Language", "Rust") == PAGE.replace(
+        "Language: Python", "Language: Rust"
+    )
     assert replace_section(PAGE, "language", "") == PAGE.replace("Language: Python", "Language:")
 
 
@@ -65,7 +69,9 @@ def test_value_of_several_lines_is_indented_under_its_label():
     changed = replace_section(PAGE, "Language", "Python\n\nand Rust")
     assert "- Language: Python\n\n  and Rust\n- **Tests:**" in changed
     assert replace_section(changed, "Language", "Python") == PAGE
-    assert "- Language:\n  - Python\n  - Rust\n- **Tests:**" in replace_section(PAGE, "Language", "- Python\n- Rust")
+    assert "- Language:\n  - Python\n  - Rust\n- **Tests:**" in replace_section(
+        PAGE, "Language", "- Python\n- Rust"
+    )
 
 
 def test_lines_under_a_field_go_with_it():
@@ -74,13 +80,17 @@ def test_lines_under_a_field_go_with_it():
 
 
 def test_field_that_is_missing_is_added_to_its_section():
-    assert "- plain bullet\n- Cache: Redis\n\n### Old\n" in replace_section(PAGE, "Stack/Cache", "Redis")
+    assert "- plain bullet\n- Cache: Redis\n\n### Old\n" in replace_section(
+        PAGE, "Stack/Cache", "Redis"
+    )
     assert "below\n- Cache: Redis\n" not in replace_section(PAGE, "Stack/Old/Cache", "Redis")
     assert "below\n\n- Cache: Redis\n" in replace_section(PAGE, "Stack/Old/Cache", "Redis")
 
 
 def test_section_that_is_missing_is_added_below_its_parent_when_it_has_several_lines():
-    assert "### Old\nbelow\n\n### Plan\none\ntwo\n\n## Notes" in replace_section(PAGE, "Stack/Plan", "one\ntwo")
+    assert "### Old\nbelow\n\n### Plan\none\ntwo\n\n## Notes" in replace_section(
+        PAGE, "Stack/Plan", "one\ntwo"
+    )
 
 
 def test_section_that_is_missing_is_added_at_the_end():
@@ -112,11 +122,15 @@ def test_name_of_several_places_is_refused_with_the_way_to_each():
 
 
 def test_way_from_the_top_wins_over_the_end_of_a_longer_one():
-    assert replace_section("# A\n## Notes\n# Notes\n", "Notes", "x") == "# A\n## Notes\n# Notes\nx\n"
+    assert (
+        replace_section("# A\n## Notes\n# Notes\n", "Notes", "x") == "# A\n## Notes\n# Notes\nx\n"
+    )
 
 
 def test_content_that_would_end_its_section_is_refused():
-    with pytest.raises(InvalidInputError, match=r"'## Other', which would end the section.* Use ### or deeper"):
+    with pytest.raises(
+        InvalidInputError, match=r"'## Other', which would end the section.* Use ### or deeper"
+    ):
         replace_section(PAGE, "Stack", "x\n## Other\ny")
     assert "### Other" in replace_section(PAGE, "Stack", "x\n### Other\ny")
     with pytest.raises(InvalidInputError, match="cannot hold the heading"):
@@ -143,7 +157,9 @@ def test_name_that_names_nothing_is_refused(bad):
 def test_every_field_of_our_templates_can_be_set():
     for template in ("coding", "person"):
         page = template_text(template)
-        names = ["/".join(field.path) for field in fields(page.split("\n"), sections(page.split("\n")))]
+        names = [
+            "/".join(field.path) for field in fields(page.split("\n"), sections(page.split("\n")))
+        ]
         for name in names:
             page = replace_section(page, name, f"the {name}")
         assert len(names) >= 9
@@ -165,11 +181,25 @@ LINES = st.one_of(
         st.sampled_from(["", " x", " y z"]),
     ),
     st.sampled_from(
-        ["", "words", "  deep", "    # code", "```", "~~~~", "```py", "- bullet", "#tag", "> quote", " \t"]
+        [
+            "",
+            "words",
+            "  deep",
+            "    # code",
+            "```",
+            "~~~~",
+            "```py",
+            "- bullet",
+            "#tag",
+            "> quote",
+            " \t",
+        ]
     ),
 )
 PAGES = st.lists(LINES, max_size=14).map("\n".join)
-NAMES = st.one_of(TITLES, st.builds("{} / {}".format, TITLES, TITLES), st.builds("### {}".format, TITLES))
+NAMES = st.one_of(
+    TITLES, st.builds("{} / {}".format, TITLES, TITLES), st.builds("### {}".format, TITLES)
+)
 
 
 def changed(page, name, body):
@@ -186,7 +216,9 @@ def test_twice_is_the_same_as_once(page, name, body):
 
 
 BODIES = st.lists(
-    st.sampled_from(["words", "", "- Field: x", "  deep", "```\n# A\n```", "### Below", "~~~\n- Field: x\n~~~"]),
+    st.sampled_from(
+        ["words", "", "- Field: x", "  deep", "```\n# A\n```", "### Below", "~~~\n- Field: x\n~~~"]
+    ),
     max_size=5,
 ).map("\n".join)
 PARTED = st.dictionaries(st.sampled_from("ABCDEF"), BODIES, min_size=2)
@@ -198,7 +230,9 @@ def page_of(parts):
 
 def parts_of(page):
     lines = page.split("\n")
-    return {each.path[0]: lines[each.line : each.end] for each in sections(lines) if each.level == 2}
+    return {
+        each.path[0]: lines[each.line : each.end] for each in sections(lines) if each.level == 2
+    }
 
 
 @given(PARTED, BODIES, st.data())
@@ -215,7 +249,9 @@ def test_every_other_section_stays_to_the_last_character(parts, body, data):
 
 @given(PARTED, BODIES, BODIES, st.data())
 def test_whichever_of_two_changes_is_first_the_page_ends_the_same(parts, body, other_body, data):
-    one, other = data.draw(st.lists(st.sampled_from(sorted(parts)), min_size=2, max_size=2, unique=True))
+    one, other = data.draw(
+        st.lists(st.sampled_from(sorted(parts)), min_size=2, max_size=2, unique=True)
+    )
     page = page_of(parts)
     first = replace_section(replace_section(page, one, body), other, other_body)
     assert first == replace_section(replace_section(page, other, other_body), one, body)

@@ -12,8 +12,14 @@ from smara.errors import InvalidInputError
 from smara.working.structured import MAX_DEPTH, dump, merged, parse_object, plain_object, with_field
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 OBJECTS = st.dictionaries(st.text(max_size=3), VALUES, max_size=4)
@@ -27,9 +33,12 @@ def test_object_is_read_back_as_it_was_written(value):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "not valid JSON"), ("{", "not valid JSON"), ("[1]", "must be a JSON object"), ("3", "a JSON object"),
-        ('{"a": NaN}', "NaN is not a JSON number"), ('{"a": -Infinity}', "-Infinity"), ('{"a": 1e999}', "too large"),
-        ('{"a": 1, "a": 2}', "'a' is there twice"), ('{"a": ' + "9" * 5_000 + "}", "not valid JSON"),
+        ("", "not valid JSON"), ("{", "not valid JSON"), ("[1]", "must be a JSON object"), ("3",
+        "a JSON object"),
+        ('{"a": NaN}', "NaN is not a JSON number"), ('{"a": -Infinity}', "-Infinity"),
+        ('{"a": 1e999}', "too large"),
+        ('{"a": 1, "a": 2}', "'a' is there twice"), ('{"a": ' + "9" * 5_000 + "}",
+        "not valid JSON"),
         ('{"a":' * 100_000 + "1" + "}" * 100_000, "nested deeper"),
         ('{"a":' + "[" * MAX_DEPTH + "]" * MAX_DEPTH + "}", "nested deeper"),
     ],
@@ -43,7 +52,9 @@ def test_deep_but_bounded_nesting_is_read():
     assert parse_object('{"a":' + "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1) + "}")
 
 
-@pytest.mark.parametrize("value", [{"a": object()}, {"a": float("nan")}, {"a": {1, 2}}, {(1, 2): 3}])
+@pytest.mark.parametrize(
+    "value", [{"a": object()}, {"a": float("nan")}, {"a": {1, 2}}, {(1, 2): 3}]
+)
 def test_value_that_json_does_not_know_is_refused(value):
     with pytest.raises(InvalidInputError, match="cannot be written as JSON"):
         plain_object(value)
@@ -63,8 +74,10 @@ def test_value_that_contains_itself_is_refused():
         ({"a": "b"}, {"a": "c"}, {"a": "c"}), ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
         ({"a": "b"}, {"a": None}, {}),
         ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}), ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
-        ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}), ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
-        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}), (["a", "b"], ["c", "d"], ["c", "d"]), ({"a": "b"}, ["c"], ["c"]),
+        ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}), ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}},
+        {"a": {"b": "d"}}),
+        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}), (["a", "b"], ["c", "d"], ["c", "d"]),
+        ({"a": "b"}, ["c"], ["c"]),
         ({"e": None}, {"a": 1}, {"e": None, "a": 1}), ([1, 2], {"a": "b", "c": None}, {"a": "b"}),
         ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
     ],

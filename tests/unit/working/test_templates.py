@@ -16,8 +16,12 @@ def headings(text):
 
 def test_coding_template_has_the_headings_of_the_specification():
     assert headings(template_text("coding")) == [
-        "Project Context", "Tech Stack", "Project Structure", "User Preferences", "Current Work",
-    ]  # fmt: skip
+        "Project Context",
+        "Tech Stack",
+        "Project Structure",
+        "User Preferences",
+        "Current Work",
+    ]
 
 
 def test_person_template_asks_for_a_person():

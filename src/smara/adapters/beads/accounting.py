@@ -25,13 +25,21 @@ def account(report: BeadsImported, record: Record, task: NewTask, apart: Mapping
 
 
 def _kept(record: Record, task: NewTask) -> Iterator[str]:
-    for name, ours in (("status", task.status), ("issue_type", task.type), ("priority", task.priority)):
+    for name, ours in (
+        ("status", task.status),
+        ("issue_type", task.type),
+        ("priority", task.priority),
+    ):
         if name in record and record[name] != ours:
             yield f"{name} {record[name]} → {ours}"
     if len(" ".join(text_in(record.get("title")).split())) > MAX_TITLE_LENGTH:
         yield f"title of more than {MAX_TITLE_LENGTH} characters"
     for name in record:
-        if name not in COUNTERPARTS and name not in sections_of(record) and name not in _SAYS_NOTHING:
+        if (
+            name not in COUNTERPARTS
+            and name not in sections_of(record)
+            and name not in _SAYS_NOTHING
+        ):
             yield f"field {name}"
 
 

@@ -21,11 +21,16 @@ class Edge(NamedTuple):
         """Who waits for whom: a task for its blocker, a parent for its child."""
         if self.type == "related":
             return None
-        return (self.depends_on, self.task) if self.type == "parent-child" else (self.task, self.depends_on)
+        return (
+            (self.depends_on, self.task)
+            if self.type == "parent-child"
+            else (self.task, self.depends_on)
+        )
 
 
-# Each type of beads with ours, and whether the two ends change places. What makes an issue wait there
-# blocks here; what only ties two issues together is related; what is not listed has no counterpart.
+# Each type of beads with ours, and whether the two ends change places. What makes an issue wait
+# there blocks here; what only ties two issues together is related; what is not listed has no
+# counterpart.
 TYPES: Mapping[str, tuple[DependencyType, bool]] = {
     "blocks": ("blocks", False),
     "blocked-by": ("blocks", False),
@@ -36,7 +41,8 @@ TYPES: Mapping[str, tuple[DependencyType, bool]] = {
     "child-of": ("parent-child", False),
     "parent-of": ("parent-child", True),
     **dict.fromkeys(
-        ("related", "relates-to", "discovered-from", "tracks", "duplicates", "supersedes", "replies-to", "caused-by",
+        ("related", "relates-to", "discovered-from", "tracks", "duplicates", "supersedes",
+        "replies-to", "caused-by",
          "validates", "until", "delegated-from"),
         ("related", False),
     ),
@@ -66,7 +72,8 @@ def implied_parent(issue_id: str) -> str | None:
 
 
 def circular(edges: Iterable[Edge], standing: Iterable[Edge]) -> set[Edge]:
-    """Those of the edges, first come first served, that would make tasks wait for each other for ever.
+    """Those of the edges, first come first served, that would make tasks wait for each other for
+    ever.
 
     ``standing`` are taken as they are. An edge from a task to itself is refused whatever its type.
     """

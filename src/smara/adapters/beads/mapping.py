@@ -18,8 +18,21 @@ from smara.adapters.beads.models import KEY, Record
 from smara.adapters.beads.sections import fold, sections_of, unfold
 from smara.adapters.decoding import list_in, mapping_in, milliseconds, text_in
 from smara.core.scope import is_id
-from smara.tasks.models import CLOSE_REASONS, DEFAULT_PRIORITY, MAX_TITLE_LENGTH, TYPES, NewTask, Task, TaskStatus
-from smara.tasks.prepare import MAX_DESCRIPTION_LENGTH, MAX_LABEL_LENGTH, MAX_LABELS, MAX_SUMMARY_LENGTH
+from smara.tasks.models import (
+    CLOSE_REASONS,
+    DEFAULT_PRIORITY,
+    MAX_TITLE_LENGTH,
+    TYPES,
+    NewTask,
+    Task,
+    TaskStatus,
+)
+from smara.tasks.prepare import (
+    MAX_DESCRIPTION_LENGTH,
+    MAX_LABEL_LENGTH,
+    MAX_LABELS,
+    MAX_SUMMARY_LENGTH,
+)
 
 STATUSES: Mapping[str, TaskStatus] = {
     "open": "open",
@@ -31,13 +44,15 @@ STATUSES: Mapping[str, TaskStatus] = {
     "deferred": "open",
     "pinned": "open",
 }
-# Fields of an issue, and the fields of a task that say the same. They are put back together or not at
-# all: an issue that was reopened here is not deleted any more, and its reason for closing is gone.
+# Fields of an issue, and the fields of a task that say the same. They are put back together or not
+# at all: an issue that was reopened here is not deleted any more, and its reason for closing is
+# gone.
 GROUPS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("title",), ("title",)),
     (("description", "design", "acceptance_criteria", "notes"), ("description",)),
     (
-        ("status", "closed_at", "close_reason", "closed_by_session", "deleted_at", "deleted_by", "delete_reason",
+        ("status", "closed_at", "close_reason", "closed_by_session", "deleted_at", "deleted_by",
+        "delete_reason",
          "original_type"),
         ("status", "closed_at", "close_reason", "summary"),
     ),
@@ -51,13 +66,21 @@ GROUPS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("metadata",), ("metadata",)),
 )  # fmt: skip
 COUNTERPARTS = {"id", "dependencies", *(name for names, _ in GROUPS for name in names)} - {
-    "closed_by_session", "deleted_at", "deleted_by", "delete_reason", "original_type",
-}  # fmt: skip
+    "closed_by_session",
+    "deleted_at",
+    "deleted_by",
+    "delete_reason",
+    "original_type",
+}
 _FILLED_IN = ("created_at", "created_by", "updated_at", "closed_at")
 """What a store fills in where an issue is silent: there, a value is no change."""
 
 _OUTCOME = re.compile(rf"({'|'.join(CLOSE_REASONS)})(?:: (.*))?", re.DOTALL)
-_SHARED = [field.name for field in fields(NewTask) if field.name not in ("metadata", "depends_on", "description")]
+_SHARED = [
+    field.name
+    for field in fields(NewTask)
+    if field.name not in ("metadata", "depends_on", "description")
+]
 
 
 def take(record: Record) -> NewTask:
@@ -77,11 +100,15 @@ def take(record: Record) -> NewTask:
         created_at=_time(record, "created_at", "updated_at", "closed_at"),
         created_by=_name(record.get("created_by")),
         updated_at=_time(record, "updated_at", "closed_at", "created_at"),
-        closed_at=_time(record, "closed_at", "deleted_at", "updated_at", "created_at") if is_closed else None,
+        closed_at=_time(record, "closed_at", "deleted_at", "updated_at", "created_at")
+        if is_closed
+        else None,
         close_reason=reason if is_closed else None,
         summary=summary,
         labels=_labels(record.get("labels")),
-        metadata={name: value for name, value in mapping_in(record.get("metadata")).items() if name != KEY},
+        metadata={
+            name: value for name, value in mapping_in(record.get("metadata")).items() if name != KEY
+        },
     )
 
 
@@ -110,7 +137,11 @@ def with_residue(record: Record, task: NewTask) -> NewTask:
     """The task with what `give` alone would not give back of its record."""
     sections = sections_of(record)
     plain = give(task, sections)
-    kept = {name: value for name, value in record.items() if name not in plain or not _is_same(plain[name], value)}
+    kept = {
+        name: value
+        for name, value in record.items()
+        if name not in plain or not _is_same(plain[name], value)
+    }
     filled_in = _FILLED_IN if task.status == "closed" else _FILLED_IN[:-1]
     silent = [name for name in dict.fromkeys((*plain, *filled_in)) if name not in record]
     residue = {"fields": kept, "silent": silent, "sections": sections}
@@ -119,7 +150,8 @@ def with_residue(record: Record, task: NewTask) -> NewTask:
 
 
 def issue_of(task: Task) -> tuple[dict[str, Any], bool]:
-    """The task as the issue it came from, with what was changed here; dependencies are left as they came.
+    """The task as the issue it came from, with what was changed here; dependencies are left as they
+    came.
 
     Also says whether anything was changed.
     """
@@ -183,8 +215,12 @@ def _status(record: Record) -> TaskStatus:
 
 
 def _outcome(record: Record) -> tuple[str, str | None]:
-    """How a task ended and what was said about it: free text, or one of our reasons before a colon."""
-    said = (text_in(record.get("close_reason")) or text_in(record.get("delete_reason")))[:MAX_SUMMARY_LENGTH].strip()
+    """How a task ended and what was said about it: free text, or one of our reasons before a
+    colon.
+    """
+    said = (text_in(record.get("close_reason")) or text_in(record.get("delete_reason")))[
+        :MAX_SUMMARY_LENGTH
+    ].strip()
     if record.get("status") == "tombstone":
         return "wontfix", said or None
     found = _OUTCOME.fullmatch(said)
@@ -223,4 +259,6 @@ def _labels(value: Any) -> tuple[str, ...]:
 
 
 def _time(record: Record, *names: str) -> int | None:
-    return next((found for name in names if (found := milliseconds(record.get(name))) is not None), None)
+    return next(
+        (found for name in names if (found := milliseconds(record.get(name))) is not None), None
+    )

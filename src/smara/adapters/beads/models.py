@@ -15,15 +15,21 @@ Record = Mapping[str, Any]
 KEY = "beads"
 """Where a task's metadata holds what has no place of its own here."""
 
-# In the order in which beads writes them, so that a tracker that goes out again differs from the one
-# that came in only where something changed. Others follow by name.
+# In the order in which beads writes them, so that a tracker that goes out again differs from the
+# one that came in only where something changed. Others follow by name.
 FIELDS = (
-    "_type", "id", "content_hash", "title", "description", "design", "acceptance_criteria", "notes", "spec_id",
-    "status", "priority", "issue_type", "assignee", "owner", "estimated_minutes", "created_at", "created_by",
-    "updated_at", "started_at", "closed_at", "close_reason", "closed_by_session", "due_at", "defer_until",
-    "external_ref", "source_system", "metadata", "compaction_level", "compacted_at", "compacted_at_commit",
-    "original_size", "source_repo", "labels", "dependencies", "comments", "deleted_at", "deleted_by", "delete_reason",
-    "original_type", "sender", "ephemeral", "pinned", "is_template", "await_type", "await_id", "timeout", "waiters",
+    "_type", "id", "content_hash", "title", "description", "design", "acceptance_criteria", "notes",
+    "spec_id",
+    "status", "priority", "issue_type", "assignee", "owner", "estimated_minutes", "created_at",
+    "created_by",
+    "updated_at", "started_at", "closed_at", "close_reason", "closed_by_session", "due_at",
+    "defer_until",
+    "external_ref", "source_system", "metadata", "compaction_level", "compacted_at",
+    "compacted_at_commit",
+    "original_size", "source_repo", "labels", "dependencies", "comments", "deleted_at",
+    "deleted_by", "delete_reason",
+    "original_type", "sender", "ephemeral", "pinned", "is_template", "await_type", "await_id",
+    "timeout", "waiters",
     "dependency_count", "dependent_count", "comment_count",
 )  # fmt: skip
 _PLACES = {name: place for place, name in enumerate(FIELDS)}
@@ -31,7 +37,10 @@ _PLACES = {name: place for place, name in enumerate(FIELDS)}
 
 def in_order(record: Record) -> dict[str, Any]:
     """The record with its fields in the order of beads."""
-    return {name: record[name] for name in sorted(record, key=lambda name: (_PLACES.get(name, len(FIELDS)), name))}
+    return {
+        name: record[name]
+        for name in sorted(record, key=lambda name: (_PLACES.get(name, len(FIELDS)), name))
+    }
 
 
 @dataclass(slots=True)

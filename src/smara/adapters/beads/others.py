@@ -29,7 +29,11 @@ def keep_others(memory: Memory, records: Iterable[Record]) -> None:
         newest[name] = record
         versions[name] = versions.get(name, 0) + 1
         client_id = f"{name}#{versions[name]}"
-        messages.append(NewMessage("system", _words(record), client_id, metadata={"kind": "note", KEY: dict(record)}))
+        messages.append(
+            NewMessage(
+                "system", _words(record), client_id, metadata={"kind": "note", KEY: dict(record)}
+            )
+        )
     if messages:
         memory.messages.append_batch(THREAD, messages, may_differ=True, compact=False)
 

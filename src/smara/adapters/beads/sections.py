@@ -25,7 +25,9 @@ def fold(record: Mapping[str, Any]) -> str:
     """All texts of an issue as one."""
     description = record.get("description")
     texts = [description] if isinstance(description, str) and description else []
-    return "\n\n".join([*texts, *(f"{HEADINGS[name]}\n\n{record[name]}" for name in sections_of(record))])
+    return "\n\n".join(
+        [*texts, *(f"{HEADINGS[name]}\n\n{record[name]}" for name in sections_of(record))]
+    )
 
 
 def unfold(text: str, sections: Iterable[str]) -> dict[str, str]:

@@ -36,9 +36,13 @@ class Settled:
 
 
 def settle(
-    issues: Mapping[str, Record], known: AbstractSet[str], standing: Iterable[Edge], orphans: AbstractSet[str]
+    issues: Mapping[str, Record],
+    known: AbstractSet[str],
+    standing: Iterable[Edge],
+    orphans: AbstractSet[str],
 ) -> Settled:
-    """Take the dependencies of the issues over, in their order, as far as they fit with each other and what stands.
+    """Take the dependencies of the issues over, in their order, as far as they fit with each other
+    and what stands.
 
     ``orphans`` were taken from the parents that their ids name, and are not given back to them.
     """
@@ -68,9 +72,13 @@ def settle(
     return settled
 
 
-def _implied(issues: Mapping[str, Record], known: AbstractSet[str], others: AbstractSet[str]) -> list[Edge]:
+def _implied(
+    issues: Mapping[str, Record], known: AbstractSet[str], others: AbstractSet[str]
+) -> list[Edge]:
     """Parents named by ids, but for some issues: they have others, or none."""
     parents = {key: implied_parent(key) for key in issues if key not in others}
     return [
-        Edge(key, parent, "parent-child") for key, parent in parents.items() if parent is not None and parent in known
+        Edge(key, parent, "parent-child")
+        for key, parent in parents.items()
+        if parent is not None and parent in known
     ]

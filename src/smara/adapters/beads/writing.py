@@ -28,7 +28,8 @@ class Written(NamedTuple):
 
 
 def export_beads(memory: Memory, file: TextIO) -> int:
-    """Write every task of the project as an issue of beads, one JSON object a line; how many there were.
+    """Write every task of the project as an issue of beads, one JSON object a line; how many there
+    were.
 
     Issues are in the order of their ids, and records that are no issues come last. A task
     that came from beads and was not changed here is written as it came.
@@ -41,12 +42,16 @@ def export_beads(memory: Memory, file: TextIO) -> int:
 
 def render(record: Record) -> str:
     """A record as one line, without the newline; the same record always gives the same line."""
-    text = json.dumps(without_surrogates(in_order(record)), ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(
+        without_surrogates(in_order(record)), ensure_ascii=False, separators=(",", ":")
+    )
     return text.translate(_ESCAPES)
 
 
 def write_issues(tasks: Iterable[Task]) -> list[Written]:
-    """The issues of all tasks of a project; dependencies are told as they came where they still stand."""
+    """The issues of all tasks of a project; dependencies are told as they came where they still
+    stand.
+    """
     whole = list(tasks)  # at once, since one issue may tell a dependency of another
     standing = {edge for task in whole for edge in edges_of(task)}
     told = {edge for task in whole for edge in (implied_by(task, is_alone=True), *_given(task))}
@@ -55,7 +60,9 @@ def write_issues(tasks: Iterable[Task]) -> list[Written]:
     for task in whole:
         record, is_changed = issue_of(task)
         came = [given for given, _, _ in _originals(task)]
-        still = [given for given, edge, is_apart in _originals(task) if is_apart or edge in standing]
+        still = [
+            given for given, edge, is_apart in _originals(task) if is_apart or edge in standing
+        ]
         still += [_dependency(each) for each in task.dependencies if edge_here(each) not in told]
         before.add(came)
         now.add(still)
@@ -105,12 +112,17 @@ def _given(task: Task) -> Iterator[Edge | None]:
 
 
 def _originals(task: Task) -> list[tuple[Any, Edge | None, bool]]:
-    """The dependencies that came with a task: as given, what they say here, and whether they were set apart."""
+    """The dependencies that came with a task: as given, what they say here, and whether they were
+    set apart.
+    """
     residue = mapping_in(task.metadata.get(KEY))
     given = list_in(mapping_in(residue.get("fields")).get("dependencies"))
     apart = list_in(residue.get("apart"))
     edges = [edge_of(task.short_id, each) for each in given]
-    return [(each, edge and keyed(edge), n in apart) for n, (each, edge) in enumerate(zip(given, edges, strict=True))]
+    return [
+        (each, edge and keyed(edge), n in apart)
+        for n, (each, edge) in enumerate(zip(given, edges, strict=True))
+    ]
 
 
 def _dependency(dependency: Dependency) -> dict[str, Any]:
@@ -125,7 +137,9 @@ def _dependency(dependency: Dependency) -> dict[str, Any]:
 
 
 class _Tally:
-    """How many issues each one needs, and is needed by, as beads counts them: by ``blocks`` alone."""
+    """How many issues each one needs, and is needed by, as beads counts them: by ``blocks``
+    alone.
+    """
 
     def __init__(self) -> None:
         self.needs: Counter[str] = Counter()

@@ -50,13 +50,23 @@ class QueuedPrompts:
         for position, held in enumerate(self._waiting):
             if held.text.strip() == text.strip():
                 del self._waiting[position]
-                return Counted(held.entry.line, "queue-operation/enqueue", "queued words, kept where they were sent")
+                return Counted(
+                    held.entry.line,
+                    "queue-operation/enqueue",
+                    "queued words, kept where they were sent",
+                )
         return None
 
     def take_up(self, text: str) -> None:
-        """A prompt left the queue in the middle of a turn; without a name, the newest of a person."""
+        """A prompt left the queue in the middle of a turn; without a name, the newest of a
+        person.
+        """
         for held in reversed(self._waiting):
-            if held.is_taken_up or (text and held.text != text) or (not text and held.is_program_text):
+            if (
+                held.is_taken_up
+                or (text and held.text != text)
+                or (not text and held.is_program_text)
+            ):
                 continue
             held.is_taken_up = True
             return
@@ -115,7 +125,9 @@ def join_windows(older: str, newer: str) -> str:
 
 def _has_all(whole: str, piece: str) -> bool:
     """Whether every line with a letter or digit in it stands in the whole as well."""
-    missing = {line.strip() for line in piece.splitlines()} - {line.strip() for line in whole.splitlines()}
+    missing = {line.strip() for line in piece.splitlines()} - {
+        line.strip() for line in whole.splitlines()
+    }
     return all(line in whole for line in missing if any(map(str.isalnum, line)))
 
 

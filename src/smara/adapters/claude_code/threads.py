@@ -18,7 +18,8 @@ from smara.messages.models import NewThread, ThreadKind
 
 _COMPACTION_AGENT = "acompact"
 
-# Which of two titles is the better one: a person's choice, then the host's words, then the first prompt.
+# Which of two titles is the better one: a person's choice, then the host's words, then the first
+# prompt.
 FROM_PROMPT, FROM_SUMMARY, FROM_HOST, FROM_PERSON = range(4)
 
 _FACTS = {"cwd": "cwd", "gitBranch": "git_branch", "version": "version", "slug": "slug"}
@@ -61,7 +62,9 @@ class Threads:
         return self._known[thread_id]
 
     def suggest_title(self, thread_id: str, title: str, rank: int) -> NewThread:
-        """Name the thread, unless it has a better name; of equal ones the last, of prompts the first."""
+        """Name the thread, unless it has a better name; of equal ones the last, of prompts the
+        first.
+        """
         line = shorten(title)
         known_rank = self._ranks.get(thread_id, -1)
         if line and (rank > known_rank or rank == known_rank > FROM_PROMPT):
@@ -85,10 +88,16 @@ class Threads:
         return self._known[thread_id]
 
     def _begin(
-        self, thread_id: str, agent_id: str | None, record: Mapping[str, Any], created_at: int | None
+        self,
+        thread_id: str,
+        agent_id: str | None,
+        record: Mapping[str, Any],
+        created_at: int | None,
     ) -> NewThread:
         metadata: dict[str, Any] = {"host": "claude-code"}
-        metadata.update({name: record[key] for key, name in _FACTS.items() if text_in(record.get(key))})
+        metadata.update(
+            {name: record[key] for key, name in _FACTS.items() if text_in(record.get(key))}
+        )
         if agent_id is None:
             return NewThread(thread_id, metadata=metadata, created_at=created_at)
         metadata["agent_id"] = agent_id

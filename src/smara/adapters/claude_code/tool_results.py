@@ -81,7 +81,9 @@ def _call_id(parts: Sequence[Part]) -> str | None:
 
 
 def _patch(hunks: Any) -> dict[str, int]:
-    lines = [text_in(line) for hunk in list_in(hunks) for line in list_in(mapping_in(hunk).get("lines"))]
+    lines = [
+        text_in(line) for hunk in list_in(hunks) for line in list_in(mapping_in(hunk).get("lines"))
+    ]
     counts = {
         "hunks": len(list_in(hunks)),
         "added": sum(line.startswith("+") for line in lines),

@@ -16,7 +16,13 @@ from typing import Any
 
 from smara.adapters.blocks import parts_of, words_of
 from smara.adapters.claude_code.held import Held, QueuedPrompts, RunningOutputs
-from smara.adapters.claude_code.threads import FROM_HOST, FROM_PERSON, FROM_PROMPT, FROM_SUMMARY, Threads
+from smara.adapters.claude_code.threads import (
+    FROM_HOST,
+    FROM_PERSON,
+    FROM_PROMPT,
+    FROM_SUMMARY,
+    Threads,
+)
 from smara.adapters.claude_code.tool_results import compact_result, compact_usage
 from smara.adapters.claude_code.voices import (
     program_kind,
@@ -58,14 +64,19 @@ _TITLES = {
 
 
 def read_transcript(
-    path: str | os.PathLike[str], progress: Progress | None = None, *, max_line_bytes: int = MAX_LINE_BYTES
+    path: str | os.PathLike[str],
+    progress: Progress | None = None,
+    *,
+    max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Record]:
     """The records of a transcript, streaming: for each line a message, or a reason.
 
     No content makes it raise; only a file that cannot be opened does. Reading a file
     again, also one that has grown, gives the same client ids for the same lines.
     """
-    yield from read_with(_Transcript(Path(path).name.split(".")[0]), path, progress, max_line_bytes=max_line_bytes)
+    yield from read_with(
+        _Transcript(Path(path).name.split(".")[0]), path, progress, max_line_bytes=max_line_bytes
+    )
 
 
 class _Transcript:
@@ -165,7 +176,9 @@ class _Transcript:
         if words.strip():
             yield self._keep(entry, thread, "system", (Part("text", words),), metadata, created_at)
         else:
-            yield Counted(entry.line, f"system/{subtype}"[:100], "a notice of the program without words")
+            yield Counted(
+                entry.line, f"system/{subtype}"[:100], "a notice of the program without words"
+            )
 
     def _read_progress(self, entry: Entry) -> Iterator[Record]:
         data = mapping_in(entry.value.get("data"))
@@ -177,35 +190,52 @@ class _Transcript:
         elif kind == "bash_progress" and output.strip():
             yield from self._hold_output(entry, output)
         else:
-            reason = _PROGRESS.get(kind, "the progress of a tool; its result is a record of its own")
+            reason = _PROGRESS.get(
+                kind, "the progress of a tool; its result is a record of its own"
+            )
             yield Counted(entry.line, f"progress/{kind}"[:100], reason)
 
-    def _read_agent_message(self, entry: Entry, data: Mapping[str, Any], inner: Mapping[str, Any]) -> Iterator[Record]:
+    def _read_agent_message(
+        self, entry: Entry, data: Mapping[str, Any], inner: Mapping[str, Any]
+    ) -> Iterator[Record]:
         """A message of a sub-agent inside a progress record of its session.
 
         It has the uuid that it has in the sub-agent's own file, so that both are stored once.
         """
         call_id = text_in(entry.value.get("parentToolUseID"))
         agent_id = text_in(data.get("agentId")) or call_id or "unnamed"
-        around = {key: entry.value.get(key) for key in ("sessionId", "cwd", "gitBranch", "version", "timestamp")}
+        around = {
+            key: entry.value.get(key)
+            for key in ("sessionId", "cwd", "gitBranch", "version", "timestamp")
+        }
         record = {**around, **inner, "isSidechain": True, "agentId": agent_id}
         agent_entry = replace(entry, value=record)
         thread = self._threads.of(record, milliseconds(record.get("timestamp")))
         self._threads.note(thread.id, call_id=call_id)
-        yield from self._read_user(agent_entry) if inner["type"] == "user" else self._read_assistant(agent_entry)
+        yield from (
+            self._read_user(agent_entry)
+            if inner["type"] == "user"
+            else self._read_assistant(agent_entry)
+        )
 
     def _read_queue(self, entry: Entry) -> Iterator[Record]:
         created_at, thread = self._place(entry)
         operation = text_in(entry.value.get("operation")) or "unnamed"
         words = words_of(entry.value.get("content"))
         if operation == "enqueue" and words.strip():
-            held = Held(entry, thread.id, words, created_at, is_program_text=program_kind(words) is not None)
+            held = Held(
+                entry, thread.id, words, created_at, is_program_text=program_kind(words) is not None
+            )
             if oldest := self._queued.add(held):
                 yield self._keep_prompt(oldest)
             return
         if operation == "remove":
             self._queued.take_up(words)
-        yield Counted(entry.line, f"queue-operation/{operation}"[:100], "how the queue of prompts changed; no words")
+        yield Counted(
+            entry.line,
+            f"queue-operation/{operation}"[:100],
+            "how the queue of prompts changed; no words",
+        )
 
     def _read_attachment(self, entry: Entry) -> Iterator[Record]:
         created_at, thread = self._place(entry)
@@ -218,11 +248,15 @@ class _Transcript:
             program = program_kind(words)
             role: Role = "system" if program or thread.kind == "compaction" else "user"
             parts = parts_of(attachment.get("prompt"))
-            yield self._keep(entry, thread, role, parts, {"kind": program or "queued_prompt"}, created_at)
+            yield self._keep(
+                entry, thread, role, parts, {"kind": program or "queued_prompt"}, created_at
+            )
             return
         words = words_of_others(attachment, kind)
         if words.strip():
-            yield self._keep(entry, thread, "system", (Part("text", words),), {"kind": kind}, created_at)
+            yield self._keep(
+                entry, thread, "system", (Part("text", words),), {"kind": kind}, created_at
+            )
             return
         is_ours = bool(words_of(attachment).strip())
         reason = "what memory told the agent itself" if is_ours else "an attachment without words"
@@ -280,7 +314,9 @@ class _Transcript:
     def _hold_output(self, entry: Entry, output: str) -> Iterator[Record]:
         created_at, thread = self._place(entry)
         call_id = text_in(entry.value.get("parentToolUseID"))
-        settled = self._running.add(call_id, Held(entry, thread.id, output, created_at, call_id or None))
+        settled = self._running.add(
+            call_id, Held(entry, thread.id, output, created_at, call_id or None)
+        )
         if settled is not None:
             yield settled if isinstance(settled, Counted) else self._keep_output(settled)
 
@@ -293,16 +329,30 @@ class _Transcript:
                 yield settled if isinstance(settled, Counted) else self._keep_output(settled)
 
     def _keep_output(self, held: Held) -> Record:
-        part = Part("tool_result", held.text, name=self._tool_names.get(held.call_id or ""), call_id=held.call_id)
+        part = Part(
+            "tool_result",
+            held.text,
+            name=self._tool_names.get(held.call_id or ""),
+            call_id=held.call_id,
+        )
         metadata = {"kind": "running_output"}
-        return self._keep(held.entry, self._threads.get(held.thread_id), "tool", (part,), metadata, held.created_at)
+        return self._keep(
+            held.entry,
+            self._threads.get(held.thread_id),
+            "tool",
+            (part,),
+            metadata,
+            held.created_at,
+        )
 
     def _keep_prompt(self, held: Held) -> Record:
         kind = program_kind(held.text)
         role: Role = "system" if kind else "user"
         metadata = {"kind": kind or "queued_prompt"}
         parts = (Part("text", held.text),)
-        return self._keep(held.entry, self._threads.get(held.thread_id), role, parts, metadata, held.created_at)
+        return self._keep(
+            held.entry, self._threads.get(held.thread_id), role, parts, metadata, held.created_at
+        )
 
     def _keep(
         self,
@@ -315,7 +365,9 @@ class _Transcript:
     ) -> Record:
         if not has_content(parts):
             kind = text_in(entry.value.get("type"))[:60]
-            return Counted(entry.line, kind, "nothing was said" if not parts else "only white space")
+            return Counted(
+                entry.line, kind, "nothing was said" if not parts else "only white space"
+            )
         uuid = text_in(entry.value.get("uuid"))
         client_id = bounded_id(uuid) if uuid else self._identities.of_line(thread.id, entry.raw)
         metadata.setdefault("parent", text_in(entry.value.get("parentUuid")))
@@ -325,9 +377,15 @@ class _Transcript:
             if place and self._is_news(thread.id, key, place):
                 metadata[name] = place
         return self._identities.keep(
-            entry.line, thread, role, parts, client_id=client_id, created_at=created_at, metadata=metadata,
+            entry.line,
+            thread,
+            role,
+            parts,
+            client_id=client_id,
+            created_at=created_at,
+            metadata=metadata,
             repairs=entry.repairs,
-        )  # fmt: skip
+        )
 
     def _is_news(self, thread_id: str, key: str, value: Any) -> bool:
         """Whether this differs from what the thread's messages said last."""

@@ -49,7 +49,9 @@ class Mirrors:
         return found
 
     def hold(self, mark: str, held: Held) -> Held | Counted | None:
-        """An event: counted when its item has come, otherwise held; when too many wait, the oldest comes back."""
+        """An event: counted when its item has come, otherwise held; when too many wait, the oldest
+        comes back.
+        """
         digest = _digest(mark)
         if digest in self._told or digest in self._held:
             return counted(held.entry, held.kind)
@@ -69,7 +71,11 @@ class Mirrors:
 
 def counted(entry: Entry, kind: str) -> Counted:
     """An event whose words stand in an item."""
-    return Counted(entry.line, f"event_msg/{kind}"[:100], "told again for the screen; kept where the model read it")
+    return Counted(
+        entry.line,
+        f"event_msg/{kind}"[:100],
+        "told again for the screen; kept where the model read it",
+    )
 
 
 def _digest(mark: str) -> bytes:

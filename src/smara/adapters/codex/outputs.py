@@ -15,7 +15,8 @@ from smara.adapters.blocks import parts_of, read_arguments, words_of
 from smara.adapters.decoding import mapping_in, text_in
 from smara.messages.models import Part
 
-# In the heading that newer versions write above the output; not further down, where the output may say anything.
+# In the heading that newer versions write above the output; not further down, where the output may
+# say anything.
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:?) (-?\d{1,10})\s*$", re.M)
 _HEADING_CHARS = 400
 _OUTPUT_MARK = re.compile(r"^(?:Output|Total output lines):", re.M)
@@ -39,7 +40,9 @@ def output_of(given: Any) -> Output:
         return _of_parts(given)
     told = mapping_in(given)
     inner = told.get("content", told.get("output", told.get("content_items")))
-    found = _of_parts(inner) if isinstance(inner, list) else _of_text(text_in(inner) or words_of(inner))
+    found = (
+        _of_parts(inner) if isinstance(inner, list) else _of_text(text_in(inner) or words_of(inner))
+    )
     has_failed = found.has_failed or told.get("success") is False or told.get("isError") is True
     return Output(found.text, has_failed, found.facts, found.placeholders)
 
@@ -73,4 +76,9 @@ def _of_parts(items: list[Any]) -> Output:
     parts = parts_of(items)
     words = "\n".join(part.text for part in parts if part.type not in ("image", "file"))
     found = _of_text(words)
-    return Output(found.text, found.has_failed, found.facts, tuple(p for p in parts if p.type in ("image", "file")))
+    return Output(
+        found.text,
+        found.has_failed,
+        found.facts,
+        tuple(p for p in parts if p.type in ("image", "file")),
+    )

@@ -33,8 +33,17 @@ _CALLS = {
     "tool_search_call": "arguments",
     "web_search_call": "action",
 }
-_CALL_NAMES = {"local_shell_call": "local_shell", "tool_search_call": "tool_search", "web_search_call": "web_search"}
-_RESULTS = ("function_call_output", "custom_tool_call_output", "tool_search_output", "local_shell_call_output")
+_CALL_NAMES = {
+    "local_shell_call": "local_shell",
+    "tool_search_call": "tool_search",
+    "web_search_call": "web_search",
+}
+_RESULTS = (
+    "function_call_output",
+    "custom_tool_call_output",
+    "tool_search_output",
+    "local_shell_call_output",
+)
 _BOOKKEEPING = {
     "turn_context": "the settings of a turn",
     "world_state": "what the program knows of its surroundings",
@@ -73,7 +82,10 @@ _ENDED_CALLS = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
 
 
 def read_rollout(
-    path: str | os.PathLike[str], progress: Progress | None = None, *, max_line_bytes: int = MAX_LINE_BYTES
+    path: str | os.PathLike[str],
+    progress: Progress | None = None,
+    *,
+    max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Record]:
     """The records of a rollout, streaming: for each line a message, or a reason.
 
@@ -115,7 +127,9 @@ class _Rollout:
         }
         self._readers["turn_context"] = self._read_turn
 
-    def read_document(self, path: str | os.PathLike[str], progress: Progress | None) -> Iterator[Record]:
+    def read_document(
+        self, path: str | os.PathLike[str], progress: Progress | None
+    ) -> Iterator[Record]:
         """The oldest shape: one object with the session and all items."""
         document = elements(path, "items", progress)
         session = mapping_in(mapping_in(document.around).get("session"))
@@ -133,8 +147,15 @@ class _Rollout:
         """One line: with a payload, or the item itself."""
         value = entry.value
         self._last_at = milliseconds(value.get("timestamp")) or self._last_at
-        if self._thread.is_before_its_own(value.get("ordinal")) and value.get("type") != "session_meta":
-            yield Counted(entry.line, "inherited", "what a sub-agent was given of its parent, which has its own file")
+        if (
+            self._thread.is_before_its_own(value.get("ordinal"))
+            and value.get("type") != "session_meta"
+        ):
+            yield Counted(
+                entry.line,
+                "inherited",
+                "what a sub-agent was given of its parent, which has its own file",
+            )
             return
         payload = value.get("payload")
         kind = text_in(value.get("type"))
@@ -158,7 +179,9 @@ class _Rollout:
             if held.has_turn_ended or not self._marks_turns:
                 yield self._keep_held(held)
             else:
-                reason = "told for the screen only, in a turn that has not ended; import again later"
+                reason = (
+                    "told for the screen only, in a turn that has not ended; import again later"
+                )
                 yield Counted(held.entry.line, f"event_msg/{held.kind}"[:100], reason)
 
     def _read_item(self, entry: Entry, item: Mapping[str, Any]) -> Iterator[Record]:
@@ -174,7 +197,11 @@ class _Rollout:
             self._place = text_in(thread.metadata.get("cwd"))
             yield Counted(entry.line, "session_meta", "describes the session")
         else:
-            yield Counted(entry.line, "session_meta", "describes the session again, or the one it was copied from")
+            yield Counted(
+                entry.line,
+                "session_meta",
+                "describes the session again, or the one it was copied from",
+            )
 
     def _read_turn(self, entry: Entry, turn: Mapping[str, Any]) -> Iterator[Record]:
         self._model = text_in(turn.get("model")) or self._model
@@ -184,13 +211,17 @@ class _Rollout:
     def _read_compacted(self, entry: Entry, item: Mapping[str, Any]) -> Iterator[Record]:
         words = text_in(item.get("message"))
         if words.strip():
-            yield self._keep(entry, item, "system", (Part("text", words),), {"kind": "compaction_summary"})
+            yield self._keep(
+                entry, item, "system", (Part("text", words),), {"kind": "compaction_summary"}
+            )
         else:
             yield Counted(entry.line, "compacted", "where the conversation was compacted")
 
     def _read_bookkeeping(self, entry: Entry, item: Mapping[str, Any]) -> Iterator[Record]:
         kind = _kind_of(entry, item)
-        yield Counted(entry.line, kind[:100], _BOOKKEEPING.get(kind, "a record of the program without words"))
+        yield Counted(
+            entry.line, kind[:100], _BOOKKEEPING.get(kind, "a record of the program without words")
+        )
 
     # What was said and done
 
@@ -201,11 +232,15 @@ class _Rollout:
         if role == "system" and words.strip() and not without_told(words).strip():
             yield Counted(entry.line, "message/hook", "what memory told the agent itself")
             return
-        yield from self._mirrors.tell({words, *(part.text for part in parts if part.type == "text")})
+        yield from self._mirrors.tell(
+            {words, *(part.text for part in parts if part.type == "text")}
+        )
         if role == "user" and words.strip():
             self._thread.suggest_title(words)
         elif kind == "environment" and not self._place:
-            self._place = self._thread.note_place(place_in(words))  # the first versions say it nowhere else
+            self._place = self._thread.note_place(
+                place_in(words)
+            )  # the first versions say it nowhere else
         metadata = {"kind": kind, "phase": text_in(item.get("phase"))}
         if role == "assistant":
             metadata["model"] = self._model
@@ -214,10 +249,14 @@ class _Rollout:
     def _read_agent_message(self, entry: Entry, item: Mapping[str, Any]) -> Iterator[Record]:
         content = item.get("content")
         if isinstance(content, list):
-            content = [block for block in content if mapping_in(block).get("type") != "encrypted_content"]
+            content = [
+                block for block in content if mapping_in(block).get("type") != "encrypted_content"
+            ]
         parts = tuple(part for part in parts_of(content) if part.text.strip())
         if not parts:
-            yield Counted(entry.line, "agent_message", "words between agents that only the model can read")
+            yield Counted(
+                entry.line, "agent_message", "words between agents that only the model can read"
+            )
             return
         is_prompt = self._thread.now.kind == "subagent"
         metadata = {
@@ -228,13 +267,17 @@ class _Rollout:
         yield self._keep(entry, item, "user" if is_prompt else "system", parts, metadata)
 
     def _read_reasoning(self, entry: Entry, item: Mapping[str, Any]) -> Iterator[Record]:
-        texts = [words_of(block) for name in ("summary", "content") for block in list_in(item.get(name))]
+        texts = [
+            words_of(block) for name in ("summary", "content") for block in list_in(item.get(name))
+        ]
         texts = [text for text in texts if text.strip()]
         if not texts:
             yield Counted(entry.line, "reasoning", "reasoning that the host withholds")
             return
         yield from self._mirrors.tell({*texts, "\n".join(texts)})
-        yield self._keep(entry, item, "assistant", tuple(Part("reasoning", text) for text in texts), {})
+        yield self._keep(
+            entry, item, "assistant", tuple(Part("reasoning", text) for text in texts), {}
+        )
 
     def _read_call(self, entry: Entry, item: Mapping[str, Any]) -> Iterator[Record]:
         kind = _kind_of(entry, item)
@@ -257,16 +300,24 @@ class _Rollout:
         yield from self._mirrors.tell({f"call {call_id}"} if call_id else ())
         has_failed = found.has_failed or self._failed.pop(call_id or "", False)
         name = text_in(item.get("name")) or self._names.get(call_id or "")
-        part = Part("tool_result", found.text, name=name or None, call_id=call_id, is_error=has_failed)
+        part = Part(
+            "tool_result", found.text, name=name or None, call_id=call_id, is_error=has_failed
+        )
         metadata = {"tool_result": dict(found.facts)}
         yield self._keep(entry, item, "tool", (part, *found.placeholders), metadata)
 
     def _read_image(self, entry: Entry, item: Mapping[str, Any]) -> Iterator[Record]:
-        block = {"type": "image", "data": text_in(item.get("result")), "text": text_in(item.get("revised_prompt"))}
+        block = {
+            "type": "image",
+            "data": text_in(item.get("result")),
+            "text": text_in(item.get("revised_prompt")),
+        }
         yield self._keep(entry, item, "assistant", parts_of(block), {"kind": "image_generation"})
 
     def _read_unknown(self, entry: Entry, item: Mapping[str, Any]) -> Iterator[Record]:
-        kind = (text_in(item.get("type")) or text_in(entry.value.get("type")))[:60] or "without a type"
+        kind = (text_in(item.get("type")) or text_in(entry.value.get("type")))[
+            :60
+        ] or "without a type"
         words = words_of(item)
         if words.strip():
             yield self._keep(entry, item, "system", (Part("text", words),), {"kind": kind})
@@ -292,19 +343,31 @@ class _Rollout:
         elif kind == "item_completed":
             yield from self._read_completed(entry, mapping_in(event.get("item")))
         elif words_of(event).strip():
-            yield from self._hold(entry, kind, words_of(event), "system", (Part("text", words_of(event)),))
+            yield from self._hold(
+                entry, kind, words_of(event), "system", (Part("text", words_of(event)),)
+            )
         else:
-            yield Counted(entry.line, f"event_msg/{kind}"[:100], "an event of the program without words")
+            yield Counted(
+                entry.line, f"event_msg/{kind}"[:100], "an event of the program without words"
+            )
 
-    def _read_ended_call(self, entry: Entry, kind: str, event: Mapping[str, Any]) -> Iterator[Record]:
+    def _read_ended_call(
+        self, entry: Entry, kind: str, event: Mapping[str, Any]
+    ) -> Iterator[Record]:
         call_id = text_in(event.get("call_id"))
         code, result = event.get("exit_code"), mapping_in(event.get("result"))
         has_failed = (isinstance(code, int) and code != 0) or event.get("success") is False
-        has_failed = has_failed or "Err" in result or mapping_in(result.get("Ok")).get("isError") is True
+        has_failed = (
+            has_failed or "Err" in result or mapping_in(result.get("Ok")).get("isError") is True
+        )
         self._failed[call_id] = has_failed
-        output = text_in(event.get("aggregated_output")) or words_of([event.get("stdout"), event.get("stderr")])
+        output = text_in(event.get("aggregated_output")) or words_of(
+            [event.get("stdout"), event.get("stderr")]
+        )
         output = output or words_of(result.get("Ok")) or text_in(result.get("Err"))
-        name = self._names.get(call_id) or ("Bash" if kind == "exec_command_end" else kind.removesuffix("_end"))
+        name = self._names.get(call_id) or (
+            "Bash" if kind == "exec_command_end" else kind.removesuffix("_end")
+        )
         part = Part("tool_result", output, name=name, call_id=call_id or None, is_error=has_failed)
         yield from self._hold(entry, kind, f"call {call_id}", "tool", (part,))
 
@@ -317,9 +380,13 @@ class _Rollout:
             reason = "told again for the screen; kept where the model read it"
             yield Counted(entry.line, f"event_msg/item_completed/{kind}"[:100], reason)
 
-    def _hold(self, entry: Entry, kind: str, mark: str, role: Role, parts: tuple[Part, ...]) -> Iterator[Record]:
+    def _hold(
+        self, entry: Entry, kind: str, mark: str, role: Role, parts: tuple[Part, ...]
+    ) -> Iterator[Record]:
         if not mark.strip():
-            yield Counted(entry.line, f"event_msg/{kind}"[:100], "an event of the program without words")
+            yield Counted(
+                entry.line, f"event_msg/{kind}"[:100], "an event of the program without words"
+            )
             return
         settled = self._mirrors.hold(mark, Held(entry, kind, role, parts, self._last_at))
         if settled is not None:
@@ -338,24 +405,39 @@ class _Rollout:
         return record
 
     def _keep(
-        self, entry: Entry, item: Mapping[str, Any], role: Role, parts: tuple[Part, ...], metadata: dict[str, Any]
+        self,
+        entry: Entry,
+        item: Mapping[str, Any],
+        role: Role,
+        parts: tuple[Part, ...],
+        metadata: dict[str, Any],
     ) -> Record:
         if not has_content(parts):
             return Counted(entry.line, _kind_of(entry, item)[:100] or "message", "nothing was said")
         thread = self._thread.now
         given_id = text_in(item.get("id"))
-        client_id = bounded_id(given_id) if given_id else self._identities.of_line(thread.id, entry.raw)
+        client_id = (
+            bounded_id(given_id) if given_id else self._identities.of_line(thread.id, entry.raw)
+        )
         if self._place and self._place != thread.metadata.get("cwd"):
             metadata["cwd"] = self._place
         if self._thread.is_copied(self._last_at):
             metadata["inherited"] = True
         return self._identities.keep(
-            entry.line, thread, role, parts, client_id=client_id, created_at=self._last_at, metadata=metadata,
+            entry.line,
+            thread,
+            role,
+            parts,
+            client_id=client_id,
+            created_at=self._last_at,
+            metadata=metadata,
             repairs=entry.repairs,
-        )  # fmt: skip
+        )
 
 
 def _kind_of(entry: Entry, item: Mapping[str, Any]) -> str:
     """The type of an item; of one that stands in a payload of its own kind, that of the line."""
     kind = text_in(item.get("type"))
-    return kind if kind in _CALLS or kind in _BOOKKEEPING else text_in(entry.value.get("type")) or kind
+    return (
+        kind if kind in _CALLS or kind in _BOOKKEEPING else text_in(entry.value.get("type")) or kind
+    )

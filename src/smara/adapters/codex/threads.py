@@ -27,7 +27,9 @@ class RolloutThread:
 
     def __init__(self, file_name: str) -> None:
         named = _FILE_NAME.match(file_name)
-        self._thread = NewThread(bounded_id(named[1] if named else file_name.split(".")[0]), metadata={"host": "codex"})
+        self._thread = NewThread(
+            bounded_id(named[1] if named else file_name.split(".")[0]), metadata={"host": "codex"}
+        )
         self._has_begun = False
         self._is_fork = False
         self._own_from: int | None = None
@@ -84,7 +86,9 @@ class RolloutThread:
         return text_in(self._thread.metadata.get("cwd"))
 
     def suggest_title(self, words: str) -> NewThread:
-        """The first prompt names the thread; of one that an editor sent, what stands below its context."""
+        """The first prompt names the thread; of one that an editor sent, what stands below its
+        context.
+        """
         if words.lstrip().startswith(_EDITOR_CONTEXT):
             words = words.partition(_EDITOR_REQUEST)[2] or words
         if self._thread.title is None and (title := shorten(words)):
@@ -92,13 +96,20 @@ class RolloutThread:
         return self._thread
 
     def is_before_its_own(self, ordinal: Any) -> bool:
-        """Whether a record of a sub-agent is what it was given to know of its parent, which has its own file."""
+        """Whether a record of a sub-agent is what it was given to know of its parent, which has its
+        own file.
+        """
         return self._own_from is not None and isinstance(ordinal, int) and ordinal < self._own_from
 
     def is_copied(self, at: int | None) -> bool:
         """Whether a record of a fork is a copy of its parent's."""
         began = self._began_at
-        return self._is_fork and at is not None and began is not None and at - began <= _COPIED_WITHIN_MS
+        return (
+            self._is_fork
+            and at is not None
+            and began is not None
+            and at - began <= _COPIED_WITHIN_MS
+        )
 
 
 def _descent(meta: Mapping[str, Any]) -> tuple[ThreadKind, str, dict[str, Any]]:
@@ -108,7 +119,9 @@ def _descent(meta: Mapping[str, Any]) -> tuple[ThreadKind, str, dict[str, Any]]:
     parent = text_in(meta.get("parent_thread_id")) or text_in(spawned.get("parent_thread_id"))
     agent = {
         "agent_name": text_in(meta.get("agent_nickname")) or text_in(spawned.get("agent_nickname")),
-        "agent_type": text_in(meta.get("agent_role")) or text_in(spawned.get("agent_role")) or text_in(source),
+        "agent_type": text_in(meta.get("agent_role"))
+        or text_in(spawned.get("agent_role"))
+        or text_in(source),
     }
     if source == "compact":
         return "compaction", parent, agent

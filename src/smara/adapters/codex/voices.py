@@ -34,14 +34,21 @@ _OPENINGS = (
     ("<model_switch>", "notice"),
 )
 _OUTSIDE = re.compile(r"\A<external_[\w-]+>.*</external_[\w-]+>\Z", re.S)
-_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "developer": "system", "system": "system"}
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "developer": "system",
+    "system": "system",
+}
 
 
 _PLACE = re.compile(r"<cwd>([^<\n]+)</cwd>|^\s*Current working directory: (.+)$", re.M)
 
 
 def place_in(text: str) -> str:
-    """The working folder that a text about the surroundings names; empty when it is none or names none."""
+    """The working folder that a text about the surroundings names; empty when it is none or names
+    none.
+    """
     if not text.lstrip().startswith("<environment_context>"):
         return ""
     found = _PLACE.search(text)
@@ -54,7 +61,11 @@ def program_kind(text: str) -> str | None:
     for opening, kind in _OPENINGS:
         if stripped.startswith(opening):
             return kind
-    return "additional_context" if stripped.startswith("<external_") and _OUTSIDE.match(stripped) else None
+    return (
+        "additional_context"
+        if stripped.startswith("<external_") and _OUTSIDE.match(stripped)
+        else None
+    )
 
 
 def voice_of(role: str, parts: Sequence[Part], thread_kind: ThreadKind) -> tuple[Role, str | None]:

@@ -32,7 +32,9 @@ _TELLING = {
     "skill.invoked": ("content", "skill"),
     "system.notification": ("content", "notification"),
 }
-"""The events that are the program's own words: where these stand, and what kind of words they are."""
+"""The events that are the program's own words: where these stand, and what kind of words they
+are.
+"""
 _SILENT = {
     "assistant": "how an answer came about; its words stand in the answer",
     "hook": "what hooks were asked and said",
@@ -42,12 +44,17 @@ _SILENT = {
     "system": "instructions of the program",
     "tool": "how a call went; its result is told when it has ended",
 }
-_GUIDANCE = re.compile(r"\n*Tool \"[^\"\n]*\" (?:succeeded|failed)\. Additional guidance from \w+ hooks:\n?\s*\Z")
+_GUIDANCE = re.compile(
+    r"\n*Tool \"[^\"\n]*\" (?:succeeded|failed)\. Additional guidance from \w+ hooks:\n?\s*\Z"
+)
 """What stands between a result and what hooks said about it."""
 
 
 def read_events(
-    path: str | os.PathLike[str], progress: Progress | None = None, *, max_line_bytes: int = MAX_LINE_BYTES
+    path: str | os.PathLike[str],
+    progress: Progress | None = None,
+    *,
+    max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Record]:
     """The records of a session: for each line a message or several, or a reason why it is none.
 
@@ -84,7 +91,13 @@ class _Session:
         elif kind == "tool.execution_complete":
             yield self._result(entry, data)
         elif kind in _TELLING and (words := text_in(data.get(_TELLING[kind][0]))).strip():
-            yield self._keep(entry, self._stem(entry), "system", (Part("text", words),), {"kind": _TELLING[kind][1]})
+            yield self._keep(
+                entry,
+                self._stem(entry),
+                "system",
+                (Part("text", words),),
+                {"kind": _TELLING[kind][1]},
+            )
         else:
             reason = _SILENT.get(kind.partition(".")[0], "tells of the program, not of the work")
             yield Counted(entry.line, kind[:100] or "without a type", reason)
@@ -98,9 +111,11 @@ class _Session:
     def _described(self, entry: Entry, data: Mapping[str, Any]) -> Record:
         context = mapping_in(data.get("context"))
         facts = {
-            **self._thread.metadata, "cwd": text_in(context.get("cwd")), "branch": text_in(context.get("branch")),
+            **self._thread.metadata,
+            "cwd": text_in(context.get("cwd")),
+            "branch": text_in(context.get("branch")),
             "version": text_in(data.get("copilotVersion")),
-        }  # fmt: skip
+        }
         known = {name: fact for name, fact in facts.items() if fact}
         if not self._has_begun:
             named = bounded_id(text_in(data.get("sessionId")) or self._thread.id)
@@ -112,7 +127,9 @@ class _Session:
     def _titled(self, entry: Entry, data: Mapping[str, Any]) -> Record:
         if title := shorten(text_in(data.get("title"))):
             self._thread = replace(self._thread, title=title)
-        return Counted(entry.line, "session.title_changed", "the title of the session", thread=self._thread)
+        return Counted(
+            entry.line, "session.title_changed", "the title of the session", thread=self._thread
+        )
 
     def _thread_of(self, entry: Entry) -> NewThread:
         """The session's thread, or that of the helper whose event it is."""
@@ -120,11 +137,18 @@ class _Session:
         if not helper:
             return self._thread
         if helper not in self._helpers:
-            facts = {**self._thread.metadata, "agent_id": bounded_id(helper), "session": self._thread.id}
+            facts = {
+                **self._thread.metadata,
+                "agent_id": bounded_id(helper),
+                "session": self._thread.id,
+            }
             self._helpers[helper] = NewThread(
-                bounded_id(f"{self._thread.id}/agent-{helper}"), metadata=facts, kind="subagent",
-                parent_id=self._thread.id, created_at=self._at,
-            )  # fmt: skip
+                bounded_id(f"{self._thread.id}/agent-{helper}"),
+                metadata=facts,
+                kind="subagent",
+                parent_id=self._thread.id,
+                created_at=self._at,
+            )
         return self._helpers[helper]
 
     # What was said and done
@@ -144,8 +168,14 @@ class _Session:
     def _answer(self, entry: Entry, data: Mapping[str, Any]) -> Iterator[Record]:
         stem = self._stem(entry)
         thought = text_in(data.get("reasoningText"))
-        parts = (*((Part("reasoning", thought),) if thought.strip() else ()), *_text(text_in(data.get("content"))))
-        metadata = {"model": text_in(data.get("model")), "message_id": text_in(data.get("messageId"))}
+        parts = (
+            *((Part("reasoning", thought),) if thought.strip() else ()),
+            *_text(text_in(data.get("content"))),
+        )
+        metadata = {
+            "model": text_in(data.get("model")),
+            "message_id": text_in(data.get("messageId")),
+        }
         calls = [mapping_in(each) for each in list_in(data.get("toolRequests"))]
         if has_content(parts) or not calls:
             yield self._keep(entry, stem, "assistant", parts, metadata)
@@ -153,7 +183,12 @@ class _Session:
             yield self._call(entry, f"{stem}:{number}", call, "name", metadata)
 
     def _call(
-        self, entry: Entry, stem: str, call: Mapping[str, Any], name: str, metadata: Mapping[str, Any] | None = None
+        self,
+        entry: Entry,
+        stem: str,
+        call: Mapping[str, Any],
+        name: str,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Record:
         call_id, tool = text_in(call.get("toolCallId")) or stem, text_in(call.get(name)) or None
         self._names[call_id] = tool
@@ -163,24 +198,44 @@ class _Session:
     def _result(self, entry: Entry, data: Mapping[str, Any]) -> Record:
         call_id = text_in(data.get("toolCallId"))
         result, error = mapping_in(data.get("result")), mapping_in(data.get("error"))
-        text = _GUIDANCE.sub("", without_told(text_in(result.get("content")) or text_in(error.get("message"))))
+        text = _GUIDANCE.sub(
+            "", without_told(text_in(result.get("content")) or text_in(error.get("message")))
+        )
         code = mapping_in(data.get("shellExecution")).get("exitCode")
         has_code = isinstance(code, int) and not isinstance(code, bool)
-        has_failed = data.get("success") is False or (has_code and code != 0) or failure_in(text) is not None
-        part = Part("tool_result", text, name=self._names.get(call_id), call_id=call_id or None, is_error=has_failed)
+        has_failed = (
+            data.get("success") is False or (has_code and code != 0) or failure_in(text) is not None
+        )
+        part = Part(
+            "tool_result",
+            text,
+            name=self._names.get(call_id),
+            call_id=call_id or None,
+            is_error=has_failed,
+        )
         metadata = {"tool_result": {"exit_code": code} if has_code else {}}
         return self._keep(entry, self._stem(entry), "tool", (part,), metadata)
 
     def _stem(self, entry: Entry) -> str:
-        return text_in(entry.value.get("id")) or self._identities.of_line(self._thread.id, entry.raw)
+        return text_in(entry.value.get("id")) or self._identities.of_line(
+            self._thread.id, entry.raw
+        )
 
-    def _keep(self, entry: Entry, unit: str, role: Role, parts: tuple[Part, ...], metadata: dict[str, Any]) -> Record:
+    def _keep(
+        self, entry: Entry, unit: str, role: Role, parts: tuple[Part, ...], metadata: dict[str, Any]
+    ) -> Record:
         if not has_content(parts):
             return Counted(entry.line, text_in(entry.value.get("type"))[:100], "nothing was said")
         return self._identities.keep(
-            entry.line, self._thread_of(entry), role, parts, client_id=bounded_id(unit), created_at=self._at,
-            metadata=metadata, repairs=entry.repairs,
-        )  # fmt: skip
+            entry.line,
+            self._thread_of(entry),
+            role,
+            parts,
+            client_id=bounded_id(unit),
+            created_at=self._at,
+            metadata=metadata,
+            repairs=entry.repairs,
+        )
 
 
 def _text(words: str) -> tuple[Part, ...]:
@@ -189,7 +244,15 @@ def _text(words: str) -> tuple[Part, ...]:
 
 def _file(attachment: Mapping[str, Any]) -> Part:
     """A placeholder for what was attached: never its bytes."""
-    name = text_in(attachment.get("displayName")) or text_in(attachment.get("path")) or text_in(attachment.get("url"))
+    name = (
+        text_in(attachment.get("displayName"))
+        or text_in(attachment.get("path"))
+        or text_in(attachment.get("url"))
+    )
     mime = text_in(attachment.get("mimeType")) or None
-    block = {"type": "image" if (mime or "").startswith("image/") else "file", "media_type": mime, "filename": name}
+    block = {
+        "type": "image" if (mime or "").startswith("image/") else "file",
+        "media_type": mime,
+        "filename": name,
+    }
     return parts_of(block)[0]

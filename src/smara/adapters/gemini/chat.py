@@ -41,9 +41,13 @@ _AGAIN = "tells again what was told before"
 
 
 def read_chat(
-    path: str | os.PathLike[str], progress: Progress | None = None, *, max_line_bytes: int = MAX_LINE_BYTES
+    path: str | os.PathLike[str],
+    progress: Progress | None = None,
+    *,
+    max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Record]:
-    """The records of a chat, or of the log of prompts: for each answer, call and result a message, or a reason.
+    """The records of a chat, or of the log of prompts: for each answer, call and result a message,
+    or a reason.
 
     No content makes it raise; only a file that cannot be opened does.
     """
@@ -105,10 +109,14 @@ class _Chat:
             if is_agent:
                 facts["agent_id"] = bounded_id(session_id)
             self.thread = NewThread(
-                bounded_id(session_id), metadata=facts, kind="subagent" if is_agent else "conversation",
-                parent_id=bounded_id(self._folder.name) if is_agent and self._folder.name != "chats" else None,
+                bounded_id(session_id),
+                metadata=facts,
+                kind="subagent" if is_agent else "conversation",
+                parent_id=bounded_id(self._folder.name)
+                if is_agent and self._folder.name != "chats"
+                else None,
                 created_at=milliseconds(told.get("startTime")),
-            )  # fmt: skip
+            )
             self._last_at = self.thread.created_at
         summary = text_in(told.get("summary"))
         if summary.strip():
@@ -117,7 +125,11 @@ class _Chat:
         return self.thread
 
     def _facts(self, told: Mapping[str, Any]) -> dict[str, Any]:
-        facts = {"host": "gemini", "cwd": self._root, "project_hash": text_in(told.get("projectHash"))}
+        facts = {
+            "host": "gemini",
+            "cwd": self._root,
+            "project_hash": text_in(told.get("projectHash")),
+        }
         return {name: fact for name, fact in facts.items() if fact}
 
     def _read_session(self, entry: Entry) -> Iterator[Record]:
@@ -132,7 +144,12 @@ class _Chat:
         found = list_in(change.get("messages"))
         yield from self._read_many(entry, found)
         if not found:
-            yield Counted(entry.line, "change", "a change of the session", thread=thread if self._seen else None)
+            yield Counted(
+                entry.line,
+                "change",
+                "a change of the session",
+                thread=thread if self._seen else None,
+            )
 
     def _read_many(self, entry: Entry, found: list[Any]) -> Iterator[Record]:
         for each in found:
@@ -152,20 +169,30 @@ class _Chat:
             return Counted(entry.line, "prompt", "nothing was said")
         at = milliseconds(value.get("timestamp"))
         if self.thread.id != session_id:
-            self.thread = NewThread(session_id, None, None, {**self._facts({}), "told_by": "log"}, created_at=at)
+            self.thread = NewThread(
+                session_id, None, None, {**self._facts({}), "told_by": "log"}, created_at=at
+            )
             self.has_begun = True
         self._last_at = at or self._last_at
         role, kind = _voice(words)
         if role == "user":
             self._suggest_title(words)
         return self._keep(
-            entry, f"log-{value.get('messageId')}-{at or 0}", role, (Part("text", words),), {"kind": kind}
+            entry,
+            f"log-{value.get('messageId')}-{at or 0}",
+            role,
+            (Part("text", words),),
+            {"kind": kind},
         )
 
     def _has_chat(self, session_id: str) -> bool:
         if session_id not in self._names:
             short = session_id[:8]
-            found = any(short in each.name for each in (self._folder / "chats").glob("session-*")) if short else False
+            found = (
+                any(short in each.name for each in (self._folder / "chats").glob("session-*"))
+                if short
+                else False
+            )
             self._names[session_id] = "chat" if found else ""
         return bool(self._names[session_id])
 
@@ -201,7 +228,9 @@ class _Chat:
         if own != parts:
             said = (words_of_hooks(part.text) for part in parts if part.type == "text")
             others = _text_parts("\n\n".join(filter(None, said)))
-            yield from self._unit(entry, f"{stem}:hook" if own else stem, "system", others, {"kind": "hook_context"})
+            yield from self._unit(
+                entry, f"{stem}:hook" if own else stem, "system", others, {"kind": "hook_context"}
+            )
             if not own:
                 yield None  # all of it was said by hooks
                 return
@@ -220,12 +249,18 @@ class _Chat:
         parts = tuple(part for part in parts_of(value.get("content")) if not _is_told(part, known))
         if not any(part.type == "reasoning" for part in parts):
             parts = (*_thoughts(value.get("thoughts")), *parts)
-        metadata = {"model": text_in(value.get("model")), "message_id": stem, "usage": _usage(value.get("tokens"))}
+        metadata = {
+            "model": text_in(value.get("model")),
+            "message_id": stem,
+            "usage": _usage(value.get("tokens")),
+        }
         yield from self._unit(entry, stem, "assistant", parts, metadata)
         for number, call in enumerate(calls, 1):
             yield from self._call(entry, stem, call, number)
 
-    def _call(self, entry: Entry, stem: str, call: Mapping[str, Any], number: int) -> Iterator[Record | None]:
+    def _call(
+        self, entry: Entry, stem: str, call: Mapping[str, Any], number: int
+    ) -> Iterator[Record | None]:
         call_id = text_in(call.get("id")) or f"{stem}-{number}"
         name, status = text_in(call.get("name")) or None, text_in(call.get("status"))
         before, self._last_at = self._last_at, milliseconds(call.get("timestamp")) or self._last_at
@@ -235,17 +270,33 @@ class _Chat:
         result = call.get("result")
         if result is not None and status in _ENDED:
             found = parts_of(result)
-            text = own_words("\n".join(part.text for part in found if part.type in ("tool_result", "text")))
-            has_failed = status == "error" or any(part.is_error for part in found) or failure_in(text) is not None
+            text = own_words(
+                "\n".join(part.text for part in found if part.type in ("tool_result", "text"))
+            )
+            has_failed = (
+                status == "error"
+                or any(part.is_error for part in found)
+                or failure_in(text) is not None
+            )
             self._answered.add(call_id)
             answer = Part("tool_result", text, name=name, call_id=call_id, is_error=has_failed)
             others = tuple(part for part in found if part.type in ("image", "file"))
-            metadata = {"message_id": stem, "tool_result": {"status": status} if status == "cancelled" else {}}
-            yield from self._unit(entry, f"{stem}:{call_id}:result", "tool", (answer, *others), metadata)
+            metadata = {
+                "message_id": stem,
+                "tool_result": {"status": status} if status == "cancelled" else {},
+            }
+            yield from self._unit(
+                entry, f"{stem}:{call_id}:result", "tool", (answer, *others), metadata
+            )
         self._last_at = before
 
     def _unit(
-        self, entry: Entry, unit_id: str, role: Role, parts: tuple[Part, ...], metadata: dict[str, Any]
+        self,
+        entry: Entry,
+        unit_id: str,
+        role: Role,
+        parts: tuple[Part, ...],
+        metadata: dict[str, Any],
     ) -> Iterator[Record | None]:
         """One message, when it says something and was not told before; ``None`` when it was."""
         if not has_content(parts):
@@ -257,12 +308,23 @@ class _Chat:
         yield self._keep(entry, unit_id, role, parts, metadata)
 
     def _keep(
-        self, entry: Entry, unit_id: str, role: Role, parts: tuple[Part, ...], metadata: dict[str, Any]
+        self,
+        entry: Entry,
+        unit_id: str,
+        role: Role,
+        parts: tuple[Part, ...],
+        metadata: dict[str, Any],
     ) -> Record:
         return self._identities.keep(
-            entry.line, self.thread, role, parts, client_id=bounded_id(unit_id), created_at=self._last_at,
-            metadata=metadata, repairs=entry.repairs,
-        )  # fmt: skip
+            entry.line,
+            self.thread,
+            role,
+            parts,
+            client_id=bounded_id(unit_id),
+            created_at=self._last_at,
+            metadata=metadata,
+            repairs=entry.repairs,
+        )
 
     def _suggest_title(self, words: str) -> None:
         if not self._has_summary and self.thread.title is None and (title := shorten(words)):

@@ -1,6 +1,7 @@
 """The history of a git repository as memories: reasons, breaking changes, reverts, chains of fixes.
 
-Needs no model. Few commits say something that is worth remembering; the gate was set by reading what came through.
+Needs no model. Few commits say something that is worth remembering; the gate was set by reading
+what came through.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Fix chains: a file that was mended several times within days. What was hard to get right once is so again.
+"""Fix chains: a file that was mended several times within days. What was hard to get right once is
+so again.
 
-Where nearly every commit is called a fix, the word tells nothing; there a fix counts only when it says which earlier
-commit it mends.
+Where nearly every commit is called a fix, the word tells nothing; there a fix counts only when it
+says which earlier commit it mends.
 """
 
 from __future__ import annotations
@@ -27,23 +28,32 @@ _MOST_FILES = 4
 _USUAL_SHARE = 0.3
 _DAY_MS = 86_400_000
 _FIX = re.compile(
-    r"^(?:\[[^\]]{1,30}\]\s*)?(?:fix(?:e[sd])?\b(?!ture)|bug ?fix|hot ?fix|repair|mend|correct(?:ed|s)?\b"
-    r"|resolve[sd]?\b|regression|follow[- ]up|really|actually)", re.I
-)  # fmt: skip
+    r"^(?:\[[^\]]{1,30}\]\s*)?(?:fix(?:e[sd])?\b(?!ture)|bug ?fix|hot ?fix|repair|mend"
+    r"|correct(?:ed|s)?\b"
+    r"|resolve[sd]?\b|regression|follow[- ]up|really|actually)",
+    re.I,
+)
 _NOT_A_FIX = re.compile(
-    r"\b(?:typos?|docs?|documentation|docstrings?|comments?|spelling|grammar|lint\w*|format\w*|style|flake8|tests?|"
-    r"flaky|ci|build|links?|warnings?|mypy|types?|typing|annotations?|whitespace|indent\w*|imports?|readme|changelog|"
-    r"version|wording|example|occurr?ences|lints?|phpstan|psalm|eslint|clippy)\b", re.I
-)  # fmt: skip
+    r"\b(?:typos?|docs?|documentation|docstrings?|comments?|spelling|grammar|lint\w*|format\w*"
+    r"|style|flake8|tests?|"
+    r"flaky|ci|build|links?|warnings?|mypy|types?|typing|annotations?|whitespace|indent\w*"
+    r"|imports?|readme|changelog|"
+    r"version|wording|example|occurr?ences|lints?|phpstan|psalm|eslint|clippy)\b",
+    re.I,
+)
 _WORD = re.compile(r"[a-z_][a-z0-9_]{3,}")
 _COMMON = word_set(
-    "fixed fixes when with from that this into some wrong correct corrected handling error errors crash issue issues"
-    " problem case cases regression properly using used after before which should missing support make made"
+    "fixed fixes when with from that this into some wrong correct corrected handling error errors "
+    "crash issue issues"
+    " problem case cases regression properly using used after before which should missing support "
+    "make made"
 )
 _MENDS = re.compile(
-    r"\b(?:regression (?:in|from|of|introduced)|broken (?:in|by|since)|introduced (?:in|by)|follow(?:s|ed|ing)?[- ]?up"
-    r" (?:to|on|of)|fixes:?|bug in|caused by) (?:commit )?[0-9a-f]{7,40}\b", re.I
-)  # fmt: skip
+    r"\b(?:regression (?:in|from|of|introduced)|broken (?:in|by|since)|introduced (?:in|by)"
+    r"|follow(?:s|ed|ing)?[- ]?up"
+    r" (?:to|on|of)|fixes:?|bug in|caused by) (?:commit )?[0-9a-f]{7,40}\b",
+    re.I,
+)
 
 
 def fixes_of(commits: Sequence[PastCommit]) -> list[PastCommit]:
@@ -55,7 +65,9 @@ def fixes_of(commits: Sequence[PastCommit]) -> list[PastCommit]:
 
 
 def chains_of(fixes: Sequence[PastCommit], files: Mapping[str, Sequence[str]]) -> list[Candidate]:
-    """A candidate for every file with a chain, the newest chain of each; each commit tells of one chain alone."""
+    """A candidate for every file with a chain, the newest chain of each; each commit tells of one
+    chain alone.
+    """
     by_file: dict[str, list[PastCommit]] = {}
     for fix in fixes:
         touched = [path for path in files.get(fix.sha, ()) if is_code(path)]
@@ -79,7 +91,9 @@ def _is_fix(first_line: str) -> bool:
 
 
 def _newest_chain(fixes: Sequence[PastCommit]) -> list[PastCommit]:
-    """The newest run of fixes that lie close enough together, the oldest first; empty when there is none."""
+    """The newest run of fixes that lie close enough together, the oldest first; empty when there is
+    none.
+    """
     ordered = sorted(fixes, key=lambda each: each.at_ms)
     runs: list[list[PastCommit]] = [ordered[:1]]
     for before, after in pairwise(ordered):
@@ -97,28 +111,47 @@ def _once(run: Sequence[PastCommit]) -> list[PastCommit]:
 
 
 def _about_one_thing(run: Sequence[PastCommit]) -> list[PastCommit]:
-    """The most fixes of a run that have the same two words: a busy file is mended often, for reasons of all kinds."""
-    subjects = [set(_WORD.findall(read_commit(each.message).subject.casefold())) - _COMMON for each in run]
+    """The most fixes of a run that have the same two words: a busy file is mended often, for
+    reasons of all kinds.
+    """
+    subjects = [
+        set(_WORD.findall(read_commit(each.message).subject.casefold())) - _COMMON for each in run
+    ]
     pairs = Counter(pair for words in subjects for pair in combinations(sorted(words), 2))
     shared = set(min(pairs.items(), key=lambda each: (-each[1], each[0]))[0]) if pairs else {""}
     return [each for each, words in zip(run, subjects, strict=True) if shared <= words]
 
 
 def _differ(one: PastCommit, other: PastCommit) -> bool:
-    """Whether two commits say different things: a commit that was picked into another branch is one fix."""
+    """Whether two commits say different things: a commit that was picked into another branch is one
+    fix.
+    """
     return read_commit(one.message).subject != read_commit(other.message).subject
 
 
 def _candidate(path: str, chain: Sequence[PastCommit]) -> Candidate:
     subjects = [quote(read_commit(each.message).subject, 140).rstrip(".") for each in chain]
-    first, last = (datetime.fromtimestamp(each.at_ms / 1000, UTC).date() for each in (chain[0], chain[-1]))
+    first, last = (
+        datetime.fromtimestamp(each.at_ms / 1000, UTC).date() for each in (chain[0], chain[-1])
+    )
     days = (last - first).days + 1
     spread = "in one day" if days == 1 else f"within {days} days"
     told = "; ".join(f"“{each}”" for each in subjects[:6])
-    content = f"{code(path)} had to be fixed {len(chain)} times {spread} (until {last.isoformat()}): {told}."
-    quotes = tuple((each.sha, quote(each.message.split("\n", 1)[0], 300)) for each in reversed(chain))
+    content = (
+        f"{code(path)} had to be fixed {len(chain)} times {spread} (until "
+        f"{last.isoformat()}): {told}."
+    )
+    quotes = tuple(
+        (each.sha, quote(each.message.split("\n", 1)[0], 300)) for each in reversed(chain)
+    )
     newest = chain[-1]
     return Candidate(
-        "fix chain", "gotcha", content, quotes, newest.at_ms, newest.author, (path,),
+        "fix chain",
+        "gotcha",
+        content,
+        quotes,
+        newest.at_ms,
+        newest.author,
+        (path,),
         {"symptom": quote("; ".join(subjects), 400)},
-    )  # fmt: skip
+    )

@@ -1,4 +1,6 @@
-"""What a history has to tell: the candidates of its commits, gated and in order, without a memory at hand."""
+"""What a history has to tell: the candidates of its commits, gated and in order, without a memory
+at hand.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class Found:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def find_candidates(root: str, head: str, most_commits: int, progress: Progress | None = None) -> Found:
+def find_candidates(
+    root: str, head: str, most_commits: int, progress: Progress | None = None
+) -> Found:
     """Read the last commits of a history, and say what could be remembered of them."""
     commits = list(past_commits(root, head, most_commits, progress))
     found = Found(commits=len(commits))
@@ -37,7 +41,9 @@ def find_candidates(root: str, head: str, most_commits: int, progress: Progress 
     recent = [each for each in commits if not is_long_ago(each.at_ms, newest)]
     said = _said(recent)
     fixes = fixes_of(recent)
-    files = files_of(root, list(dict.fromkeys([*(each.sha for each in said), *(each.sha for each in fixes)])))
+    files = files_of(
+        root, list(dict.fromkeys([*(each.sha for each in said), *(each.sha for each in fixes)]))
+    )
     present = Present(present_files(root, head))
     for candidate in [*said, *chains_of(fixes, files)]:
         touched = candidate.files or files.get(candidate.sha, ())
@@ -51,13 +57,17 @@ def find_candidates(root: str, head: str, most_commits: int, progress: Progress 
 
 
 def _said(commits: Sequence[PastCommit]) -> list[Candidate]:
-    """What single commits say; a revert is known to be final only when all newer commits were seen."""
+    """What single commits say; a revert is known to be final only when all newer commits were
+    seen.
+    """
     found: dict[str, Candidate] = {}
     done_later: set[str] = set()
     for commit in commits:
         made = revert_of(commit.message, done_later) or reason_of(commit.message)
         if made is not None:
-            found.setdefault(made.content, _candidate(commit, made))  # what was picked into other branches is one thing
+            found.setdefault(
+                made.content, _candidate(commit, made)
+            )  # what was picked into other branches is one thing
         done_later.add(subject_of(commit.message.split("\n", 1)[0]).rstrip(".").casefold())
     return list(found.values())
 
@@ -66,5 +76,11 @@ def _candidate(commit: PastCommit, made: Reason | Reverted) -> Candidate:
     said = quote(f"{commit.message.split(chr(10), 1)[0]}\n{made.why}", 600)
     kind: Kind = "revert" if isinstance(made, Reverted) else made.kind
     return Candidate(
-        kind, made.type, made.content, ((commit.sha, said),), commit.at_ms, commit.author, data=made.fields
-    )  # fmt: skip
+        kind,
+        made.type,
+        made.content,
+        ((commit.sha, said),),
+        commit.at_ms,
+        commit.author,
+        data=made.fields,
+    )

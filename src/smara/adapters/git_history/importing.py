@@ -1,7 +1,8 @@
 """Bringing a history into a memory: newest first, by commit, so that doing it again adds nothing.
 
-What commits say was written by people for people: it is evidence, never an instruction. Every memory
-names its commits and quotes them, is tainted by where it comes from, and waits for review as its trust demands.
+What commits say was written by people for people: it is evidence, never an instruction. Every
+memory names its commits and quotes them, is tainted by where it comes from, and waits for review as
+its trust demands.
 """
 
 from __future__ import annotations
@@ -31,14 +32,20 @@ _CONFIDENCE = {"reason": 0.7, "breaking": 0.75, "revert": 0.75, "fix chain": 0.6
 
 
 def import_history(
-    memory: Memory, root: str | os.PathLike[str] | None = None, *, is_dry_run: bool = False,
-    most_commits: int = MOST_COMMITS, limit: int = MOST_MEMORIES, actor: str | None = None,
+    memory: Memory,
+    root: str | os.PathLike[str] | None = None,
+    *,
+    is_dry_run: bool = False,
+    most_commits: int = MOST_COMMITS,
+    limit: int = MOST_MEMORIES,
+    actor: str | None = None,
     progress: Progress | None = None,
-) -> GitReport:  # fmt: skip
-    """Take memories out of the commits of a repository, that around the current folder when none is named.
+) -> GitReport:
+    """Take memories out of the commits of a repository, that around the current folder when none is
+    named.
 
-    Looks at the last ``most_commits`` commits and takes the ``limit`` newest things they say. A commit
-    that a memory knows already, also one that was forgotten or rejected, is not taken again.
+    Looks at the last ``most_commits`` commits and takes the ``limit`` newest things they say. A
+    commit that a memory knows already, also one that was forgotten or rejected, is not taken again.
     """
     if most_commits < 1 or limit < 1:
         raise InvalidInputError("The numbers of commits and of memories must be at least 1.")
@@ -46,13 +53,16 @@ def import_history(
     head = head_of(folder)
     if head is None:
         raise InvalidInputError(
-            f"{folder} is no git repository with commits. Go into one, or name it: `smara import --from git FOLDER`.",
+            f"{folder} is no git repository with commits. Go into one, or name it: `smara import "
+            "--from git FOLDER`.",
             path=folder,
         )
     report = GitReport(folder, is_dry_run)
     found = find_candidates(folder, head, most_commits, progress)
     report.commits, report.left_out = found.commits, found.left_out
-    report.is_all = found.commits < most_commits or count_of(folder, head, most_commits + 1) <= most_commits
+    report.is_all = (
+        found.commits < most_commits or count_of(folder, head, most_commits + 1) <= most_commits
+    )
     chosen = found.candidates[:limit]
     report.cut = len(found.candidates) - len(chosen)
     known = Known(_learned(memory))
@@ -69,15 +79,22 @@ def import_history(
     return report
 
 
-def warm_up(memory: Memory, report: GitReport, progress: Progress | None = None, *, code: bool | None = None) -> None:
-    """Index the code and count which files change together; the report says how many commits were counted.
+def warm_up(
+    memory: Memory, report: GitReport, progress: Progress | None = None, *, code: bool | None = None
+) -> None:
+    """Index the code and count which files change together; the report says how many commits were
+    counted.
 
-    Where nobody has said whether (``code``), a large repository that has no index yet is left for later: its memories
-    are there in seconds, its index may take minutes that were not asked for. Nothing is done in a dry run, nor
-    where no files are checked out.
+    Where nobody has said whether (``code``), a large repository that has no index yet is left for
+    later: its memories are there in seconds, its index may take minutes that were not asked for.
+    Nothing is done in a dry run, nor where no files are checked out.
     """
     folder = report.root
-    if report.is_dry_run or find_repository(folder) is None or not os.path.lexists(os.path.join(folder, ".git")):
+    if (
+        report.is_dry_run
+        or find_repository(folder) is None
+        or not os.path.lexists(os.path.join(folder, ".git"))
+    ):
         return
     if code is None and memory.code.status(folder).state == "none":
         files = len(present_files(folder, "HEAD"))
@@ -90,7 +107,11 @@ def warm_up(memory: Memory, report: GitReport, progress: Progress | None = None,
 
 
 def _add(
-    memory: Memory, report: GitReport, fresh: Sequence[tuple[Candidate, str | None]], mine: str, actor: str | None
+    memory: Memory,
+    report: GitReport,
+    fresh: Sequence[tuple[Candidate, str | None]],
+    mine: str,
+    actor: str | None,
 ) -> None:
     """In batches: an import that is interrupted keeps what it has, and goes on from there."""
     for start in range(0, len(fresh), _BATCH):
@@ -107,11 +128,19 @@ def _new(candidate: Candidate, mine: str, older: str | None) -> NewMemory:
     # What somebody else wrote is somebody else's word, also when it stands in our own repository.
     taint = () if mine and candidate.author == mine else ("other",)
     return NewMemory(
-        candidate.content, candidate.type, SOURCE, _CONFIDENCE[candidate.kind],
-        tags=("git", tag_of(candidate.kind)), files=candidate.files, modules=modules, commit=candidate.sha,
-        evidence=[Evidence(commit=sha, quote=words) for sha, words in candidate.quotes], data=dict(candidate.data),
-        taint=taint, supersedes=() if older is None else (older,),
-    )  # fmt: skip
+        candidate.content,
+        candidate.type,
+        SOURCE,
+        _CONFIDENCE[candidate.kind],
+        tags=("git", tag_of(candidate.kind)),
+        files=candidate.files,
+        modules=modules,
+        commit=candidate.sha,
+        evidence=[Evidence(commit=sha, quote=words) for sha, words in candidate.quotes],
+        data=dict(candidate.data),
+        taint=taint,
+        supersedes=() if older is None else (older,),
+    )
 
 
 def _learned(memory: Memory) -> Iterator[TypedMemory]:
@@ -122,8 +151,12 @@ def _learned(memory: Memory) -> Iterator[TypedMemory]:
         offset = page.next_offset
 
 
-def _told(outcome: Outcome, each: Candidate, memory_id: str | None = None, why: Sequence[str] = ()) -> Change:
-    return Change(outcome, each.kind, each.type, each.content, each.sha, each.at_ms, memory_id, tuple(why))
+def _told(
+    outcome: Outcome, each: Candidate, memory_id: str | None = None, why: Sequence[str] = ()
+) -> Change:
+    return Change(
+        outcome, each.kind, each.type, each.content, each.sha, each.at_ms, memory_id, tuple(why)
+    )
 
 
 def _root(root: str | os.PathLike[str] | None) -> str:

@@ -1,7 +1,8 @@
-"""What git tells of past commits: messages first, files only of those commits that have something to say.
+"""What git tells of past commits: messages first, files only of those commits that have something
+to say.
 
-Comparing trees is what costs in a long history, so it is done for candidates alone. Everything is asked
-in pages, each with a deadline, and nothing that the repository's configuration names is run.
+Comparing trees is what costs in a long history, so it is done for candidates alone. Everything is
+asked in pages, each with a deadline, and nothing that the repository's configuration names is run.
 """
 
 from __future__ import annotations
@@ -30,16 +31,27 @@ def count_of(root: str, head: str, most: int) -> int:
     return int(text) if text and text.strip().isdigit() else 0
 
 
-def past_commits(root: str, head: str, most: int, progress: Progress | None = None) -> Iterator[PastCommit]:
+def past_commits(
+    root: str, head: str, most: int, progress: Progress | None = None
+) -> Iterator[PastCommit]:
     """The last commits that are no merges, the newest first."""
     total = count_of(root, head, most) if progress else most
     read = 0
     while read < most:
         wanted = min(PAGE, most - read)
         text = _git(
-            root, "log", "--no-merges", "--no-color", "--no-ext-diff", "--no-notes", f"--skip={read}",
-            f"--max-count={wanted}", f"--format={_RECORD}%H{_FIELD}%ct{_FIELD}%ae{_FIELD}%B", head, "--",
-        )  # fmt: skip
+            root,
+            "log",
+            "--no-merges",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-notes",
+            f"--skip={read}",
+            f"--max-count={wanted}",
+            f"--format={_RECORD}%H{_FIELD}%ct{_FIELD}%ae{_FIELD}%B",
+            head,
+            "--",
+        )
         page = list(_parsed(text or ""))
         yield from page
         read += len(page)
@@ -54,9 +66,20 @@ def files_of(root: str, shas: Sequence[str]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for start in range(0, len(shas), _AT_ONCE):
         text = _git(
-            root, "log", "--no-walk=unsorted", "--name-only", "--no-renames", "-z", "--relative", "--no-color",
-            "--no-ext-diff", "--no-textconv", f"--format={_RECORD}%H{_FIELD}", *shas[start : start + _AT_ONCE], "--",
-        )  # fmt: skip
+            root,
+            "log",
+            "--no-walk=unsorted",
+            "--name-only",
+            "--no-renames",
+            "-z",
+            "--relative",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+            f"--format={_RECORD}%H{_FIELD}",
+            *shas[start : start + _AT_ONCE],
+            "--",
+        )
         for record in (text or "").split(_RECORD)[1:]:
             sha, _, rest = record.partition(_FIELD)
             names = [name.lstrip("\n") for name in rest.split("\0")]
@@ -66,7 +89,9 @@ def files_of(root: str, shas: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def present_files(root: str, head: str) -> frozenset[str]:
     """Every file that is in the tree now."""
-    return frozenset((_git(root, "ls-tree", "-r", "--name-only", "-z", head) or "").split("\0")) - {""}
+    return frozenset((_git(root, "ls-tree", "-r", "--name-only", "-z", head) or "").split("\0")) - {
+        ""
+    }
 
 
 def own_address(root: str) -> str:

@@ -1,4 +1,6 @@
-"""What the history of a repository yields: commits as they were read, and what could be remembered of them."""
+"""What the history of a repository yields: commits as they were read, and what could be remembered
+of them.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class Candidate:
     type: MemoryType
     content: str
     quotes: tuple[tuple[str, str], ...]
-    """Pairs of a commit and the words in it that say so; the first commit is the one it is known by."""
+    """Pairs of a commit and the words in it that say so; the first commit is the one it is known
+    by.
+    """
     at_ms: int
     author: str
     files: tuple[str, ...] = ()
@@ -70,7 +74,9 @@ class GitReport:
     cut: int = 0
     """How many candidates were beyond the limit."""
     warmed_commits: int | None = None
-    """How many commits were counted for files that change together; ``None`` when that was not done."""
+    """How many commits were counted for files that change together; ``None`` when that was not
+    done.
+    """
     left_for_later: int | None = None
     """How many files the repository has, when its code was not indexed because they are many."""
 

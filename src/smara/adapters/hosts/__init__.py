@@ -1,1 +1,3 @@
-"""Agents that run elsewhere and tell us by hooks: reading what they tell, telling them what is known."""
+"""Agents that run elsewhere and tell us by hooks: reading what they tell, telling them what is
+known.
+"""

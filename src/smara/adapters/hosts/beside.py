@@ -1,4 +1,5 @@
-"""Beside a server that an agent keeps running: what hooks left is taken in while nobody waits for it.
+"""Beside a server that an agent keeps running: what hooks left is taken in while nobody waits for
+it.
 
 Some hosts run nothing in their background, but all of them run ``smara mcp`` for as long as
 a session lasts. A thread in it does what others do in hooks of their background: it takes in
@@ -25,7 +26,9 @@ _LEAVE_SECONDS = 2.0
 class Beside:
     """Takes in what waits in a spool, from time to time, until it is told to stop."""
 
-    def __init__(self, folder: str, first: float = FIRST_SECONDS, every: float = EVERY_SECONDS) -> None:
+    def __init__(
+        self, folder: str, first: float = FIRST_SECONDS, every: float = EVERY_SECONDS
+    ) -> None:
         self._folder = folder
         self._first, self._every = first, every
         self._stop = threading.Event()
@@ -52,10 +55,14 @@ class Beside:
         from smara.memory import open_memory
 
         try:
-            memory = open_memory(busy_timeout_seconds=1.0, check_index=False, embed_in_background=False)
+            memory = open_memory(
+                busy_timeout_seconds=1.0, check_index=False, embed_in_background=False
+            )
             take_in(memory, self._folder, BACKGROUND_SECONDS, self._clock)
         except SmaraError as error:
-            log.warning("spool.not_drained", error=error.code)  # the files stay, and the next time may do
+            log.warning(
+                "spool.not_drained", error=error.code
+            )  # the files stay, and the next time may do
         except Exception as error:  # noqa: BLE001 - the server beside it must go on
             log.warning("spool.not_drained", error=type(error).__name__)
 

@@ -1,4 +1,5 @@
-"""A brief: what a hook may say of a project without opening the store, in small files beside the spool.
+"""A brief: what a hook may say of a project without opening the store, in small files beside the
+spool.
 
 Opening a store costs several times as much as starting Python, and most tool calls are
 about nothing that is known. So whoever drains the spool writes down what could be said:
@@ -56,7 +57,11 @@ def head_of(folder: str, cwd: str) -> dict[str, Any] | None:
 def heads(folder: str) -> dict[str, dict[str, Any]]:
     """The heads of all briefs, by the root of their repository."""
     try:
-        found = [_head(each.path) for each in os.scandir(os.path.join(folder, FOLDER)) if "-" not in each.name]
+        found = [
+            _head(each.path)
+            for each in os.scandir(os.path.join(folder, FOLDER))
+            if "-" not in each.name
+        ]
     except OSError:
         return {}
     return {head["root"]: head for head in found if head is not None}
@@ -66,7 +71,11 @@ def _head(path: str) -> dict[str, Any] | None:
     try:
         with open(path, "rb") as file:
             head: dict[str, Any] = json.loads(file.read())
-        if head["format"] != FORMAT or not are_same(head["settings"]) or head["environment"] != moment_variables():
+        if (
+            head["format"] != FORMAT
+            or not are_same(head["settings"])
+            or head["environment"] != moment_variables()
+        ):
             return None  # by other settings, something else may be to be said, or nothing
         head["is_same"] = bool(head["store"]) and head["stamp"] == stamp_of(head["store"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -82,7 +91,10 @@ def words_of(folder: str, head: Mapping[str, Any], agent: str) -> dict[str, Any]
     try:
         with open(path_of(folder, head["root"], agent), "rb") as file:
             words: dict[str, Any] = json.loads(file.read())
-        if words["made_at"] != head["made_at"] or not 0 <= time.time() - words["made_at"] < GOOD_SECONDS:
+        if (
+            words["made_at"] != head["made_at"]
+            or not 0 <= time.time() - words["made_at"] < GOOD_SECONDS
+        ):
             return None
         words["is_same"] = are_same(words["files"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -109,15 +121,20 @@ def files_of(folder: str, cwd: str, agent: str) -> list[str]:
 
 
 def write(
-    folder: str, cwd: str, facts: Mapping[str, Any], triggers: Iterable[str], words: Mapping[str, Mapping[str, Any]],
+    folder: str,
+    cwd: str,
+    facts: Mapping[str, Any],
+    triggers: Iterable[str],
+    words: Mapping[str, Mapping[str, Any]],
     settings: Iterable[str] = (),
-) -> bool:  # fmt: skip
+) -> bool:
     """Write the brief of a folder's project; whether there is one now.
 
-    ``facts`` has the ``store`` (empty for one that is no file), its ``stamp`` from before the words were asked for, and
-    what else the head shall tell; ``words`` by agent what may be said, with the paths of the ``files`` that it was
-    prepared against, and of those of the repository that are ``cited`` by its start and by each of its ``tools``.
-    ``settings`` are the files of settings that count here; with a change of one the brief counts no longer.
+    ``facts`` has the ``store`` (empty for one that is no file), its ``stamp`` from before the words
+    were asked for, and what else the head shall tell; ``words`` by agent what may be said, with the
+    paths of the ``files`` that it was prepared against, and of those of the repository that are
+    ``cited`` by its start and by each of its ``tools``. ``settings`` are the files of settings that
+    count here; with a change of one the brief counts no longer.
     """
     found = sorted(set(triggers))
     root = root_of(cwd)
@@ -125,16 +142,23 @@ def write(
         return False
     made_at = time.time()
     head = {
-        **facts, "format": FORMAT, "root": root, "made_at": made_at, "watched": found, "agents": sorted(words),
-        "settings": _stamps(settings), "environment": moment_variables(),
-    }  # fmt: skip
+        **facts,
+        "format": FORMAT,
+        "root": root,
+        "made_at": made_at,
+        "watched": found,
+        "agents": sorted(words),
+        "settings": _stamps(settings),
+        "environment": moment_variables(),
+    }
     try:
         os.makedirs(os.path.join(folder, FOLDER), mode=0o700, exist_ok=True)
         for agent, said in words.items():
             stamped = {
-                "files": _stamps(said["files"]), "cited": _stamps(said["cited"]),
+                "files": _stamps(said["files"]),
+                "cited": _stamps(said["cited"]),
                 "tools": [{**each, "cited": _stamps(each["cited"])} for each in said["tools"]],
-            }  # fmt: skip
+            }
             _put(path_of(folder, root, agent), {**said, **stamped, "made_at": made_at})
         _put(path_of(folder, root), head)
     except OSError:
@@ -161,7 +185,9 @@ def path_of(folder: str, root: str, agent: str = "") -> str:
 
 
 def stamp_of(store: str) -> list[int] | None:
-    """How the files of a SQLite store stand, empty when there are none; ``None`` for what can be no such file."""
+    """How the files of a SQLite store stand, empty when there are none; ``None`` for what can be no
+    such file.
+    """
     if not store or "://" in store:
         return None
     try:

@@ -16,12 +16,14 @@ _CLAUDE: dict[str, Kind] = {
     "SessionStart": "session_start", "UserPromptSubmit": "prompt", "PreToolUse": "tool_pre",
     "PostToolUse": "tool_post", "PostToolUseFailure": "tool_fail", "PostToolBatch": "tool_batch",
     "SubagentStart": "subagent_start", "SubagentStop": "subagent_stop", "TaskCreated": "task",
-    "TaskCompleted": "task", "Stop": "turn_end", "StopFailure": "turn_fail", "PreCompact": "compact_pre",
+    "TaskCompleted": "task", "Stop": "turn_end", "StopFailure": "turn_fail",
+    "PreCompact": "compact_pre",
     "PostCompact": "compact_post", "SessionEnd": "session_end", "FileChanged": "file_changed",
     "InstructionsLoaded": "instructions",
 }  # fmt: skip
 _GEMINI: dict[str, Kind] = {
-    "SessionStart": "session_start", "BeforeAgent": "prompt", "BeforeTool": "tool_pre", "AfterTool": "tool_post",
+    "SessionStart": "session_start", "BeforeAgent": "prompt", "BeforeTool": "tool_pre",
+    "AfterTool": "tool_post",
     "AfterAgent": "turn_end", "PreCompress": "compact_pre", "SessionEnd": "session_end",
 }  # fmt: skip
 _COPILOT: dict[str, Kind] = {
@@ -32,26 +34,32 @@ _COPILOT: dict[str, Kind] = {
 }  # fmt: skip
 _CURSOR: dict[str, Kind] = {
     "sessionStart": "session_start", "beforeSubmitPrompt": "prompt", "preToolUse": "tool_pre",
-    "postToolUse": "tool_post", "postToolUseFailure": "tool_fail", "beforeShellExecution": "tool_pre",
-    "afterShellExecution": "tool_post", "beforeMCPExecution": "tool_pre", "afterMCPExecution": "tool_post",
+    "postToolUse": "tool_post", "postToolUseFailure": "tool_fail",
+    "beforeShellExecution": "tool_pre",
+    "afterShellExecution": "tool_post", "beforeMCPExecution": "tool_pre",
+    "afterMCPExecution": "tool_post",
     "beforeReadFile": "tool_pre", "afterFileEdit": "tool_post", "afterAgentResponse": "step",
-    "afterAgentThought": "reasoning", "subagentStart": "subagent_start", "subagentStop": "subagent_stop",
+    "afterAgentThought": "reasoning", "subagentStart": "subagent_start",
+    "subagentStop": "subagent_stop",
     "preCompact": "compact_pre", "stop": "turn_end", "sessionEnd": "session_end",
 }  # fmt: skip
 _OPENCODE: dict[str, Kind] = {
     "session.start": "session_start", "chat.message": "prompt", "tool.execute.before": "tool_pre",
     "tool.execute.after": "tool_post", "session.idle": "turn_end", "session.error": "turn_fail",
-    "session.compacting": "compact_pre", "session.compacted": "compact_post", "session.deleted": "session_end",
+    "session.compacting": "compact_pre", "session.compacted": "compact_post",
+    "session.deleted": "session_end",
     "file.edited": "file_changed", "todo.updated": "task",
 }  # fmt: skip
 _KINDS: Mapping[Agent, Mapping[str, Kind]] = MappingProxyType({
-    "claude": _CLAUDE, "codex": _CLAUDE, "gemini": _GEMINI, "copilot": {**_CLAUDE, **_COPILOT}, "cursor": _CURSOR,
+    "claude": _CLAUDE, "codex": _CLAUDE, "gemini": _GEMINI, "copilot": {**_CLAUDE, **_COPILOT},
+    "cursor": _CURSOR,
     "opencode": _OPENCODE, "generic": _CLAUDE,
 })  # fmt: skip
 
 # The tools that an event of Cursor is about without naming them.
 CURSOR_TOOLS = {
-    "beforeShellExecution": "Bash", "afterShellExecution": "Bash", "afterFileEdit": "Edit", "beforeReadFile": "Read",
+    "beforeShellExecution": "Bash", "afterShellExecution": "Bash", "afterFileEdit": "Edit",
+    "beforeReadFile": "Read",
 }  # fmt: skip
 
 
@@ -59,8 +67,18 @@ CURSOR_TOOLS = {
 class Fields:
     """Under which names a fact may stand in a payload."""
 
-    session_id: tuple[str, ...] = ("session_id", "sessionId", "conversation_id", "sessionID", "thread-id")
-    transcript_path: tuple[str, ...] = ("agent_transcript_path", "transcript_path", "transcriptPath")
+    session_id: tuple[str, ...] = (
+        "session_id",
+        "sessionId",
+        "conversation_id",
+        "sessionID",
+        "thread-id",
+    )
+    transcript_path: tuple[str, ...] = (
+        "agent_transcript_path",
+        "transcript_path",
+        "transcriptPath",
+    )
     cwd: tuple[str, ...] = ("cwd", "directory")
     source: tuple[str, ...] = (
         "source",

@@ -33,7 +33,9 @@ LEASE_SECONDS = 60.0
 
 @dataclass(slots=True)
 class Drained:
-    """What became of the spool: events taken in, told twice, files put aside, jobs done and failed."""
+    """What became of the spool: events taken in, told twice, files put aside, jobs done and
+    failed.
+    """
 
     taken: int = 0
     repeated: int = 0
@@ -68,12 +70,15 @@ def drain(
     until = clock() + deadline_seconds
     walls = Walls(memory)
     try:
-        # What is due by now goes first: new events put a transcript's next reading off, again and again.
+        # What is due by now goes first: new events put a transcript's next reading off, again and
+        # again.
         run_due(memory, done, kinds, lambda: clock() < until)
         lease = _take_all(walls, folder, done, lease, lambda: clock() < until)
         for project in walls.projects():
             run_due(project, done, kinds, lambda: clock() < until)
-            if "transcript" in kinds and clock() < until:  # there is time for more than the most urgent
+            if (
+                "transcript" in kinds and clock() < until
+            ):  # there is time for more than the most urgent
                 project.behavior.run_due()
                 project.intake.prune()
         sweep(folder, time.time())
@@ -88,7 +93,9 @@ def _name(folder: str) -> str:
 
 
 def _lease(memory: Memory, folder: str) -> Lease | None:
-    """The right to drain; hosts that leave kill what runs in their background, and nobody waits for the dead."""
+    """The right to drain; hosts that leave kill what runs in their background, and nobody waits for
+    the dead.
+    """
     name, owner = _name(folder), f"{host_name()}:{os.getpid()}"
     lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
     holder = memory.leases.find(name) if lease is None else None
@@ -98,7 +105,9 @@ def _lease(memory: Memory, folder: str) -> Lease | None:
     return lease
 
 
-def _take_all(walls: Walls, folder: str, done: Drained, lease: Lease, has_time: Callable[[], bool]) -> Lease:
+def _take_all(
+    walls: Walls, folder: str, done: Drained, lease: Lease, has_time: Callable[[], bool]
+) -> Lease:
     tried: set[str] = set()
     transcripts = Transcripts()
     while has_time():
@@ -113,7 +122,9 @@ def _take_all(walls: Walls, folder: str, done: Drained, lease: Lease, has_time: 
     return lease
 
 
-def _take(project: Memory, files: Sequence[Waiting], transcripts: Transcripts, done: Drained, lease: Lease) -> None:
+def _take(
+    project: Memory, files: Sequence[Waiting], transcripts: Transcripts, done: Drained, lease: Lease
+) -> None:
     try:
         _take_in(project, files, transcripts, done, lease)
     except DatabaseError:
@@ -133,12 +144,17 @@ def _deliver(project: Memory, file: Waiting) -> None:
     """Something was said as it had been prepared: its receipt is written now."""
     notice = json.loads(file.payload)
     project.moments.deliver(
-        notice["told"], session_id=notice["session_id"], source=notice["source"], at_ms=file.at_ms,
+        notice["told"],
+        session_id=notice["session_id"],
+        source=notice["source"],
+        at_ms=file.at_ms,
         is_said=notice.get("is_said", True),
-    )  # fmt: skip
+    )
 
 
-def _take_in(project: Memory, files: Sequence[Waiting], transcripts: Transcripts, done: Drained, lease: Lease) -> None:
+def _take_in(
+    project: Memory, files: Sequence[Waiting], transcripts: Transcripts, done: Drained, lease: Lease
+) -> None:
     told = transcripts.located(with_exits([event for file in files for event in file.events]))
     fresh = project.intake.fresh(told)
     stored = store_turns(project, fresh, transcripts)

@@ -1,8 +1,10 @@
-"""How a command ended, where a hook is not told: looked up in the record that the host keeps of the session.
+"""How a command ended, where a hook is not told: looked up in the record that the host keeps of the
+session.
 
-Codex hands over what a command wrote and not how it ended, so that a failure looks like any other result. Its
-rollout has the exit code under the id of the call: beside the call's end, which is written before the hook is called,
-and in the heading of what the model is given, which comes after it.
+Codex hands over what a command wrote and not how it ended, so that a failure looks like any other
+result. Its rollout has the exit code under the id of the call: beside the call's end, which is
+written before the hook is called, and in the heading of what the model is given, which comes after
+it.
 """
 
 from __future__ import annotations
@@ -23,16 +25,22 @@ AT_HAND = 1 << 17
 """How much of a record's end a hook looks at: the call it is told of has just ended."""
 _SIZES = (1 << 18, 1 << 22, 1 << 26)
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
-_HEADING = re.compile(r"\A(?:[^\n]{0,200}\n){0,4}?(?:Process exited with code|Exit code:?) (-?\d{1,10})\s*$", re.M)
+_HEADING = re.compile(
+    r"\A(?:[^\n]{0,200}\n){0,4}?(?:Process exited with code|Exit code:?) (-?\d{1,10})\s*$", re.M
+)
 _TELLING = re.compile(rb'exit_code|exited with code|"Exit code')
 _IDS = re.compile(rb'"(?:call_id|id)": ?"([^"\\]{1,200})"')
 _INNER = re.compile(r'"metadata":\s*\{[^{}]*"exit_code":\s*(-?\d{1,10})')
 
 
 def failure_at_hand(told: Mapping[str, Any], output: str) -> str | None:
-    """What a command wrote that has just failed by its session's record; ``None`` when it does not say so."""
+    """What a command wrote that has just failed by its session's record; ``None`` when it does not
+    say so.
+    """
     path, call_id = told.get("transcript_path"), told.get("tool_use_id")
-    if "turn_id" not in told or not (isinstance(path, str) and path and isinstance(call_id, str) and call_id):
+    if "turn_id" not in told or not (
+        isinstance(path, str) and path and isinstance(call_id, str) and call_id
+    ):
         return None
     code = _codes_in(path, {call_id}, AT_HAND).get(call_id, 0)
     return _said(output, code) if code else None
@@ -52,9 +60,13 @@ def with_exits(events: Sequence[HostEvent]) -> list[HostEvent]:
 
 def _is_asked(event: HostEvent) -> bool:
     return (
-        event.agent == "codex" and event.kind == "tool_post" and event.tool == "Bash" and event.error is None
-        and bool(event.tool_use_id) and bool(event.transcript_path)
-    )  # fmt: skip
+        event.agent == "codex"
+        and event.kind == "tool_post"
+        and event.tool == "Bash"
+        and event.error is None
+        and bool(event.tool_use_id)
+        and bool(event.transcript_path)
+    )
 
 
 def _ended(event: HostEvent, codes: Mapping[str, Mapping[str, int]]) -> HostEvent:
@@ -94,7 +106,9 @@ def _codes_in(path: str, wanted: Collection[str], most: int) -> dict[str, int]:
 
 
 def _code_in(line: bytes, call_id: str) -> int | None:
-    """The exit code that a record tells of a call; ``None`` when it is about another, or about something else."""
+    """The exit code that a record tells of a call; ``None`` when it is about another, or about
+    something else.
+    """
     try:
         payload = json.loads(line)["payload"]
         kind = payload["type"]
@@ -114,10 +128,14 @@ def _code_in(line: bytes, call_id: str) -> int | None:
 
 
 def _end_of(path: str, most: int) -> bytes:
-    """The end of a file, from the first whole line on; nothing of what is no file or cannot be read."""
+    """The end of a file, from the first whole line on; nothing of what is no file or cannot be
+    read.
+    """
     try:
         # Without waiting: a pipe that bears the name would hold the hook up for ever.
-        file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        file = os.open(
+            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        )
     except (OSError, ValueError):
         return b""
     try:

@@ -37,13 +37,17 @@ _DEAF = {"copilot": (1, 0, 8)}
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
-def host_findings(settings: Settings, root: str, spool: str, journal: Journal, now_ms: int) -> list[Finding]:
+def host_findings(
+    settings: Settings, root: str, spool: str, journal: Journal, now_ms: int
+) -> list[Finding]:
     """What there is to say about the agents of this machine, in one repository."""
     hosts = find_hosts(root, journal)
     heard, jobs = _told(settings)
     found: list[Finding] = []
     for host in hosts:
-        found += _host_findings(host, [each for each in heard if each.agent == host.agent], root, now_ms)
+        found += _host_findings(
+            host, [each for each in heard if each.agent == host.agent], root, now_ms
+        )
     if any(host.is_set_up for host in hosts):
         found.append(_path_finding())
         found += _brief_findings(spool, root)
@@ -58,83 +62,123 @@ def _told(settings: Settings) -> tuple[list[Heard], list[Job]]:
     try:
         with open_memory(
             settings.db, project=settings.project, check_index=False, embed_in_background=False
-        ) as memory:  # fmt: skip
+        ) as memory:
             return memory.intake.heard(), memory.intake.jobs()
     except SmaraError:
         return [], []  # what is wrong with the store is said elsewhere
 
 
-def _host_findings(host: FoundHost, heard: Sequence[Heard], root: str, now_ms: int) -> Iterator[Finding]:
+def _host_findings(
+    host: FoundHost, heard: Sequence[Heard], root: str, now_ms: int
+) -> Iterator[Finding]:
     check = f"{host.agent} hooks"
     if not host.is_set_up:
-        yield Finding(check, "ok", f"{host.name} is here and not set up; `smara setup {host.agent}` does it.")
+        yield Finding(
+            check, "ok", f"{host.name} is here and not set up; `smara setup {host.agent}` does it."
+        )
         return
     yield _heard_finding(check, host, heard, now_ms, root)
     if len(host.set_up) > 1:
         yield Finding(
-            check, "warning", "It is set up in this repository and for all: every event is told twice.",
+            check,
+            "warning",
+            "It is set up in this repository and for all: every event is told twice.",
             f"Run `smara setup {host.agent} --remove`, or the same with --global.",
-        )  # fmt: skip
-    repeated, events = sum(each.repeat_count for each in heard), sum(each.event_count for each in heard)
+        )
+    repeated, events = (
+        sum(each.repeat_count for each in heard),
+        sum(each.event_count for each in heard),
+    )
     if len(host.set_up) == 1 and repeated > max(20, events // 5):
         yield Finding(
-            check, "warning", f"{repeated:,} of {events:,} events were told twice; another registration calls us too.",
+            check,
+            "warning",
+            f"{repeated:,} of {events:,} events were told twice; another registration calls us "
+            "too.",
             "Look for a plug-in beside the settings, or another agent that reads the same file.",
-        )  # fmt: skip
+        )
     yield from _registration_findings(check, host, root)
     if host.set_up and host.has_plugin:
         yield Finding(
-            check, "warning", "The plug-in and the settings both call us: every event is told twice.",
+            check,
+            "warning",
+            "The plug-in and the settings both call us: every event is told twice.",
             "Run `smara setup claude --remove`, or take the plug-in away with /plugin.",
-        )  # fmt: skip
+        )
     version = _version(host.program)
     if version:
         yield _version_finding(host, version)
 
 
-def _heard_finding(check: str, host: FoundHost, heard: Sequence[Heard], now_ms: int, root: str) -> Finding:
+def _heard_finding(
+    check: str, host: FoundHost, heard: Sequence[Heard], now_ms: int, root: str
+) -> Finding:
     if not heard:
         distrusted = _distrusted(host, root) if host.agent == "codex" else ""
         if distrusted:
             return Finding(
-                check, "warning", f"Codex passes over the hooks of {distrusted} in silence: nobody has trusted them.",
-                "Start `codex` here, trust the folder and its hooks (`/hooks` lists them), and look again.",
-            )  # fmt: skip
+                check,
+                "warning",
+                f"Codex passes over the hooks of {distrusted} in silence: nobody has trusted them.",
+                "Start `codex` here, trust the folder and its hooks (`/hooks` lists them), and "
+                "look again.",
+            )
         return Finding(
-            check, "warning", f"{host.name} is set up, and no event of it has been taken in yet.",
+            check,
+            "warning",
+            f"{host.name} is set up, and no event of it has been taken in yet.",
             "Say something to it and look again; `smara hook drain` takes in what waits.",
-        )  # fmt: skip
+        )
     last = max(heard, key=lambda each: each.last_at)
-    text = f"Last heard {_age(now_ms - last.last_at)} ago ({last.kind}); {len(heard)} kinds of events so far."
+    text = (
+        f"Last heard {_age(now_ms - last.last_at)} ago ({last.kind}); {len(heard)} kinds of "
+        "events so far."
+    )
     if now_ms - last.last_at > SILENT_HOST_MS:
-        return Finding(check, "warning", text, f"If you have used it since, `smara setup {host.agent} --check` tells.")
+        return Finding(
+            check,
+            "warning",
+            text,
+            f"If you have used it since, `smara setup {host.agent} --check` tells.",
+        )
     return Finding(check, "ok", text)
 
 
 def _registration_findings(check: str, host: FoundHost, root: str) -> Iterator[Finding]:
-    """A program that has moved calls nobody. And hosts count in different units: a wrong one blocks every start."""
+    """A program that has moved calls nobody. And hosts count in different units: a wrong one blocks
+    every start.
+    """
     for reach in host.set_up:
         for target in targets_of(host.agent, reach, root, program()):
             for entry in _own_hooks(target.path):
                 called = _called(entry)
                 if called and shutil.which(called) is None:
                     yield Finding(
-                        check, "problem", f"{target.path} calls {called}, which is not there.",
+                        check,
+                        "problem",
+                        f"{target.path} calls {called}, which is not there.",
                         f"Run `smara setup {host.agent}` again.",
-                    )  # fmt: skip
+                    )
                     return
                 timeout = entry.get("timeout", entry.get("timeoutSec"))
                 in_ms = host.agent == "gemini"
                 if timeout is None:
                     reason = "has no timeout"
-                elif not isinstance(timeout, int | float) or timeout <= 0 or (timeout > _SECONDS_LIMIT and not in_ms):
+                elif (
+                    not isinstance(timeout, int | float)
+                    or timeout <= 0
+                    or (timeout > _SECONDS_LIMIT and not in_ms)
+                ):
                     reason = f"has a timeout of {timeout}, which this host takes for seconds"
                 elif in_ms and timeout < 1000:
                     reason = f"has a timeout of {timeout}, which this host takes for milliseconds"
                 else:
                     continue
                 yield Finding(
-                    check, "problem", f"A hook in {target.path} {reason}.", f"Run `smara setup {host.agent}` again."
+                    check,
+                    "problem",
+                    f"A hook in {target.path} {reason}.",
+                    f"Run `smara setup {host.agent}` again.",
                 )
                 return
 
@@ -145,10 +189,18 @@ def _own_hooks(path: str) -> Iterator[dict[str, Any]]:
             hooks = jsonc.parse(file.read()).get("hooks", {})
     except (OSError, ValueError, AttributeError, SmaraError):
         return
-    groups = [group for each in hooks.values() if isinstance(each, list) for group in each] if hooks else []
+    groups = (
+        [group for each in hooks.values() if isinstance(each, list) for group in each]
+        if hooks
+        else []
+    )
     for group in groups:
         inner = group.get("hooks") if isinstance(group, dict) else None
-        yield from (each for each in (inner if isinstance(inner, list) else [group]) if is_hook_of_ours(each))
+        yield from (
+            each
+            for each in (inner if isinstance(inner, list) else [group])
+            if is_hook_of_ours(each)
+        )
 
 
 def _called(entry: dict[str, Any]) -> str:
@@ -158,7 +210,9 @@ def _called(entry: dict[str, Any]) -> str:
 
 
 def _distrusted(host: FoundHost, root: str) -> str:
-    """The file whose hooks Codex does not run, since its user was not asked yet; empty when they are trusted."""
+    """The file whose hooks Codex does not run, since its user was not asked yet; empty when they
+    are trusted.
+    """
     import tomllib
 
     try:
@@ -169,7 +223,9 @@ def _distrusted(host: FoundHost, root: str) -> str:
     for reach in host.set_up:
         path = targets_of(host.agent, reach, root, program())[0].path
         named = (f"{path}:", f"{os.path.realpath(path)}:")
-        if not any(str(key).startswith(named) for key in (state if isinstance(state, dict) else ())):
+        if not any(
+            str(key).startswith(named) for key in (state if isinstance(state, dict) else ())
+        ):
             return path
     return ""
 
@@ -178,17 +234,23 @@ def _version_finding(host: FoundHost, version: str) -> Finding:
     deaf = _DEAF.get(host.agent)
     if deaf and tuple(map(int, version.split(".")[:3])) <= deaf:
         return Finding(
-            f"{host.agent} version", "warning", f"{host.name} {version} does not pass on what hooks say at a start.",
+            f"{host.agent} version",
+            "warning",
+            f"{host.name} {version} does not pass on what hooks say at a start.",
             "Upgrade it; until then `smara mcp` still answers it.",
-        )  # fmt: skip
+        )
     return Finding(f"{host.agent} version", "ok", f"{host.name} {version}.")
 
 
 def _brief_findings(spool: str, root: str) -> Iterator[Finding]:
-    """How much a session is told when it starts, and whether hooks can say it without opening the store."""
+    """How much a session is told when it starts, and whether hooks can say it without opening the
+    store.
+    """
     head = briefs.head_of(spool, root)
     if head is None or not head["agents"]:
-        yield Finding("brief", "ok", "Nothing is prepared for the next session yet: it will ask the store.")
+        yield Finding(
+            "brief", "ok", "Nothing is prepared for the next session yet: it will ask the store."
+        )
         return
     for agent in head["agents"]:
         words = briefs.words_of(spool, head, agent)
@@ -197,11 +259,15 @@ def _brief_findings(spool: str, root: str) -> Iterator[Finding]:
         start = words["start"] or {"tokens": 0, "text": ""}
         most = MOST_CHARACTERS.get(agent, 9_500)
         text = (
-            f"A session of {agent} starts with {start['tokens']:,} tokens; {len(words['tools']):,} things to say later."
+            f"A session of {agent} starts with {start['tokens']:,} tokens; "
+            f"{len(words['tools']):,} things to say later."
         )
         if len(start["text"]) > most:
             yield Finding(
-                "brief", "warning", f"{text} The host cuts it at {most:,} characters.", "Review what is known."
+                "brief",
+                "warning",
+                f"{text} The host cuts it at {most:,} characters.",
+                "Review what is known.",
             )
         else:
             yield Finding("brief", "ok", text)
@@ -212,24 +278,40 @@ def _path_finding() -> Finding:
     if found:
         return Finding("path", "ok", f"Hooks find {found}.")
     return Finding(
-        "path", "warning", "`smara` is not on the path, so hooks name its whole path, which an upgrade may move.",
+        "path",
+        "warning",
+        "`smara` is not on the path, so hooks name its whole path, which an upgrade may move.",
         "Install it where your shell looks: uv tool install smara, or pipx install smara.",
-    )  # fmt: skip
+    )
 
 
 def _spool_findings(spool: str, now_ms: int) -> Iterator[Finding]:
     waiting = names(spool)
     lost, aside = _lost(spool), _count(os.path.join(spool, ASIDE))
     if lost:
-        yield Finding("spool", "problem", f"{lost:,} events were let go: more than {MOST_FILES:,} waited.", _DRAIN)
+        yield Finding(
+            "spool",
+            "problem",
+            f"{lost:,} events were let go: more than {MOST_FILES:,} waited.",
+            _DRAIN,
+        )
     if aside:
-        yield Finding("spool", "warning", f"{aside:,} events could not be read.", f"They lie in {spool}/{ASIDE}.")
+        yield Finding(
+            "spool",
+            "warning",
+            f"{aside:,} events could not be read.",
+            f"They lie in {spool}/{ASIDE}.",
+        )
     oldest = int(waiting[0].partition("-")[0]) // 1_000_000 if waiting else now_ms
     if now_ms - oldest > OLD_EVENT_MS:
         text = f"{len(waiting):,} events wait, the oldest for {_age(now_ms - oldest)}."
         yield Finding("spool", "warning", text, _DRAIN)
     elif not lost and not aside:
-        yield Finding("spool", "ok", "1 event waits." if len(waiting) == 1 else f"{len(waiting):,} events wait.")
+        yield Finding(
+            "spool",
+            "ok",
+            "1 event waits." if len(waiting) == 1 else f"{len(waiting):,} events wait.",
+        )
 
 
 _DRAIN = "Run `smara hook drain`; it says what hinders it."
@@ -239,9 +321,11 @@ def _queue_findings(jobs: Sequence[Job]) -> Iterator[Finding]:
     given_up = [job for job in jobs if job.attempts >= MOST_ATTEMPTS]
     if given_up:
         yield Finding(
-            "queue", "warning", f"{len(given_up):,} jobs were given up; the last said: {given_up[-1].error}",
+            "queue",
+            "warning",
+            f"{len(given_up):,} jobs were given up; the last said: {given_up[-1].error}",
             "Mend the cause; the next event of the session tries again.",
-        )  # fmt: skip
+        )
     else:
         yield Finding("queue", "ok", f"{len(jobs):,} jobs of sessions wait for their time.")
 
@@ -251,7 +335,12 @@ def _version(host: str | None) -> str | None:
         return None
     try:
         done = subprocess.run(  # noqa: S603 - the program of the host, as the path has it
-            [host, "--version"], capture_output=True, text=True, timeout=5, check=False, stdin=subprocess.DEVNULL
+            [host, "--version"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None

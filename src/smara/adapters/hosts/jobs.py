@@ -21,8 +21,12 @@ class Counts(Protocol):
     jobs_failed: int
 
 
-def run_due(memory: Memory, counts: Counts, kinds: Sequence[JobKind], has_time: Callable[[], bool]) -> None:
-    """Do what is due, one after the other, while there is time. A job that fails is tried again later."""
+def run_due(
+    memory: Memory, counts: Counts, kinds: Sequence[JobKind], has_time: Callable[[], bool]
+) -> None:
+    """Do what is due, one after the other, while there is time. A job that fails is tried again
+    later.
+    """
     for job in memory.intake.due():
         if not has_time():
             return
@@ -44,9 +48,13 @@ def run_due(memory: Memory, counts: Counts, kinds: Sequence[JobKind], has_time: 
 def _run(memory: Memory, job: Job) -> None:
     if job.kind == "transcript":
         path = str(job.facts.get("path", ""))
-        if os.path.exists(path):  # a host may have cleaned up; the hooks' own words are then all there is
+        if os.path.exists(
+            path
+        ):  # a host may have cleaned up; the hooks' own words are then all there is
             Importer(memory).import_file(path, only=str(job.facts.get("only") or "") or None)
-            if "only" not in job.facts and (told := told_in(path)):  # a database is no record of lines
+            if "only" not in job.facts and (
+                told := told_in(path)
+            ):  # a database is no record of lines
                 memory.moments.reached(job.session_id[:200], told)
     else:
         memory.behavior.finalize(job.session_id)

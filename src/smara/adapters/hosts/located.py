@@ -30,14 +30,18 @@ class Located:
             return event.transcript_path
         key = (event.agent, event.session_id)
         if key not in self._known:
-            self._known[key] = (_of_copilot if event.agent == "copilot" else _of_opencode)(event.session_id)
+            self._known[key] = (_of_copilot if event.agent == "copilot" else _of_opencode)(
+                event.session_id
+            )
         return self._known[key]
 
 
 def _of_copilot(session_id: str) -> str:
     if os.path.basename(session_id) != session_id:
         return ""  # a name that would lead elsewhere
-    path = os.path.join(home_of("COPILOT_HOME", ".copilot"), "session-state", session_id, "events.jsonl")
+    path = os.path.join(
+        home_of("COPILOT_HOME", ".copilot"), "session-state", session_id, "events.jsonl"
+    )
     return path if os.path.isfile(path) else ""
 
 

@@ -23,7 +23,8 @@ from smara.core.tool_names import tool_arguments, tool_name
 _OUTPUT_CHARACTERS = 200_000
 _ID_CHARACTERS = 200
 _TOOL_KINDS = ("tool_pre", "tool_post", "tool_fail")
-# What a helper is asked was not said by a person. That it begins or ends is told in other ways, and by one event each.
+# What a helper is asked was not said by a person. That it begins or ends is told in other ways, and
+# by one event each.
 _HELPERS: Mapping[str, Mapping[Kind, Kind | None]] = {
     "copilot": {"prompt": "subagent_start", "turn_end": None},
     "opencode": {"prompt": None, "session_start": "subagent_start", "turn_end": "subagent_stop"},
@@ -49,12 +50,15 @@ def events_of(agent: str, event: str, raw: bytes, at_ms: int, cwd: str = "") -> 
     if kind == "tool_batch":
         return _of_batch(who, payload, at_ms, cwd)
     if kind == "subagent_stop" and payload.get("agent_type") == "":
-        return []  # no helper of the agent: the host itself, which had a model write the summary of a compaction
+        # no helper of the agent: the host itself, which had a model write the summary of a
+        # compaction
+        return []
     return [_event(who, kind, event, payload, at_ms, cwd)]
 
 
 def agent_of(named: str, event: str, payload: Mapping[str, Any]) -> Agent:
-    """Who is telling: a mark that one host alone leaves in its payloads, then the name in the command.
+    """Who is telling: a mark that one host alone leaves in its payloads, then the name in the
+    command.
 
     Hosts load each other's hooks, so the name in a command says who was set up, not who runs it.
     """
@@ -71,29 +75,38 @@ def agent_of(named: str, event: str, payload: Mapping[str, Any]) -> Agent:
     return "copilot" if "sessionId" in payload else "generic"
 
 
-def _event(agent: Agent, kind: Kind, event: str, payload: Mapping[str, Any], at_ms: int, cwd: str) -> HostEvent:
+def _event(
+    agent: Agent, kind: Kind, event: str, payload: Mapping[str, Any], at_ms: int, cwd: str
+) -> HostEvent:
     cwd = _cwd(payload) or cwd
     named = _text(payload, FIELDS.parent_id) or _text(payload, FIELDS.session_id)
     session_id = _session(named) or unnamed_session(agent, cwd, at_ms)
     made = HostEvent(
-        agent, kind, session_id, at_ms,
+        agent,
+        kind,
+        session_id,
+        at_ms,
         cwd=cwd,
         source=_source(kind, payload) if kind not in _TOOL_KINDS else "",
-        prompt=own_words(_text(payload, FIELDS.prompt)) if kind in ("prompt", "session_start") else "",
+        prompt=own_words(_text(payload, FIELDS.prompt))
+        if kind in ("prompt", "session_start")
+        else "",
         subagent_id=_text(payload, FIELDS.subagent_id),
         transcript_path=_text(payload, FIELDS.transcript_path),
         text=_spoken(kind, payload),
         error=_error(kind, payload),
         model=_model(payload),
         tool_input=_about(kind, payload),
-    )  # fmt: skip
+    )
     if kind in _TOOL_KINDS:
         made = _with_tool(made, event, payload)
     return made if made.tool_use_id else replace(made, key=_key(made, payload))
 
 
 def _session(named: str) -> str:
-    """A session's id, fit to be a key: itself, or what stands for one that is overlong or unprintable."""
+    """A session's id, fit to be a key: itself, or what stands for one that is overlong or
+    unprintable.
+    """
     if len(named) <= _ID_CHARACTERS and named.isprintable():
         return named
     return f"id-{event_key('', '', named.encode('utf-8', 'surrogatepass')).lstrip(':')}"
@@ -111,7 +124,9 @@ def _with_tool(made: HostEvent, event: str, payload: Mapping[str, Any]) -> HostE
     tool = tool_name(name)
     given = _mapping(_first(payload, FIELDS.tool_input))
     if event in CURSOR_TOOLS:
-        given = {key: payload[key] for key in ("command", "file_path", "edits", "cwd") if key in payload}
+        given = {
+            key: payload[key] for key in ("command", "file_path", "edits", "cwd") if key in payload
+        }
     response = _first(payload, FIELDS.tool_output)
     output = text_of(response)[:_OUTPUT_CHARACTERS]
     error = made.error
@@ -120,9 +135,15 @@ def _with_tool(made: HostEvent, event: str, payload: Mapping[str, Any]) -> HostE
     kind: Kind = "tool_fail" if made.kind == "tool_post" and error is not None else made.kind
     use_id = _text(payload, FIELDS.tool_use_id)
     return replace(
-        made, kind=kind, tool=tool, tool_input=tool_arguments(tool, given), tool_output=output, error=error,
-        tool_use_id=use_id, key=event_key(made.session_id, _once(kind), use_id) if use_id else made.key,
-    )  # fmt: skip
+        made,
+        kind=kind,
+        tool=tool,
+        tool_input=tool_arguments(tool, given),
+        tool_output=output,
+        error=error,
+        tool_use_id=use_id,
+        key=event_key(made.session_id, _once(kind), use_id) if use_id else made.key,
+    )
 
 
 def _once(kind: Kind) -> Kind:
@@ -142,14 +163,17 @@ def _of_batch(agent: Agent, payload: Mapping[str, Any], at_ms: int, cwd: str) ->
 
 
 def _key(made: HostEvent, payload: Mapping[str, Any]) -> str:
-    """Known by what it says; with nothing in it that tells repeats apart, marked by a tilde and its time.
+    """Known by what it says; with nothing in it that tells repeats apart, marked by a tilde and its
+    time.
 
-    Hosts that read each other's settings tell one event in two dialects, so the words count and not their wrapping. The
-    same words may be said twice in a session, and then they are two events. So two tellings of such an event count as
-    one only when they came at nearly the same time, which whoever takes them in decides
-    (:func:`smara.core.events.is_same_telling`).
+    Hosts that read each other's settings tell one event in two dialects, so the words count and not
+    their wrapping. The same words may be said twice in a session, and then they are two events. So
+    two tellings of such an event count as one only when they came at nearly the same time, which
+    whoever takes them in decides (:func:`smara.core.events.is_same_telling`).
     """
-    if made.kind in _TOOL_KINDS:  # one that has no id of its own; the same call may be made again at once
+    if (
+        made.kind in _TOOL_KINDS
+    ):  # one that has no id of its own; the same call may be made again at once
         at = milliseconds(payload.get("timestamp"))
         told: Any = [made.tool, made.tool_input, made.tool_output, made.subagent_id, at]
     else:
@@ -169,7 +193,9 @@ def _spoken(kind: Kind, payload: Mapping[str, Any]) -> str:
     if kind in ("tool_pre", "tool_post", "tool_fail"):
         return ""
     if kind == "task":
-        return "\n".join(filter(None, (_text(payload, ("task_subject",)), _text(payload, ("task_description",)))))
+        return "\n".join(
+            filter(None, (_text(payload, ("task_subject",)), _text(payload, ("task_description",))))
+        )
     return _text(payload, FIELDS.text)
 
 
@@ -185,7 +211,9 @@ def _about(kind: Kind, payload: Mapping[str, Any]) -> dict[str, Any]:
     if kind in ("file_changed", "instructions"):
         return {"file_path": _text(payload, FIELDS.file_path)}
     if kind == "task":
-        return {name: payload[name] for name in ("task_id", "todos", "teammate_name") if name in payload}
+        return {
+            name: payload[name] for name in ("task_id", "todos", "teammate_name") if name in payload
+        }
     return {}
 
 
@@ -198,7 +226,9 @@ def _model(payload: Mapping[str, Any]) -> str:
 
 def _cwd(payload: Mapping[str, Any]) -> str:
     roots = payload.get("workspace_roots")
-    return _text(payload, FIELDS.cwd) or (str(roots[0]) if isinstance(roots, list) and roots else "")
+    return _text(payload, FIELDS.cwd) or (
+        str(roots[0]) if isinstance(roots, list) and roots else ""
+    )
 
 
 def _mapping(value: Any) -> dict[str, Any]:
@@ -216,4 +246,6 @@ def _first(payload: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def _text(payload: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    return next((value for name in names if isinstance(value := payload.get(name), str) and value), "")
+    return next(
+        (value for name in names if isinstance(value := payload.get(name), str) and value), ""
+    )

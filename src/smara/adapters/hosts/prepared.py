@@ -1,4 +1,5 @@
-"""What a hook says from the brief: chosen by exact rules, checked by a glance, and noted for its receipt.
+"""What a hook says from the brief: chosen by exact rules, checked by a glance, and noted for its
+receipt.
 
 Nothing here opens a memory. ``None`` means that only the store can tell; then the caller
 asks it. What a session was told is kept in a small file per session, so that nothing is
@@ -53,8 +54,12 @@ SOURCES = {"new": "startup"}
 """What hosts call the beginning of a session, where they do not call it like the others."""
 
 
-def choose(agent: str, event: str, told: Mapping[str, Any], folder: str) -> list[dict[str, Any]] | None:
-    """What is to be said, each with its receipt's facts; empty for silence, ``None`` when the store must be asked."""
+def choose(
+    agent: str, event: str, told: Mapping[str, Any], folder: str
+) -> list[dict[str, Any]] | None:
+    """What is to be said, each with its receipt's facts; empty for silence, ``None`` when the store
+    must be asked.
+    """
     head = briefs.head_of(folder, folder_of(told))
     session_id = session_of(told)
     if head is None or not (session_id.isprintable() and 0 < len(session_id) <= 200):
@@ -65,17 +70,25 @@ def choose(agent: str, event: str, told: Mapping[str, Any], folder: str) -> list
         return _start(agent, told, folder, head)
     if event in PROMPTS:
         return _first(agent, told, folder, head)
-    return _about_tool(agent, event, told, folder, head) if event not in (*STARTS, "SubagentStart") else None
+    return (
+        _about_tool(agent, event, told, folder, head)
+        if event not in (*STARTS, "SubagentStart")
+        else None
+    )
 
 
-def say(agent: str, event: str, told: Mapping[str, Any], folder: str, chosen: list[dict[str, Any]]) -> bytes:
+def say(
+    agent: str, event: str, told: Mapping[str, Any], folder: str, chosen: list[dict[str, Any]]
+) -> bytes:
     """The host's standard output for what was chosen."""
     source = source_of(told) if event in STARTS else ""
     head = briefs.head_of(folder, folder_of(told))
     heard = [each for each in chosen if _is_heard(head, session_of(told), each["point"])]
     for each in chosen:
         note(folder, agent, hearer_of(told), source, folder_of(told), each, is_said=each in heard)
-    is_cursor = agent == "cursor" or "cursor_version" in told  # it also runs hooks that were set up for others
+    is_cursor = (
+        agent == "cursor" or "cursor_version" in told
+    )  # it also runs hooks that were set up for others
     if is_cursor and event in STARTS and has_rule(briefs.root_of(folder_of(told))):
         return b""  # it stands in the rule file, which the agent reads anyway
     return emit(agent, event, "\n".join(each["text"] for each in heard)) if heard else b""
@@ -91,7 +104,9 @@ def _is_heard(head: Mapping[str, Any] | None, session_id: str, point: str) -> bo
 
 
 def _is_passive(head: Mapping[str, Any], session_id: str) -> bool:
-    """Whether a session is told only what stands before the work; of the rest there is not even a receipt."""
+    """Whether a session is told only what stands before the work; of the rest there is not even a
+    receipt.
+    """
     if not head["arms"]:
         return False
     from smara.context.moments.arms import arm_of
@@ -99,9 +114,16 @@ def _is_passive(head: Mapping[str, Any], session_id: str) -> bool:
     return arm_of(session_id, head["arms"]) == "passive"
 
 
-def _start(agent: str, told: Mapping[str, Any], folder: str, head: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+def _start(
+    agent: str, told: Mapping[str, Any], folder: str, head: Mapping[str, Any]
+) -> list[dict[str, Any]] | None:
     words = briefs.words_of(folder, head, agent)
-    if words is None or not words["is_same"] or not _nothing_changed(head) or not briefs.are_same(words["cited"]):
+    if (
+        words is None
+        or not words["is_same"]
+        or not _nothing_changed(head)
+        or not briefs.are_same(words["cited"])
+    ):
         return None
     source = told.get("source")
     said = Said(folder, session_of(told)) if source not in _FORGETTING else None
@@ -115,25 +137,37 @@ def _start(agent: str, told: Mapping[str, Any], folder: str, head: Mapping[str, 
 
 
 def _of_others(start: dict[str, Any], session_id: str) -> dict[str, Any]:
-    """A start without what it says of the session itself: one that goes on is not told of itself as of the last one."""
-    own = [item for item in start["items"] if item["kind"] == "left_off" and item["id"] == session_id]
+    """A start without what it says of the session itself: one that goes on is not told of itself as
+    of the last one.
+    """
+    own = [
+        item for item in start["items"] if item["kind"] == "left_off" and item["id"] == session_id
+    ]
     if not own:
         return start
     lines = [line for line in start["text"].splitlines() if f"[Thread {session_id}]" not in line]
     return {
-        **start, "text": "\n".join(lines), "items": [item for item in start["items"] if item not in own],
+        **start,
+        "text": "\n".join(lines),
+        "items": [item for item in start["items"] if item not in own],
         "tokens": start["tokens"] - sum(item["tokens"] for item in own),
-    }  # fmt: skip
+    }
 
 
-def _first(agent: str, told: Mapping[str, Any], folder: str, head: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Where the work stood, as far as the prompt speaks of it, and what is known since the session's start."""
+def _first(
+    agent: str, told: Mapping[str, Any], folder: str, head: Mapping[str, Any]
+) -> list[dict[str, Any]] | None:
+    """Where the work stood, as far as the prompt speaks of it, and what is known since the
+    session's start.
+    """
     words = briefs.words_of(folder, head, agent)
     if words is None:
         return None
     prompt = own_words(str(told.get("prompt") or "")).lower()
     said = Said(folder, session_of(told))
-    fitting = [each["told"] for each in words["firsts"] if _is_about(prompt, each["words"], each["stems"])]
+    fitting = [
+        each["told"] for each in words["firsts"] if _is_about(prompt, each["words"], each["stems"])
+    ]
     new = [each for each in fitting[:_MOST_AT_ONCE] if not names_of(each) <= said.names]
     if not head["store"]:
         return None if new else []
@@ -141,10 +175,14 @@ def _first(agent: str, told: Mapping[str, Any], folder: str, head: Mapping[str, 
 
 
 def _is_about(prompt: str, names: Sequence[str], stems: Sequence[str]) -> bool:
-    """Whether a prompt gives a name as a word of its own, or shares most stems of a title of some length."""
+    """Whether a prompt gives a name as a word of its own, or shares most stems of a title of some
+    length.
+    """
     if any(_has_word(prompt, name) for name in names):
         return True
-    return len(stems) >= _LEAST_STEMS and sum(stem in prompt for stem in stems) >= _LEAST_SHARE * len(stems)
+    return len(stems) >= _LEAST_STEMS and sum(
+        stem in prompt for stem in stems
+    ) >= _LEAST_SHARE * len(stems)
 
 
 def _has_word(text: str, word: str) -> bool:
@@ -158,7 +196,9 @@ def _has_word(text: str, word: str) -> bool:
 
 
 def _late(words: Mapping[str, Any], said: Said) -> list[dict[str, Any]]:
-    """What has become known since the session's start was prepared, as the end of the session before it."""
+    """What has become known since the session's start was prepared, as the end of the session
+    before it.
+    """
     start = words["start"]
     if said.began_with in ("", str(words["made_at"])) or not start:
         return []
@@ -171,7 +211,11 @@ def _unsaid(start: Mapping[str, Any], said: Said) -> list[dict[str, Any]]:
     if not new:
         return []
     lines = [_line_of(start["text"], item["text"]) for item in new]
-    head = "Told before the context was compacted:" if said.began_with == EMPTIED else "Known since this session began:"
+    head = (
+        "Told before the context was compacted:"
+        if said.began_with == EMPTIED
+        else "Known since this session began:"
+    )
     text = "\n".join([OPENING, head, *lines, CLOSING])
     tokens = sum(item["tokens"] for item in new)
     return [{**start, "items": new, "receipt_id": "", "tokens": tokens, "text": text}]
@@ -198,7 +242,11 @@ def _about_tool(
     if words is None:
         return None
     points = (
-        ("before_tool",) if event in BEFORE else ("after_tool",) if error is None else ("tool_failure", "after_tool")
+        ("before_tool",)
+        if event in BEFORE
+        else ("after_tool",)
+        if error is None
+        else ("tool_failure", "after_tool")
     )
     said = Said(folder, hearer_of(told))
     if said.times >= words["most_said"]:
@@ -211,7 +259,9 @@ def _about_tool(
         and _fits(each, tool, given, error or "", head["root"], folder_of(told))
     ]
     if new and not (head["store"] and all(briefs.are_same(each["cited"]) for each in new)):
-        return None  # the code has changed under what is known of it: whether it still holds is for the store to say
+        # the code has changed under what is known of it: whether it still holds is for the store to
+        # say
+        return None
     return [each["told"] for each in new if _stands(head, each["told"])][:_MOST_AT_ONCE]
 
 
@@ -225,19 +275,23 @@ def _as_reading(tool: str, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _fits(
     entry: Mapping[str, Any], tool: str, given: Mapping[str, Any], error: str, root: str, cwd: str
-) -> bool:  # fmt: skip
+) -> bool:
     """Whether a call is what prepared words are about: every condition that they state holds."""
     if entry["tools"] and tool not in entry["tools"]:
         return False
     files = given.get("files") or [given.get("file_path")]
-    if entry["file"] and not any(isinstance(each, str) and is_file(each, entry["file"], root, cwd) for each in files):
+    if entry["file"] and not any(
+        isinstance(each, str) and is_file(each, entry["file"], root, cwd) for each in files
+    ):
         return False
     line, pattern = given.get("command"), given.get("pattern")
     if entry["command"] and not (isinstance(line, str) and runs(line, entry["command"])):
         return False
     if entry.get("needs") and not (isinstance(line, str) and starts(line, entry["needs"])):
         return False
-    if entry["pattern"] and not (isinstance(pattern, str) and entry["pattern"] in words_of(pattern)):
+    if entry["pattern"] and not (
+        isinstance(pattern, str) and entry["pattern"] in words_of(pattern)
+    ):
         return False
     if not entry["words"]:
         return True
@@ -246,9 +300,15 @@ def _fits(
 
 
 def is_file(path: str, known: str, root: str, cwd: str) -> bool:
-    """Whether a path, as a host writes it, is a file of the repository that is known by its path from the root."""
+    """Whether a path, as a host writes it, is a file of the repository that is known by its path
+    from the root.
+    """
     given = path.replace("\\", "/")
-    whole = given if given.startswith("/") or given[1:3] == ":/" else os.path.join(cwd, given).replace("\\", "/")
+    whole = (
+        given
+        if given.startswith("/") or given[1:3] == ":/"
+        else os.path.join(cwd, given).replace("\\", "/")
+    )
     whole, root = os.path.normpath(whole).replace("\\", "/"), root.replace("\\", "/").rstrip("/")
     known = known.replace("\\", "/")
     if whole.startswith(root + "/"):
@@ -271,9 +331,10 @@ def _nothing_changed(head: Mapping[str, Any]) -> bool:
         return False
     with look:
         return not (
-            standing.has_changed(look, head["marks"]) or tasks.has_changed(look, head["task_mark"])
+            standing.has_changed(look, head["marks"])
+            or tasks.has_changed(look, head["task_mark"])
             or experiment.has_changed(look, head["arms_mark"])
-        )  # fmt: skip
+        )
 
 
 def _stands(head: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
@@ -292,7 +353,9 @@ def _stands(head: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
         if experiment.has_changed(look, head["arms_mark"]):
             return False
         ids = [item["id"] for item in told["items"] if item["kind"] == "memory"]
-        if any(item["kind"] == "task" for item in told["items"]) and tasks.has_changed(look, head["task_mark"]):
+        if any(item["kind"] == "task" for item in told["items"]) and tasks.has_changed(
+            look, head["task_mark"]
+        ):
             return False
         return standing.are_as_they_were(look, ids, head["marks"])
 
@@ -300,7 +363,11 @@ def _stands(head: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
 def call_of(event: str, told: Mapping[str, Any]) -> tuple[str, dict[str, Any], str | None]:
     """The tool of a call, its arguments, and what went wrong with it; all by our names."""
     tool = tool_name(_text(told, _TOOL_NAMES))
-    return tool, tool_arguments(tool, _arguments(told)), None if event in BEFORE else _error(event, told, tool)
+    return (
+        tool,
+        tool_arguments(tool, _arguments(told)),
+        None if event in BEFORE else _error(event, told, tool),
+    )
 
 
 def _error(event: str, told: Mapping[str, Any], tool: str) -> str | None:
@@ -311,7 +378,9 @@ def _error(event: str, told: Mapping[str, Any], tool: str) -> str | None:
 
     answer = next((told[name] for name in _RESULTS if told.get(name)), None)
     found = failure_of(told, answer)
-    if found is None and tool == "Bash" and "turn_id" in told:  # Codex, which does not tell how a command ended
+    if (
+        found is None and tool == "Bash" and "turn_id" in told
+    ):  # Codex, which does not tell how a command ended
         from smara.adapters.hosts.exits import failure_at_hand
 
         found = failure_at_hand(told, text_of(answer))
@@ -319,12 +388,27 @@ def _error(event: str, told: Mapping[str, Any], tool: str) -> str | None:
 
 
 def note(
-    folder: str, agent: str, session_id: str, source: str, cwd: str, told: Mapping[str, Any], is_said: bool = True
+    folder: str,
+    agent: str,
+    session_id: str,
+    source: str,
+    cwd: str,
+    told: Mapping[str, Any],
+    is_said: bool = True,
 ) -> None:
-    """Remember what is said to a session, and tell it to the store with the next drain. Never raises."""
+    """Remember what is said to a session, and tell it to the store with the next drain. Never
+    raises.
+    """
     Said.add(folder, session_id, told["point"], sorted(names_of(told)))
     facts = {**told, "agent": told.get("agent") or agent}
-    notice = {"session_id": session_id, "source": source, "cwd": cwd, "agent": agent, "told": facts, "is_said": is_said}
+    notice = {
+        "session_id": session_id,
+        "source": source,
+        "cwd": cwd,
+        "agent": agent,
+        "told": facts,
+        "is_said": is_said,
+    }
     try:
         put(folder, *NOTICE, json.dumps(notice).encode(), named_project(), cwd, is_clean=True)
     except OSError:
@@ -332,7 +416,9 @@ def note(
 
 
 def remember_start(folder: str, session_id: str, source: Any, made_at: float) -> None:
-    """A session begins, or begins anew with an empty head: what it was told before counts no longer."""
+    """A session begins, or begins anew with an empty head: what it was told before counts no
+    longer.
+    """
     if source in _FORGETTING:
         Said.forget(folder, session_id)
     Said.add(folder, session_id, f"began {made_at}", [])
@@ -356,7 +442,14 @@ def source_of(told: Mapping[str, Any]) -> str:
 
 def session_of(told: Mapping[str, Any]) -> str:
     """The session of a payload, whatever its host calls it; of a helper the one that it helps."""
-    names = ("parentAgentId", "parent_agent_id", "session_id", "sessionId", "conversation_id", "sessionID")
+    names = (
+        "parentAgentId",
+        "parent_agent_id",
+        "session_id",
+        "sessionId",
+        "conversation_id",
+        "sessionID",
+    )
     return _text(told, names)
 
 

@@ -28,12 +28,15 @@ from smara.tasks import standing as tasks
 
 _MOST_INSTRUCTIONS = 100_000
 _INSTRUCTIONS = {
-    "claude": ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"), "codex": ("AGENTS.override.md", "AGENTS.md"),
-    "gemini": ("GEMINI.md", "AGENTS.md"), "copilot": (".github/copilot-instructions.md", "AGENTS.md"),
+    "claude": ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"), "codex": ("AGENTS.override.md",
+    "AGENTS.md"),
+    "gemini": ("GEMINI.md", "AGENTS.md"), "copilot": (".github/copilot-instructions.md",
+    "AGENTS.md"),
     "cursor": (".cursorrules", "AGENTS.md"), "opencode": ("AGENTS.md",), "generic": ("AGENTS.md",),
 }  # fmt: skip
 _OWN = {
-    "claude": (("CLAUDE_CONFIG_DIR", ".claude", "CLAUDE.md"),), "codex": (("CODEX_HOME", ".codex", "AGENTS.md"),),
+    "claude": (("CLAUDE_CONFIG_DIR", ".claude", "CLAUDE.md"),), "codex": (("CODEX_HOME", ".codex",
+    "AGENTS.md"),),
     "gemini": (("GEMINI_CONFIG_DIR", ".gemini", "GEMINI.md"),),
     "opencode": (("", ".config/opencode", "AGENTS.md"),),
 }  # fmt: skip
@@ -62,7 +65,9 @@ def draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Draft
 
     ``files`` has, by agent, the instruction files that it reads by itself.
     """
-    with memory.database.read() as session:  # how things stood before the room was asked: what changes then is seen
+    with (
+        memory.database.read() as session
+    ):  # how things stood before the room was asked: what changes then is seen
         look = OpenLook(session, memory.scope)
         marks, task_mark, arms_mark = standing.marks(look), tasks.mark(look), experiment.mark(look)
     words: dict[str, Mapping[str, Any]] = {}
@@ -75,7 +80,15 @@ def draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Draft
         watched.update(key for tool in ready.tools for key in _triggers(tool))
     arms = memory.scope.project_id if has_arms else ""
     return Draft(
-        cwd, store_of(memory), memory.scope.project_no, marks, task_mark, arms, arms_mark, tuple(watched), words
+        cwd,
+        store_of(memory),
+        memory.scope.project_no,
+        marks,
+        task_mark,
+        arms,
+        arms_mark,
+        tuple(watched),
+        words,
     )
 
 
@@ -91,19 +104,28 @@ def finish(folder: str, draft: Draft) -> bool:
             if _has_changed(look, draft.marks, draft.task_mark, draft.arms_mark):
                 stamp = [0, 0, 0, 0]  # a stamp that no store has: hooks then look for themselves
     facts = {
-        "store": draft.store, "project_no": draft.project_no, "schema": HEAD, "marks": draft.marks,
-        "task_mark": draft.task_mark, "arms": draft.arms, "arms_mark": draft.arms_mark, "stamp": stamp,
-    }  # fmt: skip
+        "store": draft.store,
+        "project_no": draft.project_no,
+        "schema": HEAD,
+        "marks": draft.marks,
+        "task_mark": draft.task_mark,
+        "arms": draft.arms,
+        "arms_mark": draft.arms_mark,
+        "stamp": stamp,
+    }
     if "cursor" in draft.words:
-        refresh_rule(briefs.root_of(draft.cwd), (draft.words["cursor"]["start"] or {"text": ""})["text"])
+        refresh_rule(
+            briefs.root_of(draft.cwd), (draft.words["cursor"]["start"] or {"text": ""})["text"]
+        )
     return briefs.write(folder, draft.cwd, facts, draft.watched, draft.words, [str(config_path())])
 
 
 def _has_changed(look: Look, marks: Sequence[int], task_mark: int, arms_mark: int) -> bool:
     return (
-        standing.has_changed(look, marks) or tasks.has_changed(look, task_mark)
+        standing.has_changed(look, marks)
+        or tasks.has_changed(look, task_mark)
         or experiment.has_changed(look, arms_mark)
-    )  # fmt: skip
+    )
 
 
 def store_of(memory: Memory) -> str:
@@ -115,13 +137,20 @@ def store_of(memory: Memory) -> str:
 def write_absence(folder: str, cwd: str, store: str) -> None:
     """Note that there is no store, so that hooks need not look for it with every call."""
     if briefs.stamp_of(store) == []:
-        briefs.write(folder, cwd, {"store": store, "stamp": [], "arms": ""}, (), {}, [str(config_path())])
+        briefs.write(
+            folder, cwd, {"store": store, "stamp": [], "arms": ""}, (), {}, [str(config_path())]
+        )
 
 
 def prepare(
-    memory: Memory, folder: str, cwd: str, agents: Iterable[str], loaded: Mapping[str, Iterable[str]] | None = None
+    memory: Memory,
+    folder: str,
+    cwd: str,
+    agents: Iterable[str],
+    loaded: Mapping[str, Iterable[str]] | None = None,
 ) -> Draft | None:
-    """A draft for the agents given and those that the last brief was for; trouble of the room leaves none.
+    """A draft for the agents given and those that the last brief was for; trouble of the room
+    leaves none.
 
     ``loaded`` has files that agents said they have read, besides those that they are known to.
     """
@@ -142,7 +171,8 @@ def prepare(
 
 
 def prepare_ahead(cwd: str, agents: Sequence[str]) -> bool:
-    """Let hooks know what to say before the first session, so that not even it has to wait; whether they do now.
+    """Let hooks know what to say before the first session, so that not even it has to wait; whether
+    they do now.
 
     Never raises: without a store, or with one in trouble, the first session asks.
     """
@@ -159,17 +189,24 @@ def prepare_ahead(cwd: str, agents: Sequence[str]) -> bool:
 
 
 def keep_up(memory: Memory, folder: str) -> Draft | None:
-    """A draft of this folder's brief when what it says was changed since it was made; ``None`` when it was not.
+    """A draft of this folder's brief when what it says was changed since it was made; ``None`` when
+    it was not.
 
     So a session that starts after a person taught something need not open the store.
     """
-    return prepare(memory, folder, os.getcwd(), ()) if has_aged(memory, briefs.head_of(folder, os.getcwd())) else None
+    return (
+        prepare(memory, folder, os.getcwd(), ())
+        if has_aged(memory, briefs.head_of(folder, os.getcwd()))
+        else None
+    )
 
 
 def bring_up_to_date(memory: Memory, folder: str) -> bool:
-    """Make this folder's brief anew when something was changed, in a store that stays open; whether it was.
+    """Make this folder's brief anew when something was changed, in a store that stays open; whether
+    it was.
 
-    What the open store does later changes its files: hooks then look for themselves whether it still holds.
+    What the open store does later changes its files: hooks then look for themselves whether it
+    still holds.
     """
     changed = keep_up(memory, folder)
     return changed is not None and finish(folder, changed)
@@ -183,7 +220,9 @@ def is_current(memory: Memory, folder: str, cwd: str, agent: str) -> bool:
 
 
 def has_aged(memory: Memory, head: Mapping[str, Any] | None) -> bool:
-    """Whether a brief of this project says what is no longer so; one that does not is left as it is."""
+    """Whether a brief of this project says what is no longer so; one that does not is left as it
+    is.
+    """
     if head is None or head["is_same"] or head.get("project_no") != memory.scope.project_no:
         return False
     if head["store"] != store_of(memory):
@@ -194,7 +233,9 @@ def has_aged(memory: Memory, head: Mapping[str, Any] | None) -> bool:
 
 
 def enter(cwd: str) -> bool:
-    """A project is the repository around the current folder, and the host says where it is; whether it is there."""
+    """A project is the repository around the current folder, and the host says where it is; whether
+    it is there.
+    """
     try:
         os.chdir(cwd or ".")
     except (OSError, ValueError):
@@ -202,20 +243,33 @@ def enter(cwd: str) -> bool:
     return True
 
 
-def _words(ready: Prepared, files: Sequence[str], cited: Callable[[Told | None], list[str]]) -> dict[str, Any]:
+def _words(
+    ready: Prepared, files: Sequence[str], cited: Callable[[Told | None], list[str]]
+) -> dict[str, Any]:
     return {
-        "files": list(files), "cited": cited(ready.start), "start": _facts(ready.start), "most_said": ready.most_said,
+        "files": list(files),
+        "cited": cited(ready.start),
+        "start": _facts(ready.start),
+        "most_said": ready.most_said,
         "firsts": [
             {"words": list(each.words), "stems": list(each.stems), "told": _facts(each.told)}
             for each in ready.firsts
         ],
         "tools": [
-            {"point": each.point, "tools": list(each.tools), "file": each.file, "command": each.command,
-             "pattern": each.pattern, "words": list(each.words), "needs": list(each.needs), "told": _facts(each.told),
-             "cited": cited(each.told)}
+            {
+                "point": each.point,
+                "tools": list(each.tools),
+                "file": each.file,
+                "command": each.command,
+                "pattern": each.pattern,
+                "words": list(each.words),
+                "needs": list(each.needs),
+                "told": _facts(each.told),
+                "cited": cited(each.told),
+            }
             for each in ready.tools
         ],
-    }  # fmt: skip
+    }
 
 
 def _cited(memory: Memory, root: str, known: dict[str, list[str]], told: Told | None) -> list[str]:
@@ -225,7 +279,9 @@ def _cited(memory: Memory, root: str, known: dict[str, list[str]], told: Told | 
         if item.kind == "memory":
             if item.id not in known:
                 cited = memory.memories.find(item.id)
-                known[item.id] = [os.path.join(root, path) for path in cited.files] if cited is not None else []
+                known[item.id] = (
+                    [os.path.join(root, path) for path in cited.files] if cited is not None else []
+                )
             found += known[item.id]
     return list(dict.fromkeys(found))[:_MOST_FILES]
 
@@ -251,12 +307,16 @@ def _triggers(tool: PreparedTool) -> Iterable[str]:
 
 
 def instructions_of(agent: str, cwd: str, folder: str) -> list[str]:
-    """The instruction files that this agent has read by itself in a folder; what they say need not be said again."""
+    """The instruction files that this agent has read by itself in a folder; what they say need not
+    be said again.
+    """
     return texts_of(_read_files(folder, agent, cwd))
 
 
 def _read_files(folder: str, agent: str, cwd: str, loaded: Iterable[str] = ()) -> list[str]:
-    """Where those files are: those that an agent is known to read, and those that it said it has."""
+    """Where those files are: those that an agent is known to read, and those that it said it
+    has.
+    """
     found = [*instruction_files(agent, cwd), *briefs.files_of(folder, cwd, agent), *loaded]
     return list(dict.fromkeys(found))[:_MOST_FILES]
 
@@ -276,5 +336,8 @@ def texts_of(paths: Iterable[str]) -> list[str]:
 def instruction_files(agent: str, cwd: str) -> list[str]:
     """Where those files would be: in the repository, and in the agent's own folder."""
     root = briefs.root_of(cwd)
-    own = [os.path.join(home_of(variable, place), name) for variable, place, name in _OWN.get(agent, ())]
+    own = [
+        os.path.join(home_of(variable, place), name)
+        for variable, place, name in _OWN.get(agent, ())
+    ]
     return [*(os.path.join(root, name) for name in _INSTRUCTIONS.get(agent, ())), *own]

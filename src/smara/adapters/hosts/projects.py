@@ -1,4 +1,6 @@
-"""Behind which wall an event belongs: the project its hook was told, or the repository it happened in."""
+"""Behind which wall an event belongs: the project its hook was told, or the repository it happened
+in.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,11 @@ class Walls:
 
     def folders(self) -> dict[str, tuple[str, set[str]]]:
         """The project of each folder that was met, and the agents that were met there."""
-        return {cwd: (project, self._agents.get(cwd, set())) for (_, cwd), project in self._found.items() if cwd}
+        return {
+            cwd: (project, self._agents.get(cwd, set()))
+            for (_, cwd), project in self._found.items()
+            if cwd
+        }
 
     def divide(self, files: Sequence[Waiting]) -> list[tuple[Memory, list[Waiting]]]:
         """The files by the project they belong to, in their order."""

@@ -1,8 +1,10 @@
-"""What of our words a host gave to its model: it stands in the record that the host keeps of the session.
+"""What of our words a host gave to its model: it stands in the record that the host keeps of the
+session.
 
-Claude Code writes what hooks told as attachments, Codex as messages of the developer, Copilot CLI and Gemini CLI within
-marks of their own behind a prompt or a result; what they left out, as words that came too late or were the same as
-before, is not there. Of a session's start the record of Copilot CLI does not tell it.
+Claude Code writes what hooks told as attachments, Codex as messages of the developer, Copilot CLI
+and Gemini CLI within marks of their own behind a prompt or a result; what they left out, as words
+that came too late or were the same as before, is not there. Of a session's start the record of
+Copilot CLI does not tell it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ _OF_HOOKS = re.compile(f"{prompts.OPENING}(.*?){prompts.CLOSING}", re.S)
 
 
 def told_in(path: str) -> list[tuple[int, str]]:
-    """The blocks in which memory spoke, as they stand in a transcript, each with its time; empty without any."""
+    """The blocks in which memory spoke, as they stand in a transcript, each with its time; empty
+    without any.
+    """
     marks = (OPENING.encode(), _ESCAPED.encode())
     found: list[tuple[int, str]] = []
     try:
@@ -60,11 +64,19 @@ def _of_hook(record: Any) -> str:
 
 
 def _of_copilot(data: Mapping[str, Any]) -> str:
-    prompt, result = text_in(data.get("transformedContent")), text_in(mapping_in(data.get("result")).get("content"))
-    return prompt.partition("<system_reminder>")[2] or result.partition('\nTool "')[2].partition(" hooks:\n")[2]
+    prompt, result = (
+        text_in(data.get("transformedContent")),
+        text_in(mapping_in(data.get("result")).get("content")),
+    )
+    return (
+        prompt.partition("<system_reminder>")[2]
+        or result.partition('\nTool "')[2].partition(" hooks:\n")[2]
+    )
 
 
 def _of_gemini(record: Mapping[str, Any]) -> str:
     results = [mapping_in(call).get("result") for call in list_in(record.get("toolCalls"))]
-    words = "\n".join(part.text for each in (record.get("content"), *results) for part in parts_of(each))
+    words = "\n".join(
+        part.text for each in (record.get("content"), *results) for part in parts_of(each)
+    )
     return prompts.as_said("\n".join(_OF_HOOKS.findall(words)))

@@ -48,7 +48,9 @@ def _outline(value: Any) -> Any:
     """Of a payload that is long by its many values, those that say which event it was."""
     if not isinstance(value, dict):
         return {}
-    return {name: each for name, each in value.items() if isinstance(each, str | int | float | bool)}
+    return {
+        name: each for name, each in value.items() if isinstance(each, str | int | float | bool)
+    }
 
 
 def _dump(value: Any) -> bytes:

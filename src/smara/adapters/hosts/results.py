@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _NAMES = (
-    "llmContent", "textResultForLlm", "text_result_for_llm", "text", "output", "content", "result", "message",
+    "llmContent", "textResultForLlm", "text_result_for_llm", "text", "output", "content", "result",
+    "message",
     "returnDisplay",
 )  # fmt: skip
 _EXIT = re.compile(r"\A\s*(?:Process exited with code|Exit code:?|exit status) (\d+)", re.I)
@@ -29,7 +30,9 @@ _ENDED = re.compile(r"\n?<(?:shellId: \w+ completed|exited) with exit code (-?\d
 
 
 def text_of(response: Any) -> str:
-    """The words of a response: of a command what it wrote, of a file its content, of blocks their texts."""
+    """The words of a response: of a command what it wrote, of a file its content, of blocks their
+    texts.
+    """
     if response is None:
         return ""
     if isinstance(response, str):
@@ -42,29 +45,38 @@ def text_of(response: Any) -> str:
         return "\n".join(filter(None, (response["stdout"], response.get("stderr") or "")))
     if isinstance(response.get("file"), Mapping):
         return text_of(response["file"])
-    found = next((response[name] for name in _NAMES if response.get(name) not in (None, "", [], {})), None)
+    found = next(
+        (response[name] for name in _NAMES if response.get(name) not in (None, "", [], {})), None
+    )
     if found is not None:
         return text_of(found)
     return json.dumps(response, ensure_ascii=False, default=str) if response else ""
 
 
 def failure_in(response: Any) -> str | None:
-    """What went wrong, when a response that was told as a result is one of a failure; ``None`` when it is not."""
+    """What went wrong, when a response that was told as a result is one of a failure; ``None`` when
+    it is not.
+    """
     if isinstance(response, str):
         inner = _inner(response)
         if inner is not None:
             return failure_in(inner)
         words = bare(response)
-        code = _EXIT.match(words) or (_LAST_EXIT.search(words) if words.startswith(_REPORTS) else _ending(response))
+        code = _EXIT.match(words) or (
+            _LAST_EXIT.search(words) if words.startswith(_REPORTS) else _ending(response)
+        )
         return words if code and code[1] != "0" else None
     if not isinstance(response, Mapping):
         return None
     if response.get("error"):
         return text_of(response["error"]) or "failed"
     has_failed = (
-        response.get("is_error") is True or response.get("isError") is True or response.get("success") is False
-        or _first(response, ("resultType", "result_type")) in ("failure", "error") or _code(response) not in (None, 0)
-    )  # fmt: skip
+        response.get("is_error") is True
+        or response.get("isError") is True
+        or response.get("success") is False
+        or _first(response, ("resultType", "result_type")) in ("failure", "error")
+        or _code(response) not in (None, 0)
+    )
     if has_failed:
         return text_of(response) or "failed"
     said = _first(response, ("llmContent", "textResultForLlm", "text_result_for_llm"))
@@ -74,7 +86,11 @@ def failure_in(response: Any) -> str | None:
 def failure_of(payload: Mapping[str, Any], response: Any) -> str | None:
     """The same for a response whose exit code stands beside it in the payload."""
     found = failure_in(response)
-    if found is None and isinstance(payload.get("metadata"), Mapping) and _code(payload["metadata"]) not in (None, 0):
+    if (
+        found is None
+        and isinstance(payload.get("metadata"), Mapping)
+        and _code(payload["metadata"]) not in (None, 0)
+    ):
         return text_of(response) or "failed"
     return found
 
@@ -91,10 +107,9 @@ def _code(response: Mapping[str, Any]) -> int | None:
 def bare(text: str) -> str:
     """The words of a tool without what a host puts around them.
 
-    >>> bare("<untrusted_context>\\nOutput: no\\nExit Code: 1\\nProcess Group PGID: 77\\n</untrusted_context>")
-    'Output: no\\nExit Code: 1'
-    >>> bare("no such file\\n<shellId: 3 completed with exit code 1>")
-    'no such file'
+    >>> bare("<untrusted_context>\\nOutput: no\\nExit Code: 1\\nProcess Group PGID:
+    77\\n</untrusted_context>") 'Output: no\\nExit Code: 1' >>> bare("no such file\\n<shellId: 3
+    completed with exit code 1>") 'no such file'
     """
     wrapped = _WRAPPED.match(text)
     if wrapped:

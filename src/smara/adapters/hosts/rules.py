@@ -1,4 +1,5 @@
-"""The rule file of Cursor: what is known here, where builds whose hooks cannot pass it on still read it.
+"""The rule file of Cursor: what is known here, where builds whose hooks cannot pass it on still
+read it.
 
 One file, made by ``smara setup cursor`` and gone with ``--remove``; it is kept out of git
 by the repository's own exclude file. Whoever writes the brief writes it anew. A file that
@@ -41,7 +42,9 @@ def has_rule(root: str) -> bool:
 
 
 def refresh_rule(root: str, text: str) -> bool:
-    """Write what is known now into a rule file that is there and ours; whether it was changed. Never raises."""
+    """Write what is known now into a rule file that is there and ours; whether it was changed.
+    Never raises.
+    """
     path = os.path.join(root, PLACE)
     wanted = rule_of(text)
     try:

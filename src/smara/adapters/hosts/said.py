@@ -1,4 +1,6 @@
-"""What a session was told, in one small file per session beside the spool, so that nothing is said twice."""
+"""What a session was told, in one small file per session beside the spool, so that nothing is said
+twice.
+"""
 
 from __future__ import annotations
 
@@ -65,10 +67,15 @@ class Said:
     @classmethod
     def add(cls, folder: str, session_id: str, point: str, names: Iterable[str]) -> None:
         """Add a line; without a place to write it, something may be said twice."""
-        line = "\t".join([point, *(name.replace("\t", " ").replace("\n", " ") for name in names)]) + "\n"
+        line = (
+            "\t".join([point, *(name.replace("\t", " ").replace("\n", " ") for name in names)])
+            + "\n"
+        )
         try:
             os.makedirs(os.path.join(folder, MARKS), mode=0o700, exist_ok=True)
-            file = os.open(cls.path(folder, session_id), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            file = os.open(
+                cls.path(folder, session_id), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+            )
             try:
                 os.write(file, line.encode("utf-8", "replace"))
             finally:

@@ -1,4 +1,5 @@
-"""What a hook says when nothing was prepared: the store is opened, the moment asked, its words put into shape.
+"""What a hook says when nothing was prepared: the store is opened, the moment asked, its words put
+into shape.
 
 Everything said comes from ``memory.moments``. A store that is missing, locked, read-only,
 newer or slow leads to silence: the deadline ends the process, and what it had begun to
@@ -55,9 +56,13 @@ OPEN_SECONDS = 5.0
 """How long a drain waits for a store that is held by another; the next one may do."""
 _MOST_ROOTS = 20
 DRAINED_BESIDE = ("claude", "codex", "opencode")
-"""Hosts that are set up to drain in their background when a session starts; what that brings comes with a prompt."""
+"""Hosts that are set up to drain in their background when a session starts; what that brings comes
+with a prompt.
+"""
 WAITED_SECONDS = 1.5
-"""How long a drain may take at the start of a session of a host that waits for it; the rest is for the next one."""
+"""How long a drain may take at the start of a session of a host that waits for it; the rest is for
+the next one.
+"""
 
 
 def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
@@ -66,17 +71,30 @@ def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
     if told is None:
         return b""
     ready: list[bytes] = []
-    with _deadline(START_SECONDS if told.kind in ("session_start", "subagent_start") else STEP_SECONDS, ready):
+    with _deadline(
+        START_SECONDS if told.kind in ("session_start", "subagent_start") else STEP_SECONDS, ready
+    ):
         if not enter(told.cwd):
             return b""  # it would be the project of another folder that speaks
         settings = load_settings()
         if not store_exists(settings):
-            write_absence(folder, told.cwd, os.path.abspath(os.path.expanduser(settings.db or str(default_store()))))
+            write_absence(
+                folder,
+                told.cwd,
+                os.path.abspath(os.path.expanduser(settings.db or str(default_store()))),
+            )
             return b""
         with _opened() as memory:
-            # One of those that wait is this start. Hosts that run a drain beside it are not kept waiting for another.
-            if told.kind == "session_start" and told.agent not in DRAINED_BESIDE and len(names(folder)) > 1:
-                from smara.adapters.hosts.draining import drain  # it loads all that reads transcripts
+            # One of those that wait is this start. Hosts that run a drain beside it are not kept
+            # waiting for another.
+            if (
+                told.kind == "session_start"
+                and told.agent not in DRAINED_BESIDE
+                and len(names(folder)) > 1
+            ):
+                from smara.adapters.hosts.draining import (
+                    drain,
+                )  # it loads all that reads transcripts
 
                 drain(memory, folder, CATCH_UP_SECONDS * patience(), kinds=("finalize",))
             said = _ask(memory.moments, told, folder)
@@ -92,7 +110,8 @@ def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
 def _prepared(memory: Memory, folder: str, told: HostEvent) -> Draft | None:
     try:
         if not store_of(memory) and is_current(memory, folder, told.cwd, told.agent):
-            return None  # what asked was not the brief's age: of such a store it never says what is still so
+            # what asked was not the brief's age: of such a store it never says what is still so
+            return None
         return prepare(memory, folder, told.cwd, [told.agent])
     except Exception as error:  # noqa: BLE001 - what is ready to be said must not be lost by preparing the next
         log.warning("brief.not_made", error=type(error).__name__)
@@ -103,25 +122,39 @@ def _ask(moments: Moments, told: HostEvent, folder: str) -> Told | None:
     known_texts = instructions_of(told.agent, told.cwd, folder) if told.kind != "prompt" else []
     if told.kind in ("session_start", "subagent_start"):
         return moments.start(
-            session_of(told), source=told.source or "startup", agent=told.agent, cwd=told.cwd,
+            session_of(told),
+            source=told.source or "startup",
+            agent=told.agent,
+            cwd=told.cwd,
             known_texts=known_texts,
-        )  # fmt: skip
+        )
     if told.kind == "prompt":
         return moments.first_message(told.session_id, told.prompt)
     if told.kind == "tool_pre":
-        return moments.before_tool(session_of(told), told.tool, dict(told.tool_input), known_texts=known_texts)
+        return moments.before_tool(
+            session_of(told), told.tool, dict(told.tool_input), known_texts=known_texts
+        )
     return moments.after_tool(
-        session_of(told), told.tool, dict(told.tool_input), told.tool_output, told.error, known_texts=known_texts
+        session_of(told),
+        told.tool,
+        dict(told.tool_input),
+        told.tool_output,
+        told.error,
+        known_texts=known_texts,
     )
 
 
 def session_of(told: HostEvent) -> str:
     """Who hears it: a helper of an agent has a context of its own."""
-    return f"{told.session_id}/agent-{told.subagent_id}"[:200] if told.subagent_id else told.session_id
+    return (
+        f"{told.session_id}/agent-{told.subagent_id}"[:200] if told.subagent_id else told.session_id
+    )
 
 
 def _hand_over(moments: Moments, said: Told | None, told: HostEvent, folder: str) -> None:
-    """Note that words are on their way: in the store where it can be written, otherwise for the next drain."""
+    """Note that words are on their way: in the store where it can be written, otherwise for the
+    next drain.
+    """
     if told.kind == "session_start":
         remember_start(folder, told.session_id, told.source, 0.0)
     if said is None or not said.text.strip():
@@ -139,18 +172,25 @@ def _hand_over(moments: Moments, said: Told | None, told: HostEvent, folder: str
 
 
 def drain_in_background(folder: str, seconds: float = BACKGROUND_SECONDS) -> None:
-    """Take in what waits and do what is due, then say anew what is known of each project that was met."""
+    """Take in what waits and do what is due, then say anew what is known of each project that was
+    met.
+    """
     with _leaving_when_told():
         with _deadline(OPEN_SECONDS):
             if not names(folder) and not store_exists(load_settings()):
                 return
-            memory = open_memory(busy_timeout_seconds=patience(), check_index=False, embed_in_background=False)
+            memory = open_memory(
+                busy_timeout_seconds=patience(), check_index=False, embed_in_background=False
+            )
         with _deadline(seconds + 5):
             take_in(memory, folder, seconds)
 
 
-def take_in(memory: Memory, folder: str, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-    """Take in what waits and do what is due, within the seconds given; the memory is closed after it.
+def take_in(
+    memory: Memory, folder: str, seconds: float, clock: Callable[[], float] = time.monotonic
+) -> None:
+    """Take in what waits and do what is due, within the seconds given; the memory is closed after
+    it.
 
     With as much time as a background has, a worker's round is made, too, when none was for a while.
     """
@@ -168,7 +208,9 @@ def take_in(memory: Memory, folder: str, seconds: float, clock: Callable[[], flo
 
 
 def work_a_round(memory: Memory, done: Drained, has_time: Callable[[], bool]) -> int:
-    """What ``smara worker`` would do, for those who run none: threads observed, vectors made; how many steps."""
+    """What ``smara worker`` would do, for those who run none: threads observed, vectors made; how
+    many steps.
+    """
     steps = 0
     for name in {memory.project, *(project for project, _ in done.folders.values())}:
         for _ in memory.in_project(name).worker.steps():
@@ -179,16 +221,29 @@ def work_a_round(memory: Memory, done: Drained, has_time: Callable[[], bool]) ->
 
 
 def refresh(memory: Memory, folder: str, done: Drained) -> list[Draft]:
-    """What is known anew of each repository that events came from, and of others whose briefs have aged."""
+    """What is known anew of each repository that events came from, and of others whose briefs have
+    aged.
+    """
     roots = {
         root_of(cwd): (cwd, project, agents)
         for cwd, (project, agents) in done.folders.items()
-        if project == project_of(memory, "", cwd)  # hooks that name another project read no brief of this environment
+        if project
+        == project_of(
+            memory, "", cwd
+        )  # hooks that name another project read no brief of this environment
     }
     projects = {memory.project, *(project for project, _ in done.folders.values())}
     for root, head in heads(folder).items():
-        # Texts of what was taken back must not lie about in the briefs of folders that nobody works in.
-        aged = next((each for each in projects if root not in roots and has_aged(memory.in_project(each), head)), None)
+        # Texts of what was taken back must not lie about in the briefs of folders that nobody works
+        # in.
+        aged = next(
+            (
+                each
+                for each in projects
+                if root not in roots and has_aged(memory.in_project(each), head)
+            ),
+            None,
+        )
         if aged is not None and len(roots) < _MOST_ROOTS:
             roots[root] = (root, aged, set())
     found = [
@@ -199,12 +254,16 @@ def refresh(memory: Memory, folder: str, done: Drained) -> list[Draft]:
 
 
 def _opened() -> Memory:
-    return open_memory(busy_timeout_seconds=BUSY_SECONDS * patience(), check_index=False, embed_in_background=False)
+    return open_memory(
+        busy_timeout_seconds=BUSY_SECONDS * patience(), check_index=False, embed_in_background=False
+    )
 
 
 @contextmanager
 def _leaving_when_told() -> Iterator[None]:
-    """A host that leaves ends what it had started: then the lease is given back, so that the next one can go on."""
+    """A host that leaves ends what it had started: then the lease is given back, so that the next
+    one can go on.
+    """
     import signal
 
     def leave(*_: object) -> None:
@@ -223,7 +282,8 @@ def _leaving_when_told() -> Iterator[None]:
 
 @contextmanager
 def _deadline(seconds: float, ready: Sequence[bytes] = ()) -> Iterator[None]:
-    """End the process with 0 when so much time has passed; what is ready to be said by then is said.
+    """End the process with 0 when so much time has passed; what is ready to be said by then is
+    said.
 
     Not on Windows, which has no such timer.
     """

@@ -30,7 +30,13 @@ _LOOK_EVERY = 64
 
 
 def put(
-    folder: str, agent: str, event: str, payload: bytes, project: str = "", cwd: str = "", is_clean: bool = False
+    folder: str,
+    agent: str,
+    event: str,
+    payload: bytes,
+    project: str = "",
+    cwd: str = "",
+    is_clean: bool = False,
 ) -> str:
     """Keep an event; the path of its file. Raises ``OSError`` when that cannot be done.
 
@@ -82,7 +88,9 @@ def names(folder: str) -> list[str]:
 
 
 def keep_bounded(folder: str, most: int = MOST_FILES) -> int:
-    """Let the oldest events go when there are too many; how many went, also noted for the doctor."""
+    """Let the oldest events go when there are too many; how many went, also noted for the
+    doctor.
+    """
     waiting = names(folder)
     gone = 0
     for name in waiting[: max(0, len(waiting) - most)]:

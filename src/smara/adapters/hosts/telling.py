@@ -16,7 +16,9 @@ from smara.adapters.hosts.said import MARKS, Said
 
 _USE_IDS = ("tool_use_id", "toolUseId", "toolCallId", "callID")
 EMPTYING = ("PreCompress", "preCompact", "PreCompact")
-"""Where a host that starts no session after a compaction tells of it: what was said is said again with a prompt."""
+"""Where a host that starts no session after a compaction tells of it: what was said is said again
+with a prompt.
+"""
 _TWICE_SECONDS = 5.0
 """Two hooks that ask the same within so short a time were set up twice; the second stays silent."""
 
@@ -24,8 +26,8 @@ _TWICE_SECONDS = 5.0
 def answer(agent: str, event: str, payload: bytes, folder: str, is_behind: bool = False) -> bytes:
     """What is written to the host's standard output; empty when nothing is to be said.
 
-    Where the store ``is_behind``, since nobody took in what sessions before have told, it is asked anyway: it takes
-    in how they ended first.
+    Where the store ``is_behind``, since nobody took in what sessions before have told, it is asked
+    anyway: it takes in how they ended first.
     """
     told = json.loads(payload)
     if not isinstance(told, dict):
@@ -34,7 +36,9 @@ def answer(agent: str, event: str, payload: bytes, folder: str, is_behind: bool 
         Said.empty(folder, session_of(told))
         _unmark(folder, f"first {session_of(told)}")
         return b""
-    if event in PROMPTS and (hearer_of(told) != session_of(told) or has_spoken_first(folder, session_of(told))):
+    if event in PROMPTS and (
+        hearer_of(told) != session_of(told) or has_spoken_first(folder, session_of(told))
+    ):
         return b""  # a helper's prompt is nobody's first words
     chosen = choose(agent, event, told, folder) if not is_behind else None
     if chosen == [] or not _mark(folder, _asking(event, told, payload), for_ever=False):
@@ -47,12 +51,16 @@ def answer(agent: str, event: str, payload: bytes, folder: str, is_behind: bool 
 
 
 def has_spoken_first(folder: str, session_id: str) -> bool:
-    """Whether this session has had its first prompt; from now on it has. One without a name is never at its first."""
+    """Whether this session has had its first prompt; from now on it has. One without a name is
+    never at its first.
+    """
     return not session_id or not _mark(folder, f"first {session_id}", for_ever=True)
 
 
 def _asking(event: str, told: dict[str, object], payload: bytes) -> str:
-    """What is the same when two registrations ask about one thing: of one host, or of two that read each other's."""
+    """What is the same when two registrations ask about one thing: of one host, or of two that read
+    each other's.
+    """
     session_id = session_of(told)
     if session_id and event in STARTS:
         return f"start {session_id} {told.get('source') or 'startup'} {told.get('agent_id') or ''}"
@@ -63,7 +71,9 @@ def _asking(event: str, told: dict[str, object], payload: bytes) -> str:
 
 
 def _mark(folder: str, what: str, for_ever: bool) -> bool:
-    """Leave a mark; ``False`` when it was there already. Whoever cannot leave one is taken to be the first."""
+    """Leave a mark; ``False`` when it was there already. Whoever cannot leave one is taken to be
+    the first.
+    """
     path = _path(folder, what)
     for _ in range(2):
         try:
@@ -104,7 +114,13 @@ def _is_old(path: str) -> bool:
 
 
 def drain_quietly(folder: str, is_waited_for: bool) -> None:
-    """Take in what waits and do what is due: all of it in a host's background, a little while a host waits."""
-    from smara.adapters.hosts.speaking import BACKGROUND_SECONDS, WAITED_SECONDS, drain_in_background
+    """Take in what waits and do what is due: all of it in a host's background, a little while a
+    host waits.
+    """
+    from smara.adapters.hosts.speaking import (
+        BACKGROUND_SECONDS,
+        WAITED_SECONDS,
+        drain_in_background,
+    )
 
     drain_in_background(folder, WAITED_SECONDS if is_waited_for else BACKGROUND_SECONDS)

@@ -25,11 +25,19 @@ _TELLING = ("turn_end", "turn_fail", "session_end", "compact_pre", "subagent_sto
 _HOSTS = {"claude": "claude-code"}
 
 
-def store_turns(memory: Memory, events: Sequence[HostEvent], has_transcript: Callable[[str], bool]) -> int:
-    """Store the prompts and answers of events whose session has no transcript; how many. Safe to repeat."""
+def store_turns(
+    memory: Memory, events: Sequence[HostEvent], has_transcript: Callable[[str], bool]
+) -> int:
+    """Store the prompts and answers of events whose session has no transcript; how many. Safe to
+    repeat.
+    """
     stored = 0
-    for thread, messages in _turns([event for event in events if not has_transcript(event.transcript_path)]):
-        stored += memory.messages.append_batch(thread, messages, may_differ=True, compact=False).stored
+    for thread, messages in _turns(
+        [event for event in events if not has_transcript(event.transcript_path)]
+    ):
+        stored += memory.messages.append_batch(
+            thread, messages, may_differ=True, compact=False
+        ).stored
     return stored
 
 
@@ -65,34 +73,56 @@ def _thread(event: HostEvent) -> NewThread:
         metadata["cwd"] = event.cwd
     if event.subagent_id:
         return NewThread(
-            f"{event.session_id}/agent-{event.subagent_id}"[:500], None, None, metadata, "subagent", event.session_id
+            f"{event.session_id}/agent-{event.subagent_id}"[:500],
+            None,
+            None,
+            metadata,
+            "subagent",
+            event.session_id,
         )
     return NewThread(event.session_id, metadata=metadata)
 
 
 def jobs_of(events: Sequence[HostEvent], has_transcript: Callable[[str], bool]) -> list[Job]:
-    """What these events ask for: their transcripts read, and their sessions ended when they are over."""
+    """What these events ask for: their transcripts read, and their sessions ended when they are
+    over.
+    """
     found: dict[tuple[str, str], Job] = {}
     for event in events:
         if event.kind == "session_end":
-            found["finalize", event.session_id] = Job("finalize", event.session_id, _facts(event), event.at_ms)
+            found["finalize", event.session_id] = Job(
+                "finalize", event.session_id, _facts(event), event.at_ms
+            )
         elif event.kind in ("turn_end", "turn_fail", "session_start"):
             due_at = event.at_ms + SILENT_SESSION_MS
-            found["finalize", event.session_id] = Job("finalize", event.session_id, _facts(event), due_at)
+            found["finalize", event.session_id] = Job(
+                "finalize", event.session_id, _facts(event), due_at
+            )
         if _is_telling(event) and has_transcript(event.transcript_path):
-            key = f"{event.session_id}/agent-{event.subagent_id}" if event.subagent_id else event.session_id
-            due_at = event.at_ms if event.kind not in ("turn_end", "turn_fail") else _next_reading(event.at_ms)
+            key = (
+                f"{event.session_id}/agent-{event.subagent_id}"
+                if event.subagent_id
+                else event.session_id
+            )
+            due_at = (
+                event.at_ms
+                if event.kind not in ("turn_end", "turn_fail")
+                else _next_reading(event.at_ms)
+            )
             found["transcript", key] = Job("transcript", key[:500], _place(event), due_at)
     return list(found.values())
 
 
 def _is_telling(event: HostEvent) -> bool:
-    """Whether a transcript has come to an end of sorts. Copilot CLI has none of its own for a helper."""
+    """Whether a transcript has come to an end of sorts. Copilot CLI has none of its own for a
+    helper.
+    """
     return event.kind in _TELLING and not (event.agent == "copilot" and event.subagent_id)
 
 
 def _next_reading(at_ms: int) -> int:
-    """A transcript is read whole each time, so that of a session that goes on is read every few minutes at most.
+    """A transcript is read whole each time, so that of a session that goes on is read every few
+    minutes at most.
 
     >>> _next_reading(1), _next_reading(299_999), _next_reading(300_000)
     (300000, 300000, 600000)

@@ -32,7 +32,9 @@ class Waiting:
 
 
 def read(folder: str, limit: int, already: set[str]) -> tuple[list[Waiting], int]:
-    """The oldest files that wait, and how many could not be read and were put aside; ``already`` are left out."""
+    """The oldest files that wait, and how many could not be read and were put aside; ``already``
+    are left out.
+    """
     found: list[Waiting] = []
     unreadable = 0
     for name in [each for each in names(folder) if each not in already][:limit]:
@@ -52,7 +54,9 @@ def read(folder: str, limit: int, already: set[str]) -> tuple[list[Waiting], int
 
 
 def parse(path: str, content: bytes) -> Waiting | None:
-    """A file's content; ``None`` when it is not one that we wrote whole, or its payload is no JSON object."""
+    """A file's content; ``None`` when it is not one that we wrote whole, or its payload is no JSON
+    object.
+    """
     head, newline, payload = content.partition(b"\n")
     facts = [fact.decode("utf-8", "surrogateescape") for fact in head.split(b"\t")]
     if not newline or len(facts) != 6 or facts[0].encode() != FORMAT or not facts[3].isdigit():
@@ -62,7 +66,8 @@ def parse(path: str, content: bytes) -> Waiting | None:
     _, agent, event, at, project, cwd = facts
     if not _is_object(payload):
         return None
-    # What was written had no mark of a secret in it, or was redacted; here everything is looked at properly.
+    # What was written had no mark of a secret in it, or was redacted; here everything is looked at
+    # properly.
     payload = safe(payload, MOST_BYTES)
     events = events_of(agent, event, payload, int(at), cwd)
     return Waiting(path, agent, event, int(at), project, cwd, tuple(events), payload)
@@ -78,7 +83,9 @@ def _is_object(payload: bytes) -> bool:
 
 
 def put_aside(path: str) -> None:
-    """Keep a file that cannot be taken in, out of the way, for a person to look at; the oldest of them go."""
+    """Keep a file that cannot be taken in, out of the way, for a person to look at; the oldest of
+    them go.
+    """
     folder = os.path.join(os.path.dirname(path), ASIDE)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -100,7 +107,8 @@ def remove(path: str) -> None:
 def sweep(folder: str, now_seconds: float) -> int:
     """Take away what nobody will miss; how many files.
 
-    Halves of killed hooks go after an hour, marks of sessions and briefs that nobody made anew after a week.
+    Halves of killed hooks go after an hour, marks of sessions and briefs that nobody made anew
+    after a week.
     """
     gone = 0
     for place, seconds in (

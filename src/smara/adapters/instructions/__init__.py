@@ -1,4 +1,5 @@
-"""Instruction files of agent hosts (CLAUDE.md, AGENTS.md, .cursorrules and friends) as typed memories.
+"""Instruction files of agent hosts (CLAUDE.md, AGENTS.md, .cursorrules and friends) as typed
+memories.
 
 The files stay as they are. Each statement becomes a memory that knows its file and lines;
 importing again changes only what has changed. What a file says is taken as imported, not

@@ -21,7 +21,9 @@ _MOST_FOLDED = 4
 _LONGEST_FOLDED = 600
 LONGEST_CODE = 1_400
 LONGEST = 1_900
-"""Of a longer block of code or statement the beginning is kept; the lines of the file have the rest."""
+"""Of a longer block of code or statement the beginning is kept; the lines of the file have the
+rest.
+"""
 
 
 class Item:
@@ -85,11 +87,15 @@ def fenced(node: SyntaxTreeNode) -> str:
     if len(code) > LONGEST_CODE:
         code = code[:LONGEST_CODE].rsplit("\n", 1)[0] + "\n…"
     fence = "````" if "```" in code else "```"
-    return f"{fence}{node.info.split()[0] if node.type == 'fence' and node.info.strip() else ''}\n{code}\n{fence}"
+    return f"{fence}{node.info.split()[0] if node.type == 'fence' and node.info.strip() else ''}\n{code}\n{fence}"  # noqa: E501
 
 
-def folded(item: SyntaxTreeNode, limit: int | None = _MOST_FOLDED) -> tuple[str, list[SyntaxTreeNode]]:
-    """What stands below the words of an item: what is said with it, and the blocks that speak for themselves."""
+def folded(
+    item: SyntaxTreeNode, limit: int | None = _MOST_FOLDED
+) -> tuple[str, list[SyntaxTreeNode]]:
+    """What stands below the words of an item: what is said with it, and the blocks that speak for
+    themselves.
+    """
     kept: list[str] = []
     rest: list[SyntaxTreeNode] = []
     for node in item.children[1:]:
@@ -130,16 +136,23 @@ def _nested(node: SyntaxTreeNode, indent: str) -> list[str]:
 def are_fragments(items: Sequence[Item]) -> bool:
     """Whether the items are words rather than sentences: *TypeScript*, *React 19*, *Vite*."""
     return len(items) > 1 and all(
-        len(item.node.children) == 1 and item.text and ":" not in item.text and len(item.text.split()) < SHORT_WORDS
+        len(item.node.children) == 1
+        and item.text
+        and ":" not in item.text
+        and len(item.text.split()) < SHORT_WORDS
         and "`" not in item.text
         for item in items
-    )  # fmt: skip
+    )
 
 
 def are_terms(items: Sequence[Item]) -> bool:
-    """Whether the items explain words of one set, which say nothing alone: *`0` - urgent*, *`1` - soon*."""
+    """Whether the items explain words of one set, which say nothing alone: *`0` - urgent*, *`1` -
+    soon*.
+    """
     return len(items) > 1 and all(
-        len(item.node.children) == 1 and _TERM.match(item.text) and len(item.text.split()) < _MOST_WORDS_OF_A_TERM
+        len(item.node.children) == 1
+        and _TERM.match(item.text)
+        and len(item.text.split()) < _MOST_WORDS_OF_A_TERM
         for item in items
     )
 
@@ -151,7 +164,9 @@ def row_text(names: Sequence[str], cells: Sequence[str]) -> str:
     if len(cells) < 3:
         return ": ".join(cell for cell in cells if cell)
     more = "; ".join(
-        f"{name}: {cell}" if name else cell for name, cell in zip(names[1:], cells[1:], strict=False) if cell
+        f"{name}: {cell}" if name else cell
+        for name, cell in zip(names[1:], cells[1:], strict=False)
+        if cell
     )
     return f"{cells[0]}: {more}" if cells[0] else more
 

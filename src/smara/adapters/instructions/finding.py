@@ -23,7 +23,9 @@ MOST_FOLDERS = 20_000
 
 
 def find_instructions(root: str | os.PathLike[str]) -> list[InstructionFile]:
-    """The instruction files below a folder, those of the folder itself first, then in order of their paths."""
+    """The instruction files below a folder, those of the folder itself first, then in order of
+    their paths.
+    """
     base = Path(os.path.realpath(root))
     found: dict[str, InstructionFile] = {}
     for folder in _folders(base):
@@ -32,7 +34,9 @@ def find_instructions(root: str | os.PathLike[str]) -> list[InstructionFile]:
     return list(found.values())
 
 
-def as_instruction_file(root: str | os.PathLike[str], path: str | os.PathLike[str]) -> InstructionFile:
+def as_instruction_file(
+    root: str | os.PathLike[str], path: str | os.PathLike[str]
+) -> InstructionFile:
     """A file that was named, known to a host or not."""
     base, place = Path(os.path.realpath(root)), os.path.realpath(path)
     relative = _relative(base, place)

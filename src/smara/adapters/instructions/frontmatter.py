@@ -20,14 +20,20 @@ def read_head(lines: list[str]) -> Head:
     """The head a file begins with; an empty one when it has none."""
     if not lines or lines[0].strip() != "---":
         return Head()
-    end = next((at for at, line in enumerate(lines[1:_MOST_LINES], 1) if line.strip() in ("---", "...")), None)
+    end = next(
+        (at for at, line in enumerate(lines[1:_MOST_LINES], 1) if line.strip() in ("---", "...")),
+        None,
+    )
     if end is None:
         return Head()
     values = _values(lines[1:end])
     globs = tuple(glob for name in _GLOBS for each in values.get(name, ()) for glob in _split(each))
     always = " ".join(values.get("alwaysapply", ())).lower()
     return Head(
-        " ".join(values.get("description", ())), tuple(dict.fromkeys(globs)), always == "true" or not globs, end + 1
+        " ".join(values.get("description", ())),
+        tuple(dict.fromkeys(globs)),
+        always == "true" or not globs,
+        end + 1,
     )
 
 
@@ -57,8 +63,14 @@ def _plain(value: str) -> str:
 
 
 def _split(value: str) -> list[str]:
-    """Globs of one line: ``*.ts,*.tsx``, ``["*.ts", "*.tsx"]``; commas in braces belong to the glob."""
-    inner = value.strip().removeprefix("[").removesuffix("]") if value.strip().startswith("[") else value
+    """Globs of one line: ``*.ts,*.tsx``, ``["*.ts", "*.tsx"]``; commas in braces belong to the
+    glob.
+    """
+    inner = (
+        value.strip().removeprefix("[").removesuffix("]")
+        if value.strip().startswith("[")
+        else value
+    )
     pieces, depth, start = [], 0, 0
     for at, character in enumerate(inner):
         depth += (character == "{") - (character == "}")

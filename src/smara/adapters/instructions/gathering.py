@@ -1,4 +1,6 @@
-"""Reading instruction files: which ones an import is about, what they say, and what could not be read."""
+"""Reading instruction files: which ones an import is about, what they say, and what could not be
+read.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class Gathered:
 
 
 def gather(root: str | os.PathLike[str], paths: Sequence[str | os.PathLike[str]] = ()) -> Gathered:
-    """Read the instruction files of a repository, or those that are named; folders stand for what is in them."""
+    """Read the instruction files of a repository, or those that are named; folders stand for what
+    is in them.
+    """
     base = os.path.realpath(root)
     found: dict[str, InstructionFile] = {}
     for path in paths or [base]:
@@ -70,7 +74,9 @@ def gather(root: str | os.PathLike[str], paths: Sequence[str | os.PathLike[str]]
 
 def _files_at(base: str, path: str | os.PathLike[str]) -> list[InstructionFile]:
     if not os.path.exists(path):
-        raise NotFoundError(f"There is no file or folder {os.fspath(path)}. Give the path of an instruction file.")
+        raise NotFoundError(
+            f"There is no file or folder {os.fspath(path)}. Give the path of an instruction file."
+        )
     if not os.path.isdir(path):
         return [as_instruction_file(base, path)]
     if os.path.realpath(path) == base:
@@ -79,7 +85,9 @@ def _files_at(base: str, path: str | os.PathLike[str]) -> list[InstructionFile]:
     return [as_instruction_file(base, file.place) for file in find_instructions(path)]
 
 
-def _read_into(gathered: Gathered, file: InstructionFile, known: dict[str, InstructionFile], depth: int) -> None:
+def _read_into(
+    gathered: Gathered, file: InstructionFile, known: dict[str, InstructionFile], depth: int
+) -> None:
     try:
         text = read_text(file.place)
     except InvalidInputError as error:
@@ -95,11 +103,15 @@ def _read_into(gathered: Gathered, file: InstructionFile, known: dict[str, Instr
             reason = "too many files that draw in each other"
         if reason is None and place is not None:
             drawn = as_instruction_file(gathered.root, place)
-            inside = InstructionFile(drawn.path, place, file.host, drawn.folder or file.folder, file.is_personal)
+            inside = InstructionFile(
+                drawn.path, place, file.host, drawn.folder or file.folder, file.is_personal
+            )
             known[place] = inside
             _read_into(gathered, inside, known, depth + 1)
         elif reason:
-            gathered.not_followed.append(NotFollowed(file.path, reference.line, reference.target, reason))
+            gathered.not_followed.append(
+                NotFollowed(file.path, reference.line, reference.target, reason)
+            )
 
 
 def _resolved(root: str, file: InstructionFile, target: str) -> tuple[str | None, str | None]:
@@ -107,7 +119,14 @@ def _resolved(root: str, file: InstructionFile, target: str) -> tuple[str | None
     if target.startswith("~"):
         return None, "outside the repository"
     here = os.path.join(os.path.dirname(file.place), target)
-    place = next((os.path.realpath(each) for each in (here, os.path.join(root, target)) if os.path.isfile(each)), None)
+    place = next(
+        (
+            os.path.realpath(each)
+            for each in (here, os.path.join(root, target))
+            if os.path.isfile(each)
+        ),
+        None,
+    )
     if place is None:
         looks_like_one = target.startswith((".", "/")) or target.lower().endswith(_DRAWN_IN)
         return None, "not there" if looks_like_one else None
@@ -125,9 +144,13 @@ def read_text(place: str) -> str:
         with open(place, "rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise InvalidInputError(f"It cannot be read: {error.strerror}. Check its permissions.") from None
+        raise InvalidInputError(
+            f"It cannot be read: {error.strerror}. Check its permissions."
+        ) from None
     if len(data) > MAX_BYTES:
-        raise InvalidInputError(f"It has more than {MAX_BYTES:,} bytes. Split it, or name the parts to import.")
+        raise InvalidInputError(
+            f"It has more than {MAX_BYTES:,} bytes. Split it, or name the parts to import."
+        )
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), None)
     if encoding is None and b"\0" in data:
         raise InvalidInputError("It is not a text. Give a Markdown or text file.")

@@ -11,7 +11,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from smara.adapters.instructions.gathering import Gathered, gather
-from smara.adapters.instructions.matching import Matched, Place, Plan, Saying, match, paths_of, sayings_of
+from smara.adapters.instructions.matching import (
+    Matched,
+    Place,
+    Plan,
+    Saying,
+    match,
+    paths_of,
+    sayings_of,
+)
 from smara.adapters.instructions.mentions import mentions_in, modules_of
 from smara.adapters.instructions.models import Statement
 from smara.adapters.instructions.report import Change, FileReport, InstructionReport, Outcome
@@ -28,9 +36,14 @@ _GENERIC_TITLES = ("steps", "workflow", "process", "how to", "checklist", "usage
 
 
 def import_instructions(
-    memory: Memory, root: str | os.PathLike[str] | None = None, paths: Sequence[str | os.PathLike[str]] = (), *,
-    is_dry_run: bool = False, is_verified: bool = False, actor: str | None = None,
-) -> InstructionReport:  # fmt: skip
+    memory: Memory,
+    root: str | os.PathLike[str] | None = None,
+    paths: Sequence[str | os.PathLike[str]] = (),
+    *,
+    is_dry_run: bool = False,
+    is_verified: bool = False,
+    actor: str | None = None,
+) -> InstructionReport:
     """Bring the instruction files of a repository into its memory, or those of some paths.
 
     ``root`` is the repository around the current folder when it is not said. With ``is_verified``
@@ -38,14 +51,25 @@ def import_instructions(
     may offer it. A second import of the same files changes nothing.
     """
     return import_gathered(
-        memory, gather(root_of(root), paths), is_dry_run=is_dry_run, is_verified=is_verified, actor=actor
+        memory,
+        gather(root_of(root), paths),
+        is_dry_run=is_dry_run,
+        is_verified=is_verified,
+        actor=actor,
     )
 
 
 def import_gathered(
-    memory: Memory, gathered: Gathered, *, is_dry_run: bool = False, is_verified: bool = False, actor: str | None = None
+    memory: Memory,
+    gathered: Gathered,
+    *,
+    is_dry_run: bool = False,
+    is_verified: bool = False,
+    actor: str | None = None,
 ) -> InstructionReport:
-    """Bring in what files say that somebody else has found and read; otherwise as :func:`import_instructions`."""
+    """Bring in what files say that somebody else has found and read; otherwise as
+    :func:`import_instructions`.
+    """
     return _Import(memory, gathered, is_verified, actor).run(is_dry_run)
 
 
@@ -59,7 +83,9 @@ def root_of(root: str | os.PathLike[str] | None = None) -> str:
 class _Import:
     """One import."""
 
-    def __init__(self, memory: Memory, gathered: Gathered, is_verified: bool, actor: str | None) -> None:
+    def __init__(
+        self, memory: Memory, gathered: Gathered, is_verified: bool, actor: str | None
+    ) -> None:
         self._memories = memory.memories
         self._gathered = gathered
         self._is_verified = is_verified
@@ -74,7 +100,9 @@ class _Import:
         report.is_dry_run = is_dry_run
         report.not_followed, report.unreadable = gathered.not_followed, gathered.unreadable
         report.files = [
-            FileReport(each.file.path, each.file.host, len(each.parsed.statements), each.parsed.left_out)
+            FileReport(
+                each.file.path, each.file.host, len(each.parsed.statements), each.parsed.left_out
+            )
             for each in gathered.read
         ]
         plan = self._plan()
@@ -111,17 +139,25 @@ class _Import:
         if paths & unreadable:
             return False
         inside = not any(os.path.isabs(path) for path in paths)
-        return (self._gathered.is_whole and inside) or (bool(paths) and all(map(self._gathered.was_looked_for, paths)))
+        return (self._gathered.is_whole and inside) or (
+            bool(paths) and all(map(self._gathered.was_looked_for, paths))
+        )
 
     def _is_by_person(self, memory: TypedMemory) -> bool:
         """Whether a person put a memory aside; its events know."""
-        ended = [each for each in self._memories.history(memory.id) if each.kind in ("forgotten", "rejected")]
+        ended = [
+            each
+            for each in self._memories.history(memory.id)
+            if each.kind in ("forgotten", "rejected")
+        ]
         return any(each.by == "person" and not each.is_undone for each in ended)
 
     def _foresee(self, plan: Plan) -> None:
         for each in plan.kept:
             is_new = self._is_verified and not each.memory.is_verified
-            self._tell_each("verified" if is_new else "unchanged" if self._is_in_place(each) else "moved", each)
+            self._tell_each(
+                "verified" if is_new else "unchanged" if self._is_in_place(each) else "moved", each
+            )
         for saying, memory in plan.changed:
             self._tell("changed", saying, None, memory.short_id)
         for each in plan.returned:
@@ -142,7 +178,10 @@ class _Import:
                 outcome = "verified"
             self._tell_each(outcome, each)
         for memory in plan.removed:
-            self._remove(memory, f"{' and '.join(sorted(paths_of(memory))) or 'Its file'} does not say it any more.")
+            self._remove(
+                memory,
+                f"{' and '.join(sorted(paths_of(memory))) or 'Its file'} does not say it any more.",
+            )
         for each in plan.returned:
             restored = self._memories.restore(each.memory.id, **self._as_system)
             self._move(Matched(restored, each.sayings))
@@ -152,11 +191,15 @@ class _Import:
         self._add(plan)
 
     def _move(self, matched: Matched) -> None:
-        """The same words stand at other lines, or in other files; nothing else of the memory changes."""
+        """The same words stand at other lines, or in other files; nothing else of the memory
+        changes.
+        """
         memory = matched.memory
         if not self._is_in_place(matched):
             chunk = _chunk(matched.sayings[0])
-            self._memories.update(memory.id, evidence=self._evidence(matched), chunk=chunk, **self._as_system)
+            self._memories.update(
+                memory.id, evidence=self._evidence(matched), chunk=chunk, **self._as_system
+            )
         if memory.is_stale:
             self._memories.mark_fresh(memory.id, **self._as_system)
 
@@ -164,13 +207,19 @@ class _Import:
         """New statements, and those whose words were changed, in one go."""
         replaced = {saying.key: memory for saying, memory in plan.changed}
         sayings = [saying for saying, _ in plan.changed] + plan.added
-        made = self._memories.add_many([self._new(each, replaced.get(each.key)) for each in sayings], **self._who)
+        made = self._memories.add_many(
+            [self._new(each, replaced.get(each.key)) for each in sayings], **self._who
+        )
         for saying, added in zip(sayings, made, strict=True):
             old = replaced.get(saying.key)
             if old is not None and self._memories.get(old.id).is_active:
-                # A person vouched for it, or its new words were known or refused: it has not been superseded.
+                # A person vouched for it, or its new words were known or refused: it has not been
+                # superseded.
                 self._remove(old, f"{_where(saying)[0]} says something else now.", is_told=False)
-            outcomes: dict[str, Outcome] = {"added": "changed" if old else "added", "duplicate": "known"}
+            outcomes: dict[str, Outcome] = {
+                "added": "changed" if old else "added",
+                "duplicate": "known",
+            }
             outcome: Outcome = outcomes.get(added.outcome, "refused")
             self._tell(outcome, saying, added.memory, old.short_id if old else None, added.why)
 
@@ -180,45 +229,75 @@ class _Import:
         folders = [each.file.folder for each in saying.places if each.file.folder]
         spoken_of = mentions_in(saying.text, self._gathered.root, first.file.folder)
         head = self._globs[first.file.path]
-        globbed = () if head.is_always else modules_of(head.globs, self._gathered.root, first.file.folder)
+        globbed = (
+            () if head.is_always else modules_of(head.globs, self._gathered.root, first.file.folder)
+        )
         modules = tuple(dict.fromkeys((*folders, *globbed, *spoken_of.modules)))
         old = () if replaces is None else (replaces.id,)
         is_vouched = replaces is not None and _is_vouched_for(replaces)
         return NewMemory(
-            saying.text, guess.type, source=SOURCE,
-            tags=tuple(dict.fromkeys(each.file.host for each in saying.places)), files=spoken_of.files, modules=modules,
+            saying.text,
+            guess.type,
+            source=SOURCE,
+            tags=tuple(dict.fromkeys(each.file.host for each in saying.places)),
+            files=spoken_of.files,
+            modules=modules,
             scope="module" if folders or globbed else None,
-            visibility="personal" if all(each.file.is_personal for each in saying.places) else "project",
-            commit=self._commits.get(first.file.path), evidence=self._places(saying), chunk=_chunk(saying),
+            visibility="personal"
+            if all(each.file.is_personal for each in saying.places)
+            else "project",
+            commit=self._commits.get(first.file.path),
+            evidence=self._places(saying),
+            chunk=_chunk(saying),
             data=_data(statement, self._gathered.root, first.file.folder),
             # What a person has confirmed is not replaced by a file; the person is told instead.
             supersedes=() if is_vouched else old,
-            relations=[Relation("conflicts_with", memory_id=each, is_auto=True) for each in old if is_vouched],
+            relations=[
+                Relation("conflicts_with", memory_id=each, is_auto=True)
+                for each in old
+                if is_vouched
+            ],
             is_verified=self._is_verified,
-        )  # fmt: skip
+        )
 
     def _places(self, saying: Saying) -> list[Evidence]:
         """The lines that say it."""
         return [
             Evidence(
-                path=each.file.path, commit=self._commits.get(each.file.path), first_line=each.statement.first_line,
-                last_line=each.statement.last_line, quote=saying.text,
+                path=each.file.path,
+                commit=self._commits.get(each.file.path),
+                first_line=each.statement.first_line,
+                last_line=each.statement.last_line,
+                quote=saying.text,
             )
             for each in saying.places
-        ]  # fmt: skip
+        ]
 
     def _evidence(self, matched: Matched) -> list[Evidence]:
-        """The lines that say what a memory says; of files that were not read now, what was known."""
+        """The lines that say what a memory says; of files that were not read now, what was
+        known.
+        """
         read = {each.file.path for each in self._gathered.read}
         found = [place for saying in matched.sayings for place in self._places(saying)]
         others = [each for each in matched.memory.evidence if each.path not in read]
         # A file that is gone is no evidence any more, when all were looked for.
         is_whole = self._gathered.is_whole
-        kept = (each for each in others if each.path is None or not is_whole or os.path.isabs(each.path))
-        return [*found, *(each for each in kept if each.path is None or not self._gathered.was_looked_for(each.path))]
+        kept = (
+            each for each in others if each.path is None or not is_whole or os.path.isabs(each.path)
+        )
+        return [
+            *found,
+            *(
+                each
+                for each in kept
+                if each.path is None or not self._gathered.was_looked_for(each.path)
+            ),
+        ]
 
     def _is_in_place(self, matched: Matched) -> bool:
-        """Whether a memory knows exactly these lines. The commit may be another: the lines are the same."""
+        """Whether a memory knows exactly these lines. The commit may be another: the lines are the
+        same.
+        """
         if matched.memory.is_stale:
             return False
         now, known = (
@@ -228,7 +307,9 @@ class _Import:
         return now == known
 
     def _remove(self, memory: TypedMemory, why: str, is_told: bool = True) -> None:
-        """A statement that no file makes any more; what a person has confirmed only loses its freshness."""
+        """A statement that no file makes any more; what a person has confirmed only loses its
+        freshness.
+        """
         if not _is_vouched_for(memory):
             self._memories.forget(memory.id, why, **self._as_system)
         elif not memory.is_stale:
@@ -241,31 +322,44 @@ class _Import:
         if _is_vouched_for(memory):
             outcome = "stale"
         places = tuple(str(each) for each in memory.evidence if each.path)
-        self._report.changes.append(Change(outcome, memory.type, memory.content, places, memory.short_id))
+        self._report.changes.append(
+            Change(outcome, memory.type, memory.content, places, memory.short_id)
+        )
 
     def _tell_each(self, outcome: Outcome, matched: Matched) -> None:
         for saying in matched.sayings:
             self._tell(outcome, saying, matched.memory)
 
     def _tell(
-        self, outcome: Outcome, saying: Saying, memory: TypedMemory | None, replaces: str | None = None,
+        self,
+        outcome: Outcome,
+        saying: Saying,
+        memory: TypedMemory | None,
+        replaces: str | None = None,
         why: Sequence[str] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         guess = _guess(saying)
         type_ = memory.type if memory is not None else guess.type
         self._report.changes.append(
             Change(
-                outcome, type_, saying.text, _where(saying), memory.short_id if memory else None, replaces,
+                outcome,
+                type_,
+                saying.text,
+                _where(saying),
+                memory.short_id if memory else None,
+                replaces,
                 tuple(why) or guess.why,
             )
-        )  # fmt: skip
+        )
 
 
 def _guess(saying: Saying) -> Guess:
     statement = saying.places[0].statement
     if statement.type is not None:
         return Guess(statement.type, ("its file says so",))
-    return type_of(saying.text, statement.headings, statement.marks, is_procedure=bool(statement.steps))
+    return type_of(
+        saying.text, statement.headings, statement.marks, is_procedure=bool(statement.steps)
+    )
 
 
 def _is_vouched_for(memory: TypedMemory) -> bool:
@@ -275,7 +369,13 @@ def _is_vouched_for(memory: TypedMemory) -> bool:
 
 def _where(saying: Saying) -> tuple[str, ...]:
     return tuple(
-        str(Evidence(path=each.file.path, first_line=each.statement.first_line, last_line=each.statement.last_line))
+        str(
+            Evidence(
+                path=each.file.path,
+                first_line=each.statement.first_line,
+                last_line=each.statement.last_line,
+            )
+        )
         for each in saying.places
     )
 
@@ -283,7 +383,12 @@ def _where(saying: Saying) -> tuple[str, ...]:
 def _chunk(saying: Saying) -> Chunk:
     place = saying.places[0]
     statement = place.statement
-    return Chunk("prose", statement.first_line, statement.last_line, " › ".join((place.file.path, *statement.headings)))
+    return Chunk(
+        "prose",
+        statement.first_line,
+        statement.last_line,
+        " › ".join((place.file.path, *statement.headings)),
+    )
 
 
 def _data(statement: Statement, root: str, folder: str) -> dict[str, Any]:
@@ -298,5 +403,11 @@ def _data(statement: Statement, root: str, folder: str) -> dict[str, Any]:
     for number, step in enumerate(statement.steps, 1):
         description = redact(step.description).text
         files = mentions_in(description, root, folder).files
-        steps.append({"order": number, "description": description, **({"canonical_file": files[0]} if files else {})})
+        steps.append(
+            {
+                "order": number,
+                "description": description,
+                **({"canonical_file": files[0]} if files else {}),
+            }
+        )
     return {"task_pattern": redact(title).text, "steps": steps}

@@ -43,5 +43,9 @@ def _take_link(node: SyntaxTreeNode, lines: list[str]) -> None:
         _take(child, lines)
     address = str(node.attrs.get("href", ""))
     said = lines[-1][before:].strip("`").removeprefix("@")
-    if address and not address.startswith(("#", "mailto:")) and said not in (address, address.partition("://")[2]):
+    if (
+        address
+        and not address.startswith(("#", "mailto:"))
+        and said not in (address, address.partition("://")[2])
+    ):
         lines[-1] += f" ({address})"

@@ -76,8 +76,12 @@ def sayings_of(places: Iterable[tuple[Place, str]]) -> list[Saying]:
 
 
 def keys_of(memory: TypedMemory) -> set[str]:
-    """What the file said when the memory was made of it; a person may have put it in other words since."""
-    return {key_of(each.quote) for each in memory.evidence if each.quote} or {key_of(memory.content)}
+    """What the file said when the memory was made of it; a person may have put it in other words
+    since.
+    """
+    return {key_of(each.quote) for each in memory.evidence if each.quote} or {
+        key_of(memory.content)
+    }
 
 
 def paths_of(memory: TypedMemory) -> set[str]:
@@ -85,8 +89,12 @@ def paths_of(memory: TypedMemory) -> set[str]:
     return {each.path for each in memory.evidence if each.path}
 
 
-def match(sayings: Sequence[Saying], memories: Sequence[TypedMemory], is_by_person: dict[str, bool]) -> Plan:
-    """What an import means. ``is_by_person`` tells of memories put aside whether a person did it, by id."""
+def match(
+    sayings: Sequence[Saying], memories: Sequence[TypedMemory], is_by_person: dict[str, bool]
+) -> Plan:
+    """What an import means. ``is_by_person`` tells of memories put aside whether a person did it,
+    by id.
+    """
     plan = Plan()
     known = _Known(memories)
     waiting = [saying for saying in sayings if not known.keep(saying)]
@@ -100,7 +108,11 @@ def match(sayings: Sequence[Saying], memories: Sequence[TypedMemory], is_by_pers
         if newer is not None:
             # The file went back to its old words: what had taken their place gives way again.
             plan.changed.append((saying, newer))
-        elif is_by_person.get(memory.id) or memory.deprecated_because in ("rejected", "merged", "superseded"):
+        elif is_by_person.get(memory.id) or memory.deprecated_because in (
+            "rejected",
+            "merged",
+            "superseded",
+        ):
             plan.put_aside.append((saying, memory))
         else:
             plan.returned.append(Matched(memory, [saying]))
@@ -141,15 +153,25 @@ class _Known:
 
     def successor(self, memory: TypedMemory) -> TypedMemory | None:
         """The memory of an import that took the place of another one, and is not said any more."""
-        newer = self._memories.get(memory.superseded_by or "") if memory.deprecated_because == "superseded" else None
-        return newer if newer is not None and newer.is_active and newer.id not in self._said else None
+        newer = (
+            self._memories.get(memory.superseded_by or "")
+            if memory.deprecated_because == "superseded"
+            else None
+        )
+        return (
+            newer if newer is not None and newer.is_active and newer.id not in self._said else None
+        )
 
     def unsaid(self) -> list[TypedMemory]:
         """The active ones that no file says any more."""
-        return [each for each in self._memories.values() if each.is_active and each.id not in self._said]
+        return [
+            each for each in self._memories.values() if each.is_active and each.id not in self._said
+        ]
 
 
-def _alike(sayings: Sequence[Saying], memories: Sequence[TypedMemory]) -> Iterator[tuple[Saying, TypedMemory]]:
+def _alike(
+    sayings: Sequence[Saying], memories: Sequence[TypedMemory]
+) -> Iterator[tuple[Saying, TypedMemory]]:
     """Pairs that say nearly the same in the same file, the most alike first, each once."""
     pairs: list[tuple[float, int, Saying, TypedMemory]] = []
     for saying in sayings:
@@ -169,4 +191,7 @@ def _alike(sayings: Sequence[Saying], memories: Sequence[TypedMemory]) -> Iterat
 def _likeness(text: str, memory: TypedMemory) -> float:
     olds = [each.quote for each in memory.evidence if each.quote] or [memory.content]
     new = text[:_COMPARED_CHARACTERS].casefold()
-    return max(SequenceMatcher(None, old[:_COMPARED_CHARACTERS].casefold(), new, False).ratio() for old in olds)
+    return max(
+        SequenceMatcher(None, old[:_COMPARED_CHARACTERS].casefold(), new, False).ratio()
+        for old in olds
+    )

@@ -10,20 +10,26 @@ from dataclasses import dataclass
 from smara.core.wordlists import word_set
 
 _EXTENSIONS = word_set(
-    "py pyi ts tsx js jsx mjs cjs mts cts md mdx mdc json jsonc json5 yaml yml toml ini cfg conf lock sh bash"
+    "py pyi ts tsx js jsx mjs cjs mts cts md mdx mdc json jsonc json5 yaml yml toml ini cfg conf "
+    "lock sh bash"
     " zsh fish ps1"
-    " bat c h cc cpp hpp cs go rs rb php java kt kts swift m mm scala ex exs heex erl hs lua r jl dart sql html"
+    " bat c h cc cpp hpp cs go rs rb php java kt kts swift m mm scala ex exs heex erl hs lua r jl "
+    "dart sql html"
     " css scss"
-    " sass less vue svelte astro xml csv txt env proto graphql gql tf tfvars ipynb gradle cmake prisma example template"
+    " sass less vue svelte astro xml csv txt env proto graphql gql tf tfvars ipynb gradle cmake "
+    "prisma example template"
 )
 _BARE_NAMES = word_set(
-    "makefile dockerfile justfile gemfile rakefile procfile cmakelists.txt package.json tsconfig.json pyproject.toml"
+    "makefile dockerfile justfile gemfile rakefile procfile cmakelists.txt package.json "
+    "tsconfig.json pyproject.toml"
     " cargo.toml go.mod .env .gitignore .editorconfig docker-compose.yml"
 )
 # Names of products that look like files.
 _PRODUCTS = re.compile(
-    r"(node|next|nuxt|vue|react|express|three|d3|discord|alpine|backbone|ember|nest|deno|socket|chart|moment|angular|"
-    r"knockout|p5|electron|solid|meteor|underscore|require|asp|ado|vb|web3|ethers|polka|koa|bun|ml|jquery|handlebars)"
+    r"(node|next|nuxt|vue|react|express|three|d3|discord|alpine|backbone|ember|nest|deno|socket"
+    r"|chart|moment|angular|"
+    r"knockout|p5|electron|solid|meteor|underscore|require|asp|ado|vb|web3|ethers|polka|koa|bun"
+    r"|ml|jquery|handlebars)"
     r"\.(js|ts|net|io)",
     re.IGNORECASE,
 )
@@ -42,7 +48,8 @@ class Mentions:
 
 
 def mentions_in(text: str, root: str, folder: str = "") -> Mentions:
-    """The files and folders that a text names; ``folder`` is where its paths may begin, besides the root.
+    """The files and folders that a text names; ``folder`` is where its paths may begin, besides the
+    root.
 
     A name counts when it is there, or when it can be nothing else but a path.
     """

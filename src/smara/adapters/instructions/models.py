@@ -1,4 +1,6 @@
-"""What instruction files say: files, statements with the lines they stand in, and what was left out."""
+"""What instruction files say: files, statements with the lines they stand in, and what was left
+out.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class InstructionFile:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a file says of itself in its first lines: Cursor's, Claude's and Copilot's front matter."""
+    """What a file says of itself in its first lines: Cursor's, Claude's and Copilot's front
+    matter.
+    """
 
     description: str = ""
     globs: tuple[str, ...] = ()
@@ -57,7 +61,9 @@ class Statement:
     """What to do one after the other, when it is a procedure; ``title`` says what for."""
     title: str = ""
     marks: tuple[str, ...] = ()
-    """What its form says of it: ``warning`` and ``note`` for quoted notices, ``code`` for a block of code."""
+    """What its form says of it: ``warning`` and ``note`` for quoted notices, ``code`` for a block
+    of code.
+    """
     type: MemoryType | None = None
     """Of which type it is, where the file says so; otherwise it is guessed."""
 

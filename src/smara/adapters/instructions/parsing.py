@@ -27,13 +27,16 @@ _LINE_ENDS = re.compile("\r\n|\r|\v|\f|\x85|\u2028|\u2029")
 _OWN_MARK = re.compile(r"<!--\s*smara:(begin|end)\b[^<>\n]{0,80}-->", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.*?(-->|\Z)", re.DOTALL)
 _TAG = re.compile(r"</?[A-Za-z][\w:-]*(\s[^<>]*)?/?>")
-_REFERENCE = re.compile(r"(?<![\w`@/.])@((?:~|\.{0,2})/?[\w][\w./ -]*\.\w{1,8}|(?:~|\.{1,2})?/[\w./-]+)")
+_REFERENCE = re.compile(
+    r"(?<![\w`@/.])@((?:~|\.{0,2})/?[\w][\w./ -]*\.\w{1,8}|(?:~|\.{1,2})?/[\w./-]+)"
+)
 _LONE_TAG = re.compile(r"\s*</?[A-Za-z][\w:-]*>\s*")
 _NOTICE = re.compile(r"\[!(\w+)\]\s*", re.IGNORECASE)
 _WARNINGS = ("warning", "caution", "important", "danger")
 _BULLET = re.compile(r"^[•–—▪◦●✅❌]\s*")
 _RULE_HEADING = re.compile(
-    r"(never|do ?n[o']t|do not|always|must|avoid|forbidden|off[- ]limits|required|before|after|when|whenever|if|only"
+    r"(never|do ?n[o']t|do not|always|must|avoid|forbidden|off[- ]limits|required|before|after"
+    r"|when|whenever|if|only"
     r"|what (not )?to|things (not )?to|(do'?s (and|&) )?don'?ts|anti-?patterns|common mistakes)\b",
     re.IGNORECASE,
 )
@@ -112,7 +115,9 @@ class _Reader:
         self._blocks(SyntaxTreeNode(tokens).children, "")
 
     def _blocks(self, nodes: Sequence[SyntaxTreeNode], lead: str) -> None:
-        """Blocks that stand one below the other; ``lead`` says what they are about, besides the headings."""
+        """Blocks that stand one below the other; ``lead`` says what they are about, besides the
+        headings.
+        """
         here = ""  # a paragraph that leads to the next block
         waiting: SyntaxTreeNode | None = None
         attach = False  # whether a block of code belongs to the statement before it
@@ -131,12 +136,20 @@ class _Reader:
         if waiting is not None:
             self._paragraph(waiting, lead)
 
-    def _block(self, node: SyntaxTreeNode, lead: str, led_by: SyntaxTreeNode | None, attach: bool) -> bool:
+    def _block(
+        self, node: SyntaxTreeNode, lead: str, led_by: SyntaxTreeNode | None, attach: bool
+    ) -> bool:
         """One block that is no paragraph; whether a block of code behind it belongs to it."""
         if node.type == "heading":
             self._heading(node)
             return False
-        if led_by is not None and node.type not in ("bullet_list", "ordered_list", "table", "fence", "code_block"):
+        if led_by is not None and node.type not in (
+            "bullet_list",
+            "ordered_list",
+            "table",
+            "fence",
+            "code_block",
+        ):
             self._paragraph(led_by, "")
         if node.type in ("fence", "code_block"):
             self._code(node, lead, led_by, attach)
@@ -154,7 +167,9 @@ class _Reader:
     def _heading(self, node: SyntaxTreeNode) -> None:
         level = int(node.tag[1:] or 1)
         self._headings = [each for each in self._headings if each[0] < level]
-        self._headings.append((level, re.sub(r"^[\W\d_]+(?=\w)", "", text_of(node.children[0])).strip()))
+        self._headings.append(
+            (level, re.sub(r"^[\W\d_]+(?=\w)", "", text_of(node.children[0])).strip())
+        )
 
     def _paragraph(self, node: SyntaxTreeNode, lead: str) -> bool:
         first = blocks.first_line(node)
@@ -170,7 +185,9 @@ class _Reader:
         if is_procedure([item.text for item in items], title, is_ordered):
             self._procedure(items, title, led_by)
         elif blocks.are_fragments(items) or blocks.are_terms(items):
-            said = (", " if blocks.are_fragments(items) else "; ").join(item.text.rstrip(".,;") for item in items)
+            said = (", " if blocks.are_fragments(items) else "; ").join(
+                item.text.rstrip(".,;") for item in items
+            )
             self._say(f"{title}: {said}" if title else said, items[0].first, items[-1].last, "")
         else:
             for item in items:
@@ -182,32 +199,64 @@ class _Reader:
         if item.is_lead:
             rest = item.node.children[1:]
             if all(each.type in ("fence", "code_block") for each in rest):
-                self._say(item.text, item.first, item.last, lead, "\n".join(map(blocks.fenced, rest)), ("code",))
+                self._say(
+                    item.text,
+                    item.first,
+                    item.last,
+                    lead,
+                    "\n".join(map(blocks.fenced, rest)),
+                    ("code",),
+                )
             else:
                 self._blocks(rest, blocks.joined(lead, blocks.as_lead(item.text)))
             return
         folded, rest = blocks.folded(item.node)
         text = item.text
-        if not lead and len(text.split()) < blocks.SHORT_WORDS and ":" not in text and self._title():
+        if (
+            not lead
+            and len(text.split()) < blocks.SHORT_WORDS
+            and ":" not in text
+            and self._title()
+        ):
             lead = self._title()
         end = item.last if not rest else max(item.first, blocks.first_line(rest[0]) - 1)
         self._say(text, item.first, end, lead, folded, ("code",) if "```" in folded else ())
         self._blocks(rest, blocks.joined(lead, blocks.as_lead(text)))
 
-    def _procedure(self, items: Sequence[blocks.Item], title: str, led_by: SyntaxTreeNode | None) -> None:
+    def _procedure(
+        self, items: Sequence[blocks.Item], title: str, led_by: SyntaxTreeNode | None
+    ) -> None:
         first = blocks.first_line(led_by) if led_by is not None else items[0].first
         steps = tuple(Step(blocks.cut(item.whole), item.first) for item in items)
-        said = [title or "Steps", *(f"{number}. {step.description}" for number, step in enumerate(steps, 1))]
+        said = [
+            title or "Steps",
+            *(f"{number}. {step.description}" for number, step in enumerate(steps, 1)),
+        ]
         self.statements.append(
             Statement(
-                blocks.cut("\n".join(said)), first, items[-1].last, self._under(), steps, title or "Steps", self._marks
+                blocks.cut("\n".join(said)),
+                first,
+                items[-1].last,
+                self._under(),
+                steps,
+                title or "Steps",
+                self._marks,
             )
         )
 
-    def _code(self, node: SyntaxTreeNode, lead: str, led_by: SyntaxTreeNode | None, attach: bool) -> None:
+    def _code(
+        self, node: SyntaxTreeNode, lead: str, led_by: SyntaxTreeNode | None, attach: bool
+    ) -> None:
         last = blocks.last_line(node, self._lines)
         if led_by is not None:
-            self._say(text_of(led_by.children[0]), blocks.first_line(led_by), last, "", blocks.fenced(node), ("code",))
+            self._say(
+                text_of(led_by.children[0]),
+                blocks.first_line(led_by),
+                last,
+                "",
+                blocks.fenced(node),
+                ("code",),
+            )
         elif attach and self.statements:
             before = self.statements.pop()
             marks = tuple(dict.fromkeys((*before.marks, "code")))
@@ -215,7 +264,12 @@ class _Reader:
             self.statements.append(replace(before, text=whole, last_line=last, marks=marks))
         else:
             self._say(
-                f"{lead or self._title() or 'Code'}:", blocks.first_line(node), last, "", blocks.fenced(node), ("code",)
+                f"{lead or self._title() or 'Code'}:",
+                blocks.first_line(node),
+                last,
+                "",
+                blocks.fenced(node),
+                ("code",),
             )
 
     def _table(self, node: SyntaxTreeNode, lead: str) -> None:
@@ -227,12 +281,20 @@ class _Reader:
             cells = [text_of(cell.children[0]) if cell.children else "" for cell in row.children]
             text = blocks.row_text(names, cells)
             if text:
-                about = lead or (self._title() if len(text.split()) < 2 * blocks.SHORT_WORDS else "")
-                self._say(text, blocks.first_line(row), blocks.first_line(row), about, marks=("row",))
+                about = lead or (
+                    self._title() if len(text.split()) < 2 * blocks.SHORT_WORDS else ""
+                )
+                self._say(
+                    text, blocks.first_line(row), blocks.first_line(row), about, marks=("row",)
+                )
 
     def _quote(self, node: SyntaxTreeNode, lead: str) -> None:
         before = self._marks
-        first = text_of(node.children[0].children[0]) if node.children and node.children[0].type == "paragraph" else ""
+        first = (
+            text_of(node.children[0].children[0])
+            if node.children and node.children[0].type == "paragraph"
+            else ""
+        )
         notice = _NOTICE.match(first)
         kind = notice[1].lower() if notice else ""
         self._marks = (*before, "warning" if kind in _WARNINGS else "note")
@@ -241,11 +303,14 @@ class _Reader:
 
     def _html(self, node: SyntaxTreeNode, lead: str) -> None:
         """A block of HTML: what is hidden in comments is left out, words between tags are read."""
-        # A comment is not shown to whoever reads the page: nothing that nobody sees becomes a memory.
+        # A comment is not shown to whoever reads the page: nothing that nobody sees becomes a
+        # memory.
         shown = _TAG.sub(" ", _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), node.content))
         if not shown.strip():
             reason = "a comment" if "<!--" in node.content else "markup"
-            self.left_out.append(LeftOut(blocks.first_line(node), reason, " ".join(node.content.split())[:80]))
+            self.left_out.append(
+                LeftOut(blocks.first_line(node), reason, " ".join(node.content.split())[:80])
+            )
             return
         inner = _Reader(shown)
         inner._headings, inner._marks = list(self._headings), self._marks
@@ -258,8 +323,14 @@ class _Reader:
         self.left_out += [replace(each, line=each.line + move) for each in inner.left_out]
 
     def _say(
-        self, text: str, first: int, last: int, lead: str = "", code: str = "", marks: tuple[str, ...] = ()
-    ) -> None:  # fmt: skip
+        self,
+        text: str,
+        first: int,
+        last: int,
+        lead: str = "",
+        code: str = "",
+        marks: tuple[str, ...] = (),
+    ) -> None:
         text = _NOTICE.sub("", _BULLET.sub("", text.strip())).strip()
         if not lead and self._title() and _RULE_HEADING.match(self._title()):
             lead = self._title()
@@ -270,12 +341,24 @@ class _Reader:
         whole = f"{lead}: {text}" if lead else text
         whole = f"{whole}\n{code}" if code else whole
         self.statements.append(
-            Statement(blocks.cut(whole), first, max(first, last), self._under(), marks=(*self._marks, *marks))
+            Statement(
+                blocks.cut(whole),
+                first,
+                max(first, last),
+                self._under(),
+                marks=(*self._marks, *marks),
+            )
         )
 
     def _under(self) -> tuple[str, ...]:
         return tuple(title for _, title in self._headings)
 
     def _title(self) -> str:
-        """The heading that things stand under; the title of the file says too little to be said with each."""
-        return self._headings[-1][1].rstrip(":") if self._headings and self._headings[-1][0] > 1 else ""
+        """The heading that things stand under; the title of the file says too little to be said
+        with each.
+        """
+        return (
+            self._headings[-1][1].rstrip(":")
+            if self._headings and self._headings[-1][0] > 1
+            else ""
+        )

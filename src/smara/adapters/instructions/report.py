@@ -10,9 +10,18 @@ from smara.adapters.instructions.gathering import NotFollowed
 from smara.adapters.instructions.models import LeftOut
 
 Outcome = Literal[
-    "added", "changed", "moved", "unchanged", "verified", "returned", "put aside", "removed", "stale", "known",
+    "added",
+    "changed",
+    "moved",
+    "unchanged",
+    "verified",
+    "returned",
+    "put aside",
+    "removed",
+    "stale",
+    "known",
     "refused",
-]  # fmt: skip
+]
 """What became of a statement or of its memory.
 
 *moved*: the same words at other lines; *verified*: now vouched for; *put aside*: a person

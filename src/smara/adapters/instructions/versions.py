@@ -17,7 +17,9 @@ def commits_of(root: str, paths: Iterable[str]) -> dict[str, str]:
     if not head or not names:
         return {}
     tracked = set(_git(root, "ls-files", "-z", "--", *names).split("\0"))
-    changed = {line[3:] for line in _git(root, "status", "--porcelain=v1", "-z", "--", *names).split("\0")}
+    changed = {
+        line[3:] for line in _git(root, "status", "--porcelain=v1", "-z", "--", *names).split("\0")
+    }
     return {name: head for name in names if name in tracked and name not in changed}
 
 

@@ -1,7 +1,8 @@
-"""Stores of Mastra (libSQL or SQLite files, PostgreSQL): threads, messages, working memory, observations.
+"""Stores of Mastra (libSQL or SQLite files, PostgreSQL): threads, messages, working memory,
+observations.
 
-The store is read and never written to. Its tables have changed over the years, so columns are taken by
-the names that are there, and whatever is missing or damaged is told and left out.
+The store is read and never written to. Its tables have changed over the years, so columns are taken
+by the names that are there, and whatever is missing or damaged is told and left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The content of a message of Mastra, in any of its formats, as parts.
 
-Format 2 holds parts as the AI SDK's user interface has them: a tool's call and its result are one part there and two
-here. Version 1 holds a text, or the parts of the AI SDK's core. Markers of observing, and where a step begins, are
-bookkeeping: they say nothing and are counted.
+Format 2 holds parts as the AI SDK's user interface has them: a tool's call and its result are one
+part there and two here. Version 1 holds a text, or the parts of the AI SDK's core. Markers of
+observing, and where a step begins, are bookkeeping: they say nothing and are counted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ from smara.messages.models import Part, plain
 
 _BOOKKEEPING = ("step-start", "step-finish", "step-end", "start", "finish")
 _MARKER = "data-om-"
-_CALLED = ("call", "partial-call", "input-available", "input-streaming", "approval-requested", "approval-responded")
+_CALLED = (
+    "call",
+    "partial-call",
+    "input-available",
+    "input-streaming",
+    "approval-requested",
+    "approval-responded",
+)
 _FAILED = ("output-error", "output-denied", "error")
 
 
@@ -40,7 +47,10 @@ def content_of(value: Any) -> Content:
         try:
             value, repairs = load_json(value)
         except (ValueError, RecursionError):
-            return Content((Part("text", value),) if value.strip() else (), repairs=("its content is no valid JSON",))
+            return Content(
+                (Part("text", value),) if value.strip() else (),
+                repairs=("its content is no valid JSON",),
+            )
     if isinstance(value, dict) and ("parts" in value or value.get("format") == 2):
         return _format_2(value)._replace(repairs=tuple(repairs))
     if isinstance(value, list):
@@ -60,11 +70,17 @@ def _format_2(content: Mapping[str, Any]) -> Content:
         # Older messages hold their calls beside the parts; newer ones in both places.
         if mapping_in(invocation).get("toolCallId") not in known:
             parts += _invocation(mapping_in(invocation))
-    if text_in(content.get("reasoning")).strip() and not any(part.type == "reasoning" for part in parts):
+    if text_in(content.get("reasoning")).strip() and not any(
+        part.type == "reasoning" for part in parts
+    ):
         parts.insert(0, Part("reasoning", text_in(content.get("reasoning"))))
     if text_in(content.get("content")).strip() and not any(part.type == "text" for part in parts):
         parts.append(Part("text", text_in(content.get("content"))))
-    parts += [_attachment(mapping_in(each)) for each in list_in(content.get("experimental_attachments")) if each]
+    parts += [
+        _attachment(mapping_in(each))
+        for each in list_in(content.get("experimental_attachments"))
+        if each
+    ]
     return found._replace(parts=tuple(parts), metadata=mapping_in(content.get("metadata")))
 
 
@@ -88,15 +104,27 @@ def _parts(kind: str, block: Any) -> tuple[Part, ...]:
     fields = mapping_in(block)
     if kind == "tool-invocation":
         return _invocation(mapping_in(fields.get("toolInvocation")) or fields)
-    if kind == "dynamic-tool" or (kind.startswith("tool-") and "toolCallId" in fields and "state" in fields):
-        return _invocation({**fields, "toolName": fields.get("toolName") or kind.removeprefix("tool-")})
+    if kind == "dynamic-tool" or (
+        kind.startswith("tool-") and "toolCallId" in fields and "state" in fields
+    ):
+        return _invocation(
+            {**fields, "toolName": fields.get("toolName") or kind.removeprefix("tool-")}
+        )
     if kind == "tool-call":
         arguments = fields.get("args", fields.get("input"))
         return (Part("tool_call", name=_name(fields), call_id=_call(fields), arguments=arguments),)
     if kind == "tool-result":
         result = fields.get("result", fields.get("output"))
         is_error = fields.get("isError") is True
-        return (Part("tool_result", _words(result), name=_name(fields), call_id=_call(fields), is_error=is_error),)
+        return (
+            Part(
+                "tool_result",
+                _words(result),
+                name=_name(fields),
+                call_id=_call(fields),
+                is_error=is_error,
+            ),
+        )
     if kind in ("reasoning", "redacted-reasoning"):
         return _reasoning(fields)
     if kind in ("file", "image"):
@@ -130,7 +158,14 @@ def _reasoning(fields: Mapping[str, Any]) -> tuple[Part, ...]:
 
 
 def _attachment(fields: Mapping[str, Any], kind: Any = "file") -> Part:
-    media = next((text for key in ("mimeType", "mediaType", "contentType") if (text := text_in(fields.get(key)))), None)
+    media = next(
+        (
+            text
+            for key in ("mimeType", "mediaType", "contentType")
+            if (text := text_in(fields.get(key)))
+        ),
+        None,
+    )
     data = text_in(fields.get("data")) or text_in(fields.get("image")) or text_in(fields.get("url"))
     name = text_in(fields.get("filename")) or text_in(fields.get("name")) or None
     if (media or "").startswith("image/"):
@@ -150,10 +185,16 @@ def _source(fields: Mapping[str, Any]) -> Part:
 
 
 def _words(value: Any) -> str:
-    """A result as text: the words of blocks, or the value as JSON, so that nothing of it is lost."""
+    """A result as text: the words of blocks, or the value as JSON, so that nothing of it is
+    lost.
+    """
     if value is None:
         return ""
-    if isinstance(value, list) and value and all(isinstance(each, dict) and "text" in each for each in value):
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(each, dict) and "text" in each for each in value)
+    ):
         return words_of(value)
     return plain(value)
 

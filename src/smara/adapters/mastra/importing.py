@@ -1,11 +1,12 @@
 """Bringing a Mastra store into a memory: whole, in batches, safe to repeat.
 
-A message keeps its name there, so that it is stored once. Mastra goes on writing into a message that is there already;
-what came in since the last import becomes a message of its own that says what it continues.
+A message keeps its name there, so that it is stored once. Mastra goes on writing into a message
+that is there already; what came in since the last import becomes a message of its own that says
+what it continues.
 
-Observations and reflections are kept word for word in a thread of their own, and not as ours: an observation
-here names the messages it stands for, and theirs do not say. The messages they were made from are here, too, and can be
-observed anew.
+Observations and reflections are kept word for word in a thread of their own, and not as ours: an
+observation here names the messages it stands for, and theirs do not say. The messages they were
+made from are here, too, and can be observed anew.
 """
 
 from __future__ import annotations
@@ -20,7 +21,16 @@ from typing import Any
 from smara.adapters.decoding import load_json
 from smara.adapters.mastra.models import MastraReport
 from smara.adapters.mastra.rows import MessageRow, Notes, Rows, ThreadRow
-from smara.adapters.mastra.source import MESSAGES, OBSERVATIONS, RESOURCES, THREADS, Damaged, Row, Source, open_source
+from smara.adapters.mastra.source import (
+    MESSAGES,
+    OBSERVATIONS,
+    RESOURCES,
+    THREADS,
+    Damaged,
+    Row,
+    Source,
+    open_source,
+)
 from smara.errors import UsageError
 from smara.memory import Memory
 from smara.messages.models import Message, NewMessage, NewThread, Part
@@ -39,9 +49,13 @@ _EVERY = 200
 
 
 def import_mastra(
-    memory: Memory, where: str | os.PathLike[str], *, is_dry_run: bool = False, resource_id: str | None = None,
+    memory: Memory,
+    where: str | os.PathLike[str],
+    *,
+    is_dry_run: bool = False,
+    resource_id: str | None = None,
     progress: Progress | None = None,
-) -> MastraReport:  # fmt: skip
+) -> MastraReport:
     """Import the store at a path or URL. It is only read; doing it again adds only what is new.
 
     ``resource_id`` is who threads belong to that do not say so themselves.
@@ -56,7 +70,12 @@ class _Import:
     """One import."""
 
     def __init__(
-        self, memory: Memory, source: Source, report: MastraReport, resource_id: str | None, progress: Progress | None
+        self,
+        memory: Memory,
+        source: Source,
+        report: MastraReport,
+        resource_id: str | None,
+        progress: Progress | None,
     ) -> None:
         self._memory = memory
         self._source = source
@@ -71,7 +90,9 @@ class _Import:
     def run(self) -> None:
         for table in (THREADS, MESSAGES):
             if table not in self._source.tables:
-                self._report.problems.append(f"There is no table {table}; what would be in it is left out.")
+                self._report.problems.append(
+                    f"There is no table {table}; what would be in it is left out."
+                )
         for row in self._read(THREADS):
             found = self._rows.thread(row)
             if found is not None:
@@ -92,7 +113,9 @@ class _Import:
         try:
             yield from rows
         except Damaged as error:
-            self._report.problems.append(f"{table} broke off: {error}. What was read before is kept.")
+            self._report.problems.append(
+                f"{table} broke off: {error}. What was read before is kept."
+            )
 
     def _messages(self) -> None:
         total = self._source.count(MESSAGES) if self._progress else 0
@@ -106,7 +129,11 @@ class _Import:
             if read.message is None:
                 self._report.left_out[read.why_not or ""] += 1
                 continue
-            if batch and (batch[0].thread_id != read.thread_id or len(batch) >= _BATCH or size > _BATCH_CHARACTERS):
+            if batch and (
+                batch[0].thread_id != read.thread_id
+                or len(batch) >= _BATCH
+                or size > _BATCH_CHARACTERS
+            ):
                 self._flush(batch)
                 batch, size = [], 0
             batch.append(read)
@@ -130,18 +157,29 @@ class _Import:
         try:
             self._store(thread, messages)
         except UsageError:
-            # One message cannot be stored: the others go in one by one, and that one is told with the reason.
+            # One message cannot be stored: the others go in one by one, and that one is told with
+            # the reason.
             for each in batch:
                 if each.message is not None:
                     self._guarded(each.name, partial(self._store, thread, [each.message]))
 
     def _thread(self, read: MessageRow) -> NewThread:
         known = self._threads.get(read.thread_id)
-        thread = known.thread if known is not None else NewThread(read.thread_id, read.resource_id, metadata=_FROM)
-        return thread if thread.resource_id else replace(thread, resource_id=read.resource_id or self._resource_id)
+        thread = (
+            known.thread
+            if known is not None
+            else NewThread(read.thread_id, read.resource_id, metadata=_FROM)
+        )
+        return (
+            thread
+            if thread.resource_id
+            else replace(thread, resource_id=read.resource_id or self._resource_id)
+        )
 
     def _store(self, thread: NewThread, messages: Sequence[NewMessage]) -> None:
-        appended = self._memory.messages.append_batch(thread, messages, may_differ=True, compact=False)
+        appended = self._memory.messages.append_batch(
+            thread, messages, may_differ=True, compact=False
+        )
         fresh = {message.id for message in appended.fresh}
         self._report.stored += appended.stored
         self._report.repeated += appended.repeated
@@ -162,15 +200,24 @@ class _Import:
         if not more:
             return
         name = f"{given.client_id}#{_digest(more)}"
-        piece = replace(given, content=tuple(more), client_id=name, metadata={**given.metadata, "continues": held.id})
-        self._report.grown += self._memory.messages.append_batch(thread, [piece], may_differ=True, compact=False).stored
+        piece = replace(
+            given,
+            content=tuple(more),
+            client_id=name,
+            metadata={**given.metadata, "continues": held.id},
+        )
+        self._report.grown += self._memory.messages.append_batch(
+            thread, [piece], may_differ=True, compact=False
+        ).stored
 
     def _continued(self, held: Message) -> Iterator[Message]:
         behind = self._memory.messages.stream(thread_id=held.thread_id, after=held.seq)
         return (each for each in behind if each.metadata.get("continues") == held.id)
 
     def _unknown(self, thread_id: str, batch: Sequence[MessageRow]) -> Sequence[MessageRow]:
-        """The messages that are not here as they are there: to make the others ready again would be for nothing."""
+        """The messages that are not here as they are there: to make the others ready again would be
+        for nothing.
+        """
         if self._known[0] != thread_id:
             is_here = self._memory.threads.find(thread_id) is not None
             held = self._memory.messages.stream(thread_id=thread_id) if is_here else iter(())
@@ -194,13 +241,17 @@ class _Import:
         for row in self._read(RESOURCES):
             page = self._rows.page(row)
             if page is not None:
-                self._guarded(f"resource {page[0]}", partial(self._put, page[1], resource_id=page[0]))
+                self._guarded(
+                    f"resource {page[0]}", partial(self._put, page[1], resource_id=page[0])
+                )
         for found in self._threads.values():
             if found.page is not None:
                 thread_id, text = found.thread.id, found.page
                 self._guarded(f"thread {thread_id}", partial(self._put, text, thread_id=thread_id))
 
-    def _put(self, text: str, *, resource_id: str | None = None, thread_id: str | None = None) -> None:
+    def _put(
+        self, text: str, *, resource_id: str | None = None, thread_id: str | None = None
+    ) -> None:
         """Put a page, unless somebody has changed it here since it was imported."""
         scope: WorkingScope = "thread" if thread_id else "resource"
         held = self._memory.working.find(scope, resource_id, thread_id)
@@ -213,12 +264,19 @@ class _Import:
             self._report.pages += 1
             if not self._report.is_dry_run:
                 self._memory.working.put(
-                    content, scope=scope, resource_id=resource_id, thread_id=thread_id, actor=ACTOR,
-                    format="json" if isinstance(content, dict) else "markdown", reason="imported from Mastra",
-                )  # fmt: skip
+                    content,
+                    scope=scope,
+                    resource_id=resource_id,
+                    thread_id=thread_id,
+                    actor=ACTOR,
+                    format="json" if isinstance(content, dict) else "markdown",
+                    reason="imported from Mastra",
+                )
 
     def _note(self, notes: Notes) -> None:
-        """Keep the lines of observations that are not here yet, each below the date it stands under."""
+        """Keep the lines of observations that are not here yet, each below the date it stands
+        under.
+        """
         held = list(self._memory.messages.stream(thread_id=notes.thread.id))
         known = {line.strip() for message in held for line in message.raw_content.splitlines()}
         for kind, text in notes.texts:
@@ -229,10 +287,16 @@ class _Import:
             self._report.observations += 1
             if self._report.is_dry_run:
                 continue
-            metadata = {"taint": ["imported"], "kind": kind, "mastra": {"record": notes.name, **notes.metadata}}
+            metadata = {
+                "taint": ["imported"],
+                "kind": kind,
+                "mastra": {"record": notes.name, **notes.metadata},
+            }
             name = f"{notes.name[:150]}#{_digest([Part('text', fresh)])}"
             message = NewMessage("system", fresh, name, notes.created_at, metadata=metadata)
-            self._memory.messages.append_batch(notes.thread, [message], may_differ=True, compact=False)
+            self._memory.messages.append_batch(
+                notes.thread, [message], may_differ=True, compact=False
+            )
 
     def _guarded(self, name: str, act: Callable[[], object]) -> None:
         """Do something for one thing; its trouble is told and is not that of the others."""
@@ -246,7 +310,9 @@ _FROM = {"importedFrom": "mastra"}
 
 
 def _page_of(text: str) -> str | dict[str, Any]:
-    """A page as it is kept here: an object when it is JSON by a schema, otherwise text; without secrets."""
+    """A page as it is kept here: an object when it is JSON by a schema, otherwise text; without
+    secrets.
+    """
     if text.lstrip().startswith("{"):
         try:
             value = load_json(text)[0]
@@ -270,7 +336,9 @@ def _size(metadata: Mapping[str, Any]) -> _Size:
 
 
 def _is_same(given: NewMessage, known: Mapping[str, _Size]) -> bool:
-    return (given.client_id or "") in known and known[given.client_id or ""] == _size(given.metadata)
+    return (given.client_id or "") in known and known[given.client_id or ""] == _size(
+        given.metadata
+    )
 
 
 def _has_changed(given: NewMessage, held: Message) -> bool:
@@ -295,9 +363,14 @@ def _fresh_lines(text: str, known: set[str]) -> str:
 
 def _is_heading(line: str) -> bool:
     bare = line.strip()
-    return bare.startswith(("Date:", "#", "<")) or (bare.endswith(":") and not bare.startswith(("*", "-")))
+    return bare.startswith(("Date:", "#", "<")) or (
+        bare.endswith(":") and not bare.startswith(("*", "-"))
+    )
 
 
 def _digest(parts: Sequence[Part]) -> str:
-    framed = "\x1f".join(f"{part.type}\x1e{part.call_id or ''}\x1e{part.text}\x1e{part.arguments!r}" for part in parts)
+    framed = "\x1f".join(
+        f"{part.type}\x1e{part.call_id or ''}\x1e{part.text}\x1e{part.arguments!r}"
+        for part in parts
+    )
     return hashlib.sha256(framed.encode("utf-8", "replace")).hexdigest()[:16]

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 class MastraReport:
     """What became of a store; with ``is_dry_run`` what would become of it.
 
-    ``messages`` equals stored + repeated + refused + what is in ``left_out``; ``grown`` counts pieces that were added
-    to messages that had been stored before.
+    ``messages`` equals stored + repeated + refused + what is in ``left_out``; ``grown`` counts
+    pieces that were added to messages that had been stored before.
     """
 
     source: str

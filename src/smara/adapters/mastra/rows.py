@@ -1,7 +1,7 @@
 """Rows of a Mastra store as threads, messages, pages and notes of ours.
 
-Columns have had two spellings (``createdAt``, ``created_at``), and times three forms. A column that we do not know is
-left alone; one that is missing is taken as empty.
+Columns have had two spellings (``createdAt``, ``created_at``), and times three forms. A column that
+we do not know is left alone; one that is missing is taken as empty.
 """
 
 from __future__ import annotations
@@ -66,14 +66,23 @@ class Rows:
         page = metadata.pop("workingMemory", None)
         observed = mapping_in(mapping_in(metadata.get("mastra")).get("om")) or metadata
         kept: dict[str, Any] = {"importedFrom": "mastra"}
-        kept.update({key: observed[key] for key in ("currentTask", "suggestedResponse") if text_in(observed.get(key))})
+        kept.update(
+            {
+                key: observed[key]
+                for key in ("currentTask", "suggestedResponse")
+                if text_in(observed.get(key))
+            }
+        )
         if metadata:
             kept["mastra"] = metadata
         title = " ".join(self._text(row, "title").split())[:_LONGEST_TITLE] or None
         thread = NewThread(
-            bounded_id(thread_id), _id(self._text(row, "resourceId", "resource_id")), title, kept,
+            bounded_id(thread_id),
+            _id(self._text(row, "resourceId", "resource_id")),
+            title,
+            kept,
             created_at=_time(row, "createdAt", "created_at"),
-        )  # fmt: skip
+        )
         return ThreadRow(thread, _page(page))
 
     def message(self, row: Row, number: int) -> MessageRow:
@@ -84,43 +93,69 @@ class Rows:
             return MessageRow(name, "", resource_id, None, "it belongs to no thread")
         content = content_of(self._value(row, "content"))
         if not content.parts:
-            return MessageRow(name, thread_id, resource_id, None, "it holds no words, only marks of observing")
+            return MessageRow(
+                name, thread_id, resource_id, None, "it holds no words, only marks of observing"
+            )
         given = self._text(row, "role")
         role = _ROLES.get(given, "system")
         if role == "user" and all(part.type == "tool_result" for part in content.parts):
             role = "tool"
         message = NewMessage(
-            role, content.parts, bounded_id(name), _time(row, "createdAt", "created_at"),
+            role,
+            content.parts,
+            bounded_id(name),
+            _time(row, "createdAt", "created_at"),
             metadata=self._about(row, content, given),
-        )  # fmt: skip
+        )
         return MessageRow(name, bounded_id(thread_id), resource_id, message)
 
     def page(self, row: Row) -> tuple[str, str] | None:
         """A resource and what is held in mind for it."""
-        resource_id, page = self._text(row, "id"), _page(self._value(row, "workingMemory", "working_memory"))
+        resource_id, page = (
+            self._text(row, "id"),
+            _page(self._value(row, "workingMemory", "working_memory")),
+        )
         return (bounded_id(resource_id), page) if resource_id and page else None
 
     def notes(self, row: Row) -> Notes | None:
         name, scope = self._text(row, "id"), self._text(row, "scope")
-        thread_id, resource_id = self._text(row, "threadId", "thread_id"), self._text(row, "resourceId", "resource_id")
-        key = self._text(row, "lookupKey", "lookup_key") or f"{scope or 'thread'}:{thread_id or resource_id}"
+        thread_id, resource_id = (
+            self._text(row, "threadId", "thread_id"),
+            self._text(row, "resourceId", "resource_id"),
+        )
+        key = (
+            self._text(row, "lookupKey", "lookup_key")
+            or f"{scope or 'thread'}:{thread_id or resource_id}"
+        )
         texts = tuple(self._noted(row))
         if not texts or not (thread_id or resource_id):
             return None
         thread = NewThread(
-            bounded_id(f"mastra-observations:{key}"), _id(resource_id), f"Observations from Mastra ({key})"[:200],
-            {"importedFrom": "mastra", "scope": scope}, "compaction", _id(thread_id) if thread_id else None,
+            bounded_id(f"mastra-observations:{key}"),
+            _id(resource_id),
+            f"Observations from Mastra ({key})"[:200],
+            {"importedFrom": "mastra", "scope": scope},
+            "compaction",
+            _id(thread_id) if thread_id else None,
             _time(row, "createdAt", "created_at"),
-        )  # fmt: skip
-        at = _time(row, "lastObservedAt", "last_observed_at") or _time(row, "updatedAt", "updated_at")
-        told = {"originType": self._text(row, "originType"), "generation": row.get("generationCount")}
+        )
+        at = _time(row, "lastObservedAt", "last_observed_at") or _time(
+            row, "updatedAt", "updated_at"
+        )
+        told = {
+            "originType": self._text(row, "originType"),
+            "generation": row.get("generationCount"),
+        }
         kept = {name: value for name, value in told.items() if value not in (None, "")}
         return Notes(name or key, thread, texts, at, kept)
 
     def _noted(self, row: Row) -> Iterable[tuple[str, str]]:
         active = _lines(self._value(row, "activeObservations", "active_observations"))
         if active:
-            yield ("reflection" if self._text(row, "originType") == "reflection" else "observations"), active
+            yield (
+                ("reflection" if self._text(row, "originType") == "reflection" else "observations"),
+                active,
+            )
         chunks = self._json(row, "bufferedObservationChunks", "buffered_observation_chunks")
         for chunk in chunks if isinstance(chunks, list) else ():
             fields = mapping_in(chunk)
@@ -132,14 +167,23 @@ class Rows:
             yield "buffered reflection", reflection
 
     def _about(self, row: Row, content: Content, given_role: str) -> dict[str, Any]:
-        """What is kept beside the words: how large it was there, so that growing is noticed, and more."""
-        about: dict[str, Any] = {"parts": len(content.parts), "characters": sum(len(p.text) for p in content.parts)}
+        """What is kept beside the words: how large it was there, so that growing is noticed, and
+        more.
+        """
+        about: dict[str, Any] = {
+            "parts": len(content.parts),
+            "characters": sum(len(p.text) for p in content.parts),
+        }
         version = self._text(row, "type")
         if version:
             about["type"] = version
         if given_role not in _ROLES:
             about["role"] = given_role
-        more = {"partTimes": list(content.times), "skipped": content.skipped, "metadata": content.metadata}
+        more = {
+            "partTimes": list(content.times),
+            "skipped": content.skipped,
+            "metadata": content.metadata,
+        }
         about.update({name: value for name, value in more.items() if value})
         found: dict[str, Any] = {"mastra": about}
         if content.repairs:
@@ -194,7 +238,10 @@ def _lines(value: Any) -> str:
         except (ValueError, RecursionError):
             return str(value).strip()
     if isinstance(value, list):
-        texts = (each if isinstance(each, str) else text_in(mapping_in(each).get("content")) for each in value)
+        texts = (
+            each if isinstance(each, str) else text_in(mapping_in(each).get("content"))
+            for each in value
+        )
         return "\n".join(text for text in texts if text).strip()
     return value.strip() if isinstance(value, str) else ""
 
@@ -202,8 +249,8 @@ def _lines(value: Any) -> str:
 def _time(row: Row, *names: str) -> int | None:
     """A time in milliseconds.
 
-    PostgreSQL has it twice. The column that knows its zone is right, unless it was added later and got the time of that
-    day: then the two are further apart than any zone is from another.
+    PostgreSQL has it twice. The column that knows its zone is right, unless it was added later and
+    got the time of that day: then the two are further apart than any zone is from another.
     """
     zoned = _milliseconds(row.get(f"{names[0]}Z"))
     plain = next((at for name in names if (at := _milliseconds(row.get(name))) is not None), None)

@@ -1,8 +1,8 @@
 """Reading the tables of a store that is not ours, in a file or on a server, without writing a byte.
 
-A file is opened read-only. One that is in write-ahead mode and that nobody has open is read as it lies:
-opening it in the usual way would put two files beside it. On a server everything is read in one transaction
-that may not write, so that it all fits together.
+A file is opened read-only. One that is in write-ahead mode and that nobody has open is read as it
+lies: opening it in the usual way would put two files beside it. On a server everything is read in
+one transaction that may not write, so that it all fits together.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class Source(Protocol):
         ...
 
     def messages(self) -> Iterator[Row]:
-        """All messages: threads that were used last come first, and in a thread the oldest message."""
+        """All messages: threads that were used last come first, and in a thread the oldest
+        message.
+        """
         ...
 
     def count(self, table: str) -> int: ...
@@ -63,11 +65,17 @@ def open_source(where: str | os.PathLike[str]) -> Iterator[Source]:
         with _postgres(text) as source:
             yield source
         return
-    path = text.removeprefix("file:").removeprefix("sqlite:///") if text.startswith(("file:", "sqlite:///")) else text
+    path = (
+        text.removeprefix("file:").removeprefix("sqlite:///")
+        if text.startswith(("file:", "sqlite:///"))
+        else text
+    )
     if "://" in path:
         raise InvalidInputError(
-            f"{path.split('://')[0]}:// cannot be read. Give the file of a libSQL or SQLite store, or the URL of a "
-            "PostgreSQL database; a database of Turso can be saved as a file with `turso db export`."
+            f"{path.split('://')[0]}:// cannot be read. Give the file of a libSQL or SQLite "
+            "store, or the URL of a "
+            "PostgreSQL database; a database of Turso can be saved as a file with `turso db "
+            "export`."
         )
     with _file(os.path.expanduser(path)) as source:
         yield source
@@ -76,14 +84,17 @@ def open_source(where: str | os.PathLike[str]) -> Iterator[Source]:
 def _checked(source: Source) -> Source:
     if not source.tables & {THREADS, MESSAGES, RESOURCES}:
         raise InvalidInputError(
-            f"{source.name} has no tables of Mastra ({THREADS}, {MESSAGES}, {RESOURCES}). Name the store of the app's "
+            f"{source.name} has no tables of Mastra ({THREADS}, {MESSAGES}, {RESOURCES}). Name "
+            "the store of the app's "
             "memory; it is what LibSQLStore or PostgresStore was given."
         )
     return source
 
 
 def _first(there: frozenset[str], *names: str) -> str:
-    """The first of some names of a column that the table has; the first one at all when it has none."""
+    """The first of some names of a column that the table has; the first one at all when it has
+    none.
+    """
     return next((name for name in names if name in there), names[0])
 
 
@@ -93,7 +104,10 @@ class FileSource:
     def __init__(self, connection: Any, name: str) -> None:
         self._connection = connection
         self.name = name
-        found = (row[0] for row in self._all("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"))
+        found = (
+            row[0]
+            for row in self._all("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')")
+        )
         self.tables = frozenset(TABLES) & frozenset(found)
 
     def rows(self, table: str) -> Iterator[Row]:
@@ -111,7 +125,8 @@ class FileSource:
         except Damaged:
             if given:
                 raise
-            # Sorting reads everything first: a file that is damaged somewhere gives what stands before, unsorted.
+            # Sorting reads everything first: a file that is damaged somewhere gives what stands
+            # before, unsorted.
             yield from self._dicts(_SELECT[MESSAGES], MESSAGES)
 
     def count(self, table: str) -> int:
@@ -129,7 +144,10 @@ class FileSource:
 
     def _in_order(self) -> str:
         columns = self._columns(MESSAGES)
-        column, order = _first(columns, "thread_id", "threadId"), _first(columns, "createdAt", "created_at")
+        column, order = (
+            _first(columns, "thread_id", "threadId"),
+            _first(columns, "createdAt", "created_at"),
+        )
         if THREADS not in self.tables:
             return f'SELECT m.* FROM mastra_messages m ORDER BY m."{column}", m."{order}", m.rowid'
         name = _first(self._columns(THREADS), "updatedAt", "updated_at", "createdAt", "created_at")
@@ -151,8 +169,11 @@ class FileSource:
                 given += 1
                 yield row
         except UnicodeDecodeError:
-            # A text that is none stops the reading; as bytes, all of it can be had, and mended one by one.
-            columns = ", ".join(_AS_BYTES.format(name.replace('"', '""')) for name in self._names(table))
+            # A text that is none stops the reading; as bytes, all of it can be had, and mended one
+            # by one.
+            columns = ", ".join(
+                _AS_BYTES.format(name.replace('"', '""')) for name in self._names(table)
+            )
             yield from islice(self._typed(f"SELECT {columns} FROM ({statement})"), given, None)
 
     def _typed(self, statement: str) -> Iterator[Row]:
@@ -190,7 +211,9 @@ def _file(path: str) -> Iterator[Source]:
     place = os.path.realpath(path)
     head = _head(place)
     if not head.startswith(_SQLITE_MAGIC):
-        raise InvalidInputError(f"{path} is no SQLite or libSQL database. Give the file of the store.", path=path)
+        raise InvalidInputError(
+            f"{path} is no SQLite or libSQL database. Give the file of the store.", path=path
+        )
     is_log_gone = not os.path.exists(f"{place}-wal") or os.path.getsize(f"{place}-wal") == 0
     is_at_rest = len(head) > 18 and head[18] == _WAL_VERSION and is_log_gone
     url = f"file:{quote(place)}?mode=ro{'&immutable=1' if is_at_rest else ''}"
@@ -203,7 +226,9 @@ def _file(path: str) -> Iterator[Source]:
         yield _checked(FileSource(connection, path))
     except (apsw.Error, Damaged) as error:
         told = _told(error) if isinstance(error, apsw.Error) else str(error)
-        raise InvalidInputError(f"{path} cannot be read: {told}. Give an undamaged copy.", path=path) from None
+        raise InvalidInputError(
+            f"{path} cannot be read: {told}. Give an undamaged copy.", path=path
+        ) from None
     finally:
         if connection is not None:
             connection.close()
@@ -245,9 +270,18 @@ class ServerSource:
         column = _first(columns, "thread_id", "threadId")
         order = _first(columns, "createdAtZ", "createdAt", "created_at")
         if THREADS not in self.tables:
-            yield from self._dicts(f'SELECT m.* FROM mastra_messages m ORDER BY m."{column}", m."{order}", m.id')
+            yield from self._dicts(
+                f'SELECT m.* FROM mastra_messages m ORDER BY m."{column}", m."{order}", m.id'
+            )
             return
-        name = _first(self._columns(THREADS), "updatedAtZ", "updatedAt", "updated_at", "createdAt", "created_at")
+        name = _first(
+            self._columns(THREADS),
+            "updatedAtZ",
+            "updatedAt",
+            "updated_at",
+            "createdAt",
+            "created_at",
+        )
         yield from self._dicts(
             f'SELECT m.* FROM mastra_messages m LEFT JOIN mastra_threads t ON t.id = m."{column}"'
             f' ORDER BY t."{name}" DESC NULLS LAST, m."{column}", m."{order}", m.id'
@@ -263,9 +297,11 @@ class ServerSource:
 
     def _columns(self, table: str) -> frozenset[str]:
         found = self._connection.execute(
-            "SELECT column_name FROM information_schema.columns WHERE table_schema = current_schema()"
-            " AND table_name = %s", (table,)
-        )  # fmt: skip
+            "SELECT column_name FROM information_schema.columns WHERE table_schema = "
+            "current_schema()"
+            " AND table_name = %s",
+            (table,),
+        )
         return frozenset(row[0] for row in found.fetchall())
 
     def _dicts(self, statement: str) -> Iterator[Row]:
@@ -290,7 +326,8 @@ def _postgres(url: str) -> Iterator[Source]:
         import psycopg
     except ImportError:
         raise MissingExtraError(
-            "Reading PostgreSQL needs the psycopg package. Install it with `pip install 'smara[postgres]'`.",
+            "Reading PostgreSQL needs the psycopg package. Install it with `pip install "
+            "'smara[postgres]'`.",
             package="psycopg",
         ) from None
     address, schema = _split_schema(url)
@@ -301,8 +338,11 @@ def _postgres(url: str) -> Iterator[Source]:
             yield _checked(ServerSource(connection, _name_of(connection)))
             connection.rollback()
     except psycopg.Error as error:
-        # The message of psycopg may hold the address; what it says of a password it keeps to itself.
-        raise DatabaseError(f"The PostgreSQL database cannot be read: {_told(error)}. Check the URL.") from None
+        # The message of psycopg may hold the address; what it says of a password it keeps to
+        # itself.
+        raise DatabaseError(
+            f"The PostgreSQL database cannot be read: {_told(error)}. Check the URL."
+        ) from None
 
 
 def _split_schema(url: str) -> tuple[str, str | None]:
@@ -310,7 +350,9 @@ def _split_schema(url: str) -> tuple[str, str | None]:
     base, _, query = url.partition("?")
     given = parse_qsl(query, keep_blank_values=True)
     rest = urlencode([(key, value) for key, value in given if key != "schema"])
-    return f"{base}?{rest}" if rest else base, next((value for key, value in given if key == "schema"), None)
+    return f"{base}?{rest}" if rest else base, next(
+        (value for key, value in given if key == "schema"), None
+    )
 
 
 def _enter(connection: Any, schema: str | None) -> None:
@@ -321,7 +363,8 @@ def _enter(connection: Any, schema: str | None) -> None:
 def _found_schema(connection: Any) -> str | None:
     """The schema that has the tables, when the usual one has none and exactly one other does."""
     found = connection.execute(
-        "SELECT DISTINCT table_schema::text FROM information_schema.tables WHERE table_name IN (%s, %s, %s)",
+        "SELECT DISTINCT table_schema::text FROM information_schema.tables WHERE table_name IN "
+        "(%s, %s, %s)",
         (THREADS, MESSAGES, RESOURCES),
     ).fetchall()
     schemas = sorted(row[0] for row in found)
@@ -329,7 +372,8 @@ def _found_schema(connection: Any) -> str | None:
         return None
     if len(schemas) > 1:
         raise InvalidInputError(
-            f"Several schemas have tables of Mastra: {', '.join(schemas)}. Say which one with ?schema=NAME in the URL."
+            f"Several schemas have tables of Mastra: {', '.join(schemas)}. Say which one with "
+            "?schema=NAME in the URL."
         )
     return str(schemas[0])
 

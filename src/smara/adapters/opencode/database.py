@@ -1,4 +1,5 @@
-"""OpenCode's database: the tables ``session``, ``message`` and ``part``, and ``session_message`` of its next version.
+"""OpenCode's database: the tables ``session``, ``message`` and ``part``, and ``session_message`` of
+its next version.
 
 It is opened for reading alone, so that an agent that is at work is not held up.
 """
@@ -28,7 +29,9 @@ def session_rows(path: str | os.PathLike[str]) -> list[dict[str, Any]] | None:
             columns = {row[1] for row in connection.execute("PRAGMA table_info(session)")}
             if not {"id", "directory"} <= columns:
                 return None
-            rows = connection.execute("SELECT * FROM session ORDER BY time_updated DESC, id DESC").fetchall()
+            rows = connection.execute(
+                "SELECT * FROM session ORDER BY time_updated DESC, id DESC"
+            ).fetchall()
             return [_info(dict(row)) for row in rows]
     except sqlite3.Error:
         return None
@@ -38,7 +41,10 @@ def has_session(path: str | os.PathLike[str], session_id: str) -> bool:
     """Whether the database holds a session; ``False`` when it cannot be read."""
     try:
         with _Opened(path) as connection:
-            return connection.execute("SELECT 1 FROM session WHERE id = ?", [session_id]).fetchone() is not None
+            return (
+                connection.execute("SELECT 1 FROM session WHERE id = ?", [session_id]).fetchone()
+                is not None
+            )
     except sqlite3.Error:
         return False
 
@@ -74,22 +80,36 @@ def _read(connection: sqlite3.Connection, session_id: str) -> Iterator[StoredMes
         found = _object(row["data"], {"id": row["id"]}, "part")
         parts.setdefault(row["message_id"], []).append(found)
     has_messages = False
-    statement = "SELECT id, data, time_created FROM message WHERE session_id = ? ORDER BY time_created, id"
+    statement = (
+        "SELECT id, data, time_created FROM message WHERE session_id = ? ORDER BY time_created, id"
+    )
     for row in connection.execute(statement, [session_id]).fetchall():
         has_messages = True
         info = _object(row["data"], {"id": row["id"], "created": row["time_created"]}, "message")
-        yield info if isinstance(info, Counted) else StoredMessage(info, tuple(parts.get(row["id"], ())))
+        yield (
+            info
+            if isinstance(info, Counted)
+            else StoredMessage(info, tuple(parts.get(row["id"], ())))
+        )
     if has_messages or not connection.execute("PRAGMA table_info(session_message)").fetchone():
         return
-    statement = "SELECT id, type, data, time_created FROM session_message WHERE session_id = ? ORDER BY seq"
+    statement = (
+        "SELECT id, type, data, time_created FROM session_message WHERE session_id = ? ORDER BY seq"
+    )
     for row in connection.execute(statement, [session_id]).fetchall():
-        told = _object(row["data"], {"id": row["id"], "type": row["type"], "created": row["time_created"]}, "message")
+        told = _object(
+            row["data"],
+            {"id": row["id"], "type": row["type"], "created": row["time_created"]},
+            "message",
+        )
         yield told if isinstance(told, Counted) else as_first(told)
 
 
 def _object(data: Any, around: dict[str, Any], kind: str) -> dict[str, Any] | Counted:
     try:
-        value, _ = load_json(data if isinstance(data, str) else bytes(data or b"").decode("utf-8", "replace"))
+        value, _ = load_json(
+            data if isinstance(data, str) else bytes(data or b"").decode("utf-8", "replace")
+        )
     except (ValueError, TypeError, RecursionError):
         return Counted(1, kind, "invalid JSON", detail=str(around.get("id"))[:100])
     if not isinstance(value, dict):
@@ -100,10 +120,14 @@ def _object(data: Any, around: dict[str, Any], kind: str) -> dict[str, Any] | Co
 def _info(row: dict[str, Any]) -> dict[str, Any]:
     """A row under the names that the files have."""
     return {
-        "id": str(row.get("id")), "directory": row.get("directory"), "title": row.get("title"),
-        "version": row.get("version"), "parentID": row.get("parent_id"), "projectID": row.get("project_id"),
+        "id": str(row.get("id")),
+        "directory": row.get("directory"),
+        "title": row.get("title"),
+        "version": row.get("version"),
+        "parentID": row.get("parent_id"),
+        "projectID": row.get("project_id"),
         "time": {"created": row.get("time_created"), "updated": row.get("time_updated")},
-    }  # fmt: skip
+    }
 
 
 class _Opened:
@@ -125,7 +149,8 @@ class _Opened:
         try:
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()
         except sqlite3.OperationalError:
-            # In a folder that cannot be written to there is no room for the log: read the file as it lies there.
+            # In a folder that cannot be written to there is no room for the log: read the file as
+            # it lies there.
             connection.close()
             connection = sqlite3.connect(f"{self._uri}?mode=ro&immutable=1", uri=True, timeout=5)
         return connection

@@ -41,7 +41,8 @@ _UNFINISHED = "still being written; import again later"
 def read_sessions(
     path: str | os.PathLike[str], progress: Progress | None = None, *, only: str | None = None
 ) -> Iterator[Record]:
-    """The records of a session's file, of an export, or of the database (``only`` one session of it).
+    """The records of a session's file, of an export, or of the database (``only`` one session of
+    it).
 
     No content makes it raise; only a file that cannot be opened does.
     """
@@ -56,7 +57,9 @@ def _numbered(record: Record, number: int) -> Record:
     return replace(record, line=number)
 
 
-def _sessions(path: Path, progress: Progress | None, only: str | None) -> Iterator[StoredSession | Counted]:
+def _sessions(
+    path: Path, progress: Progress | None, only: str | None
+) -> Iterator[StoredSession | Counted]:
     if is_database(path):
         yield from database_sessions(path, only, progress)
         return
@@ -68,8 +71,12 @@ def _sessions(path: Path, progress: Progress | None, only: str | None) -> Iterat
     elif info:
         yield StoredSession(info, map(_exported, document.entries))
     else:
-        yield from (each if isinstance(each, Counted) else Counted(each.line, "unknown", "not a session of OpenCode")
-                    for each in document.entries)  # fmt: skip
+        yield from (
+            each
+            if isinstance(each, Counted)
+            else Counted(each.line, "unknown", "not a session of OpenCode")
+            for each in document.entries
+        )
 
 
 def _exported(entry: Entry | Counted) -> StoredMessage | Counted:
@@ -93,7 +100,9 @@ class _Session:
         self._thread = _thread_of(session.info)
 
     def read(self) -> Iterator[Record]:
-        """Every message and part; whether an answer is finished shows when the next one has come."""
+        """Every message and part; whether an answer is finished shows when the next one has
+        come.
+        """
         found = False
         waiting: StoredMessage | None = None
         for message in self._session.messages:
@@ -136,10 +145,18 @@ class _Session:
         for part in message.parts:
             if isinstance(part, Counted):
                 yield part
-            elif part.get("type") == "text" and (words := text_in(part.get("text"))) and not without_told(words):
+            elif (
+                part.get("type") == "text"
+                and (words := text_in(part.get("text")))
+                and not without_told(words)
+            ):
                 yield Counted(1, "part/hook", "what memory told the agent itself")
-            elif part.get("type") == "text" and (part.get("synthetic") is True or part.get("ignored") is True):
-                yield self._keep(text_in(part.get("id")), "system", _worded("text", part), {"kind": "synthetic"})
+            elif part.get("type") == "text" and (
+                part.get("synthetic") is True or part.get("ignored") is True
+            ):
+                yield self._keep(
+                    text_in(part.get("id")), "system", _worded("text", part), {"kind": "synthetic"}
+                )
             elif part.get("type") in ("text", "file"):
                 own += _worded("text", part) if part["type"] == "text" else _file(part)
             elif part.get("type") == "subtask":
@@ -156,12 +173,20 @@ class _Session:
             yield Counted(1, "message", "nothing was said")
 
     def _part(
-        self, part: Mapping[str, Any], info: Mapping[str, Any], usage: dict[str, int], is_finished: bool
+        self,
+        part: Mapping[str, Any],
+        info: Mapping[str, Any],
+        usage: dict[str, int],
+        is_finished: bool,
     ) -> Iterator[Record]:
         kind, part_id = text_in(part.get("type")), text_in(part.get("id"))
         time = mapping_in(part.get("time"))
         self._at = milliseconds(time.get("start")) or self._at
-        metadata = {"model": text_in(info.get("modelID")), "message_id": text_in(info.get("id")), "usage": usage}
+        metadata = {
+            "model": text_in(info.get("modelID")),
+            "message_id": text_in(info.get("id")),
+            "usage": usage,
+        }
         if kind == "tool":
             yield from self._tool(part, part_id, metadata)
         elif kind not in ("text", "reasoning"):
@@ -169,11 +194,15 @@ class _Session:
         elif not is_finished and not time.get("end"):
             yield Counted(1, kind, _UNFINISHED)
         elif info.get("summary") is True and kind == "text":
-            yield self._keep(part_id, "system", _worded(kind, part), {**metadata, "kind": "compaction_summary"})
+            yield self._keep(
+                part_id, "system", _worded(kind, part), {**metadata, "kind": "compaction_summary"}
+            )
         else:
             yield self._keep(part_id, "assistant", _worded(kind, part), metadata)
 
-    def _tool(self, part: Mapping[str, Any], part_id: str, metadata: dict[str, Any]) -> Iterator[Record]:
+    def _tool(
+        self, part: Mapping[str, Any], part_id: str, metadata: dict[str, Any]
+    ) -> Iterator[Record]:
         state = mapping_in(part.get("state"))
         status, time = text_in(state.get("status")), mapping_in(state.get("time"))
         call_id, name = text_in(part.get("callID")) or part_id, text_in(part.get("tool")) or None
@@ -188,47 +217,75 @@ class _Session:
         self._at = milliseconds(time.get("end")) or self._at
         about = mapping_in(state.get("metadata"))
         code = about.get("exit")
-        has_failed = status == "error" or (isinstance(code, int) and not isinstance(code, bool) and code != 0)
-        text = without_told(text_in(state.get("error")) if status == "error" else text_in(state.get("output")))
-        files = tuple(each for file in list_in(state.get("attachments")) for each in _file(mapping_in(file)))
-        facts = {"exit_code": code if isinstance(code, int) else None, "title": text_in(state.get("title"))[:200]}
+        has_failed = status == "error" or (
+            isinstance(code, int) and not isinstance(code, bool) and code != 0
+        )
+        text = without_told(
+            text_in(state.get("error")) if status == "error" else text_in(state.get("output"))
+        )
+        files = tuple(
+            each for file in list_in(state.get("attachments")) for each in _file(mapping_in(file))
+        )
+        facts = {
+            "exit_code": code if isinstance(code, int) else None,
+            "title": text_in(state.get("title"))[:200],
+        }
         agent = text_in(about.get("sessionId")) or text_in(about.get("sessionID"))
         result = Part("tool_result", text, name=name, call_id=call_id, is_error=has_failed)
-        about_result = {"tool_result": {key: fact for key, fact in facts.items() if fact not in (None, "")}}
-        yield self._keep(f"{part_id}:result", "tool", (result, *files), {**about_result, "agent_thread": agent})
+        about_result = {
+            "tool_result": {key: fact for key, fact in facts.items() if fact not in (None, "")}
+        }
+        yield self._keep(
+            f"{part_id}:result", "tool", (result, *files), {**about_result, "agent_thread": agent}
+        )
 
     def _failure(self, info: Mapping[str, Any]) -> Iterator[Record]:
         error = mapping_in(info.get("error"))
         words = words_of(error.get("data")) or words_of(error) or text_in(error.get("name"))
         if words.strip():
             parts = (Part("text", words),)
-            yield self._keep(f"{text_in(info.get('id'))}:error", "system", parts, {"kind": "api_error"})
+            yield self._keep(
+                f"{text_in(info.get('id'))}:error", "system", parts, {"kind": "api_error"}
+            )
 
-    def _keep(self, unit_id: str, role: Role, parts: tuple[Part, ...], metadata: dict[str, Any]) -> Record:
+    def _keep(
+        self, unit_id: str, role: Role, parts: tuple[Part, ...], metadata: dict[str, Any]
+    ) -> Record:
         if not has_content(parts):
             return Counted(1, "part", "nothing was said")
         if self._place and self._place != self._thread.metadata.get("cwd"):
             metadata = {**metadata, "cwd": self._place}
         return self._identities.keep(
-            1, self._thread, role, parts, client_id=bounded_id(unit_id or "unnamed"), created_at=self._at,
+            1,
+            self._thread,
+            role,
+            parts,
+            client_id=bounded_id(unit_id or "unnamed"),
+            created_at=self._at,
             metadata=metadata,
-        )  # fmt: skip
+        )
 
 
 def _thread_of(info: Mapping[str, Any]) -> NewThread:
     session_id = bounded_id(text_in(info.get("id")) or "unnamed")
     parent = text_in(info.get("parentID"))
     facts: dict[str, Any] = {
-        "host": "opencode", "cwd": text_in(info.get("directory")), "version": text_in(info.get("version")),
-    }  # fmt: skip
+        "host": "opencode",
+        "cwd": text_in(info.get("directory")),
+        "version": text_in(info.get("version")),
+    }
     if parent:
         facts["agent_id"] = session_id
     title = text_in(info.get("title"))
     return NewThread(
-        session_id, None, shorten(title) or None, {name: fact for name, fact in facts.items() if fact},
-        "subagent" if parent else "conversation", bounded_id(parent) if parent else None,
+        session_id,
+        None,
+        shorten(title) or None,
+        {name: fact for name, fact in facts.items() if fact},
+        "subagent" if parent else "conversation",
+        bounded_id(parent) if parent else None,
         milliseconds(mapping_in(info.get("time")).get("created")),
-    )  # fmt: skip
+    )
 
 
 def _with_title(thread: NewThread, words: str) -> NewThread:
@@ -244,8 +301,12 @@ def _worded(kind: str, part: Mapping[str, Any]) -> tuple[Part, ...]:
 
 def _file(part: Mapping[str, Any]) -> tuple[Part, ...]:
     mime, url = text_in(part.get("mime")), text_in(part.get("url"))
-    block = {"type": "image" if mime.startswith("image/") else "file", "media_type": mime or None,
-             "filename": part.get("filename"), "image_url": url}  # fmt: skip
+    block = {
+        "type": "image" if mime.startswith("image/") else "file",
+        "media_type": mime or None,
+        "filename": part.get("filename"),
+        "image_url": url,
+    }
     return parts_of(block)
 
 
@@ -257,7 +318,15 @@ def _counted(part: Mapping[str, Any]) -> Counted:
 def _usage(tokens: Any) -> dict[str, int]:
     told = mapping_in(tokens)
     cache = mapping_in(told.get("cache"))
-    counts = {"input_tokens": told.get("input"), "output_tokens": told.get("output"),
-              "reasoning_tokens": told.get("reasoning"), "cache_read_tokens": cache.get("read"),
-              "cache_write_tokens": cache.get("write")}  # fmt: skip
-    return {name: int(count) for name, count in counts.items() if isinstance(count, int | float) and count}
+    counts = {
+        "input_tokens": told.get("input"),
+        "output_tokens": told.get("output"),
+        "reasoning_tokens": told.get("reasoning"),
+        "cache_read_tokens": cache.get("read"),
+        "cache_write_tokens": cache.get("write"),
+    }
+    return {
+        name: int(count)
+        for name, count in counts.items()
+        if isinstance(count, int | float) and count
+    }

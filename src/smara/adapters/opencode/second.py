@@ -17,19 +17,37 @@ def as_first(told: Mapping[str, Any]) -> StoredMessage:
     kind, message_id = text_in(told.get("type")), text_in(told.get("id"))
     info = {**told, "role": "assistant" if kind in ("assistant", "shell") else "user"}
     if kind == "assistant":
-        return StoredMessage({**info, "modelID": text_in(mapping_in(told.get("model")).get("id"))},
-                             tuple(_parts(told, message_id)))  # fmt: skip
+        return StoredMessage(
+            {**info, "modelID": text_in(mapping_in(told.get("model")).get("id"))},
+            tuple(_parts(told, message_id)),
+        )
     if kind == "shell":
-        state = {"status": "completed", "input": {"command": told.get("command")}, "output": told.get("output")}
-        part = {"id": f"{message_id}:shell", "type": "tool", "tool": "bash", "callID": told.get("callID")}
-        return StoredMessage(info, ({**part, "state": {**state, "time": _times(told.get("time"))}},))
+        state = {
+            "status": "completed",
+            "input": {"command": told.get("command")},
+            "output": told.get("output"),
+        }
+        part = {
+            "id": f"{message_id}:shell",
+            "type": "tool",
+            "tool": "bash",
+            "callID": told.get("callID"),
+        }
+        return StoredMessage(
+            info, ({**part, "state": {**state, "time": _times(told.get("time"))}},)
+        )
     if kind in _NO_WORDS:
         return StoredMessage(info, ({"id": f"{message_id}:{kind}", "type": kind},))
     if kind == "compaction":
         part = {"id": f"{message_id}:summary", "type": "text", "text": told.get("summary")}
         time = {"created": _at(told), "completed": _at(told) or 1}
         return StoredMessage({**info, "role": "assistant", "summary": True, "time": time}, (part,))
-    text = {"id": f"{message_id}:text", "type": "text", "text": told.get("text"), "synthetic": kind != "user"}
+    text = {
+        "id": f"{message_id}:text",
+        "type": "text",
+        "text": told.get("text"),
+        "synthetic": kind != "user",
+    }
     files = [
         {
             "id": f"{message_id}:file-{number}",
@@ -58,7 +76,13 @@ def _parts(told: Mapping[str, Any], message_id: str) -> Iterator[Mapping[str, An
             "error": words_of(state.get("error")),
             "time": _times(each.get("time")),
         }
-        yield {"id": part_id, "type": "tool", "tool": each.get("name"), "callID": each.get("id"), "state": made}
+        yield {
+            "id": part_id,
+            "type": "tool",
+            "tool": each.get("name"),
+            "callID": each.get("id"),
+            "state": made,
+        }
 
 
 def _times(time: Any) -> dict[str, Any]:

@@ -25,7 +25,9 @@ def tree_session(path: Path, info: Mapping[str, Any]) -> StoredSession:
     session_id = text_in(info.get("id")) or path.stem
     if path.parent.name == "info":  # the first versions
         above = path.parent.parent
-        return StoredSession(info, _messages(above / "message" / session_id, above / "part" / session_id))
+        return StoredSession(
+            info, _messages(above / "message" / session_id, above / "part" / session_id)
+        )
     storage = path.parent.parent.parent
     return StoredSession(info, _messages(storage / "message" / session_id, storage / "part"))
 

@@ -41,7 +41,10 @@ _TOKENS = {
 
 
 def read_session(
-    path: str | os.PathLike[str], progress: Progress | None = None, *, max_line_bytes: int = MAX_LINE_BYTES
+    path: str | os.PathLike[str],
+    progress: Progress | None = None,
+    *,
+    max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Record]:
     """The records of a session: for each line a message or several, or a reason why it is none.
 
@@ -73,11 +76,19 @@ class _Session:
         elif kind == "message":
             yield from self._message(entry, mapping_in(value.get("message")))
         elif kind in _SUMMARIES:
-            yield self._keep(entry, "", "system", _text(value.get("summary")), {"kind": _SUMMARIES[kind]})
+            yield self._keep(
+                entry, "", "system", _text(value.get("summary")), {"kind": _SUMMARIES[kind]}
+            )
         elif kind == "custom_message":
-            yield self._keep(entry, "", "system", parts_of(value.get("content")), {"kind": "extension"})
+            yield self._keep(
+                entry, "", "system", parts_of(value.get("content")), {"kind": "extension"}
+            )
         else:
-            yield Counted(entry.line, kind[:100] or "without a type", _SILENT.get(kind, "tells of the program"))
+            yield Counted(
+                entry.line,
+                kind[:100] or "without a type",
+                _SILENT.get(kind, "tells of the program"),
+            )
 
     def finish(self) -> Iterator[Record]:
         """Nothing is held back."""
@@ -89,12 +100,15 @@ class _Session:
             facts = {**self._thread.metadata, "cwd": text_in(value.get("cwd"))}
             parent = text_in(value.get("parentSession"))
             if parent:
-                facts["forked_from"] = bounded_id(Path(parent).name.split(".")[0].rpartition("_")[2])
+                facts["forked_from"] = bounded_id(
+                    Path(parent).name.split(".")[0].rpartition("_")[2]
+                )
                 self._inherited_until = self._at
             self._thread = NewThread(
                 bounded_id(text_in(value.get("id")) or self._thread.id),
-                metadata={name: fact for name, fact in facts.items() if fact}, created_at=self._at,
-            )  # fmt: skip
+                metadata={name: fact for name, fact in facts.items() if fact},
+                created_at=self._at,
+            )
             self._has_begun = True
         return Counted(entry.line, "session", "describes the session")
 
@@ -119,7 +133,9 @@ class _Session:
         elif role == "bashExecution":
             yield from self._command(entry, message)
         elif role in _SUMMARIES:
-            yield self._keep(entry, "", "system", _text(message.get("summary")), {"kind": _SUMMARIES[role]})
+            yield self._keep(
+                entry, "", "system", _text(message.get("summary")), {"kind": _SUMMARIES[role]}
+            )
         else:  # "custom", and "hookMessage" as it was called before
             yield self._keep(entry, "", "system", parts_of(content), {"kind": "extension"})
 
@@ -128,17 +144,26 @@ class _Session:
             {"type": "text", "text": text_in(message.get("content"))}
         ]
         metadata = {"model": text_in(message.get("model")), "usage": _usage(message.get("usage"))}
-        said = tuple(part for each in blocks if each.get("type") != "toolCall" for part in parts_of(dict(each)))
+        said = tuple(
+            part
+            for each in blocks
+            if each.get("type") != "toolCall"
+            for part in parts_of(dict(each))
+        )
         calls = [each for each in blocks if each.get("type") == "toolCall"]
         trouble = text_in(message.get("errorMessage"))
         if has_content(said):
             yield self._keep(entry, "", "assistant", said, metadata)
         for number, call in enumerate(calls, 1):
             asked = Part(
-                "tool_call", name=text_in(call.get("name")) or None, call_id=text_in(call.get("id")) or None,
+                "tool_call",
+                name=text_in(call.get("name")) or None,
+                call_id=text_in(call.get("id")) or None,
                 arguments=call.get("arguments"),
-            )  # fmt: skip
-            yield self._keep(entry, f":{number}", "assistant", (asked,), {} if has_content(said) else metadata)
+            )
+            yield self._keep(
+                entry, f":{number}", "assistant", (asked,), {} if has_content(said) else metadata
+            )
         if trouble.strip():
             yield self._keep(entry, ":error", "system", _text(trouble), {"kind": "api_error"})
         elif not has_content(said) and not calls:
@@ -148,9 +173,12 @@ class _Session:
         found = parts_of(message.get("content"))
         text = "\n".join(part.text for part in found if part.type == "text")
         result = Part(
-            "tool_result", text, name=text_in(message.get("toolName")) or None,
-            call_id=text_in(message.get("toolCallId")) or None, is_error=message.get("isError") is True,
-        )  # fmt: skip
+            "tool_result",
+            text,
+            name=text_in(message.get("toolName")) or None,
+            call_id=text_in(message.get("toolCallId")) or None,
+            is_error=message.get("isError") is True,
+        )
         others = tuple(part for part in found if part.type in ("image", "file"))
         return self._keep(entry, "", "tool", (result, *others), {})
 
@@ -159,20 +187,41 @@ class _Session:
         command, code = text_in(message.get("command")), message.get("exitCode")
         has_failed = isinstance(code, int) and not isinstance(code, bool) and code != 0
         yield self._keep(entry, "", "user", _text(f"!{command}"), {"kind": "shell_input"})
-        result = Part("tool_result", text_in(message.get("output")), name="stdout", is_error=has_failed)
-        facts = {"tool_result": {"exit_code": code} if isinstance(code, int) else {}, "kind": "shell_output"}
+        result = Part(
+            "tool_result", text_in(message.get("output")), name="stdout", is_error=has_failed
+        )
+        facts = {
+            "tool_result": {"exit_code": code} if isinstance(code, int) else {},
+            "kind": "shell_output",
+        }
         yield self._keep(entry, ":output", "tool", (result,), facts)
 
-    def _keep(self, entry: Entry, unit: str, role: Role, parts: tuple[Part, ...], metadata: dict[str, Any]) -> Record:
+    def _keep(
+        self, entry: Entry, unit: str, role: Role, parts: tuple[Part, ...], metadata: dict[str, Any]
+    ) -> Record:
         if not has_content(parts):
-            return Counted(entry.line, f"{entry.value.get('type')}/{role}"[:100], "nothing was said")
-        stem = text_in(entry.value.get("id")) or self._identities.of_line(self._thread.id, entry.raw)
+            return Counted(
+                entry.line, f"{entry.value.get('type')}/{role}"[:100], "nothing was said"
+            )
+        stem = text_in(entry.value.get("id")) or self._identities.of_line(
+            self._thread.id, entry.raw
+        )
         written = milliseconds(entry.value.get("timestamp"))
-        is_copy = self._inherited_until is not None and written is not None and written < self._inherited_until
+        is_copy = (
+            self._inherited_until is not None
+            and written is not None
+            and written < self._inherited_until
+        )
         return self._identities.keep(
-            entry.line, self._thread, role, parts, client_id=bounded_id(f"{stem}{unit}"), created_at=self._at,
-            metadata={**metadata, "inherited": is_copy}, repairs=entry.repairs,
-        )  # fmt: skip
+            entry.line,
+            self._thread,
+            role,
+            parts,
+            client_id=bounded_id(f"{stem}{unit}"),
+            created_at=self._at,
+            metadata={**metadata, "inherited": is_copy},
+            repairs=entry.repairs,
+        )
 
     def _suggest_title(self, words: str) -> None:
         if not self._has_name and self._thread.title is None and (title := shorten(words)):
@@ -186,4 +235,8 @@ def _text(words: Any) -> tuple[Part, ...]:
 
 def _usage(usage: Any) -> dict[str, int]:
     counts = {name: mapping_in(usage).get(key) for key, name in _TOKENS.items()}
-    return {name: int(count) for name, count in counts.items() if isinstance(count, int | float) and count}
+    return {
+        name: int(count)
+        for name, count in counts.items()
+        if isinstance(count, int | float) and count
+    }

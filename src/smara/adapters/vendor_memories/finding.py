@@ -1,7 +1,8 @@
 """Where agents keep their own notes about a repository.
 
-Claude and Gemini have a folder for each project, Codex one for all of them, Goose a folder inside the repository.
-Cursor and Copilot keep theirs on a server, Windsurf in a form of its own: there are no files to read.
+Claude and Gemini have a folder for each project, Codex one for all of them, Goose a folder inside
+the repository. Cursor and Copilot keep theirs on a server, Windsurf in a form of its own: there are
+no files to read.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ def _named_by_claude(here: Here, home: Path) -> Iterator[Path]:
 
 
 def _main_worktree(root: str) -> list[str]:
-    """The first working folder of a repository: Claude keeps the notes of all its worktrees there."""
+    """The first working folder of a repository: Claude keeps the notes of all its worktrees
+    there.
+    """
     repository = find_repository(root)
     if repository is None or os.path.basename(repository.common_dir) != ".git":
         return []
@@ -81,9 +84,12 @@ def _main_worktree(root: str) -> list[str]:
 def _codex(here: Here) -> Iterator[Folder]:
     home = Path(home_of("CODEX_HOME", ".codex")) / "memories"
     notes = home / "extensions" / "ad_hoc" / "notes"
-    # The summary and the raw notes say the same in other words; recaps of sessions are what MEMORY.md is made from.
+    # The summary and the raw notes say the same in other words; recaps of sessions are what
+    # MEMORY.md is made from.
     handbook = home / "MEMORY.md"
-    yield Folder("codex", _real(home), (*([str(handbook)] if handbook.is_file() else ()), *_markdown(notes)))
+    yield Folder(
+        "codex", _real(home), (*([str(handbook)] if handbook.is_file() else ()), *_markdown(notes))
+    )
 
 
 def _gemini(here: Here) -> Iterator[Folder]:

@@ -1,4 +1,6 @@
-"""Bringing in the notes of agents: only what changed in them is changed here, and the files stay as they are."""
+"""Bringing in the notes of agents: only what changed in them is changed here, and the files stay as
+they are.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +21,25 @@ Progress = Callable[[int, int], None]
 
 
 def import_vendor_memories(
-    memory: Memory, root: str | os.PathLike[str] | None = None, vendors: Sequence[Vendor] = VENDORS, *,
-    is_dry_run: bool = False, actor: str | None = None, progress: Progress | None = None,
-) -> InstructionReport:  # fmt: skip
-    """Bring in what agents have noted about a repository, that around the current folder when none is named.
+    memory: Memory,
+    root: str | os.PathLike[str] | None = None,
+    vendors: Sequence[Vendor] = VENDORS,
+    *,
+    is_dry_run: bool = False,
+    actor: str | None = None,
+    progress: Progress | None = None,
+) -> InstructionReport:
+    """Bring in what agents have noted about a repository, that around the current folder when none
+    is named.
 
-    Needs no model. Everything is tainted by where it comes from and waits for a person; twice is the same as once.
+    Needs no model. Everything is tainted by where it comes from and waits for a person; twice is
+    the same as once.
     """
     unknown = [each for each in vendors if each not in VENDORS]
     if unknown:
-        raise InvalidInputError(f"There are no notes of {unknown[0]!r} to read. Known are: {', '.join(VENDORS)}.")
+        raise InvalidInputError(
+            f"There are no notes of {unknown[0]!r} to read. Known are: {', '.join(VENDORS)}."
+        )
     folder = root_of(root)
     here = Here(folder)
     found = [each for vendor in vendors for each in find_folders(vendor, here)]
@@ -53,4 +64,6 @@ def _read_into(gathered: Gathered, folder: Folder, path: str, here: Here) -> Non
     except InvalidInputError as error:
         gathered.unreadable.append((name, error.message))
         return
-    gathered.read.append(Read(InstructionFile(name, place, folder.vendor, is_personal=True), parsed))
+    gathered.read.append(
+        Read(InstructionFile(name, place, folder.vendor, is_personal=True), parsed)
+    )

@@ -1,7 +1,9 @@
-"""From a note of an agent to statements: the parser of instruction files reads it, after what is no prose is blanked.
+"""From a note of an agent to statements: the parser of instruction files reads it, after what is no
+prose is blanked.
 
-Lines are blanked and never cut, so that every statement keeps its place. Each vendor's form says more than its words:
-Claude's notes are of a type, Codex's stand under telling headings and name the folder they are about.
+Lines are blanked and never cut, so that every statement keeps its place. Each vendor's form says
+more than its words: Claude's notes are of a type, Codex's stand under telling headings and name the
+folder they are about.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ BelongsHere = Callable[[str], bool]
 """Whether a folder is one of this repository."""
 
 _LONGEST = 1_900
-_CONTINUES = re.compile(r"^\**(?:why|how to apply|reason|when to apply|impact|example)\b\**\s*:", re.IGNORECASE)
+_CONTINUES = re.compile(
+    r"^\**(?:why|how to apply|reason|when to apply|impact|example)\b\**\s*:", re.IGNORECASE
+)
 _TYPE = re.compile(r"^\s*type:\s*[\"']?(\w+)", re.MULTILINE)
 _INDEX_LINE = re.compile(r"^\s*[-*] \[[^\]]+\]\([^)\s]+\.md\)")
 _WANTED: dict[str, MemoryType] = {"user": "preference", "feedback": "preference"}
@@ -32,7 +36,9 @@ _CODEX_SECTIONS: tuple[tuple[str, MemoryType], ...] = (
     ("user preferences", "preference"), ("failures and how to do differently", "gotcha"),
 )  # fmt: skip
 _CODEX_LEFT = ("rollout_summary_files", "keywords")
-_CODEX_FIELDS = re.compile(r"^(?:scope|applies_to|description|keywords|rollout_summary_files|updated_at):", re.I)
+_CODEX_FIELDS = re.compile(
+    r"^(?:scope|applies_to|description|keywords|rollout_summary_files|updated_at):", re.I
+)
 
 
 def read_note(vendor: Vendor, path: str, text: str, belongs_here: BelongsHere) -> Parsed:
@@ -53,7 +59,9 @@ def _noted(text: str) -> Parsed:
 
 
 def _claude(name: str, text: str) -> Parsed:
-    """A note with a head that says of what type it is; or the index, whose lines only point to notes."""
+    """A note with a head that says of what type it is; or the index, whose lines only point to
+    notes.
+    """
     lines = text.splitlines()
     left: list[LeftOut] = []
     if name.upper() == "MEMORY.MD":
@@ -69,7 +77,9 @@ def _claude(name: str, text: str) -> Parsed:
 
 
 def _added(text: str) -> Parsed:
-    """Of Gemini's own file for all projects, only what it added itself; the rest are instructions."""
+    """Of Gemini's own file for all projects, only what it added itself; the rest are
+    instructions.
+    """
     lines = text.splitlines()
     start = next((at for at, line in enumerate(lines) if _ADDED.match(line)), None)
     if start is None:
@@ -80,27 +90,42 @@ def _added(text: str) -> Parsed:
 
 
 def _codex(text: str, belongs_here: BelongsHere) -> Parsed:
-    """The handbook of Codex: blocks about one folder each, of which those about other folders are left out."""
+    """The handbook of Codex: blocks about one folder each, of which those about other folders are
+    left out.
+    """
     lines = text.splitlines()
     left: list[LeftOut] = []
     for start, end in _blocks(lines):
         block = lines[start:end]
-        folders = {os.path.expanduser(found[1].rstrip("/.")) for line in block for found in _CWD.finditer(line)}
+        folders = {
+            os.path.expanduser(found[1].rstrip("/."))
+            for line in block
+            for found in _CWD.finditer(line)
+        }
         if not any(map(belongs_here, folders)):
-            why = "it is about another folder" if folders else "it does not say which folder it is about"
-            left.append(LeftOut(start + 1, why, next((line for line in block if line.strip("- ")), "")[:80]))
+            why = (
+                "it is about another folder"
+                if folders
+                else "it does not say which folder it is about"
+            )
+            left.append(
+                LeftOut(start + 1, why, next((line for line in block if line.strip("- ")), "")[:80])
+            )
             lines[start:end] = [""] * (end - start)
         else:
             lines[start:end] = _without_bookkeeping(block)
     parsed = parse_instructions("\n".join(lines))
     statements = tuple(
-        _typed(replace(each, text=_TASKS.sub("", each.text)), _of_section(each)) for each in _folded(parsed.statements)
+        _typed(replace(each, text=_TASKS.sub("", each.text)), _of_section(each))
+        for each in _folded(parsed.statements)
     )
     return replace(parsed, statements=statements, references=(), left_out=(*parsed.left_out, *left))
 
 
 def _blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
-    """Where blocks begin and end: at *# Task Group*, or in older files at a head between two lines of dashes."""
+    """Where blocks begin and end: at *# Task Group*, or in older files at a head between two lines
+    of dashes.
+    """
     starts = [at for at, line in enumerate(lines) if line.startswith("# ")]
     if not starts:
         rules = [at for at, line in enumerate(lines) if line.strip() == "---"]
@@ -124,7 +149,11 @@ def _without_bookkeeping(block: Sequence[str]) -> list[str]:
             continue
         if heading is not None:
             is_left = heading[2].strip().lower() in _CODEX_LEFT
-        is_task = heading is not None and heading[2].startswith("Task ") and not heading[2].startswith("Task Group")
+        is_task = (
+            heading is not None
+            and heading[2].startswith("Task ")
+            and not heading[2].startswith("Task Group")
+        )
         if is_task or is_left or is_head or _CODEX_FIELDS.match(line):
             kept.append("")
         else:
@@ -147,7 +176,12 @@ def _folded(statements: Sequence[Statement]) -> tuple[Statement, ...]:
     found: list[Statement] = []
     for each in statements:
         before = found[-1] if found else None
-        if before is not None and _CONTINUES.match(each.text) and not each.steps and not before.steps:
+        if (
+            before is not None
+            and _CONTINUES.match(each.text)
+            and not each.steps
+            and not before.steps
+        ):
             whole = f"{before.text}\n{each.text}"
             if before.headings == each.headings and len(whole) <= _LONGEST:
                 found[-1] = replace(before, text=whole, last_line=each.last_line)

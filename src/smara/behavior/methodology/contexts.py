@@ -1,8 +1,9 @@
 """What planners, coders and testers are given before they begin.
 
-A plan is changed by what is known in three ways: estimates are multiplied by how plans went before, dead ends become
-constraints, and files that must follow others widen the scope. A coder may have the files that such work
-always reads. A tester gets what is known to fail. Nothing from outside is told unless a person cleared it.
+A plan is changed by what is known in three ways: estimates are multiplied by how plans went before,
+dead ends become constraints, and files that must follow others widen the scope. A coder may have
+the files that such work always reads. A tester gets what is known to fail. Nothing from outside is
+told unless a person cleared it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ CODER_TOKENS, CODER_FILES = 32_000, 12
 MOST_STEPS = 400
 MOST_FACTOR = 2.0
 _LIMITS: dict[MemoryType, int] = {
-    "task_calibration": 5, "dead_end": 8, "causal_dependency": 10, "work_unit_outcome": 5, "workflow_recipe": 2,
+    "task_calibration": 5, "dead_end": 8, "causal_dependency": 10, "work_unit_outcome": 5,
+    "workflow_recipe": 2,
 }  # fmt: skip
 _QA: tuple[MemoryType, ...] = ("e2e_observation", "error_pattern", "requirement")
 
@@ -59,22 +61,35 @@ class Contexts:
         self._habits = habits
         self._counter = counter
 
-    def planner(self, modules: Sequence[str], task: str = "", methodology: str = "native") -> PlannerContext:
+    def planner(
+        self, modules: Sequence[str], task: str = "", methodology: str = "native"
+    ) -> PlannerContext:
         """What to know before planning work on some modules."""
-        found = {kind: self._of(kind, modules, limit) for kind, limit in _LIMITS.items() if kind != "workflow_recipe"}
+        found = {
+            kind: self._of(kind, modules, limit)
+            for kind, limit in _LIMITS.items()
+            if kind != "workflow_recipe"
+        }
         recipes = self._recipes(task)
         known = [self._habits.calibration(module, methodology) for module in modules]
         factor = max((each.factor for each in known if each is not None), default=1.0)
         constraints = [_constraint(memory) for memory in found["dead_end"]]
-        files = [str(path) for memory in found["causal_dependency"] for path in memory.data.get("dependent_files", ())]
+        files = [
+            str(path)
+            for memory in found["causal_dependency"]
+            for path in memory.data.get("dependent_files", ())
+        ]
         sections = [
-            ("How estimates went", found["task_calibration"]), ("Tried and given up: constraints", found["dead_end"]),
-            ("Files that must follow", found["causal_dependency"]), ("What came of earlier"
-                                                                     " work", found["work_unit_outcome"]),
+            ("How estimates went", found["task_calibration"]),
+            ("Tried and given up: constraints", found["dead_end"]),
+            ("Files that must follow", found["causal_dependency"]),
+            ("What came of earlier work", found["work_unit_outcome"]),
             ("How it is done here", recipes),
-        ]  # fmt: skip
+        ]
         every = tuple(memory for _, memories in sections for memory in memories)
-        return PlannerContext(_told(sections), factor, tuple(constraints), tuple(dict.fromkeys(files)), every)
+        return PlannerContext(
+            _told(sections), factor, tuple(constraints), tuple(dict.fromkeys(files)), every
+        )
 
     def coder(
         self,
@@ -83,9 +98,13 @@ class Contexts:
         most_tokens: int = CODER_TOKENS,
         most_files: int = CODER_FILES,
     ) -> list[PrefetchedFile]:
-        """The files to read ahead, those of nearly every session first; ``read`` gives the text of one, or ``None``."""
+        """The files to read ahead, those of nearly every session first; ``read`` gives the text of
+        one, or ``None``.
+        """
         known = [each for each in map(self._habits.prefetch, modules) if each is not None]
-        wanted = [path for each in known for path in each.always] + [path for each in known for path in each.frequently]
+        wanted = [path for each in known for path in each.always] + [
+            path for each in known for path in each.frequently
+        ]
         found: list[PrefetchedFile] = []
         left = most_tokens
         for path in dict.fromkeys(wanted):
@@ -101,28 +120,40 @@ class Contexts:
         return _told([(kind.replace("_", " "), self._of(kind, modules, limit)) for kind in _QA])
 
     def _of(self, kind: MemoryType, modules: Sequence[str], limit: int) -> list[TypedMemory]:
-        pages = [self._memories.list(type=kind, module=module, limit=limit) for module in modules] or [
-            self._memories.list(type=kind, limit=limit)
-        ]
-        every = {memory.id: memory for page in pages for memory in page if memory.tier != "quarantined"}
+        pages = [
+            self._memories.list(type=kind, module=module, limit=limit) for module in modules
+        ] or [self._memories.list(type=kind, limit=limit)]
+        every = {
+            memory.id: memory for page in pages for memory in page if memory.tier != "quarantined"
+        }
         return list(every.values())[:limit]
 
     def _recipes(self, task: str) -> list[TypedMemory]:
         """The recipes that have most words in common with a task; none when they have none."""
         words = {word.lower() for word in find_words(task)}
-        recipes = [each for each in self._memories.list(type="workflow_recipe", limit=50) if each.tier != "quarantined"]
-        shared = [(len(words & {word.lower() for word in find_words(each.content)}), each) for each in recipes]
+        recipes = [
+            each
+            for each in self._memories.list(type="workflow_recipe", limit=50)
+            if each.tier != "quarantined"
+        ]
+        shared = [
+            (len(words & {word.lower() for word in find_words(each.content)}), each)
+            for each in recipes
+        ]
         best = sorted((pair for pair in shared if pair[0] > 1), key=lambda pair: -pair[0])
         return [memory for _, memory in best[: _LIMITS["workflow_recipe"]]]
 
 
 def step_limit(base: int, factor: float | None, most: int = MOST_STEPS) -> int:
-    """How many steps an agent may take: more where work took more than planned, at most twice as many.
+    """How many steps an agent may take: more where work took more than planned, at most twice as
+    many.
 
     >>> step_limit(50, 1.4), step_limit(50, 9.0), step_limit(50, None), step_limit(300, 1.9)
     (70, 100, 50, 400)
     """
-    scaled = -(-round(base * min(factor if factor is not None else 1.0, MOST_FACTOR) * 1_000) // 1_000)
+    scaled = -(
+        -round(base * min(factor if factor is not None else 1.0, MOST_FACTOR) * 1_000) // 1_000
+    )
     return min(int(scaled), most)
 
 

@@ -7,18 +7,29 @@ from smara.behavior.methodology.plugin import ExecutionContext, PlainMethodology
 
 def _unit(context: ExecutionContext) -> tuple[tuple[str, ...], str]:
     spec = f"Spec {context.spec}" if context.spec else "Work"
-    return (context.spec, context.subtask), f"{spec} / Subtask {context.subtask}" if context.subtask else spec
+    return (
+        context.spec,
+        context.subtask,
+    ), f"{spec} / Subtask {context.subtask}" if context.subtask else spec
 
 
 NATIVE = PlainMethodology(
-    "native", "Specifications with subtasks",
+    "native",
+    "Specifications with subtasks",
     {
-        "planning": "define", "spec": "define", "coding": "implement", "qa_review": "validate", "qa_fix": "refine",
-        "debugging": "refine", "insights": "explore", "reflection": "reflect",
+        "planning": "define",
+        "spec": "define",
+        "coding": "implement",
+        "qa_review": "validate",
+        "qa_fix": "refine",
+        "debugging": "refine",
+        "insights": "explore",
+        "reflection": "reflect",
     },
     (
-        Relay("planner", "coder"), Relay("coder", "qa_reviewer"),
+        Relay("planner", "coder"),
+        Relay("coder", "qa_reviewer"),
         Relay("qa_reviewer", "qa_fixer", ("error_pattern", "requirement")),
     ),
     _unit,
-)  # fmt: skip
+)

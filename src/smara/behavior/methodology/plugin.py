@@ -1,7 +1,8 @@
-"""What a methodology tells: its phases, its pieces of work, and what goes from one stage to the next.
+"""What a methodology tells: its phases, its pieces of work, and what goes from one stage to the
+next.
 
-Whatever a methodology calls its phases, everything else works with six. A memory of a type that only one
-methodology knows is kept under one of the sixteen types, with a tag that names its own.
+Whatever a methodology calls its phases, everything else works with six. A memory of a type that
+only one methodology knows is kept under one of the sixteen types, with a tag that names its own.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ class CustomType:
 
 
 class Methodology(Protocol):
-    """What a methodology must tell. Third parties bring theirs by the entry point ``smara.methodologies``."""
+    """What a methodology must tell. Third parties bring theirs by the entry point
+    ``smara.methodologies``.
+    """
 
     @property
     def id(self) -> str: ...
@@ -84,11 +87,15 @@ class Methodology(Protocol):
 
 
 class Telling(Methodology, Protocol):
-    """What a methodology may have besides: its own words, and something to do when a piece of work has ended."""
+    """What a methodology may have besides: its own words, and something to do when a piece of work
+    has ended.
+    """
 
     def tell_work_state(self, state: Mapping[str, Any]) -> str: ...
     def tell_relay(self, relay: Relay, memories: Sequence[TypedMemory]) -> str: ...
-    def on_complete(self, context: ExecutionContext, result: WorkUnitResult, memories: Any) -> None: ...
+    def on_complete(
+        self, context: ExecutionContext, result: WorkUnitResult, memories: Any
+    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +112,9 @@ class PlainMethodology:
     otherwise: Phase = "explore"
 
     def phase_of(self, own_phase: str) -> Phase:
-        return self.phases.get(own_phase.strip().lower().replace("-", "_").replace(" ", "_"), self.otherwise)
+        return self.phases.get(
+            own_phase.strip().lower().replace("-", "_").replace(" ", "_"), self.otherwise
+        )
 
     def work_unit_of(self, context: ExecutionContext) -> WorkUnit:
         hierarchy, label = self.unit(context)
@@ -169,5 +178,8 @@ def tell_relay(relay: Relay, memories: Sequence[TypedMemory]) -> str:
     if not kept:
         return ""
     lines = [f"From {relay.source} to {relay.target}:"]
-    lines += [f"- {memory.type}: {memory.content} [Memory #{memory.short_id}: {memory.label}]" for memory in kept]
+    lines += [
+        f"- {memory.type}: {memory.content} [Memory #{memory.short_id}: {memory.label}]"
+        for memory in kept
+    ]
     return "\n".join(lines)

@@ -1,4 +1,6 @@
-"""Methodologies by name: ours, and those that other packages bring by the entry point ``smara.methodologies``."""
+"""Methodologies by name: ours, and those that other packages bring by the entry point
+``smara.methodologies``.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def find_methodology(name: str) -> Methodology:
             return _loaded(entry.load(), name)
     known = available_methodologies()
     raise InvalidInputError(
-        f"There is no methodology {name!r}. Available: {', '.join(known)}.", name=name, available=known
+        f"There is no methodology {name!r}. Available: {', '.join(known)}.",
+        name=name,
+        available=known,
     )
 
 
@@ -43,7 +47,9 @@ def relay_of(method: Methodology, source: str, target: str) -> Relay:
         if (relay.source, relay.target) == (source, target):
             return relay
     known = ", ".join(f"{each.source} → {each.target}" for each in method.relays)
-    raise InvalidInputError(f"{method.name} hands nothing from {source!r} to {target!r}. It has: {known}.")
+    raise InvalidInputError(
+        f"{method.name} hands nothing from {source!r} to {target!r}. It has: {known}."
+    )
 
 
 def custom_type_of(method: Methodology, name: str) -> CustomType:
@@ -52,7 +58,9 @@ def custom_type_of(method: Methodology, name: str) -> CustomType:
         if custom.name == name:
             return custom
     known = ", ".join(each.name for each in method.custom_types) or "none"
-    raise InvalidInputError(f"{method.name} has no type of memory called {name!r}. It has: {known}.")
+    raise InvalidInputError(
+        f"{method.name} has no type of memory called {name!r}. It has: {known}."
+    )
 
 
 def tell_relay(method: Methodology, relay: Relay, memories: Sequence[TypedMemory]) -> str:
@@ -62,7 +70,9 @@ def tell_relay(method: Methodology, relay: Relay, memories: Sequence[TypedMemory
 
 
 def tell_work_state(methodology: str | None, state: Mapping[str, Any]) -> str:
-    """A work state in the words of its methodology; in plain ones when that is not installed here."""
+    """A work state in the words of its methodology; in plain ones when that is not installed
+    here.
+    """
     own: Callable[..., str] = plugin.tell_work_state
     if methodology is not None and methodology not in _OURS:
         try:
@@ -76,5 +86,7 @@ def _loaded(found: object, name: str) -> Methodology:
     made = found() if isinstance(found, type) else found
     missing = [each for each in _NEEDED if not hasattr(made, each)]
     if missing:
-        raise ConfigError(f"The methodology {name!r} has no {', '.join(missing)}. Ask its package's authors.")
+        raise ConfigError(
+            f"The methodology {name!r} has no {', '.join(missing)}. Ask its package's authors."
+        )
     return made  # type: ignore[return-value]  # it has everything that is asked of one

@@ -11,15 +11,22 @@ def _unit(context: ExecutionContext) -> tuple[tuple[str, ...], str]:
 
 
 TDD = PlainMethodology(
-    "tdd", "Test-driven development",
+    "tdd",
+    "Test-driven development",
     {
-        "red": "define", "test_list": "define", "green": "implement", "verify": "validate", "refactor": "refine",
-        "spike": "explore", "retrospective": "reflect",
+        "red": "define",
+        "test_list": "define",
+        "green": "implement",
+        "verify": "validate",
+        "refactor": "refine",
+        "spike": "explore",
+        "retrospective": "reflect",
     },
     (
         Relay("red", "green", ("requirement", "error_pattern", "gotcha")),
         Relay("green", "refactor", ("pattern", "gotcha", "causal_dependency", "module_insight")),
         Relay("refactor", "red", ("decision", "requirement", "dead_end")),
     ),
-    _unit, (CustomType("test_case", "requirement", "a behavior that a test pins down"),),
-)  # fmt: skip
+    _unit,
+    (CustomType("test_case", "requirement", "a behavior that a test pins down"),),
+)

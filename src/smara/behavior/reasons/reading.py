@@ -1,7 +1,8 @@
 """Commits that say why: a decision, or a trap that somebody fell into.
 
-Most messages say what the change shows anyway. Worth keeping is a whole sentence that gives a reason which still holds
-when the change is forgotten; by which words such sentences are known stands in :mod:`~smara.behavior.reasons.cues`.
+Most messages say what the change shows anyway. Worth keeping is a whole sentence that gives a
+reason which still holds when the change is forgotten; by which words such sentences are known
+stands in :mod:`~smara.behavior.reasons.cues`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ _LEAST_OWN_WORDS = 3
 _ADDRESS = re.compile(r"https?://\S+", re.IGNORECASE)
 _PROBLEM = re.compile(r"problem: ", re.IGNORECASE)
 _FIX = re.compile(r"(?:\w+(?:\([^)]*\))?!?: )?fix(?:e[sd])?\b", re.IGNORECASE)
-_WHY = re.compile(r"\b(?:because|since|otherwise|to (?:avoid|prevent)|so that|must|never|cannot|as)\b", re.IGNORECASE)
+_WHY = re.compile(
+    r"\b(?:because|since|otherwise|to (?:avoid|prevent)|so that|must|never|cannot|as)\b",
+    re.IGNORECASE,
+)
 _BREAKING = re.compile(r"^BREAKING[ -]CHANGES?:?\s+(?P<what>.{20,})", re.IGNORECASE)
 _BREAKING_MARK = re.compile(r"^\w+(?:\([^)]*\))?!:")
 
@@ -51,23 +55,35 @@ class Reason(NamedTuple):
 def reason_of(message: str) -> Reason | None:
     """What a commit decided or warns of, if its message says so.
 
-    >>> reason_of("fix: open the file in binary mode\\n\\nText mode breaks on Windows because of line ends.").type
-    'gotcha'
+    >>> reason_of("fix: open the file in binary mode\\n\\nText mode breaks on Windows because of
+    line ends.").type 'gotcha'
     """
     text = read_commit(message)
-    if len(_LETTERS.findall(text.subject)) < _LEAST_SUBJECT_WORDS or cues.CHORE.match(text.first_line):
+    if len(_LETTERS.findall(text.subject)) < _LEAST_SUBJECT_WORDS or cues.CHORE.match(
+        text.first_line
+    ):
         return None
     plain = _AREA.sub("", text.subject)
-    if cues.CHORE.match(plain) or cues.CHANGED_NOTHING.search(plain) or cues.CHANGED_NOTHING.search(text.subject):
+    if (
+        cues.CHORE.match(plain)
+        or cues.CHANGED_NOTHING.search(plain)
+        or cues.CHANGED_NOTHING.search(text.subject)
+    ):
         return None
     return _breaking(text) or _reason(text)
 
 
 def _breaking(text: CommitText) -> Reason | None:
-    found = next((match for each in text.body.split("\n") if (match := _BREAKING.match(each))), None)
+    found = next(
+        (match for each in text.body.split("\n") if (match := _BREAKING.match(each))), None
+    )
     if found is not None:
         why = found["what"].strip()
-    elif _BREAKING_MARK.match(text.first_line) and text.sentences and cues.CHANGES.search(text.sentences[0]):
+    elif (
+        _BREAKING_MARK.match(text.first_line)
+        and text.sentences
+        and cues.CHANGES.search(text.sentences[0])
+    ):
         why = text.sentences[0]
     else:
         return None
@@ -90,7 +106,11 @@ def _reason(text: CommitText) -> Reason | None:
     if at is None:
         return _reason_in_subject(text)
     why = _with_what_it_refers_to(text, at)
-    return None if why is None else Reason("reason", _type(f"{text.subject} {why}", why), _subject(text), why)
+    return (
+        None
+        if why is None
+        else Reason("reason", _type(f"{text.subject} {why}", why), _subject(text), why)
+    )
 
 
 def _reason_in_subject(text: CommitText) -> Reason | None:
@@ -98,7 +118,11 @@ def _reason_in_subject(text: CommitText) -> Reason | None:
     line = text.subject.rstrip(".")
     if _FIX.match(text.first_line) and not _WHY.search(line):
         return None  # what is fixed is not so any more
-    return Reason("reason", _type(line, line), "", line) if is_reason(f"{line}.", is_line=True) else None
+    return (
+        Reason("reason", _type(line, line), "", line)
+        if is_reason(f"{line}.", is_line=True)
+        else None
+    )
 
 
 def _type(said: str, why: str) -> Literal["decision", "gotcha"]:
@@ -110,27 +134,45 @@ def _subject(text: CommitText) -> str:
 
 
 def _with_what_it_refers_to(text: CommitText, at: int) -> str | None:
-    """A sentence, together with the one before when it leans on it; ``None`` when that cannot be told."""
+    """A sentence, together with the one before when it leans on it; ``None`` when that cannot be
+    told.
+    """
     why = text.sentences[at]
     if not cues.REFERS_BACK.match(why):
         return why
     before = text.sentences[at - 1] if at else ""
     if before and _is_past(before):
         return None
-    if before and len(before) + len(why) < MOST and is_readable(before) and not cues.REFERS_BACK.match(before):
+    if (
+        before
+        and len(before) + len(why) < MOST
+        and is_readable(before)
+        and not cues.REFERS_BACK.match(before)
+    ):
         return f"{before} {why}"
-    return why if cues.REFERS_TO_SUBJECT.match(why) and not cues.EMPTY_SUBJECT.search(text.subject) else None
+    return (
+        why
+        if cues.REFERS_TO_SUBJECT.match(why) and not cues.EMPTY_SUBJECT.search(text.subject)
+        else None
+    )
 
 
 def is_reason(sentence: str, *, is_line: bool = False) -> bool:
     """Whether a sentence gives a reason that somebody can use who has not seen the change."""
-    if not _LEAST <= len(sentence) <= _MOST_OF_ONE or not is_readable(sentence, is_line=is_line) or _is_past(sentence):
+    if (
+        not _LEAST <= len(sentence) <= _MOST_OF_ONE
+        or not is_readable(sentence, is_line=is_line)
+        or _is_past(sentence)
+    ):
         return False
     if cues.NOW.search(sentence) and not cues.FIRM.search(sentence):
         return False
     if cues.CAUSE.search(sentence):
         return cues.LASTING.search(sentence) is not None
-    return cues.AIM.search(sentence) is not None and len(_LETTERS.findall(sentence)) >= _LEAST_WORDS_OF_AN_AIM
+    return (
+        cues.AIM.search(sentence) is not None
+        and len(_LETTERS.findall(sentence)) >= _LEAST_WORDS_OF_AN_AIM
+    )
 
 
 def gives_reason(text: str) -> bool:
@@ -140,11 +182,16 @@ def gives_reason(text: str) -> bool:
 
 def _is_past(sentence: str) -> bool:
     """Whether a sentence tells only of what was: a fault that is gone."""
-    return cues.PAST.search(sentence) is not None and cues.PRESENT.search(cues.UNREAL.sub(" ", sentence)) is None
+    return (
+        cues.PAST.search(sentence) is not None
+        and cues.PRESENT.search(cues.UNREAL.sub(" ", sentence)) is None
+    )
 
 
 def is_readable(sentence: str, *, is_line: bool = False) -> bool:
-    """Whether a sentence is whole, of a length, about the code, and understood without other commits."""
+    """Whether a sentence is whole, of a length, about the code, and understood without other
+    commits.
+    """
     return (
         len(sentence) <= MOST
         and sentence.rstrip("\"'”’)`").endswith((".", "!"))

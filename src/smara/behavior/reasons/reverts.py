@@ -14,18 +14,24 @@ from smara.behavior.reasons.reading import gives_reason, is_readable
 from smara.behavior.reasons.text import read_commit, subject_of
 
 _REVERT = re.compile(
-    r"(?:^|[-:—–]\s*|\s)revert(?:ed|s|ing)?:?\s+[\"“'](?P<what>.{6,200})[\"”']\.?\s*(?:\([^)]*\))?\s*$", re.I
+    r"(?:^|[-:—–]\s*|\s)revert(?:ed|s"
+    r"|ing)?:?\s+[\"“'](?P<what>.{6,200})[\"”']\.?\s*(?:\([^)]*\))?\s*$",
+    re.I,
 )
 _REVERT_OF = re.compile(r"^revert(?:\([^)]{0,60}\))?!?: (?P<what>.{6,200})$", re.I)
 _TAKES_BACK = re.compile(
     r"^(?:this )?(?:commit )?(?:partially |mostly |manually )?reverts?(?:ed)? (?:the )?"
-    r"(?:commits? |changes? |parts? of )?(?:made (?:in|to) )?(?:r?[0-9a-f]{5,40}\W*(?:and |, )?)+", re.I
-)  # fmt: skip
+    r"(?:commits? |changes? |parts? of )?(?:made (?:in|to) )?(?:r?[0-9a-f]{5,40}\W*(?:and |, )?)+",
+    re.I,
+)
 _BECAUSE = re.compile(r"^(?:because|since|as|due to|which|that|until|in favou?r of|it|,)\b", re.I)
-_ONLY_HOW = re.compile(r"^(?:conflicts?|reversing|changes made to|keeps?|kept|thanks|(?:the )?(?:tests?|docs) )", re.I)
+_ONLY_HOW = re.compile(
+    r"^(?:conflicts?|reversing|changes made to|keeps?|kept|thanks|(?:the )?(?:tests?|docs) )", re.I
+)
 _OF_THE_DAY = re.compile(r"\b(?:block the|release|until then|temporar\w+|for the time)\b", re.I)
 _WENT_WRONG = re.compile(
-    r"\bnot\b(?! only)|n't\b|\b(?:unable|flaw\w*|regress\w*|incompatib\w*|concerns?|slow\w*|too|fail\w*|never|wrong\w*"
+    r"\bnot\b(?! only)|n't\b|\b(?:unable|flaw\w*|regress\w*|incompatib\w*|concerns?|slow\w*|too"
+    r"|fail\w*|never|wrong\w*"
     r"|insufficient|problem\w*|issues?|no longer|complex\w*|confus\w+|surpris\w+|mistake)\b",
     re.I,
 )

@@ -1,7 +1,8 @@
-"""The words of a commit message: its subject without marks of its tracker, and whole sentences of its body.
+"""The words of a commit message: its subject without marks of its tracker, and whole sentences of
+its body.
 
-Bodies are broken at some 70 columns, so a line is rarely a sentence. Paragraphs are joined again before they are
-read; code, quotations, lists of files and trailers are left out.
+Bodies are broken at some 70 columns, so a line is rarely a sentence. Paragraphs are joined again
+before they are read; code, quotations, lists of files and trailers are left out.
 """
 
 from __future__ import annotations
@@ -10,16 +11,22 @@ import re
 from typing import NamedTuple
 
 _TRAILER = re.compile(
-    r"^(?:[A-Z][A-Za-z]*(?:-[A-Za-z]+)*-(?:by|to|id|on|for|cc|from|reference)|Cc|Bug|Issue|Refs?|Closes|Close|Fixes"
-    r"|Fix|Resolves|See(?: also)?|Change-Id|Part-of|Link|Backport of|Cherry[- ]pick(?:ed)?|Forwardport of|PR|Task"
+    r"^(?:[A-Z][A-Za-z]*(?:-[A-Za-z]+)*-(?:by|to|id|on|for|cc|from|reference)|Cc|Bug|Issue|Refs?"
+    r"|Closes|Close|Fixes"
+    r"|Fix|Resolves|See(?: also)?|Change-Id|Part-of|Link|Backport of|Cherry[- ]pick(?:ed)?"
+    r"|Forwardport of|PR|Task"
     r"|Tracker|Ticket|BUG|URL|Merges?|Thanks)\b\s*[:#(]?.{0,200}$"
     r"|^(?:Generated with|🤖|\(cherry picked from|git-svn-id:|\* git-svn|---+$|https?://\S+$)"
 )
 _TICKET = r"(?:[\w./-]{0,40}#\d{1,9}|[A-Z]{2,10}-\d{1,9})"
-"""What a tracker calls a ticket. The two parts have no character in common, so that no line takes long to read."""
+"""What a tracker calls a ticket. The two parts have no character in common, so that no line takes
+long to read.
+"""
 _PREFIX = re.compile(
-    r"^(?:(?:feat|fix|refactor|perf|docs|tests?|build|ci|chore|style|revert)(?:\([^)]{0,60}\))?!?:\s*|\[[^\]]{1,40}\]\s*"
-    r"|(?:Fixed|Fixes|Fix|Refs?|Closes|Closed|Resolves|Issue|Bug|Ticket|Addresses)\s+(?:CVE-[\d-]{4,20}|"
+    r"^(?:(?:feat|fix|refactor|perf|docs|tests?|build|ci|chore|style"
+    r"|revert)(?:\([^)]{0,60}\))?!?:\s*|\[[^\]]{1,40}\]\s*"
+    r"|(?:Fixed|Fixes|Fix|Refs?|Closes|Closed|Resolves|Issue|Bug|Ticket"
+    r"|Addresses)\s+(?:CVE-[\d-]{4,20}|"
     rf"{_TICKET}(?:(?:,\s*|\s+)(?:and\s+|refs\s+)?{_TICKET}){{0,9}})\s*(?:--?|:|—|–)\s*"
     r"|(?:#\d{1,9}|[A-Z]{2,10}-\d{1,9})\s*(?:--?|:|—|–)\s*)",
     re.IGNORECASE,
@@ -31,7 +38,8 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]`]?\s+(?=[A-Z\"'“‘`(\[_*
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|resp|Mr|Dr|St|No|al)\.)$")
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
 _HEADING = re.compile(
-    r"^(?:Summary|Solution|Description|Motivation|Background|Why|Context|Rationale):\s+(?:\.\.\.)?", re.IGNORECASE
+    r"^(?:Summary|Solution|Description|Motivation|Background|Why|Context|Rationale):\s+(?:\.\.\.)?",
+    re.IGNORECASE,
 )
 _SEVERITY = re.compile(r"^(?:critical|high|medium|low|nit|p\d)\s*[:\-–—]\s*", re.IGNORECASE)
 _ENDS = re.compile(r"[\w`)]$")
@@ -56,8 +64,8 @@ class CommitText(NamedTuple):
 def read_commit(message: str) -> CommitText:
     """The subject and the sentences of a message.
 
-    >>> read_commit("Fixed #7 -- Kept the lock.\\n\\nReleasing it early lets a second\\nwriter in.").sentences
-    ('Releasing it early lets a second writer in.',)
+    >>> read_commit("Fixed #7 -- Kept the lock.\\n\\nReleasing it early lets a second\\nwriter
+    in.").sentences ('Releasing it early lets a second writer in.',)
     """
     # A shell that did not expand it has left the line ends as they were typed.
     lines = message[:_LONGEST_MESSAGE].replace("\\n\\n", "\n\n").strip().splitlines()
@@ -82,7 +90,9 @@ def subject_of(first_line: str) -> str:
 
 
 def _paragraphs(lines: list[str], is_squashed: bool) -> list[str]:
-    """The paragraphs of a body. In a squashed branch, items of lists are the first lines of its commits."""
+    """The paragraphs of a body. In a squashed branch, items of lists are the first lines of its
+    commits.
+    """
     found: list[list[str]] = [[]]
     items: set[int] = set()
     is_fenced = is_trailing = is_quoted = False
@@ -93,7 +103,8 @@ def _paragraphs(lines: list[str], is_squashed: bool) -> list[str]:
             is_fenced = not is_fenced
             found.append([])
         elif is_fenced or not bare or _is_code(line, bool(found[-1])) or len(bare) > _LONGEST_LINE:
-            # What is quoted goes on to the end of its paragraph, with a mark before every line or without.
+            # What is quoted goes on to the end of its paragraph, with a mark before every line or
+            # without.
             is_trailing = is_quoted
             found.append([])
         elif _TRAILER.match(bare):
@@ -111,12 +122,16 @@ def _paragraphs(lines: list[str], is_squashed: bool) -> list[str]:
         else:
             found[-1].append(bare if found[-1] else _HEADING.sub("", bare))
     # An item of a list is whole without a full stop.
-    joined = [(at in items, _BOLD.sub(r"\1", " ".join(each))) for at, each in enumerate(found) if each]
+    joined = [
+        (at in items, _BOLD.sub(r"\1", " ".join(each))) for at, each in enumerate(found) if each
+    ]
     return [f"{each}." if is_item and _ENDS.search(each) else each for is_item, each in joined]
 
 
 def _is_code(line: str, is_begun: bool) -> bool:
-    """Whether a line is quoted or set in; a line of a list may be, too, and goes on what was begun."""
+    """Whether a line is quoted or set in; a line of a list may be, too, and goes on what was
+    begun.
+    """
     if line.lstrip().startswith((">", "$ ", ">>> ", "# ", "## ", "### ", "|", "diff --git")):
         return True
     return line.startswith(("    ", "\t")) and not _ITEM.match(line) and not is_begun

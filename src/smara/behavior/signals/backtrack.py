@@ -15,9 +15,16 @@ SIGNAL = Signal(4, "backtrack", 0.74, 0.60, 0.35, ("gotcha",), 2)
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
     for pad in pads:
         for path, entry in pad["backtracks"]:
-            data = {"file": path, **{name: entry[name] for name in ("q", "cmd", "line") if entry.get(name)}}
+            data = {
+                "file": path,
+                **{name: entry[name] for name in ("q", "cmd", "line") if entry.get(name)},
+            }
             yield Finding(
-                "backtrack", path, f"a change of {path} was taken back", int(entry.get("since") or entry["f"]), data
+                "backtrack",
+                path,
+                f"a change of {path} was taken back",
+                int(entry.get("since") or entry["f"]),
+                data,
             )
 
 

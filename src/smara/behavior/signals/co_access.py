@@ -11,34 +11,52 @@ from smara.behavior.paths import is_lock, is_prose, is_test, is_test_of, module_
 from smara.behavior.quoting import code
 from smara.behavior.sureness import surely
 
-SIGNAL = Signal(2, "co_access", 0.92, 0.95, 0.175, ("causal_dependency", "prefetch_pattern"), 3, has_text=False)
+SIGNAL = Signal(
+    2, "co_access", 0.92, 0.95, 0.175, ("causal_dependency", "prefetch_pattern"), 3, has_text=False
+)
 _MOST_EDITED = 15
 """A session that changes more files than this is a sweep: everything goes with everything."""
 _LEAST_STRENGTH = 0.5
 """How sure it must be, at the least, that the next change of the one will change the other."""
 _LEAST_LIFT = 4.0
-"""So much more often than without the one the other must be changed: some files are changed in nearly every session."""
+"""So much more often than without the one the other must be changed: some files are changed in
+nearly every session.
+"""
 _LEAST_DAYS = 3
 _NARROW, _LEAST_SUPPORT = 3.0, 1.5
 _MOST_PAIRS = 40
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
-    """Pairs of files that were both changed, close in time; not a source with its own test, nor what tools write."""
+    """Pairs of files that were both changed, close in time; not a source with its own test, nor
+    what tools write.
+    """
     for pad in pads:
         width = sum(1 for _, entry in pad["files"] if entry.get("e"))
         if width > _MOST_EDITED:
             continue
-        pairs = sorted(((key, each) for key, each in pad["pairs"] if each.get("e")), key=lambda item: -item[1]["e"])
+        pairs = sorted(
+            ((key, each) for key, each in pad["pairs"] if each.get("e")),
+            key=lambda item: -item[1]["e"],
+        )
         for key, entry in pairs[:_MOST_PAIRS]:
             first, second = key.split("|", 1)
-            if is_test_of(first, second) or is_lock(first) or is_lock(second) or (is_prose(first) and is_prose(second)):
+            if (
+                is_test_of(first, second)
+                or is_lock(first)
+                or is_lock(second)
+                or (is_prose(first) and is_prose(second))
+            ):
                 continue
             data = {
-                "a": first, "b": second, "count": entry["e"], "lead": entry.get("l", 0), "day": pad.day,
+                "a": first,
+                "b": second,
+                "count": entry["e"],
+                "lead": entry.get("l", 0),
+                "day": pad.day,
                 "width": width,
                 "apart_ms": round(entry.get("d", 0) / max(1, entry["n"])),
-            }  # fmt: skip
+            }
             yield Finding("co_access", key, f"{first} with {second}", entry["f"], data)
 
 
@@ -51,7 +69,9 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
 
 
 class Pair(NamedTuple):
-    """Two files, which of them was mostly changed first (above 0: the first), and in how many sessions both were."""
+    """Two files, which of them was mostly changed first (above 0: the first), and in how many
+    sessions both were.
+    """
 
     first: str
     second: str
@@ -60,13 +80,16 @@ class Pair(NamedTuple):
 
 
 def coupled(pair: Pair, edit_sessions: Mapping[str, int], all_sessions: int) -> Draft | None:
-    """That one file changes with another, in most sessions that change the other; ``None`` when it is not so.
+    """That one file changes with another, in most sessions that change the other; ``None`` when it
+    is not so.
 
-    The one that is changed first calls for the other, if it is seldom changed without it. A test that is changed
-    calls for nothing, and neither does prose.
+    The one that is changed first calls for the other, if it is seldom changed without it. A test
+    that is changed calls for nothing, and neither does prose.
     """
     first, second, lead, together = pair
-    for trigger, dependent in ((first, second), (second, first)) if lead >= 0 else ((second, first), (first, second)):
+    for trigger, dependent in (
+        ((first, second), (second, first)) if lead >= 0 else ((second, first), (first, second))
+    ):
         changed = max(together, edit_sessions.get(trigger, together))
         others = max(0, edit_sessions.get(dependent, together) - together)
         is_calling = not is_test(trigger) and not is_prose(trigger)
@@ -84,26 +107,35 @@ def coupled(pair: Pair, edit_sessions: Mapping[str, int], all_sessions: int) -> 
         f"in {together} of {changed} sessions that changed it."
     )
     data = {
-        "trigger_file": trigger, "dependent_files": [dependent], "strength": strength, "session_count": together,
+        "trigger_file": trigger,
+        "dependent_files": [dependent],
+        "strength": strength,
+        "session_count": together,
         "reason": "changed together",
-    }  # fmt: skip
+    }
     modules = tuple(dict.fromkeys(filter(None, map(module_of, (trigger, dependent)))))
     quotes = (f"{trigger} and {dependent} were both edited in {together} sessions",)
     return Draft("causal_dependency", content, quotes, (trigger, dependent), modules, data)
 
 
 def support_of(seen: Seen) -> float:
-    """How many sessions speak for it: two files of two that were changed belong together, two of a dozen need not."""
+    """How many sessions speak for it: two files of two that were changed belong together, two of a
+    dozen need not.
+    """
     return sum(min(1.0, _NARROW / max(1, int(data.get("width", 2)) - 1)) for data in seen.history)
 
 
 def is_implied(pair: frozenset[str], known: Set[frozenset[str]]) -> bool:
-    """Whether two files are joined by a third one already: what follows from two memories need not be a third."""
+    """Whether two files are joined by a third one already: what follows from two memories need not
+    be a third.
+    """
     first, second = sorted(pair)
     around = [{*each} - {name} for name in (first, second) for each in known if name in each]
     return any(one == other for at, one in enumerate(around) for other in around[:at])
 
 
 def is_lifted(share: float, others: int, sessions: int) -> bool:
-    """Whether the other file is changed clearly more often with the one than in the sessions without it."""
+    """Whether the other file is changed clearly more often with the one than in the sessions
+    without it.
+    """
     return sessions <= 0 or share >= _LEAST_LIFT * others / sessions

@@ -1,4 +1,6 @@
-"""14, config touch: a configuration file that has to be changed whenever a certain source file is."""
+"""14, config touch: a configuration file that has to be changed whenever a certain source file
+is.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,15 @@ _MOST_EDITED = 15
 _LEAST_STRENGTH = 0.6
 _LEAST_DAYS, _LEAST_SUPPORT = 2, 1.2
 _OF_MANIFESTS = 3
-"""A version is raised and a dependency added beside any change: of such files it takes more sessions."""
+"""A version is raised and a dependency added beside any change: of such files it takes more
+sessions.
+"""
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
-    """A configuration file that was changed beside at least one source file, in a session that is no sweep."""
+    """A configuration file that was changed beside at least one source file, in a session that is
+    no sweep.
+    """
     for pad in pads:
         edited = [path for path, entry in pad["files"] if entry.get("e")]
         sources = [path for path in edited if is_source(path)]
@@ -27,7 +33,9 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
             continue
         for path, entry in pad["configs"]:
             data = {"config": path, "sources": sources, "day": pad.day, "width": len(edited)}
-            yield Finding("config_touch", path, f"{path} with {', '.join(sources)}"[:160], entry["f"], data)
+            yield Finding(
+                "config_touch", path, f"{path} with {', '.join(sources)}"[:160], entry["f"], data
+            )
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
@@ -40,21 +48,33 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     same = set.intersection(*(set(data.get("sources", ())) for data in seen.history))
     strengths = {path: total / max(total, seen.edit_sessions.get(path, total)) for path in same}
     coupled = sorted(
-        (path for path, strength in strengths.items() if strength >= _LEAST_STRENGTH), key=lambda p: (-strengths[p], p)
+        (path for path, strength in strengths.items() if strength >= _LEAST_STRENGTH),
+        key=lambda p: (-strengths[p], p),
     )
     others = max(0, seen.edit_sessions.get(config, total) - total)
-    coupled = [path for path in coupled if is_lifted(strengths[path], others, seen.all_sessions - total)]
+    coupled = [
+        path for path in coupled if is_lifted(strengths[path], others, seen.all_sessions - total)
+    ]
     if not coupled or len(coupled) > 2:
         return None
     trigger = coupled[0]
-    content = f"When {code(trigger)} changes, the configuration {code(config)} is changed, too ({total} sessions)."
+    content = (
+        f"When {code(trigger)} changes, the configuration {code(config)} is changed, too "
+        f"({total} sessions)."
+    )
     data = {
-        "trigger_file": trigger, "dependent_files": [config], "reason": "configuration",
-        "strength": round(strengths[trigger], 2), "session_count": total,
-    }  # fmt: skip
+        "trigger_file": trigger,
+        "dependent_files": [config],
+        "reason": "configuration",
+        "strength": round(strengths[trigger], 2),
+        "session_count": total,
+    }
     module = module_of(trigger)
     return Draft(
-        "causal_dependency", content, (f"{trigger} and {config} were both edited in {total}"
-                                       " sessions",), (trigger, config),
-        (module,) if module else (), data,
-    )  # fmt: skip
+        "causal_dependency",
+        content,
+        (f"{trigger} and {config} were both edited in {total} sessions",),
+        (trigger, config),
+        (module,) if module else (),
+        data,
+    )

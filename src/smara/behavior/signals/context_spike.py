@@ -24,9 +24,18 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
             # Plans and notes are read once and done with.
             if entry.get("k") and not is_prose(str(entry.get("pf", ""))):
                 data = {
-                    "module": module, "tokens": int(entry["t"]), "peak": int(entry["p"]), "file": entry.get("pf", "")
-                }  # fmt: skip
-                yield Finding("context_spike", module, f"{module}: {entry['p']:,} tokens at once", entry["f"], data)
+                    "module": module,
+                    "tokens": int(entry["t"]),
+                    "peak": int(entry["p"]),
+                    "file": entry.get("pf", ""),
+                }
+                yield Finding(
+                    "context_spike",
+                    module,
+                    f"{module}: {entry['p']:,} tokens at once",
+                    entry["f"],
+                    data,
+                )
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
@@ -43,6 +52,11 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         f"Reading {code(path)} whole takes {peak:,} tokens at once;"
         f" sessions on {code(module)} read about {average:,} of that module ({total} counted)."
     )
-    data = {"module": module, "average_tokens": average, "peak_tokens": peak, "session_count": total}
+    data = {
+        "module": module,
+        "average_tokens": average,
+        "peak_tokens": peak,
+        "session_count": total,
+    }
     quotes = (f"{path} was read at once in {count} sessions, up to {peak:,} tokens",)
     return Draft("context_cost", content, quotes, (path,), (module,), data)

@@ -21,9 +21,14 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
     for pad in pads:
         for print_, entry in pad["errors"]:
             yield Finding(
-                "error_retry", print_, f"{entry['cmd']}: {entry['line']}"[:160], entry["f"], _data(print_, entry),
-                is_proven=bool(entry.get("how")), counts_as=2 if entry["n"] >= _OFTEN and entry.get("how") else 1,
-            )  # fmt: skip
+                "error_retry",
+                print_,
+                f"{entry['cmd']}: {entry['line']}"[:160],
+                entry["f"],
+                _data(print_, entry),
+                is_proven=bool(entry.get("how")),
+                counts_as=2 if entry["n"] >= _OFTEN and entry.get("how") else 1,
+            )
 
 
 def _data(print_: str, entry: Entry) -> dict[str, object]:
@@ -39,31 +44,49 @@ def _data(print_: str, entry: Entry) -> dict[str, object]:
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
     data = finding.data
-    how, command, line, fix = data.get("how"), str(data["cmd"]), str(data["line"]), str(data.get("fix", ""))
+    how, command, line, fix = (
+        data.get("how"),
+        str(data["cmd"]),
+        str(data["line"]),
+        str(data.get("fix", "")),
+    )
     if how == "path":
         return Draft(
-            "gotcha", f"There is no {code(command)}; the file is {code(fix)}.", (f"{command}: {line}", f"found: {fix}"),
-            (fix,), _modules((fix,)),
+            "gotcha",
+            f"There is no {code(command)}; the file is {code(fix)}.",
+            (f"{command}: {line}", f"found: {fix}"),
+            (fix,),
+            _modules((fix,)),
             {"symptom": f"reading {command} fails", "workaround": f"read {fix}"},
-        )  # fmt: skip
+        )
     if how == "edit":
         return _mended(finding, seen)
     if how not in ("command", "first"):
         return None
-    command, line, fix = (_constant([str(each.get(name, "")) for each in seen.history if each.get("how") == how])
-                          for name in ("cmd", "line", "fix"))  # fmt: skip
+    command, line, fix = (
+        _constant([str(each.get(name, "")) for each in seen.history if each.get("how") == how])
+        for name in ("cmd", "line", "fix")
+    )
     if not is_lasting(command, line, fix):
         return None
     worked = f"running {code(fix)} first" if how == "first" else code(fix)
     content = f"Running {code(command)} failed with {code(line)}; what worked: {worked}."
     times = sum(int(each.get("times", 1)) for each in seen.history)
     return Draft(
-        "error_pattern", content, (f"$ {command}\n{line}", f"$ {fix}\n(worked)"), (), (),
+        "error_pattern",
+        content,
+        (f"$ {command}\n{line}", f"$ {fix}\n(worked)"),
+        (),
+        (),
         {
-            "error": line, "fix": fix, "tool": str(data["tool"]), "command": command, "occurrences": times,
+            "error": line,
+            "fix": fix,
+            "tool": str(data["tool"]),
+            "command": command,
+            "occurrences": times,
             "fingerprint": str(data["fingerprint"]),
         },
-    )  # fmt: skip
+    )
 
 
 def is_lasting(command: str, line: str, fix: str) -> bool:
@@ -75,7 +98,8 @@ def is_lasting(command: str, line: str, fix: str) -> bool:
 
 
 def _constant(texts: Sequence[str]) -> str:
-    """What is the same in all of some texts; a word that changes, such as the name of a branch, becomes an ellipsis.
+    """What is the same in all of some texts; a word that changes, such as the name of a branch,
+    becomes an ellipsis.
 
     >>> _constant(["git push -u origin fix-1", "git push -u origin fix-2"])
     'git push -u origin …'
@@ -92,9 +116,13 @@ def _constant(texts: Sequence[str]) -> str:
 
 
 def _mended(finding: Finding, seen: Seen) -> Draft | None:
-    """It works after a change of the same file, in every session: otherwise it was mere development."""
+    """It works after a change of the same file, in every session: otherwise it was mere
+    development.
+    """
     data = finding.data
-    changed = [set(map(str, each.get("files", ()))) for each in seen.history if each.get("how") == "edit"]
+    changed = [
+        set(map(str, each.get("files", ()))) for each in seen.history if each.get("how") == "edit"
+    ]
     same = set.intersection(*changed) if len(changed) >= SIGNAL.least_sessions else set()
     if len(same) != 1:
         return None
@@ -103,16 +131,25 @@ def _mended(finding: Finding, seen: Seen) -> Draft | None:
     if is_of_the_moment(command):
         return None
     content = (
-        f"Running {code(command)} failed with {code(line)} in {len(changed)} sessions; each time a change of"
+        f"Running {code(command)} failed with {code(line)} in {len(changed)} sessions; each time "
+        "a change of"
         f" {code(path)} mended it."
     )
     return Draft(
-        "error_pattern", content, (f"$ {command}\n{line}",), (path,), _modules((path,)),
+        "error_pattern",
+        content,
+        (f"$ {command}\n{line}",),
+        (path,),
+        _modules((path,)),
         {
-            "error": line, "fix": f"a change of {path}", "tool": str(data["tool"]), "command": command,
-            "occurrences": len(changed), "fingerprint": str(data["fingerprint"]),
+            "error": line,
+            "fix": f"a change of {path}",
+            "tool": str(data["tool"]),
+            "command": command,
+            "occurrences": len(changed),
+            "fingerprint": str(data["fingerprint"]),
         },
-    )  # fmt: skip
+    )
 
 
 def _modules(files: tuple[str, ...]) -> tuple[str, ...]:

@@ -11,7 +11,9 @@ from smara.behavior.pad import Pad
 from smara.behavior.quoting import code
 
 SIGNAL = Signal(10, "external_reference", 0.56, 0.70, 0.40, ("module_insight",), 3)
-_OF_THE_MOMENT = frozenset({"issues", "pull", "pulls", "commit", "actions", "releases", "discussions", "compare"})
+_OF_THE_MOMENT = frozenset(
+    {"issues", "pull", "pulls", "commit", "actions", "releases", "discussions", "compare"}
+)
 _HERE = frozenset({"localhost", "127.0.0.1", "0.0.0.0"})  # noqa: S104
 
 
@@ -25,10 +27,11 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
 
 
 def site_of(url: str) -> str | None:
-    """The place that a page belongs to, at most two folders deep; ``None`` for what is of the moment.
+    """The place that a page belongs to, at most two folders deep; ``None`` for what is of the
+    moment.
 
-    >>> site_of("https://docs.example.com/api/latest/rum/?x=1"), site_of("https://github.com/a/b/issues/12")
-    ('https://docs.example.com/api/latest', None)
+    >>> site_of("https://docs.example.com/api/latest/rum/?x=1"),
+    site_of("https://github.com/a/b/issues/12") ('https://docs.example.com/api/latest', None)
     """
     parts = urlsplit(url)
     folders = [each for each in parts.path.split("/") if each]
@@ -38,7 +41,9 @@ def site_of(url: str) -> str | None:
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
-    """The address and for what it was used; what the page says is not repeated. It always counts as from outside."""
+    """The address and for what it was used; what the page says is not repeated. It always counts as
+    from outside.
+    """
     counted = Counter(module for data in seen.history for module in data.get("modules", ()))
     if not counted:
         return None
@@ -47,4 +52,6 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         return None
     pages = tuple(dict.fromkeys(str(data.get("page") or data["url"]) for data in seen.history))
     content = f"Work on {code(module)} consulted {finding.data['url']} in {count} sessions."
-    return Draft("module_insight", content, pages[:3], (), (module,), {"module": module}, taint=("web",))
+    return Draft(
+        "module_insight", content, pages[:3], (), (module,), {"module": module}, taint=("web",)
+    )

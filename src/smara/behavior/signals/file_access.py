@@ -18,14 +18,18 @@ _MOST_FILES = 40
 _LEAST_FILES = 2
 _LEAST_DAYS = 2
 _FOCUSED = 10
-"""Three sessions that read so few files tell what they have in common; with more it takes more sessions."""
+"""Three sessions that read so few files tell what they have in common; with more it takes more
+sessions.
+"""
 _LEAST_SURE, _LEAST_SESSIONS = 0.75, 8
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
     """The files read while files of a module were changed."""
     for pad in pads:
-        worked_on = {module for path, entry in pad["files"] if entry.get("e") and (module := module_of(path))}
+        worked_on = {
+            module for path, entry in pad["files"] if entry.get("e") and (module := module_of(path))
+        }
         read = [path for path, entry in pad["files"] if entry.get("r")][:_MOST_FILES]
         for module in sorted(worked_on - {"tests"})[:4]:
             if len(read) >= _LEAST_FILES:
@@ -44,13 +48,18 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     counted = Counter(path for data in seen.history for path in set(data.get("files", ())))
     total = len(seen.history)
     always = sorted(path for path, count in counted.items() if count / total > ALWAYS)[:12]
-    often = sorted(path for path, count in counted.items() if FREQUENT < count / total <= ALWAYS)[:12]
+    often = sorted(path for path, count in counted.items() if FREQUENT < count / total <= ALWAYS)[
+        :12
+    ]
     if seen.days < _LEAST_DAYS or not _is_telling(seen, counted, always):
         return None
     # Hundreds of files that are all read always tell of a bulk change, one tells nothing.
     if not _LEAST_FILES <= len(always) <= 10:
         return None
-    content = f"Work on {code(module)} reads {', '.join(map(code, always))} in nearly every session ({total} counted)."
+    content = (
+        f"Work on {code(module)} reads {', '.join(map(code, always))} in nearly every "
+        f"session ({total} counted)."
+    )
     data = {
         "module_trigger": module,
         "always_read_files": always,
@@ -66,4 +75,6 @@ def _is_telling(seen: Seen, counted: Mapping[str, int], always: Sequence[str]) -
     total = len(seen.history)
     if max(len(data.get("files", ())) for data in seen.history) <= _FOCUSED:
         return True
-    return total >= _LEAST_SESSIONS and all(surely(counted[path], total) >= _LEAST_SURE for path in always)
+    return total >= _LEAST_SESSIONS and all(
+        surely(counted[path], total) >= _LEAST_SURE for path in always
+    )

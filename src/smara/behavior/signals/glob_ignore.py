@@ -1,4 +1,6 @@
-"""11, glob ignored: files are searched for by a pattern, and the one that was meant is not among them."""
+"""11, glob ignored: files are searched for by a pattern, and the one that was meant is not among
+them.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,19 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
         for pattern, entry in pad["globs"]:
             if entry.get("o") and _is_meant(pattern, entry["o"]):
                 data = {"pattern": pattern, "file": entry["o"]}
-                yield Finding("glob_ignore", pattern, f"{pattern} did not find {entry['o']}"[:160], entry["f"], data)
+                yield Finding(
+                    "glob_ignore",
+                    pattern,
+                    f"{pattern} did not find {entry['o']}"[:160],
+                    entry["f"],
+                    data,
+                )
 
 
 def _is_meant(pattern: str, path: str) -> bool:
-    """Whether a pattern could have been after a file: the same ending, a name like its own, and it does not match."""
+    """Whether a pattern could have been after a file: the same ending, a name like its own, and it
+    does not match.
+    """
     name, wanted = path.rsplit("/", 1)[-1], pattern.rsplit("/", 1)[-1]
     ending = wanted.rsplit(".", 1)[-1].strip("*{}") if "." in wanted else ""
     if ending and name.rsplit(".", 1)[-1] not in ending.split(","):
@@ -38,7 +48,10 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     pattern, path = finding.data["pattern"], finding.data["file"]
     if any(data.get("file") != path for data in seen.history):
         return None
-    content = f"{code(pattern)} does not find what is wanted here: in {len(seen.history)} sessions it was {code(path)}."
+    content = (
+        f"{code(pattern)} does not find what is wanted here: in {len(seen.history)} "
+        f"sessions it was {code(path)}."
+    )
     module = module_of(path)
     data = {"symptom": f"{pattern} leads elsewhere", "workaround": f"open {path}"}
     quotes = (f"searched for files: {pattern}; then read: {path}",)

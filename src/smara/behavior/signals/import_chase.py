@@ -1,4 +1,6 @@
-"""12, import chase: understanding a file takes following its imports, always through the same files."""
+"""12, import chase: understanding a file takes following its imports, always through the same
+files.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
         for path, entry in pad["chases"]:
             chain = list(entry.get("c", ()))
             if len(chain) >= 3:
-                yield Finding("import_chase", path, " → ".join(chain)[:160], entry["f"], {"chain": chain})
+                yield Finding(
+                    "import_chase", path, " → ".join(chain)[:160], entry["f"], {"chain": chain}
+                )
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
@@ -28,10 +32,23 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     if len(always) < 2:
         return None
     total = len(seen.history)
-    content = f"To follow {code(first)} one reads {', '.join(map(code, always))}, which it imports ({total} sessions)."
+    content = (
+        f"To follow {code(first)} one reads {', '.join(map(code, always))}, which it "
+        f"imports ({total} sessions)."
+    )
     data = {
-        "trigger_file": first, "dependent_files": always, "reason": "imports", "session_count": total,
+        "trigger_file": first,
+        "dependent_files": always,
+        "reason": "imports",
+        "session_count": total,
         "strength": round(min(counted[path] for path in always) / total, 2),
-    }  # fmt: skip
+    }
     modules = tuple(dict.fromkeys(filter(None, map(module_of, (first, *always)))))
-    return Draft("causal_dependency", content, (" → ".join([first, *always]),), (first, *always), modules, data)
+    return Draft(
+        "causal_dependency",
+        content,
+        (" → ".join([first, *always]),),
+        (first, *always),
+        modules,
+        data,
+    )

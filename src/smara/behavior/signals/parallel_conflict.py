@@ -15,7 +15,9 @@ SIGNAL = Signal(16, "parallel_conflict", 0.90, 0.60, 0.05, ("gotcha",), 1, has_t
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
-    """Files that two scratchpads of one session have changed at overlapping times, or that changed under an edit."""
+    """Files that two scratchpads of one session have changed at overlapping times, or that changed
+    under an edit.
+    """
     edited: dict[str, list[Entry]] = {}
     for pad in pads:
         for path, entry in pad["files"]:
@@ -24,22 +26,34 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
     for pad in pads:
         for path, entry in pad["files"]:
             others = edited.get(path, [])
-            is_overlapping = any(other is not entry and _is_beside(entry, other) for other in others)
+            is_overlapping = any(
+                other is not entry and _is_beside(entry, other) for other in others
+            )
             if is_overlapping or entry.get("x"):
                 agents = len(others) if is_overlapping else 1
-                refused = sum(int(each.get("x", 0)) for each in (others if is_overlapping else [entry]))
-                data = {"file": path, "agents": agents, "refused": refused, "from": entry.get("m", 0),
-                        "to": entry.get("l", 0)}  # fmt: skip
+                refused = sum(
+                    int(each.get("x", 0)) for each in (others if is_overlapping else [entry])
+                )
+                data = {
+                    "file": path,
+                    "agents": agents,
+                    "refused": refused,
+                    "from": entry.get("m", 0),
+                    "to": entry.get("l", 0),
+                }
                 said = f"{path} was changed by two at once"
                 # That an edit was refused is seen, whatever became of the work.
-                yield Finding("parallel_conflict", path, said, entry["f"], data, is_proven=bool(refused))
+                yield Finding(
+                    "parallel_conflict", path, said, entry["f"], data, is_proven=bool(refused)
+                )
 
 
 def _is_beside(one: Entry, other: Entry) -> bool:
     """Whether two agents changed a file in turns: one began before the other had done.
 
-    An agent that called another one waits for it: its own changes before and after are not beside the other's. So one
-    change of each has to lie between two of the other, or one of them must have been refused.
+    An agent that called another one waits for it: its own changes before and after are not beside
+    the other's. So one change of each has to lie between two of the other, or one of them must have
+    been refused.
     """
     if not one.get("e") or not other["em"] <= one["el"] or not one["em"] <= other["el"]:
         return False
@@ -49,28 +63,46 @@ def _is_beside(one: Entry, other: Entry) -> bool:
 
 
 def _sessions_beside(history: Sequence[Mapping[str, Any]]) -> int:
-    """In how many sessions an edit was refused while another of them worked on the file, the newest counted along."""
+    """In how many sessions an edit was refused while another of them worked on the file, the newest
+    counted along.
+    """
     newest, *others = history
-    spans = [(int(each.get("from", 0)), int(each.get("to", 0))) for each in (newest, *others) if each.get("refused")]
+    spans = [
+        (int(each.get("from", 0)), int(each.get("to", 0)))
+        for each in (newest, *others)
+        if each.get("refused")
+    ]
     if len(spans) < 2 or not newest.get("refused"):
         return 1
     begin, end = spans[0]
-    return 1 + sum(other_begin <= end and begin <= other_end for other_begin, other_end in spans[1:] if other_begin)
+    return 1 + sum(
+        other_begin <= end and begin <= other_end
+        for other_begin, other_end in spans[1:]
+        if other_begin
+    )
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
-    """Only where two agents did it: a file that changed under one may have been formatted, or saved by a person.
+    """Only where two agents did it: a file that changed under one may have been formatted, or saved
+    by a person.
 
-    Agents of one task may each have a session of their own: then both were refused, and at the same time. Two that
-    changed a file in turns, once, and of whom no one was refused, were not in each other's way.
+    Agents of one task may each have a session of their own: then both were refused, and at the same
+    time. Two that changed a file in turns, once, and of whom no one was refused, were not in each
+    other's way.
     """
     path = finding.data["file"]
     agents = max(int(finding.data["agents"]), _sessions_beside(seen.history))
     has_hurt = any(each.get("refused") for each in seen.history)
     if agents < 2 or not (has_hurt or len(seen.history) > 1):
         return None
-    content = f"{code(path)} was changed by {agents} agents that worked at the same time; give it to one of them."
+    content = (
+        f"{code(path)} was changed by {agents} agents that worked at the same time; give it "
+        "to one of them."
+    )
     module = module_of(path)
-    data = {"symptom": "changes of one agent are lost or refused", "workaround": "let one agent change it"}
+    data = {
+        "symptom": "changes of one agent are lost or refused",
+        "workaround": "let one agent change it",
+    }
     quotes = (f"{agents} agents edited {path} at overlapping times",)
     return Draft("gotcha", content, quotes, (path,), (module,) if module else (), data)

@@ -15,9 +15,13 @@ _STEPS = 6
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
-    """A file that was read once and never again; soon after, one that is called alike was read and changed."""
+    """A file that was read once and never again; soon after, one that is called alike was read and
+    changed.
+    """
     for pad in pads:
-        changed = [(path, entry) for path, entry in pad["files"] if entry.get("e") and entry.get("r")]
+        changed = [
+            (path, entry) for path, entry in pad["files"] if entry.get("e") and entry.get("r")
+        ]
         for wrong, entry in pad["files"]:
             if entry["n"] != 1 or entry.get("e") or not entry.get("r"):
                 continue
@@ -25,7 +29,14 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 if entry["s"] < other["f"] <= entry["s"] + _STEPS and _is_alike(wrong, right):
                     key = f"{wrong}|{right}"
                     data = {"wrong": wrong, "right": right}
-                    yield Finding("read_abandon", key, f"{wrong} read for {right}", entry["f"], data, is_proven=True)
+                    yield Finding(
+                        "read_abandon",
+                        key,
+                        f"{wrong} read for {right}",
+                        entry["f"],
+                        data,
+                        is_proven=True,
+                    )
 
 
 def _is_alike(one: str, other: str) -> bool:
@@ -38,7 +49,8 @@ def _is_alike(one: str, other: str) -> bool:
 def draft(finding: Finding, seen: Seen) -> Draft | None:
     wrong, right = finding.data["wrong"], finding.data["right"]
     content = (
-        f"{code(wrong)} is opened by mistake: in {len(seen.history)} sessions the change belonged into {code(right)}."
+        f"{code(wrong)} is opened by mistake: in {len(seen.history)} sessions the change "
+        f"belonged into {code(right)}."
     )
     modules = tuple(dict.fromkeys(filter(None, map(module_of, (wrong, right)))))
     data = {"symptom": f"{wrong} is read and left", "workaround": f"go to {right}"}

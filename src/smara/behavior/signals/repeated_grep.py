@@ -11,16 +11,23 @@ from smara.behavior.pad import Pad
 from smara.behavior.paths import module_of
 from smara.behavior.quoting import code
 
-SIGNAL = Signal(6, "repeated_grep", 0.78, 0.80, 0.35, ("module_insight", "gotcha"), 2, has_text=False)
+SIGNAL = Signal(
+    6, "repeated_grep", 0.78, 0.80, 0.35, ("module_insight", "gotcha"), 2, has_text=False
+)
 _LEAST_LETTERS = 4
 _TIMES = 2
 _LEAST_SEARCHES = 3
-_NAME = re.compile(r"[A-Za-z_]\w*(?:[_A-Z]|\.\w|::|\()\w*|\b(?:func|def|class|type|struct|interface|fn|const|enum)\b")
+_NAME = re.compile(
+    r"[A-Za-z_]\w*(?:[_A-Z]|\.\w|::|\()\w*|\b(?:func|def|class|type|struct|interface|fn|const"
+    r"|enum)\b"
+)
 """A pattern that looks for something that has a name; words of prose stand everywhere."""
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
-    """Patterns that were searched for several times, or once with an answer: another session may ask again."""
+    """Patterns that were searched for several times, or once with an answer: another session may
+    ask again.
+    """
     for pad in pads:
         for pattern, entry in pad["searches"]:
             letters = sum(character.isalnum() for character in pattern)
@@ -28,16 +35,29 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 continue
             answers = dict(entry.get("a", {}))
             data = {"pattern": pattern, "times": entry["n"], "answers": answers}
-            yield Finding("repeated_grep", pattern, f"searched for {pattern}"[:160], entry["f"], data, bool(answers))
+            yield Finding(
+                "repeated_grep",
+                pattern,
+                f"searched for {pattern}"[:160],
+                entry["f"],
+                data,
+                bool(answers),
+            )
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
-    """Only when the searches of most sessions ended in one and the same file, and it was searched for repeatedly."""
+    """Only when the searches of most sessions ended in one and the same file, and it was searched
+    for repeatedly.
+    """
     pattern = finding.data["pattern"]
     counted = Counter(path for data in seen.history for path in data.get("answers", {}))
     times = sum(int(data.get("times", 1)) for data in seen.history)
     answered = [data for data in seen.history if data.get("answers")]
-    if not counted or len(answered) < SIGNAL.least_sessions or times < max(_LEAST_SEARCHES, len(seen.history) + 1):
+    if (
+        not counted
+        or len(answered) < SIGNAL.least_sessions
+        or times < max(_LEAST_SEARCHES, len(seen.history) + 1)
+    ):
         return None
     if not _NAME.search(pattern):
         return None
@@ -45,12 +65,17 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     if count < len(answered) or (others and others[0][1] == count):
         return None
     content = (
-        f"{code(pattern)} is in {code(path)}: it was searched for {times} times in {len(seen.history)} sessions,"
+        f"{code(pattern)} is in {code(path)}: it was searched for {times} times in "
+        f"{len(seen.history)} sessions,"
         " with hits nowhere else."
     )
     module = module_of(path)
     data = {"module": module} if module else {}
     return Draft(
-        "module_insight", content, (f"searched: {pattern}; then read:"
-                                    f" {path}",), (path,), (module,) if module else (), data
-    )  # fmt: skip
+        "module_insight",
+        content,
+        (f"searched: {pattern}; then read: {path}",),
+        (path,),
+        (module,) if module else (),
+        data,
+    )

@@ -12,25 +12,35 @@ from smara.knowledge.models import MemoryType
 
 SIGNAL = Signal(9, "self_correction", 0.95, 0.75, 0.10, ("gotcha", "module_insight"), 1)
 _NAMES_CODE = re.compile(
-    r"`[^`]+`|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\b[\w-]+/[\w./-]+|\b\w+\.(?:py|[jt]sx?|go|rs|exs?|json|toml|ya?ml|md)\b|\w+\(\)"
+    r"`[^`]+`|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\b[\w-]+/[\w./-]+|\b\w+\.(?:py|[jt]sx?|go|rs|exs?|json"
+    r"|toml|ya?ml|md)\b|\w+\(\)"
 )
-_PLAN = re.compile(r"^(?:I |I'll|let me|let's|we should|I should|now |looking|thinking|maybe|perhaps)", re.IGNORECASE)
+_PLAN = re.compile(
+    r"^(?:I |I'll|let me|let's|we should|I should|now |looking|thinking|maybe|perhaps)",
+    re.IGNORECASE,
+)
 _HEDGED = re.compile(
-    r"\b(?:might|maybe|perhaps|probably|I think|I guess|not sure|approach|simplest|cleanest|easiest|best|better|fix is"
+    r"\b(?:might|maybe|perhaps|probably|I think|I guess|not sure|approach|simplest|cleanest"
+    r"|easiest|best|better|fix is"
     r"|should|would|could|let me|wondering)\b|:\s*[-*]",
     re.IGNORECASE,
 )
 _ADMITTED = re.compile(
-    r"\bI was wrong\b|\bI mis(?:understood|read)\b|\bI [a-z]*ly (?:thought|assumed|believed|expected)\b"
+    r"\bI was wrong\b|\bI mis(?:understood|read)\b|\bI [a-z]*ly (?:thought|assumed|believed"
+    r"|expected)\b"
     r"|\bI first (?:thought|assumed)\b|assumption|mistaken|pensais|croyais|dachte|nahm|pens[éa]"
     r"|creía|asumí|以为|认为|思って|考えて|勘違",
     re.IGNORECASE,
 )
 _NAMED = re.compile(
-    r"(?:the|an?|each|every|both|all|only|our|le|la|les|der|die|das|el|los)\s|[`A-Z]|\w*[_.(/]|\W*[^\x00-\x7f]"
+    r"(?:the|an?|each|every|both|all|only|our|le|la|les|der|die|das|el|los)\s|[`A-Z]|\w*[_.(/]"
+    r"|\W*[^\x00-\x7f]"
 )
 """How a side begins that says of what it speaks: "shows the default" does not."""
-_CUT = re.compile(r"\b(?:but|and|or|is|are|was|the|a|an|to|with|of|for|because|which|that|it's)\W*$", re.IGNORECASE)
+_CUT = re.compile(
+    r"\b(?:but|and|or|is|are|was|the|a|an|to|with|of|for|because|which|that|it's)\W*$",
+    re.IGNORECASE,
+)
 _ACTUALLY = re.compile(r"^(?:actually|en fait|tatsächlich|en realidad|实际上|実際)", re.IGNORECASE)
 _OF_IT = re.compile(r"(?:it|they)(?:'s|'re)? ", re.IGNORECASE)
 _QUOTED = re.compile(r"`[^`]+`")
@@ -50,7 +60,8 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     wrong, right = str(finding.data.get("wrong", "")), str(finding.data.get("right", ""))
     if not wrong or not right or _PLAN.match(right) or len(right) < 12:
         return None
-    # "it is sync" says nothing without what stood before it, unless that is named on the other side.
+    # "it is sync" says nothing without what stood before it, unless that is named on the other
+    # side.
     is_named = bool(_NAMES_CODE.search(right)) and not (
         _VAGUE.match(right) and not _NAMES_CODE.search(right.split(" ", 1)[-1])
     )
@@ -70,10 +81,15 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
 def _is_said_of_code(sentence: str, wrong: str, right: str) -> bool:
     """Whether a sentence corrects a belief about the code, and does not weigh what to do next.
 
-    "Actually … not …" is said of plans and of the last minute far more often than of the code. Where no mistake is
-    admitted it must be the sentence's first word, and both sides must name something.
+    "Actually … not …" is said of plans and of the last minute far more often than of the code.
+    Where no mistake is admitted it must be the sentence's first word, and both sides must name
+    something.
     """
-    if _HEDGED.search(right) or _HEDGED.search(wrong) or any(right.count(mark) % 2 for mark in ("`", '"')):
+    if (
+        _HEDGED.search(right)
+        or _HEDGED.search(wrong)
+        or any(right.count(mark) % 2 for mark in ("`", '"'))
+    ):
         return False
     if right.count("(") != right.count(")") or wrong.count("(") != wrong.count(")"):
         return False  # the sentence was cut in the middle of something
@@ -81,4 +97,6 @@ def _is_said_of_code(sentence: str, wrong: str, right: str) -> bool:
         return False
     if _ADMITTED.search(sentence):
         return True
-    return bool(_ACTUALLY.match(sentence.strip()) and _NAMES_CODE.search(wrong) and _NAMED.match(right))
+    return bool(
+        _ACTUALLY.match(sentence.strip()) and _NAMES_CODE.search(wrong) and _NAMED.match(right)
+    )

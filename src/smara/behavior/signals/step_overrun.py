@@ -22,13 +22,22 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
         module = main_module(pad)
         if module is not None and planned >= _LEAST_PLANNED:
             data = {"module": module, "planned": planned, "actual": actual}
-            yield Finding("step_overrun", module, f"{module}: {planned} steps planned, {actual} taken", 0, data, True)
+            yield Finding(
+                "step_overrun",
+                module,
+                f"{module}: {planned} steps planned, {actual} taken",
+                0,
+                data,
+                True,
+            )
 
 
 def main_module(pad: Pad) -> str | None:
     """The module that most of the changed files belong to."""
     counted = Counter(
-        module for path, entry in pad["files"] if entry.get("e") and (module := module_of(path)) and module != "tests"
+        module
+        for path, entry in pad["files"]
+        if entry.get("e") and (module := module_of(path)) and module != "tests"
     )
     return counted.most_common(1)[0][0] if counted else None
 
@@ -47,8 +56,14 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         f"({sum(actual)} taken, {sum(planned)} planned, in {len(planned)} sessions with a plan)."
     )
     data = {
-        "module": module, "methodology": "native", "average_actual_steps": round(sum(actual) / len(actual), 1),
-        "average_planned_steps": round(sum(planned) / len(planned), 1), "ratio": ratio, "sample_count": len(planned),
-    }  # fmt: skip
+        "module": module,
+        "methodology": "native",
+        "average_actual_steps": round(sum(actual) / len(actual), 1),
+        "average_planned_steps": round(sum(planned) / len(planned), 1),
+        "ratio": ratio,
+        "sample_count": len(planned),
+    }
     told = ", ".join(f"{one}→{other}" for one, other in zip(planned[:12], actual[:12], strict=True))
-    return Draft("task_calibration", content, (f"steps planned → taken: {told}",), (), (module,), data)
+    return Draft(
+        "task_calibration", content, (f"steps planned → taken: {told}",), (), (module,), data
+    )

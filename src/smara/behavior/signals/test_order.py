@@ -1,4 +1,6 @@
-"""13, test order: whether tests or code come first, and how many runs it takes until the tests are green."""
+"""13, test order: whether tests or code come first, and how many runs it takes until the tests are
+green.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,20 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
             continue
         order = "tests_first" if is_first else "tests_after"
         data = {"module": module, "order": order, "runs": list(facts["green_after"])}
-        yield Finding("test_order", f"{module}|{order}", f"{module}: {order}", facts["first_source_edit"], data, True)
+        yield Finding(
+            "test_order",
+            f"{module}|{order}",
+            f"{module}: {order}",
+            facts["first_source_edit"],
+            data,
+            True,
+        )
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
-    """How many test runs a change takes until they are green, against the one that was hoped for."""
+    """How many test runs a change takes until they are green, against the one that was hoped
+    for.
+    """
     module, order = finding.data["module"], finding.data["order"]
     runs = [int(each) for data in seen.history for each in data.get("runs", ())]
     if len(runs) < SIGNAL.least_sessions:
@@ -38,13 +49,23 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         return None  # nearly as hoped for: nothing to plan for
     told = "tests written first" if order == "tests_first" else "tests run afterwards"
     content = (
-        f"Changes of {code(module)} take {average:g} test runs until they are green ({told}, {len(runs)}"
+        f"Changes of {code(module)} take {average:g} test runs until they are green ({told}, "
+        f"{len(runs)}"
         " changes counted)."
     )
     data = {
-        "module": module, "methodology": order, "average_actual_steps": average, "average_planned_steps": 1.0,
-        "ratio": average, "sample_count": len(runs),
-    }  # fmt: skip
+        "module": module,
+        "methodology": order,
+        "average_actual_steps": average,
+        "average_planned_steps": 1.0,
+        "ratio": average,
+        "sample_count": len(runs),
+    }
     return Draft(
-        "task_calibration", content, (f"test runs until green: {', '.join(map(str, runs[:12]))}",), (), (module,), data
+        "task_calibration",
+        content,
+        (f"test runs until green: {', '.join(map(str, runs[:12]))}",),
+        (),
+        (module,),
+        data,
     )

@@ -18,7 +18,9 @@ _ALWAYS_SLOW = 60.0
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
-    """Commands that took long, and those that do work and may: in how many sessions they were fast counts as well."""
+    """Commands that took long, and those that do work and may: in how many sessions they were fast
+    counts as well.
+    """
     for pad in pads:
         usual = median(pad.facts["run_seconds"] or [0.0])
         for command, entry in pad["durations"]:
@@ -28,20 +30,34 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 data = {"cmd": command, "seconds": seconds, "timed_out": int(entry.get("x", 0))}
                 if entry.get("w"):
                     data["least"] = float(entry.get("b", seconds))
-                yield Finding("time_anomaly", command, f"{command} took {seconds:.0f} s"[:160], entry["f"], data)
+                yield Finding(
+                    "time_anomaly",
+                    command,
+                    f"{command} took {seconds:.0f} s"[:160],
+                    entry["f"],
+                    data,
+                )
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
-    """One slow run is no trap: it must have run out of time, or be slow even when it is fastest, session by session."""
+    """One slow run is no trap: it must have run out of time, or be slow even when it is fastest,
+    session by session.
+    """
     command = finding.data["cmd"]
     if not any(int(data.get("timed_out", 0)) for data in seen.history):
-        return _always_slow(command, [float(data["least"]) for data in seen.history if "least" in data])
+        return _always_slow(
+            command, [float(data["least"]) for data in seen.history if "least" in data]
+        )
     slowest = max(float(data["seconds"]) for data in seen.history)
     content = (
-        f"{code(command)} takes long here (up to {slowest:.0f} s in {len(seen.history)} sessions) and has run"
+        f"{code(command)} takes long here (up to {slowest:.0f} s in {len(seen.history)} sessions) "
+        "and has run"
         " out of time."
     )
-    data = {"symptom": "it times out", "workaround": f"allow more than {slowest:.0f} s, or run it in the background"}
+    data = {
+        "symptom": "it times out",
+        "workaround": f"allow more than {slowest:.0f} s, or run it in the background",
+    }
     return Draft("gotcha", content, (f"$ {command}\n({slowest:.0f} s, timed out)",), (), (), data)
 
 
@@ -49,7 +65,15 @@ def _always_slow(command: str, fastest: Sequence[float]) -> Draft | None:
     usual = median(fastest or [0.0])
     if len(fastest) < SIGNAL.least_sessions or usual < _ALWAYS_SLOW or is_of_the_moment(command):
         return None
-    content = f"{code(command)} takes about {usual:.0f} s here, by its fastest runs in {len(fastest)} sessions."
-    data = {"symptom": "it takes long", "workaround": f"allow more than {2 * usual:.0f} s, or run it in the background"}
+    content = (
+        f"{code(command)} takes about {usual:.0f} s here, by its fastest runs in "
+        f"{len(fastest)} sessions."
+    )
+    data = {
+        "symptom": "it takes long",
+        "workaround": f"allow more than {2 * usual:.0f} s, or run it in the background",
+    }
     told = ", ".join(f"{each:.0f}" for each in fastest[:12])
-    return Draft("gotcha", content, (f"$ {command}\n(fastest runs, in seconds: {told})",), (), (), data)
+    return Draft(
+        "gotcha", content, (f"$ {command}\n(fastest runs, in seconds: {told})",), (), (), data
+    )

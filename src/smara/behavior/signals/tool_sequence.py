@@ -15,14 +15,22 @@ _MOST = 60
 _SAME_ORDER = 0.6
 """In so many of the sessions the commands must have come in the order that is told."""
 _LEAST_SHARE = 0.1
-"""In so many of all sessions that changed something it must have shown, to be how things are done here."""
-_OF_EVERYBODY = re.compile(r"^(?:[a-z]+\s+)?(?:git|gh|glab|cd|ls|rm|mkdir|cp|mv|kill|pkill|chmod|open|sleep)\b")
+"""In so many of all sessions that changed something it must have shown, to be how things are done
+here.
+"""
+_OF_EVERYBODY = re.compile(
+    r"^(?:[a-z]+\s+)?(?:git|gh|glab|cd|ls|rm|mkdir|cp|mv|kill|pkill|chmod|open|sleep)\b"
+)
 _BY_DEFAULT = re.compile(
-    r"(?:cargo\s+(?:check|clippy|build|test|fmt|run)|go\s+(?:build|test|vet|fmt|mod\s+tidy|run)|gofmt|swift\s+(?:build|test)"
-    r"|dotnet\s+(?:build|test|restore)|mix\s+(?:test|format|compile)|(?:npm|pnpm|yarn|bun)\s+(?:install|i|ci|test)"
+    r"(?:cargo\s+(?:check|clippy|build|test|fmt|run)|go\s+(?:build|test|vet|fmt|mod\s+tidy|run)"
+    r"|gofmt|swift\s+(?:build|test)"
+    r"|dotnet\s+(?:build|test|restore)|mix\s+(?:test|format|compile)|(?:npm|pnpm|yarn"
+    r"|bun)\s+(?:install|i|ci|test)"
     r"|pytest|python3?\s+-m\s+pytest|tsc|npx\s+tsc)(?:\s+(?:-\S+|[\w.-]*[./][\w./-]*|--))*$"
 )
-"""What a toolchain offers in every project, on all or a part of it: whoever knows the language runs it untold."""
+"""What a toolchain offers in every project, on all or a part of it: whoever knows the language runs
+it untold.
+"""
 _ONE_TIME = re.compile(r"[\"'$<>*]|/tmp/|https?:|\b[0-9a-f]{7,40}\b|\b\d{3,}\b|-run\b|::")
 """What stands in a command of the moment: a quotation, a place, a number, one test of many."""
 
@@ -42,7 +50,9 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
         for key, counted in found[:_MOST]:
             steps = list(counted.most_common(1)[0][0])
             data = {"steps": steps, "times": counted.total()}
-            yield Finding("tool_sequence", key, " → ".join(steps)[:160], first[key], data, is_proven=True)
+            yield Finding(
+                "tool_sequence", key, " → ".join(steps)[:160], first[key], data, is_proven=True
+            )
 
 
 def runs_of(steps: Sequence[str]) -> list[str]:
@@ -55,19 +65,30 @@ def own_runs(steps: Sequence[str]) -> set[str]:
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
-    """The order that most sessions had, if it has commands of the project and none of the moment."""
+    """The order that most sessions had, if it has commands of the project and none of the
+    moment.
+    """
     orders = Counter(tuple(runs_of(data["steps"])) for data in seen.history if data.get("steps"))
     (runs, count), total = orders.most_common(1)[0], orders.total()
     own = own_runs(runs)
     if all(map(_BY_DEFAULT.match, own)) or seen.sessions < _LEAST_SHARE * seen.all_sessions:
         return None
-    if len(own) < 2 or count < SIGNAL.least_sessions or count / total < _SAME_ORDER or any(map(_ONE_TIME.search, runs)):
+    if (
+        len(own) < 2
+        or count < SIGNAL.least_sessions
+        or count / total < _SAME_ORDER
+        or any(map(_ONE_TIME.search, runs))
+    ):
         return None
-    changed = Counter(data["steps"][0] for data in seen.history if str(data["steps"][0]).startswith("edit "))
+    changed = Counter(
+        data["steps"][0] for data in seen.history if str(data["steps"][0]).startswith("edit ")
+    )
     begin = changed.most_common(1)[0][0] if changed and changed.total() * 2 > total else ""
     steps = [*([begin] if begin else []), *runs]
     told = [
-        f"edit {code(step.removeprefix('edit '))}" if step.startswith("edit ") else f"run {code(step)}"
+        f"edit {code(step.removeprefix('edit '))}"
+        if step.startswith("edit ")
+        else f"run {code(step)}"
         for step in steps
     ]
     content = f"How it is done here, in {count} of {total} sessions: {', then '.join(told)}."
@@ -75,5 +96,5 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "task_pattern": f"changing {begin.removeprefix('edit ')}" if begin else f"after {steps[0]}",
         "steps": [{"order": number, "description": each} for number, each in enumerate(told, 1)],
         "success_count": count,
-    }  # fmt: skip
+    }
     return Draft("workflow_recipe", content, (" → ".join(steps),), (), (), data)

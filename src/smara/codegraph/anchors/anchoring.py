@@ -28,7 +28,13 @@ class Anchoring:
     """
 
     def __init__(
-        self, store: AnchorStore, session: Session, tree: Tree, disk: Disk, past: Past, commit: str | None = None
+        self,
+        store: AnchorStore,
+        session: Session,
+        tree: Tree,
+        disk: Disk,
+        past: Past,
+        commit: str | None = None,
     ) -> None:
         self._store = store
         self._session = session
@@ -53,7 +59,9 @@ class Anchoring:
             if anchor is not None:
                 found.setdefault(_key(anchor), anchor)
         # A definition says more than the file around it, and lines more than a name.
-        ordered = sorted(found.values(), key=lambda each: ("symbol", "lines", "file").index(each.kind))
+        ordered = sorted(
+            found.values(), key=lambda each: ("symbol", "lines", "file").index(each.kind)
+        )
         return ordered[:MOST_ANCHORS]
 
     def _place(self, named: Named) -> NewAnchor | None:
@@ -67,14 +75,24 @@ class Anchoring:
         if not named.symbol and named.first_line is None:
             lines = marked(data)
             return NewAnchor(
-                "file", path, hash=digest(data), sketch=sample_of(lines), commit=commit or self._head,
+                "file",
+                path,
+                hash=digest(data),
+                sketch=sample_of(lines),
+                commit=commit or self._head,
                 named_by=named.named_by,
-            )  # fmt: skip
+            )
         places = self._places(path, data, commit)
         if named.symbol:
             fitting = [place for place in places if _means(named.symbol, place.symbol)]
-            exact = [place for place in fitting if place.symbol == plain_name(named.symbol)] or fitting
-            return self._symbol(exact[0], commit, named.named_by) if len({_at(each) for each in exact}) == 1 else None
+            exact = [
+                place for place in fitting if place.symbol == plain_name(named.symbol)
+            ] or fitting
+            return (
+                self._symbol(exact[0], commit, named.named_by)
+                if len({_at(each) for each in exact}) == 1
+                else None
+            )
         return self._around(named, path, data, places, commit)
 
     def _around(
@@ -83,14 +101,28 @@ class Anchoring:
         """The smallest definition around some lines, or the lines themselves."""
         first = named.first_line or 1
         last = named.last_line or first
-        around = [place for place in places if place.first_line <= first and last <= place.last_line]
+        around = [
+            place for place in places if place.first_line <= first and last <= place.last_line
+        ]
         if around:
-            return self._symbol(min(around, key=lambda each: each.last_line - each.first_line), commit, named.named_by)
+            return self._symbol(
+                min(around, key=lambda each: each.last_line - each.first_line),
+                commit,
+                named.named_by,
+            )
         marks = lines_between(marked(data), first, last)
         if not marks:
             return None
         return NewAnchor(
-            "lines", path, "", first, last, digest(marks), marks, commit=commit or self._head, named_by=named.named_by
+            "lines",
+            path,
+            "",
+            first,
+            last,
+            digest(marks),
+            marks,
+            commit=commit or self._head,
+            named_by=named.named_by,
         )
 
     def _name(self, name: str, paths: set[str]) -> NewAnchor | None:
@@ -107,24 +139,43 @@ class Anchoring:
         data = self._data(place.path, self._commit)
         if data is None:
             return None
-        now = [each for each in self._places(place.path, data, self._commit) if each.symbol == place.symbol]
+        now = [
+            each
+            for each in self._places(place.path, data, self._commit)
+            if each.symbol == place.symbol
+        ]
         return self._symbol(now[0], self._commit, "text") if now else None
 
     def _symbol(self, place: Place, commit: str | None, named_by: str) -> NewAnchor:
         twins = namesakes = NOT_KNOWN
         if commit is None and self._tree.no is not None:
             same = self._store.with_bodies(self._session, self._tree.no, [place.hash])
-            called = self._store.called(self._session, self._tree.no, [place.symbol.rpartition(".")[2]])
+            called = self._store.called(
+                self._session, self._tree.no, [place.symbol.rpartition(".")[2]]
+            )
             own = _at(place)
             twins = place_marks([_at(each) for each in same if _at(each) != own])
-            namesakes = place_marks([_at(each) for each in called if each.symbol == place.symbol and _at(each) != own])
+            namesakes = place_marks(
+                [_at(each) for each in called if each.symbol == place.symbol and _at(each) != own]
+            )
         return NewAnchor(
-            "symbol", place.path, place.symbol, place.first_line, place.last_line, place.hash, place.sketch, twins,
-            namesakes, commit or self._head, named_by,  # type: ignore[arg-type]  # one of the three
-        )  # fmt: skip
+            "symbol",
+            place.path,
+            place.symbol,
+            place.first_line,
+            place.last_line,
+            place.hash,
+            place.sketch,
+            twins,
+            namesakes,
+            commit or self._head,
+            named_by,  # type: ignore[arg-type]  # one of the three
+        )
 
     def _path(self, path: str | None) -> str | None:
-        """A path as the tree has it: below the root; a bare end of a path when only one file has it."""
+        """A path as the tree has it: below the root; a bare end of a path when only one file has
+        it.
+        """
         if not path:
             return None
         plain = path.replace("\\", "/").removeprefix("./")
@@ -133,9 +184,15 @@ class Anchoring:
             plain = plain[len(root) :]
         if plain.startswith("/") or ".." in plain.split("/"):
             return None
-        if self._disk.stat(plain) is not None or (self._commit and self._past.read(self._commit, plain) is not None):
+        if self._disk.stat(plain) is not None or (
+            self._commit and self._past.read(self._commit, plain) is not None
+        ):
             return plain
-        ends = self._store.ending(self._session, self._tree.no, plain) if self._tree.no is not None else []
+        ends = (
+            self._store.ending(self._session, self._tree.no, plain)
+            if self._tree.no is not None
+            else []
+        )
         return ends[0] if len(ends) == 1 else None
 
     def _data(self, path: str, commit: str | None) -> bytes | None:
@@ -150,11 +207,15 @@ class Anchoring:
 def _means(name: str, symbol: str) -> bool:
     """Whether a name, perhaps with what stands before it, means a definition.
 
-    >>> _means("login", "Session.login"), _means("Session.login", "Session.login"), _means("x.login", "Session.login")
-    (True, True, False)
+    >>> _means("login", "Session.login"), _means("Session.login", "Session.login"),
+    _means("x.login", "Session.login") (True, True, False)
     """
     plain = plain_name(name)
-    return symbol == plain or symbol.endswith(f".{plain}") or (plain.endswith(f".{symbol}") and "." in symbol)
+    return (
+        symbol == plain
+        or symbol.endswith(f".{plain}")
+        or (plain.endswith(f".{symbol}") and "." in symbol)
+    )
 
 
 def _at(place: Place) -> tuple[str, str]:
@@ -162,5 +223,12 @@ def _at(place: Place) -> tuple[str, str]:
 
 
 def _key(anchor: NewAnchor) -> tuple[object, ...]:
-    """One anchor for a thing, however often it is named; overloads have one name and are several things."""
-    return anchor.kind, anchor.path, anchor.symbol, anchor.first_line if anchor.kind == "lines" else anchor.hash
+    """One anchor for a thing, however often it is named; overloads have one name and are several
+    things.
+    """
+    return (
+        anchor.kind,
+        anchor.path,
+        anchor.symbol,
+        anchor.first_line if anchor.kind == "lines" else anchor.hash,
+    )

@@ -22,7 +22,9 @@ if TYPE_CHECKING:  # most readings need no look at the past
     from smara.codegraph.anchors.past import Past
 
 _MOST_MADE = 4
-"""How many times the files of one question may be read to make anchors: that is done once, not at every reading."""
+"""How many times the files of one question may be read to make anchors: that is done once, not at
+every reading.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,14 @@ class Anchors:
     """
 
     def __init__(
-        self, store: AnchorStore, clock: Clock, find_root: Callable[[], str | None], policy: Policy,
-        most_files: int = 16, find_unseen: Callable[[str], Collection[str] | None] = lambda root: None,
-    ) -> None:  # fmt: skip
+        self,
+        store: AnchorStore,
+        clock: Clock,
+        find_root: Callable[[], str | None],
+        policy: Policy,
+        most_files: int = 16,
+        find_unseen: Callable[[str], Collection[str] | None] = lambda root: None,
+    ) -> None:
         self.store = store
         self._clock = clock
         self._find_root = find_root
@@ -66,9 +73,9 @@ class Anchors:
     def tree(self, session: Session) -> Tree | None:
         """The tree that asks, with its index, if it has one.
 
-        It is the repository around the folder we are in, if that is this project's: it or another folder of the
-        same repository was indexed in it, or the project is that repository, or none. Otherwise we are
-        elsewhere, as a server is, and what was indexed last is meant.
+        It is the repository around the folder we are in, if that is this project's: it or another
+        folder of the same repository was indexed in it, or the project is that repository, or none.
+        Otherwise we are elsewhere, as a server is, and what was indexed last is meant.
         """
         here, indexed = self._find_root(), self.store.trees(session)
         real = os.path.realpath(here) if here is not None else None
@@ -90,7 +97,9 @@ class Anchors:
     # judging
 
     def judge(self, session: Session, owner: Owner, numbers: Sequence[int]) -> dict[int, Freshness]:
-        """How memories or observations stand to the code they name; those that name none are left out."""
+        """How memories or observations stand to the code they name; those that name none are left
+        out.
+        """
         anchors = self.store.of(session, owner, numbers) if numbers else {}
         tree = self.tree(session) if anchors else None
         if tree is None:
@@ -104,7 +113,13 @@ class Anchors:
 
         disk = Disk(tree.root, self._most_files, self._kept)
         judging = Judging(
-            self.store, session, tree, disk, self._past(tree), lambda: self._find_unseen(tree.root), likeness
+            self.store,
+            session,
+            tree,
+            disk,
+            self._past(tree),
+            lambda: self._find_unseen(tree.root),
+            likeness,
         )
         judged = judging.judge(mine)
         found = {}
@@ -137,27 +152,33 @@ class Anchors:
     def put(self, statements: Iterable[Statement]) -> int:
         """Anchor statements to the code they name; how many got any anchor.
 
-        What they named before and name still stays as it was. What is looked up is read before anything is locked.
+        What they named before and name still stays as it was. What is looked up is read before
+        anything is locked.
         """
         anchored = 0
         for statement in statements:
             with self.store.database.read() as session:
                 made = self.make(session, statement)
-                there = self.store.of(session, statement.owner, [statement.no]).get(statement.no, [])
+                there = self.store.of(session, statement.owner, [statement.no]).get(
+                    statement.no, []
+                )
             if made is None:
                 return anchored
             named = [each for each in there if _is_named(each, statement)]
-            known = {each.symbol for each in named if each.kind == "symbol"}  # perhaps elsewhere by now: not two of one
+            known = {
+                each.symbol for each in named if each.kind == "symbol"
+            }  # perhaps elsewhere by now: not two of one
             new = [each for each in made[1] if each.kind != "symbol" or each.symbol not in known]
             self._write(statement, made[0], [*named, *new], named)
             anchored += bool(named or new)
         return anchored
 
     def verify(self, statement: Statement) -> None:
-        """Anchor a statement to the code of today: what it was anchored to is followed to where it is now.
+        """Anchor a statement to the code of today: what it was anchored to is followed to where it
+        is now.
 
-        The lines that a statement rests on are those of the day on which it was made, so where they were
-        anchored, the anchor says which code they mean, and not the lines.
+        The lines that a statement rests on are those of the day on which it was made, so where they
+        were anchored, the anchor says which code they mean, and not the lines.
         """
         with self.store.database.read() as session:
             there = self.store.of(session, statement.owner, [statement.no]).get(statement.no, [])
@@ -167,13 +188,20 @@ class Anchors:
                 for each in (stands.anchors if stands is not None else ())
                 if each.now_path is not None
             ]
-            named = [each._replace(commit=None) for each in statement.named if not there or each.first_line is None]
-            made = self.make(session, replace(statement, named=[*followed, *named], commit=None, is_past=False))
+            named = [
+                each._replace(commit=None)
+                for each in statement.named
+                if not there or each.first_line is None
+            ]
+            made = self.make(
+                session, replace(statement, named=[*followed, *named], commit=None, is_past=False)
+            )
         if made is not None:
             self._write(statement, *made, [])
 
     def catch_up(self, statement: Statement) -> None:
-        """Anchor what was never looked at for code, or only without an index; to the code as it was when it was said.
+        """Anchor what was never looked at for code, or only without an index; to the code as it was
+        when it was said.
 
         Where nobody knows how the code was then, what was anchored before stays, for the code of
         today may be another; what never was anchored speaks of the code of today.
@@ -186,29 +214,45 @@ class Anchors:
             stands = self.judge(session, statement.owner, [statement.no]).get(statement.no)
             is_same = bool(there) and stands is not None and stands.verdict == "fresh"
             looked_up = statement if is_same else replace(statement, is_past=True)
-            is_dark = bool(there) and not is_same and self._commit_of(looked_up, self._past(tree)) is None
+            is_dark = (
+                bool(there) and not is_same and self._commit_of(looked_up, self._past(tree)) is None
+            )
             anchors = list(there) if is_dark else (self.make(session, looked_up) or (tree, []))[1]
         self._write(statement, tree, anchors, there)
 
-    def _write(self, statement: Statement, tree: Tree, anchors: Sequence[NewAnchor], there: Sequence[Anchor]) -> None:
+    def _write(
+        self,
+        statement: Statement,
+        tree: Tree,
+        anchors: Sequence[NewAnchor],
+        there: Sequence[Anchor],
+    ) -> None:
         """Keep of what is there what is among the anchors, add the others, and retire the rest."""
         wanted, known = {_key(each) for each in anchors}, {_key(each) for each in there}
         kept = [each.no for each in there if _key(each) in wanted]
         new = [each for each in anchors if _key(each) not in known]
         with self.store.database.write(is_derived=True) as session:
             self.store.replace(
-                session, statement.owner, statement.no, new, kept, tree.repository, tree.has_index,
+                session,
+                statement.owner,
+                statement.no,
+                new,
+                kept,
+                tree.repository,
+                tree.has_index,
                 self._clock.now_ms(),
-            )  # fmt: skip
+            )
 
     def take_back(self, owner: Owner, owner_no: int, since_ms: int) -> None:
-        """What was verified since a moment was taken back: what it spoke of before is what it speaks of."""
+        """What was verified since a moment was taken back: what it spoke of before is what it
+        speaks of.
+        """
         with self.store.database.write(is_derived=True) as session:
             self.store.take_back(session, owner, owner_no, since_ms)
 
     def pending(self, owner: Owner, limit: int) -> Iterator[list[int]]:
-        """What was never looked at for the code it names, or only without an index, some at a time; none before there
-        is an index. Whoever takes some must anchor them before taking more.
+        """What was never looked at for the code it names, or only without an index, some at a time;
+        none before there is an index. Whoever takes some must anchor them before taking more.
         """
         with self.store.database.read() as session:
             tree, newest = self.tree(session), self.store.newest(session, owner)
@@ -229,7 +273,9 @@ class Anchors:
         return self.store.owners_at(session, owner, paths)
 
     def _commit_of(self, statement: Statement, past: Past) -> str | None:
-        """Where to read the code: at a commit, when that is not the one checked out; ``None`` for the folder itself."""
+        """Where to read the code: at a commit, when that is not the one checked out; ``None`` for
+        the folder itself.
+        """
         head = past.head()
         if head is None:
             return None
@@ -245,7 +291,9 @@ class Anchors:
 
 
 def _concerns(anchor: Anchor, tree: Tree) -> bool:
-    """Whether a tree has something to say about an anchor: it is of the same repository, or that one is no more."""
+    """Whether a tree has something to say about an anchor: it is of the same repository, or that
+    one is no more.
+    """
     return anchor.repository == tree.repository or not os.path.isdir(anchor.repository)
 
 
@@ -254,8 +302,11 @@ def _is_named(anchor: Anchor, statement: Statement) -> bool:
     last = anchor.symbol.rpartition(".")[2]
     if anchor.named_by == "text":
         return (last or anchor.path) in statement.text
-    return any(each.path is not None and (each.path == anchor.path or anchor.path.endswith(f"/{each.path}"))
-               for each in statement.named)  # fmt: skip
+    return any(
+        each.path is not None
+        and (each.path == anchor.path or anchor.path.endswith(f"/{each.path}"))
+        for each in statement.named
+    )
 
 
 def _lines_of(verdict: AnchorVerdict) -> tuple[int | None, int | None]:
@@ -270,4 +321,9 @@ def _repository_of(root: str) -> str:
 
 
 def _key(anchor: NewAnchor) -> tuple[str, str, str, int | None]:
-    return anchor.kind, anchor.path, anchor.symbol, anchor.first_line if anchor.kind == "lines" else None
+    return (
+        anchor.kind,
+        anchor.path,
+        anchor.symbol,
+        anchor.first_line if anchor.kind == "lines" else None,
+    )

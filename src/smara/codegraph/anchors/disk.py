@@ -18,13 +18,17 @@ from smara.codegraph.reading import NotRead, TreeReader
 MOST_BYTES = 1_000_000
 _MOST_KEPT = 256
 _READ_FOR_A_PARSE = 8
-"""To read a file and see that it is the one that was indexed costs a fraction of taking it apart."""
+"""To read a file and see that it is the one that was indexed costs a fraction of taking it
+apart.
+"""
 
 
 class Disk:
     """The folder of a tree. Made anew for each question: its bound is for that question."""
 
-    def __init__(self, root: str, most_files: int, kept: dict[tuple[str, int, int], tuple[Place, ...]]) -> None:
+    def __init__(
+        self, root: str, most_files: int, kept: dict[tuple[str, int, int], tuple[Place, ...]]
+    ) -> None:
         self._reader = TreeReader(root)
         self._real_root = self._reader.root
         self._reads_left = _READ_FOR_A_PARSE * most_files
@@ -49,7 +53,9 @@ class Disk:
         return self._parses_left > 0 or self._key(path) in self._kept
 
     def read(self, path: str) -> bytes | None:
-        """What is in a file; ``None`` when it cannot be read, is too large, or lies outside of the root."""
+        """What is in a file; ``None`` when it cannot be read, is too large, or lies outside of the
+        root.
+        """
         if path in self._texts:
             return self._texts[path]
         self._reads_left -= 1
@@ -92,7 +98,19 @@ def places_of(path: str, data: bytes) -> tuple[Place, ...]:
     from smara.codegraph.work import taken_apart
 
     facts = taken_apart(path, data, has_text=False).facts
-    return () if facts is None else tuple(
-        Place(path, each.qualname, each.first_line, each.last_line, each.body_hash, each.sketch, each.name)
-        for each in facts.definitions
-    )  # fmt: skip
+    return (
+        ()
+        if facts is None
+        else tuple(
+            Place(
+                path,
+                each.qualname,
+                each.first_line,
+                each.last_line,
+                each.body_hash,
+                each.sketch,
+                each.name,
+            )
+            for each in facts.definitions
+        )
+    )

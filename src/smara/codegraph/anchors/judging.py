@@ -1,4 +1,5 @@
-"""Judging anchors at read time: a few look-ups for all of them together, and no more reading than is needed.
+"""Judging anchors at read time: a few look-ups for all of them together, and no more reading than
+is needed.
 
 Most anchors are settled by one look at the index and one ``stat`` of each file. A file that
 differs from the index is read then and there, within the bound of the question. Only for what
@@ -15,7 +16,15 @@ from smara.codegraph.anchors.disk import Disk
 from smara.codegraph.anchors.models import Anchor, Place, Tree
 from smara.codegraph.anchors.past import Past
 from smara.codegraph.anchors.store import AnchorStore
-from smara.codegraph.anchors.verdict import BEING_READ, NO_INDEX, Likeness, Sight, judge, judge_file, judge_lines
+from smara.codegraph.anchors.verdict import (
+    BEING_READ,
+    NO_INDEX,
+    Likeness,
+    Sight,
+    judge,
+    judge_file,
+    judge_lines,
+)
 from smara.codegraph.work import content_hash as digest
 from smara.core.freshness import AnchorVerdict, Judged
 from smara.database.database import Row, Session
@@ -29,9 +38,15 @@ class Judging:
     """Judges anchors for one tree, within one question."""
 
     def __init__(
-        self, store: AnchorStore, session: Session, tree: Tree, disk: Disk, past: Past, unseen: Unseen,
+        self,
+        store: AnchorStore,
+        session: Session,
+        tree: Tree,
+        disk: Disk,
+        past: Past,
+        unseen: Unseen,
         likeness: Likeness,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._store = store
         self._session = session
         self._tree = tree
@@ -88,7 +103,9 @@ class Judging:
         judged, lost = [], []
         for anchor in anchors:
             there = here.get((anchor.path, anchor.symbol), ())
-            sight = Sight(there, is_read=self._states[anchor.path] not in (*_NOT_PARSED, "unreadable"))
+            sight = Sight(
+                there, is_read=self._states[anchor.path] not in (*_NOT_PARSED, "unreadable")
+            )
             if there or not sight.is_read:
                 judged.append((anchor, judge(anchor, sight, self._likeness)))
             else:
@@ -97,8 +114,14 @@ class Judging:
 
     def _here(self, anchors: Sequence[Anchor]) -> dict[tuple[str, str], list[Place]]:
         """What stands at the places of anchors now."""
-        indexed = [self._rows[each.path][0] for each in anchors if self._states[each.path] == "indexed"]
-        found = self._store.in_files(self._session, indexed, [each.symbol for each in anchors]) if indexed else []
+        indexed = [
+            self._rows[each.path][0] for each in anchors if self._states[each.path] == "indexed"
+        ]
+        found = (
+            self._store.in_files(self._session, indexed, [each.symbol for each in anchors])
+            if indexed
+            else []
+        )
         for path in {each.path for each in anchors if self._states[each.path] == "read"}:
             found += self._disk.places(path)
         here: dict[tuple[str, str], list[Place]] = {}
@@ -107,7 +130,9 @@ class Judging:
         return here
 
     def _lost(self, anchors: Sequence[Anchor]) -> list[tuple[Anchor, AnchorVerdict]]:
-        """Those that have gone from their place: looked for in the index, then in what the index has not seen."""
+        """Those that have gone from their place: looked for in the index, then in what the index
+        has not seen.
+        """
         if not anchors:
             return []
         elsewhere = self._elsewhere(anchors)
@@ -118,21 +143,35 @@ class Judging:
         elsewhere += self._new_places
         is_all = self._is_all_read
         return [
-            (anchor, verdict if verdict.verdict == "moved"
-             else judge(anchor, self._sight(anchor, elsewhere, is_all), self._likeness))
+            (
+                anchor,
+                verdict
+                if verdict.verdict == "moved"
+                else judge(anchor, self._sight(anchor, elsewhere, is_all), self._likeness),
+            )
             for anchor, verdict in judged
-        ]  # fmt: skip
+        ]
 
     def _sight(self, anchor: Anchor, elsewhere: Sequence[Place], is_all: bool) -> Sight:
         same = [place for place in elsewhere if place.hash == anchor.hash]
         named = [place for place in elsewhere if place.symbol == anchor.symbol]
-        return Sight((), same, named, is_all_read=is_all, why_not=BEING_READ if self._tree.has_index else NO_INDEX)
+        return Sight(
+            (),
+            same,
+            named,
+            is_all_read=is_all,
+            why_not=BEING_READ if self._tree.has_index else NO_INDEX,
+        )
 
     def _elsewhere(self, anchors: Sequence[Anchor]) -> list[Place]:
-        """Where their bodies and names stand by the index, each seen to be there still; and in their own files."""
+        """Where their bodies and names stand by the index, each seen to be there still; and in
+        their own files.
+        """
         found: list[Place] = []
         if self._tree.no is not None:
-            found += self._store.with_bodies(self._session, self._tree.no, [each.hash for each in anchors])
+            found += self._store.with_bodies(
+                self._session, self._tree.no, [each.hash for each in anchors]
+            )
             names = [each.symbol.rpartition(".")[2] for each in anchors]
             symbols = {each.symbol for each in anchors}
             called = self._store.called(self._session, self._tree.no, names)
@@ -168,7 +207,9 @@ class Judging:
 
     @property
     def _is_all_read(self) -> bool:
-        """Whether nothing is left in which a body may stand; asked after the new places were looked at."""
+        """Whether nothing is left in which a body may stand; asked after the new places were looked
+        at.
+        """
         return self._new_paths is not None and _NOT_PARSED.isdisjoint(self._states.values())
 
     # files and lines
@@ -190,7 +231,9 @@ class Judging:
         return judge_file(anchor, digest(data), self._disk.lines(path), path)
 
     def _gone_file(self, anchor: Anchor) -> AnchorVerdict:
-        """A file that is not in its place: the same elsewhere, renamed by git's account, or gone."""
+        """A file that is not in its place: the same elsewhere, renamed by git's account, or
+        gone.
+        """
         if self._tree.no is not None:
             for path, _ in self._store.files_with_hash(self._session, self._tree.no, [anchor.hash]):
                 if self._disk.stat(path) is not None:

@@ -13,7 +13,9 @@ NamedBy = Literal["file", "evidence", "text"]
 
 MOST_PLACES = 32
 NOT_KNOWN = b"?"
-"""In the place of twins or namesakes that nobody could look up: the code was read as it was long ago."""
+"""In the place of twins or namesakes that nobody could look up: the code was read as it was long
+ago.
+"""
 _PLACE_BYTES = 6
 
 
@@ -42,7 +44,8 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewAnchor:
-    """An anchor on its way in. ``hash`` and ``sketch`` are of the definition, of the lines or of the file.
+    """An anchor on its way in. ``hash`` and ``sketch`` are of the definition, of the lines or of
+    the file.
 
     ``twins`` are the other places that had the very same body then, ``namesakes`` those of the same
     name: one that was there before is not where something moved to.
@@ -76,11 +79,15 @@ class Anchor(NewAnchor):
 
 def place_mark(path: str, symbol: str) -> bytes:
     """A place in six bytes."""
-    return hashlib.blake2b(f"{path}\0{symbol}".encode(errors="surrogatepass"), digest_size=_PLACE_BYTES).digest()
+    return hashlib.blake2b(
+        f"{path}\0{symbol}".encode(errors="surrogatepass"), digest_size=_PLACE_BYTES
+    ).digest()
 
 
 def place_marks(places: list[tuple[str, str]]) -> bytes:
-    """Places as they are kept with an anchor; of a body that stands in very many places, the first ones."""
+    """Places as they are kept with an anchor; of a body that stands in very many places, the first
+    ones.
+    """
     return b"".join(sorted({place_mark(*each) for each in places})[:MOST_PLACES])
 
 
@@ -106,7 +113,9 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The tree that asks: the folder, the repository it belongs to, and its index, if it has one."""
+    """The tree that asks: the folder, the repository it belongs to, and its index, if it has
+    one.
+    """
 
     root: str
     repository: str

@@ -24,7 +24,9 @@ _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 
 
 def paths_in(text: str) -> list[Named]:
-    """Paths and places in files that a text names: ``src/auth.py``, ``src/auth.py:10-20``, ``src/auth.py:login``."""
+    """Paths and places in files that a text names: ``src/auth.py``, ``src/auth.py:10-20``,
+    ``src/auth.py:login``.
+    """
     found: dict[Named, None] = {}
     for match in _PATH.finditer(text[:_MOST_TEXT]):
         path = match["path"].removeprefix("./").rstrip(".")
@@ -37,8 +39,8 @@ def paths_in(text: str) -> list[Named]:
 def names_in(text: str) -> list[str]:
     """What looks like a name in code, without paths, those written as code first.
 
-    >>> names_in("Call `Session.login` before refresh_token(); the loginForm and `run` are fine, e.g. here.")
-    ['Session.login', 'run', 'refresh_token', 'loginForm']
+    >>> names_in("Call `Session.login` before refresh_token(); the loginForm and `run` are fine,
+    e.g. here.") ['Session.login', 'run', 'refresh_token', 'loginForm']
     """
     cut = text[:_MOST_TEXT]
     found: dict[str, None] = {}
@@ -46,7 +48,10 @@ def names_in(text: str) -> list[str]:
         inside = match[1].strip().removesuffix("()").split("(")[0]
         if _DOTTED.fullmatch(inside):
             found[plain_name(inside)] = None
-    plain = _PATH.sub(lambda match: " " if "/" in match["path"] or match["first"] else match[0], _CODE.sub(" ", cut))
+    plain = _PATH.sub(
+        lambda match: " " if "/" in match["path"] or match["first"] else match[0],
+        _CODE.sub(" ", cut),
+    )
     for match in _WORD.finditer(plain):
         word = match[0].removesuffix("()")
         is_call = bool(match["call"])
@@ -63,4 +68,8 @@ def plain_name(name: str) -> str:
 def _is_qualified(word: str) -> bool:
     """``Session.login`` and not ``e.g`` or the end of a sentence without a space."""
     parts = plain_name(word).split(".")
-    return len(parts) > 1 and all(len(part) > 2 for part in parts) and any(part[0].isupper() for part in parts[:-1])
+    return (
+        len(parts) > 1
+        and all(len(part) > 2 for part in parts)
+        and any(part[0].isupper() for part in parts[:-1])
+    )

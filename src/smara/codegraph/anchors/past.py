@@ -1,4 +1,5 @@
-"""What git knows of a tree's past: files as they were at a commit, what was renamed, what changed since.
+"""What git knows of a tree's past: files as they were at a commit, what was renamed, what changed
+since.
 
 Git is asked through short calls that read and never write. Every call has a time limit and a
 limit of size; what it cannot say in time is not known, and nothing fails because of it.
@@ -39,7 +40,8 @@ class Past:
         if name is None or not _COMMIT.fullmatch(name):
             return None
         return self._keep(
-            ("commit", name), lambda: _line(self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"))
+            ("commit", name),
+            lambda: _line(self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")),
         )
 
     def commit_at(self, at_ms: int) -> str | None:
@@ -47,11 +49,17 @@ class Past:
         return _line(self._git("rev-list", "-1", f"--before={at_ms // 1000}", "HEAD"))
 
     def read(self, commit: str, path: str) -> bytes | None:
-        """A file as it was at a commit; ``None`` when it was not there, or is too large to be read."""
-        return self._keep(("read", commit, path), lambda: self._git("cat-file", "blob", f"{commit}:./{path}"))
+        """A file as it was at a commit; ``None`` when it was not there, or is too large to be
+        read.
+        """
+        return self._keep(
+            ("read", commit, path), lambda: self._git("cat-file", "blob", f"{commit}:./{path}")
+        )
 
     def renamed_to(self, commit: str, path: str) -> str | None:
-        """What git takes a file of a commit to be called now, with what it was changed by on the way."""
+        """What git takes a file of a commit to be called now, with what it was changed by on the
+        way.
+        """
         head = self.head()
         if head is None:
             return None
@@ -59,7 +67,17 @@ class Past:
         return renames.get(path) if renames else None
 
     def _renames(self, commit: str, head: str) -> dict[str, str]:
-        told = self._git("diff", "--name-status", "-M", "-l400", "--diff-filter=R", "-z", "--relative", commit, head)
+        told = self._git(
+            "diff",
+            "--name-status",
+            "-M",
+            "-l400",
+            "--diff-filter=R",
+            "-z",
+            "--relative",
+            commit,
+            head,
+        )
         pieces = (told or b"").decode("utf-8", "surrogateescape").split("\0")
         return {pieces[at + 1]: pieces[at + 2] for at in range(0, len(pieces) - 2, 3)}
 
@@ -79,8 +97,9 @@ class Past:
         if head is None:
             return None
         return self._keep(
-            ("knows", head, path), lambda: self._git("cat-file", "-t", f"{head}:./{path}") is not None
-        )  # fmt: skip
+            ("knows", head, path),
+            lambda: self._git("cat-file", "-t", f"{head}:./{path}") is not None,
+        )
 
     def modified_at(self, path: str) -> int | None:
         """When a commit last changed a file (ms)."""

@@ -11,7 +11,8 @@ from smara.database.database import PART, Row, Session, marks, parts
 from smara.database.stores import ProjectStore
 
 _COLUMNS = (
-    "kind, path, symbol, first_line, last_line, hash, sketch, twins, namesakes, commit_sha, named_by, no, owner,"
+    "kind, path, symbol, first_line, last_line, hash, sketch, twins, namesakes, commit_sha, "
+    "named_by, no, owner,"
     " owner_no, repository, anchored_at, replaced_at"
 )
 _PLACE = "f.path, n.qualname, n.first_line, n.last_line, n.body_hash, n.sketch, n.name"
@@ -42,7 +43,8 @@ class AnchorStore(ProjectStore):
         """Every anchor it ever had, the newest first."""
         rows = session.all(
             self.sql(
-                f"SELECT {_COLUMNS} FROM code_anchors WHERE project_no = :project AND owner = ? AND owner_no = ?"
+                f"SELECT {_COLUMNS} FROM code_anchors WHERE project_no = :project AND owner = ? "
+                "AND owner_no = ?"
                 " ORDER BY no DESC"
             ),
             (owner, owner_no),
@@ -50,51 +52,80 @@ class AnchorStore(ProjectStore):
         return [_anchor(row) for row in rows]
 
     def owners_at(self, session: Session, owner: Owner, paths: Sequence[str] | None) -> list[int]:
-        """Who has an anchor in one of some files, or anywhere; memories that were put aside are left out."""
+        """Who has an anchor in one of some files, or anywhere; memories that were put aside are
+        left out.
+        """
         statement = (
-            "SELECT DISTINCT a.owner_no FROM code_anchors a WHERE a.project_no = :project AND a.owner = ?"
+            "SELECT DISTINCT a.owner_no FROM code_anchors a WHERE a.project_no = :project AND "
+            "a.owner = ?"
             " AND a.replaced_at IS NULL"
         )
         if owner == "memory":
             statement += (
-                " AND EXISTS (SELECT 1 FROM memories m WHERE m.no = a.owner_no AND m.deprecated_at IS NULL)"
-            )  # fmt: skip
+                " AND EXISTS (SELECT 1 FROM memories m WHERE m.no = a.owner_no AND "
+                "m.deprecated_at IS NULL)"
+            )
         if paths is None:
             return sorted(row[0] for row in session.all(self.sql(statement), (owner,)))
         found: set[int] = set()
         for part in parts(list(dict.fromkeys([to_storable(path) for path in paths]))):
-            rows = session.all(self.sql(f"{statement} AND a.path IN ({marks(len(part))})"), (owner, *part))
+            rows = session.all(
+                self.sql(f"{statement} AND a.path IN ({marks(len(part))})"), (owner, *part)
+            )
             found.update(row[0] for row in rows)
         return sorted(found)
 
     def replace(
-        self, session: Session, owner: Owner, owner_no: int, anchors: Iterable[NewAnchor], kept: Sequence[int],
-        repository: str, has_index: bool, now_ms: int,
-    ) -> None:  # fmt: skip
-        """Put new anchors in the place of those there were, but for those kept; the older ones stay as history."""
+        self,
+        session: Session,
+        owner: Owner,
+        owner_no: int,
+        anchors: Iterable[NewAnchor],
+        kept: Sequence[int],
+        repository: str,
+        has_index: bool,
+        now_ms: int,
+    ) -> None:
+        """Put new anchors in the place of those there were, but for those kept; the older ones stay
+        as history.
+        """
         rest = f" AND no NOT IN ({marks(len(kept))})" if kept else ""
         session.run(
             self.sql(
-                "UPDATE code_anchors SET replaced_at = ? WHERE project_no = :project AND owner = ? AND owner_no = ?"
+                "UPDATE code_anchors SET replaced_at = ? WHERE project_no = :project AND owner = "
+                "? AND owner_no = ?"
                 f" AND replaced_at IS NULL{rest}"
             ),
             (now_ms, owner, owner_no, *kept),
         )
         session.run_many(
             self.sql(
-                "INSERT INTO code_anchors (project_no, owner, owner_no, kind, path, symbol, first_line, last_line,"
+                "INSERT INTO code_anchors (project_no, owner, owner_no, kind, path, symbol, "
+                "first_line, last_line,"
                 " hash, sketch, twins, namesakes, commit_sha, repository, named_by, anchored_at)"
                 f" VALUES (:project, {marks(15)})"
             ),
             [
                 (
-                    owner, owner_no, each.kind, to_storable(each.path), to_storable(each.symbol), each.first_line,
-                    each.last_line, each.hash, each.sketch, each.twins, each.namesakes, each.commit,
-                    to_storable(repository), each.named_by, now_ms,
+                    owner,
+                    owner_no,
+                    each.kind,
+                    to_storable(each.path),
+                    to_storable(each.symbol),
+                    each.first_line,
+                    each.last_line,
+                    each.hash,
+                    each.sketch,
+                    each.twins,
+                    each.namesakes,
+                    each.commit,
+                    to_storable(repository),
+                    each.named_by,
+                    now_ms,
                 )
                 for each in anchors
             ],
-        )  # fmt: skip
+        )
         session.run(
             self.sql(
                 "INSERT INTO code_anchored (project_no, owner, owner_no, has_index, anchored_at)"
@@ -109,7 +140,8 @@ class AnchorStore(ProjectStore):
         wanted = (owner, owner_no, since_ms)
         replaced = session.one(
             self.sql(
-                "SELECT 1 FROM code_anchors WHERE project_no = :project AND owner = ? AND owner_no = ?"
+                "SELECT 1 FROM code_anchors WHERE project_no = :project AND owner = ? AND "
+                "owner_no = ?"
                 " AND replaced_at >= ? LIMIT 1"
             ),
             wanted,
@@ -118,14 +150,16 @@ class AnchorStore(ProjectStore):
             return
         session.run(
             self.sql(
-                "DELETE FROM code_anchors WHERE project_no = :project AND owner = ? AND owner_no = ?"
+                "DELETE FROM code_anchors WHERE project_no = :project AND owner = ? AND owner_no "
+                "= ?"
                 " AND replaced_at IS NULL AND anchored_at >= ?"
             ),
             wanted,
         )
         session.run(
             self.sql(
-                "UPDATE code_anchors SET replaced_at = NULL WHERE project_no = :project AND owner = ? AND owner_no = ?"
+                "UPDATE code_anchors SET replaced_at = NULL WHERE project_no = :project AND owner "
+                "= ? AND owner_no = ?"
                 " AND replaced_at >= ?"
             ),
             wanted,
@@ -137,22 +171,28 @@ class AnchorStore(ProjectStore):
         row = session.one(self.sql(f"SELECT max(no) FROM {name} WHERE project_no = :project"))
         return int(row[0] or 0) if row else 0
 
-    def pending(self, session: Session, owner: Owner, has_index: bool, above: int, below: int, limit: int) -> list[int]:
-        """Who was never looked at for the code it names, or only while there was no index; the newest first.
+    def pending(
+        self, session: Session, owner: Owner, has_index: bool, above: int, below: int, limit: int
+    ) -> list[int]:
+        """Who was never looked at for the code it names, or only while there was no index; the
+        newest first.
 
         Between two numbers, so that nobody has to look again at those that were looked at before.
         """
         condition = "a.owner_no IS NULL OR a.has_index = 0" if has_index else "a.owner_no IS NULL"
         if owner == "memory":
             statement = (
-                "SELECT m.no FROM memories m LEFT JOIN code_anchored a ON a.project_no = m.project_no"
+                "SELECT m.no FROM memories m LEFT JOIN code_anchored a ON a.project_no = "
+                "m.project_no"
                 " AND a.owner = 'memory' AND a.owner_no = m.no"
-                " WHERE m.project_no = :project AND m.no > ? AND m.no < ? AND m.deprecated_at IS NULL"
+                " WHERE m.project_no = :project AND m.no > ? AND m.no < ? AND m.deprecated_at IS "
+                "NULL"
                 f" AND ({condition}) ORDER BY m.no DESC LIMIT ?"
             )
         else:
             statement = (
-                "SELECT o.no FROM observations o LEFT JOIN code_anchored a ON a.project_no = o.project_no"
+                "SELECT o.no FROM observations o LEFT JOIN code_anchored a ON a.project_no = "
+                "o.project_no"
                 " AND a.owner = 'observation' AND a.owner_no = o.no"
                 " WHERE o.project_no = :project AND o.no > ? AND o.no < ?"
                 " AND NOT (o.kind = 'reflection' AND o.state = 'buffered')"
@@ -169,7 +209,8 @@ class AnchorStore(ProjectStore):
             for row in session.all(
                 self.sql(
                     "SELECT path, no, hash, size, mtime_ns, stale_at, language FROM code_files"
-                    f" WHERE project_no = :project AND tree_no = ? AND path IN ({marks(len(part))}) AND skip IS NULL"
+                    " WHERE project_no = :project AND tree_no = ? AND path IN "
+                    f"({marks(len(part))}) AND skip IS NULL"
                 ),
                 (tree_no, *part),
             ):
@@ -181,7 +222,8 @@ class AnchorStore(ProjectStore):
         pattern = to_storable(end).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         rows = session.all(
             self.sql(
-                "SELECT path FROM code_files WHERE project_no = :project AND tree_no = ? AND skip IS NULL"
+                "SELECT path FROM code_files WHERE project_no = :project AND tree_no = ? AND skip "
+                "IS NULL"
                 " AND path LIKE ? ESCAPE ? LIMIT 2"
             ),
             (tree_no, f"%/{pattern}", "\\"),
@@ -194,7 +236,9 @@ class AnchorStore(ProjectStore):
         return row[0] if row else None
 
     def trees(self, session: Session) -> dict[str, tuple[int, bool]]:
-        """(number, whether it was ever built to the end) of every index, by its folder; the last one built first."""
+        """(number, whether it was ever built to the end) of every index, by its folder; the last
+        one built first.
+        """
         rows = session.all(
             self.sql(
                 "SELECT root, no, finished_at FROM code_trees WHERE project_no = :project"
@@ -203,7 +247,9 @@ class AnchorStore(ProjectStore):
         )
         return {from_storable(row[0]): (row[1], row[2] is not None) for row in rows}
 
-    def files_with_hash(self, session: Session, tree_no: int, hashes: Sequence[bytes]) -> list[tuple[str, bytes]]:
+    def files_with_hash(
+        self, session: Session, tree_no: int, hashes: Sequence[bytes]
+    ) -> list[tuple[str, bytes]]:
         """(path, hash) of indexed files by what is in them."""
         rows: list[Row] = []
         for part in parts(list(dict.fromkeys(hashes))):
@@ -216,15 +262,23 @@ class AnchorStore(ProjectStore):
             )
         return [(from_storable(row[0]), bytes(row[1])) for row in rows]
 
-    def in_files(self, session: Session, files: Sequence[int], symbols: Sequence[str] | None = None) -> list[Place]:
+    def in_files(
+        self, session: Session, files: Sequence[int], symbols: Sequence[str] | None = None
+    ) -> list[Place]:
         """Definitions in files, of some qualified names or of all."""
-        wanted = None if symbols is None else list(dict.fromkeys(to_storable(each) for each in symbols))
-        names = wanted if wanted is not None and len(wanted) <= PART else None  # so many: the files whole
+        wanted = (
+            None if symbols is None else list(dict.fromkeys(to_storable(each) for each in symbols))
+        )
+        names = (
+            wanted if wanted is not None and len(wanted) <= PART else None
+        )  # so many: the files whole
         rest = "" if names is None else f" AND n.qualname IN ({marks(len(names))})"
         found: list[Place] = []
         for part in parts(list(dict.fromkeys(files))):
             found += self._places(
-                session, f"n.file_no IN ({marks(len(part))}) AND n.kind <> 'file'{rest}", (*part, *(names or ()))
+                session,
+                f"n.file_no IN ({marks(len(part))}) AND n.kind <> 'file'{rest}",
+                (*part, *(names or ())),
             )
         return found
 
@@ -248,25 +302,61 @@ class AnchorStore(ProjectStore):
         rows = session.all(
             self.sql(
                 f"SELECT {_PLACE} FROM code_nodes n JOIN code_files f ON f.no = n.file_no"
-                f" WHERE +n.project_no = :project AND {rest} ORDER BY f.path, n.first_line, n.no LIMIT 50000"
+                f" WHERE +n.project_no = :project AND {rest} ORDER BY f.path, n.first_line, n.no "
+                "LIMIT 50000"
             ),
             values,
         )
         return [
             Place(
-                from_storable(row[0]), from_storable(row[1]), row[2], row[3], bytes(row[4]), bytes(row[5]),
+                from_storable(row[0]),
+                from_storable(row[1]),
+                row[2],
+                row[3],
+                bytes(row[4]),
+                bytes(row[5]),
                 from_storable(row[6]),
             )
             for row in rows
-        ]  # fmt: skip
+        ]
 
 
 def _anchor(row: Row) -> Anchor:
     (
-        kind, path, symbol, first, last, hash_, sketch, twins, namesakes, commit, named_by, no, owner, owner_no,
-        repository, anchored_at, replaced_at,
-    ) = row  # fmt: skip
+        kind,
+        path,
+        symbol,
+        first,
+        last,
+        hash_,
+        sketch,
+        twins,
+        namesakes,
+        commit,
+        named_by,
+        no,
+        owner,
+        owner_no,
+        repository,
+        anchored_at,
+        replaced_at,
+    ) = row
     return Anchor(
-        kind, from_storable(path), from_storable(symbol), first, last, bytes(hash_), bytes(sketch), bytes(twins),
-        bytes(namesakes), commit, named_by, no, owner, owner_no, from_storable(repository), anchored_at, replaced_at,
-    )  # fmt: skip
+        kind,
+        from_storable(path),
+        from_storable(symbol),
+        first,
+        last,
+        bytes(hash_),
+        bytes(sketch),
+        bytes(twins),
+        bytes(namesakes),
+        commit,
+        named_by,
+        no,
+        owner,
+        owner_no,
+        from_storable(repository),
+        anchored_at,
+        replaced_at,
+    )

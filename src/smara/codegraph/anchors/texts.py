@@ -60,7 +60,8 @@ def share_gone(marks: bytes, lines: Sequence[Line]) -> float:
 
 
 def find_run(marks: bytes, lines: Sequence[Line], near: int) -> tuple[int, int] | None:
-    """The first and last line where marks stand in their order, the nearest to a line; blank lines are passed over.
+    """The first and last line where marks stand in their order, the nearest to a line; blank lines
+    are passed over.
 
     >>> find_run(lines_between(marked(b"a\\nb\\nc"), 2, 3), marked(b"new\\na\\n\\nb\\nc"), 2)
     (4, 5)
@@ -69,7 +70,11 @@ def find_run(marks: bytes, lines: Sequence[Line], near: int) -> tuple[int, int] 
     if not wanted:
         return None
     have = [line.mark for line in lines]
-    starts = [at for at, mark in enumerate(have) if mark == wanted[0] and have[at : at + len(wanted)] == wanted]
+    starts = [
+        at
+        for at, mark in enumerate(have)
+        if mark == wanted[0] and have[at : at + len(wanted)] == wanted
+    ]
     if not starts:
         return None
     best = min(starts, key=lambda at: abs(lines[at].number - near))

@@ -2,7 +2,8 @@
 
     the same body at its place                       fresh
     the place is there, the body another             drifted, by as much as the two differ
-    the place is gone, the body stands at a new one  moved: a file or a definition was renamed or carried elsewhere
+    the place is gone, the body stands at a new one  moved: a file or a definition was renamed or
+      carried elsewhere
     the place is gone, its name stands at a new one  drifted, and carried elsewhere
     none of these                                    orphaned
 
@@ -68,13 +69,17 @@ def _new_home(anchor: NewAnchor, same: Sequence[Place]) -> Place | None:
     """The new place of a body: of several, the one that is most like the old place."""
     known = Places(anchor.twins)
     found = [each for each in same if not known.includes(each.path, each.symbol)]
-    if not known.are_all and len(same) > 1:  # it stands in many places: only one of the same name can be it
+    if (
+        not known.are_all and len(same) > 1
+    ):  # it stands in many places: only one of the same name can be it
         found = [each for each in found if each.symbol == anchor.symbol]
     return max(found, key=lambda each: _nearness(anchor, each), default=None)
 
 
 def _carried(anchor: NewAnchor, named: Sequence[Place], likeness: Likeness) -> Place | None:
-    """Where something of the same name stands that was not there before, the most alike of several."""
+    """Where something of the same name stands that was not there before, the most alike of
+    several.
+    """
     known = Places(anchor.namesakes)
     found = [
         each
@@ -87,12 +92,16 @@ def _carried(anchor: NewAnchor, named: Sequence[Place], likeness: Likeness) -> P
 
 
 def _nearness(anchor: NewAnchor, place: Place) -> tuple[bool, bool, bool, int]:
-    """A renamed file keeps the names in it, a renamed function its file; of others, the first in the tree."""
+    """A renamed file keeps the names in it, a renamed function its file; of others, the first in
+    the tree.
+    """
     last = anchor.symbol.rpartition(".")[2]
     return (
-        place.symbol == anchor.symbol, place.symbol.rpartition(".")[2] == last, place.path == anchor.path,
+        place.symbol == anchor.symbol,
+        place.symbol.rpartition(".")[2] == last,
+        place.path == anchor.path,
         -place.first_line,
-    )  # fmt: skip
+    )
 
 
 def _differs(anchor: NewAnchor, place: Place, likeness: Likeness) -> float:
@@ -101,19 +110,39 @@ def _differs(anchor: NewAnchor, place: Place, likeness: Likeness) -> float:
 
 
 def _verdict(
-    anchor: NewAnchor, verdict: Verdict, place: Place | None = None, changed: float | None = None, why: str = ""
+    anchor: NewAnchor,
+    verdict: Verdict,
+    place: Place | None = None,
+    changed: float | None = None,
+    why: str = "",
 ) -> AnchorVerdict:
     if place is None:
         return AnchorVerdict(
-            verdict, anchor.path, anchor.symbol, commit=anchor.commit, why=why, is_lines=anchor.kind == "lines"
+            verdict,
+            anchor.path,
+            anchor.symbol,
+            commit=anchor.commit,
+            why=why,
+            is_lines=anchor.kind == "lines",
         )
     return AnchorVerdict(
-        verdict, anchor.path, anchor.symbol, place.path, place.symbol, place.first_line, place.last_line, changed,
-        anchor.commit, why, anchor.kind == "lines",
-    )  # fmt: skip
+        verdict,
+        anchor.path,
+        anchor.symbol,
+        place.path,
+        place.symbol,
+        place.first_line,
+        place.last_line,
+        changed,
+        anchor.commit,
+        why,
+        anchor.kind == "lines",
+    )
 
 
-def judge_lines(anchor: NewAnchor, lines: Sequence[Line] | None, is_read: bool = True) -> AnchorVerdict:
+def judge_lines(
+    anchor: NewAnchor, lines: Sequence[Line] | None, is_read: bool = True
+) -> AnchorVerdict:
     """What became of lines that stand in no definition: there as a whole, in part, or not at all.
 
     ``lines`` are those of the file now, ``None`` when it is gone.
@@ -133,9 +162,15 @@ def judge_lines(anchor: NewAnchor, lines: Sequence[Line] | None, is_read: bool =
 
 
 def judge_file(
-    anchor: NewAnchor, hash_now: bytes | None, lines: Sequence[Line] | None, moved_to: str | None, is_read: bool = True
+    anchor: NewAnchor,
+    hash_now: bytes | None,
+    lines: Sequence[Line] | None,
+    moved_to: str | None,
+    is_read: bool = True,
 ) -> AnchorVerdict:
-    """What became of a file: ``hash_now`` and ``lines`` are ``None`` when it is gone from its place."""
+    """What became of a file: ``hash_now`` and ``lines`` are ``None`` when it is gone from its
+    place.
+    """
     if not is_read:
         return _verdict(anchor, "unknown", why=BEING_READ)
     if hash_now == anchor.hash:

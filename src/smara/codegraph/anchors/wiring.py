@@ -20,14 +20,29 @@ _KEPT_SECONDS = 1.0
 
 
 def make_anchors(
-    database: Database, scope: Scope, clock: Clock, settings: Settings, find_root: Callable[[], str | None],
+    database: Database,
+    scope: Scope,
+    clock: Clock,
+    settings: Settings,
+    find_root: Callable[[], str | None],
     find_code: Callable[[], CodeGraph],
-) -> Anchors:  # fmt: skip
+) -> Anchors:
     """The anchors of a project, by the policy of the settings."""
-    policy = Policy(settings.freshness_drifted, settings.freshness_orphaned, settings.freshness_withhold_fraction)
+    policy = Policy(
+        settings.freshness_drifted,
+        settings.freshness_orphaned,
+        settings.freshness_withhold_fraction,
+    )
 
     unseen = _Unseen(clock, find_code)
-    return Anchors(AnchorStore(database, scope), clock, find_root, policy, settings.freshness_read_files, unseen)
+    return Anchors(
+        AnchorStore(database, scope),
+        clock,
+        find_root,
+        policy,
+        settings.freshness_read_files,
+        unseen,
+    )
 
 
 class _Unseen:

@@ -1,8 +1,9 @@
 """Joining files: from the names a file uses to the definitions they mean, as far as syntax tells.
 
-Every language has its own rules for finding a module and a name in it (``python``, ``script`` for JavaScript and
-TypeScript, ``rust``, ``go``, ``java``, ``c`` for C and C++); what they share is in ``rules``. A name that cannot be
-followed stays without an edge: a wrong edge costs more than a missing one.
+Every language has its own rules for finding a module and a name in it (``python``, ``script`` for
+JavaScript and TypeScript, ``rust``, ``go``, ``java``, ``c`` for C and C++); what they share is in
+``rules``. A name that cannot be followed stays without an edge: a wrong edge costs more than a
+missing one.
 """
 
 from smara.codegraph.resolve.outline import Outline, outline_of, pack_outline, unpack_outline

@@ -1,4 +1,6 @@
-"""C and C++: what is included is in sight, bodies are found by name across translation units as a linker does."""
+"""C and C++: what is included is in sight, bodies are found by name across translation units as a
+linker does.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,15 @@ class CRules(Rules):
     def imports_of(self, outline: Outline) -> tuple[dict[str, Import], list[Import]]:
         found = self._bound.get(outline)
         if found is None:
-            named = {self.bound_name(each): each for each in outline.imports if each.name not in ("", "*")}
-            found = self._bound[outline] = (named, [each for each in outline.imports if not each.name])
+            named = {
+                self.bound_name(each): each
+                for each in outline.imports
+                if each.name not in ("", "*")
+            }
+            found = self._bound[outline] = (
+                named,
+                [each for each in outline.imports if not each.name],
+            )
         return found
 
     def find_module(self, outline: Outline, imported: Import) -> Target | None:
@@ -67,7 +76,8 @@ class CRules(Rules):
         for root in ("", "include", "src"):
             if join(root, name) in self.project.paths:
                 return join(root, name)
-        # The folders that a build searches are not known; the closest file whose path ends so is the likeliest.
+        # The folders that a build searches are not known; the closest file whose path ends so is
+        # the likeliest.
         return closest(self.project.ending_with(name), from_path)
 
     def _find_name(self, outline: Outline, name: str) -> Target | None:
@@ -107,7 +117,11 @@ class CRules(Rules):
         if outline.kinds[place] == "module":
             # A namespace goes on in other files.
             inside = outline.members.get(place, {}).get(name)
-            return Target(outline, inside) if inside is not None else self._from_includes(outline, name)
+            return (
+                Target(outline, inside)
+                if inside is not None
+                else self._from_includes(outline, name)
+            )
         if name == outline.names[place]:
             # A constructor is called by its class's name, and the class is what is meant.
             return Target(outline, place)
@@ -127,7 +141,11 @@ class CRules(Rules):
         if name not in self._ahead:
             self._ahead[name] = None
             symbols = self.table.named([name], MOST_OF_A_CLASS) if name.isidentifier() else {}
-            classes = [each for each in symbols.get(name, ()) if each.kind == "class" and each.language in ("c", "cpp")]
+            classes = [
+                each
+                for each in symbols.get(name, ())
+                if each.kind == "class" and each.language in ("c", "cpp")
+            ]
             outline = self.table.outline(classes[0].path) if len(classes) == 1 else None
             place = outline.by_qualname.get(classes[0].qualname) if outline is not None else None
             if outline is not None and place is not None:
@@ -135,7 +153,9 @@ class CRules(Rules):
         return self._ahead[name]
 
     def scattered_member(self, outline: Outline, place: int, name: str) -> Target | None:
-        """The body of a method, in the class's own file or the source that its header belongs to."""
+        """The body of a method, in the class's own file or the source that its header belongs
+        to.
+        """
         tail = f"{outline.names[place]}.{name}"
         for other in (outline, self._paired(outline)):
             if other is not None:
@@ -155,12 +175,16 @@ class CRules(Rules):
         return self._paired_elsewhere(outline, stem.rpartition("/")[2])
 
     def _paired_elsewhere(self, outline: Outline, name: str) -> Outline | None:
-        """The source of a header that stands in another folder (``include/``, ``src/``): it includes the header."""
+        """The source of a header that stands in another folder (``include/``, ``src/``): it
+        includes the header.
+        """
         for suffix in _SOURCES:
             path = closest(self.project.ending_with(name + suffix), outline.path)
             source = self.table.outline(path) if path is not None else None
             if source is not None and any(
-                file.path == outline.path for each in source.imports for file in self.files_of(source, each)
+                file.path == outline.path
+                for each in source.imports
+                for file in self.files_of(source, each)
             ):
                 return source
         return None
@@ -182,5 +206,9 @@ class CRules(Rules):
             return bodies[0]
         included = {file.path for each in outline.imports for file in self.files_of(outline, each)}
         stems = {path.rpartition(".")[0] for path in included}
-        seen = [symbol for symbol in bodies if symbol.path in included or symbol.path.rpartition(".")[0] in stems]
+        seen = [
+            symbol
+            for symbol in bodies
+            if symbol.path in included or symbol.path.rpartition(".")[0] in stems
+        ]
         return seen[0] if len(seen) == 1 else None

@@ -15,6 +15,8 @@ class FoundEdges:
         self.path_of: dict[int, str] = {}
 
     def put(self, edge: NewEdge, path: str) -> None:
-        """Add an edge that ends in the file at ``path``; the first one of its kind and line holds."""
+        """Add an edge that ends in the file at ``path``; the first one of its kind and line
+        holds.
+        """
         self.edges.setdefault((edge.scope, edge.to_no, edge.kind, edge.line), edge)
         self.path_of[edge.to_no] = path

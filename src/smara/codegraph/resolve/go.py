@@ -1,4 +1,6 @@
-"""Go: packages are folders, found by the module paths that ``go.mod`` files give; methods by their receivers' types."""
+"""Go: packages are folders, found by the module paths that ``go.mod`` files give; methods by their
+receivers' types.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,11 @@ class GoRules(Rules):
 
     def files_of(self, outline: Outline, imported: Import) -> list[Outline]:
         module = self.find_module(outline, imported)
-        return self._outlines(module.where.folder) if module is not None and isinstance(module.where, Package) else []
+        return (
+            self._outlines(module.where.folder)
+            if module is not None and isinstance(module.where, Package)
+            else []
+        )
 
     def package_member(self, package: Package, name: str) -> Target | None:
         for outline in self._outlines(package.folder):
@@ -74,14 +80,24 @@ class GoRules(Rules):
                 return Target(other, found)
         return None
 
-    def _outlines(self, folder: str, package: str | None = None, *, with_tests: bool = False) -> list[Outline]:
-        """The files of a package; files of another name in the folder (``x_test``) are not of it."""
+    def _outlines(
+        self, folder: str, package: str | None = None, *, with_tests: bool = False
+    ) -> list[Outline]:
+        """The files of a package; files of another name in the folder (``x_test``) are not of
+        it.
+        """
         key = (folder, f"{package}:{with_tests}")
         found = self._packages.get(key)
         if found is None:
             paths = [path for path in self.project.folders.get(folder, ()) if path.endswith(".go")]
-            outlines = [self.table.outline(path) for path in paths if with_tests or not path.endswith("_test.go")]
-            found = [each for each in outlines if each is not None and package in (None, each.package)]
+            outlines = [
+                self.table.outline(path)
+                for path in paths
+                if with_tests or not path.endswith("_test.go")
+            ]
+            found = [
+                each for each in outlines if each is not None and package in (None, each.package)
+            ]
             self._packages[key] = found
         return found
 

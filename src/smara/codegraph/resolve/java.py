@@ -31,7 +31,11 @@ class JavaRules(Rules):
         return found
 
     def beyond_file(self, outline: Outline, name: str) -> Target | None:
-        return self._class(outline.package.replace(".", "/"), name, outline.path) if name[:1].isupper() else None
+        return (
+            self._class(outline.package.replace(".", "/"), name, outline.path)
+            if name[:1].isupper()
+            else None
+        )
 
     def name_in(self, outline: Outline, name: str) -> Target | None:
         found = super().name_in(outline, name)
@@ -42,7 +46,11 @@ class JavaRules(Rules):
 
     def member(self, outline: Outline, place: int, name: str) -> Target | None:
         # A constructor is called by its class's name, and the class is what is meant.
-        return Target(outline, place) if name == outline.names[place] else super().member(outline, place, name)
+        return (
+            Target(outline, place)
+            if name == outline.names[place]
+            else super().member(outline, place, name)
+        )
 
     def _named(self, dotted: str, from_path: str) -> Target | None:
         """A class by its full name, or the package of that name."""

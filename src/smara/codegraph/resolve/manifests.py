@@ -1,4 +1,6 @@
-"""Reading ``tsconfig.json``, ``jsconfig.json`` and ``package.json``: what imports without a dot mean."""
+"""Reading ``tsconfig.json``, ``jsconfig.json`` and ``package.json``: what imports without a dot
+mean.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,18 @@ _MOST_EXTENDED = 5
 
 
 class ScriptConfig(NamedTuple):
-    """The paths of one ``tsconfig.json``: where bare names start, and patterns with the places they stand for."""
+    """The paths of one ``tsconfig.json``: where bare names start, and patterns with the places they
+    stand for.
+    """
 
     base: str | None
     paths: tuple[tuple[str, tuple[str, ...]], ...]
 
 
 class ScriptPackage(NamedTuple):
-    """One ``package.json`` of the tree: its name, its folder, and the files it says it begins with."""
+    """One ``package.json`` of the tree: its name, its folder, and the files it says it begins
+    with.
+    """
 
     name: str
     folder: str
@@ -66,12 +72,18 @@ def read_config(project: ProjectFiles, path: str, depth: int = 0) -> ScriptConfi
     return ScriptConfig(base if base is not None else extended.base, extended.paths)
 
 
-def _extended(project: ProjectFiles, folder: str, content: dict[str, object], depth: int) -> ScriptConfig:
+def _extended(
+    project: ProjectFiles, folder: str, content: dict[str, object], depth: int
+) -> ScriptConfig:
     above = content.get("extends")
     names = above if isinstance(above, list) else [above]
     for name in names:
         if isinstance(name, str) and name.startswith(".") and depth < _MOST_EXTENDED:
-            for path in (join(folder, name), join(folder, f"{name}.json"), join(folder, name, "tsconfig.json")):
+            for path in (
+                join(folder, name),
+                join(folder, f"{name}.json"),
+                join(folder, name, "tsconfig.json"),
+            ):
                 if path in project.paths:
                     return read_config(project, path, depth + 1)
     return ScriptConfig(None, ())

@@ -1,7 +1,8 @@
 """What a file offers to others: its definitions, what it imports, what its classes extend and hold.
 
-An outline is much smaller than a file's facts and all that resolving *another* file ever asks of this one, so it is
-kept beside the file: one changed file is joined to the rest by reading the outlines of the files it names.
+An outline is much smaller than a file's facts and all that resolving *another* file ever asks of
+this one, so it is kept beside the file: one changed file is joined to the rest by reading the
+outlines of the files it names.
 """
 
 from __future__ import annotations
@@ -14,20 +15,29 @@ from typing import cast
 from smara.codegraph.models import NODE_KINDS, FileFacts, Import, Language, NodeKind
 
 VERSION = 1
-"""Of the packed form; an outline of another version is read as none, and its file is indexed again."""
+"""Of the packed form; an outline of another version is read as none, and its file is indexed
+again.
+"""
 
 _TESTS_ARE_TITLED = frozenset({"javascript", "typescript", "tsx"})
-"""Languages whose tests have titles: ``describe("send", …)`` defines nothing that is called ``send``."""
+"""Languages whose tests have titles: ``describe("send", …)`` defines nothing that is called
+``send``.
+"""
 _NAMES_ARE_SHARED = frozenset({"java", "cpp", "rust", "typescript", "tsx"})
-"""Languages in which several definitions of one name hold at once: by their parameters, or by what is built."""
+"""Languages in which several definitions of one name hold at once: by their parameters, or by what
+is built.
+"""
 _KIND_NO = {kind: number for number, kind in enumerate(NODE_KINDS)}
 
 
 class Outline:
-    """One file as other files see it. A *place* is a position in its definitions; -1 is the file itself."""
+    """One file as other files see it. A *place* is a position in its definitions; -1 is the file
+    itself.
+    """
 
     __slots__ = (
-        "bases", "by_qualname", "fields", "file_no", "imports", "kinds", "language", "members", "names", "nos",
+        "bases", "by_qualname", "fields", "file_no", "imports", "kinds", "language", "members",
+        "names", "nos",
         "package", "parents", "path", "qualnames", "top", "twins",
     )  # fmt: skip
 
@@ -55,21 +65,29 @@ class Outline:
         self.bases = bases
         """What a class extends, as written and by its place."""
         self.fields = fields
-        """Types by name: a class's attributes (``self.x``), a file's variables (-1), a function's result (``()``)."""
+        """Types by name: a class's attributes (``self.x``), a file's variables (-1), a function's
+        result (``()``).
+        """
         self.package = package
         self.top: dict[str, int] = {}
         """The file's own names. The last definition of a name is the one that others get."""
         self.members: dict[int, dict[str, int]] = {}
         self.by_qualname: dict[str, int] = {}
         self.twins: dict[int, list[int]] = {}
-        """For each of several definitions of one name, all of them: overloads, and variants for several platforms."""
+        """For each of several definitions of one name, all of them: overloads, and variants for
+        several platforms.
+        """
         is_cpp = language == "cpp"
         for place, parent in enumerate(self.parents):
             name = self.names[place]
             if self.kinds[place] == "test" and language in _TESTS_ARE_TITLED:
                 continue
             first = self.by_qualname.setdefault(self.qualnames[place], place)
-            if first != place and language in _NAMES_ARE_SHARED and self.kinds[place] == self.kinds[first]:
+            if (
+                first != place
+                and language in _NAMES_ARE_SHARED
+                and self.kinds[place] == self.kinds[first]
+            ):
                 same = self.twins.setdefault(first, [first])
                 same.append(place)
                 self.twins[place] = same
@@ -102,7 +120,10 @@ def outline_of(facts: FileFacts, file_no: int, nos: Sequence[int]) -> Outline:
         facts.language,
         file_no,
         nos,
-        [(kind, name, qualname, parent) for kind, name, qualname, _1, _2, _3, _4, parent, *_ in facts.definitions],
+        [
+            (kind, name, qualname, parent)
+            for kind, name, qualname, _1, _2, _3, _4, parent, *_ in facts.definitions
+        ],
         [each for each in facts.imports if each.scope < 0],
         bases,
         fields,
@@ -134,9 +155,14 @@ def pack_outline(outline: Outline) -> bytes:
 def _usual_qualname(outline: Outline, place: int) -> str:
     parent = outline.parents[place]
     if parent > place:
-        # A method may stand before its type (Go); what comes later is not known yet when this is read back.
+        # A method may stand before its type (Go); what comes later is not known yet when this is
+        # read back.
         return ""
-    return f"{outline.qualnames[parent]}.{outline.names[place]}" if parent >= 0 else outline.names[place]
+    return (
+        f"{outline.qualnames[parent]}.{outline.names[place]}"
+        if parent >= 0
+        else outline.names[place]
+    )
 
 
 def unpack_outline(path: str, file_no: int, data: bytes) -> Outline | None:

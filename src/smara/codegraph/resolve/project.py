@@ -1,4 +1,6 @@
-"""The tree's paths and the files that say how its parts are called: what finding a module by name rests on."""
+"""The tree's paths and the files that say how its parts are called: what finding a module by name
+rests on.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,21 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 MANIFESTS = frozenset({"tsconfig.json", "jsconfig.json", "package.json", "go.mod", "Cargo.toml"})
-"""Names of files that are read for their settings. A change of one of them changes how modules are found."""
+"""Names of files that are read for their settings. A change of one of them changes how modules are
+found.
+"""
 LARGEST_MANIFEST = 1 << 20
 T = TypeVar("T")
 
 
 class ProjectFiles:
-    """All paths of a tree, relative and with slashes; ``read`` gives the bytes of a manifest, or ``None``."""
+    """All paths of a tree, relative and with slashes; ``read`` gives the bytes of a manifest, or
+    ``None``.
+    """
 
-    def __init__(self, paths: Iterable[str], read: Callable[[str], bytes | None] = lambda _path: None) -> None:
+    def __init__(
+        self, paths: Iterable[str], read: Callable[[str], bytes | None] = lambda _path: None
+    ) -> None:
         self.paths = frozenset(paths)
         self._read = read
         self._texts: dict[str, str | None] = {}
@@ -53,19 +61,27 @@ class ProjectFiles:
 
     @cached_property
     def manifests(self) -> dict[str, list[str]]:
-        """Paths of manifests by name; ``tsconfig.base.json`` and the like stand under ``tsconfig.json`` too."""
+        """Paths of manifests by name; ``tsconfig.base.json`` and the like stand under
+        ``tsconfig.json`` too.
+        """
         return {name: paths for name, paths in self.by_name.items() if name in MANIFESTS}
 
     def text(self, path: str) -> str | None:
-        """The text of a manifest; ``None`` when there is none, when it is very large or cannot be read."""
+        """The text of a manifest; ``None`` when there is none, when it is very large or cannot be
+        read.
+        """
         if path not in self._texts:
             data = self._read(path)
             usable = data is not None and len(data) <= LARGEST_MANIFEST
-            self._texts[path] = data.decode("utf-8", "replace") if usable and data is not None else None
+            self._texts[path] = (
+                data.decode("utf-8", "replace") if usable and data is not None else None
+            )
         return self._texts[path]
 
     def nearest(self, name: str, from_path: str) -> str | None:
-        """The path of the file called ``name`` in the folder of ``from_path`` or the closest one above it."""
+        """The path of the file called ``name`` in the folder of ``from_path`` or the closest one
+        above it.
+        """
         for folder in folders_above(from_path):
             path = join(folder, name)
             if path in self.paths:
@@ -75,11 +91,15 @@ class ProjectFiles:
     def ending_with(self, tail: str) -> list[str]:
         """The paths that are ``tail`` or end with ``/`` and it."""
         last = tail.rpartition("/")[2]
-        return [path for path in self.by_name.get(last, ()) if path == tail or path.endswith("/" + tail)]
+        return [
+            path for path in self.by_name.get(last, ()) if path == tail or path.endswith("/" + tail)
+        ]
 
 
 def folders_above(path: str) -> list[str]:
-    """The folder of a path and all above it, the closest first: ``a/b/c.py`` gives ``a/b``, ``a`` and the root."""
+    """The folder of a path and all above it, the closest first: ``a/b/c.py`` gives ``a/b``, ``a``
+    and the root.
+    """
     folder = path.rpartition("/")[0]
     found = [folder]
     while folder:
@@ -89,13 +109,17 @@ def folders_above(path: str) -> list[str]:
 
 
 def join(folder: str, *parts: str) -> str:
-    """A path inside the tree, without ``.`` and ``..``; one that leads out of it starts with ``..``."""
+    """A path inside the tree, without ``.`` and ``..``; one that leads out of it starts with
+    ``..``.
+    """
     joined = posixpath.normpath(posixpath.join(folder, *parts)) if folder or parts else ""
     return "" if joined == "." else joined
 
 
 def closest(paths: list[str], from_path: str) -> str | None:
-    """The path that shares the most folders with ``from_path``; ``None`` when two are equally close."""
+    """The path that shares the most folders with ``from_path``; ``None`` when two are equally
+    close.
+    """
     if len(paths) == 1:
         return paths[0]
     ranked = sorted((-_shared(path, from_path), path.count("/"), path) for path in paths)

@@ -1,4 +1,6 @@
-"""Python: modules by their dotted names from the roots that a tree shows, and names through ``__init__`` files."""
+"""Python: modules by their dotted names from the roots that a tree shows, and names through
+``__init__`` files.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,12 @@ class PythonRules(Rules):
         return imported.alias or imported.name or imported.module.partition(".")[0]
 
     def imported(self, outline: Outline, imported: Import) -> Target | None:
-        if not imported.name and not imported.alias and "." in imported.module and not imported.level:
+        if (
+            not imported.name
+            and not imported.alias
+            and "." in imported.module
+            and not imported.level
+        ):
             # ``import a.b`` binds ``a``; ``b`` is reached through it.
             return self._module(outline, imported.module.partition(".")[0])
         return super().imported(outline, imported)
@@ -51,7 +58,11 @@ class PythonRules(Rules):
             return []
         if imported.name not in ("", "*"):
             submodule = self.attribute(module, imported.name)
-            if submodule is not None and isinstance(submodule.where, Outline) and submodule.place < 0:
+            if (
+                submodule is not None
+                and isinstance(submodule.where, Outline)
+                and submodule.place < 0
+            ):
                 return [submodule.where]
         return [module.where] if isinstance(module.where, Outline) else []
 
@@ -66,10 +77,16 @@ class PythonRules(Rules):
         return self._target(self._path_below(folder, name))
 
     def _target(self, found: str | Package | None) -> Target | None:
-        return self.file(found) if isinstance(found, str) else (Target(found, -1) if found is not None else None)
+        return (
+            self.file(found)
+            if isinstance(found, str)
+            else (Target(found, -1) if found is not None else None)
+        )
 
     def _path_below(self, folder: str, name: str) -> str | Package | None:
-        """The file of the module ``name`` in a folder, or the folder that is a package without one."""
+        """The file of the module ``name`` in a folder, or the folder that is a package without
+        one.
+        """
         below = f"{folder}/{name}" if folder else name
         paths = self.project.paths
         for suffix in _SUFFIXES:
@@ -123,8 +140,11 @@ class PythonRules(Rules):
         found = list(dict.fromkeys([*above, *beside]))
         if found:
             return found
-        # A name of the standard library means a file of ours only where that file is plainly in reach.
-        if len(offering) == 1 and (self._is_standard_library or first not in sys.stdlib_module_names):
+        # A name of the standard library means a file of ours only where that file is plainly in
+        # reach.
+        if len(offering) == 1 and (
+            self._is_standard_library or first not in sys.stdlib_module_names
+        ):
             return list(offering)
         return []
 

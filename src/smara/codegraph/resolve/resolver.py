@@ -1,4 +1,6 @@
-"""From a file's facts to its edges: imports, calls, inheritance, references, and what tests exercise."""
+"""From a file's facts to its edges: imports, calls, inheritance, references, and what tests
+exercise.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class Left(NamedTuple):
 
 
 class Resolver:
-    """Joins files to the rest of their tree. One resolver serves a whole index; its memos are shared by all files."""
+    """Joins files to the rest of their tree. One resolver serves a whole index; its memos are
+    shared by all files.
+    """
 
     def __init__(
         self,
@@ -65,7 +69,9 @@ class Resolver:
 
         ``tested`` are nodes that parts of the file test of which nothing is said here.
         """
-        outline = self._table.outline(facts.path) or outline_of(facts, 0, [0] * len(facts.definitions))
+        outline = self._table.outline(facts.path) or outline_of(
+            facts, 0, [0] * len(facts.definitions)
+        )
         rules = self._rules_for(facts.language)
         walk = Walk(rules, facts, outline)
         found = FoundEdges()
@@ -92,13 +98,18 @@ class Resolver:
         return rules
 
     def _add_by_name(self, walk: Walk, left: list[Left], found: FoundEdges) -> None:
-        """Join what is left by qualified names, as a linker would, and then by names that one place alone has."""
+        """Join what is left by qualified names, as a linker would, and then by names that one place
+        alone has.
+        """
         rules, outline = walk.rules, walk.outline
-        asked = [(each, rules.qualified(walk, each.scope, each.receiver, each.name)) for each in left]
+        asked = [
+            (each, rules.qualified(walk, each.scope, each.receiver, each.name)) for each in left
+        ]
         wanted = [
             (each, qualified)
             for each, qualified in asked
-            if qualified is not None or (each.receiver and each.kind == "calls" and is_telling(each.name))
+            if qualified is not None
+            or (each.receiver and each.kind == "calls" and is_telling(each.name))
         ]
         self._look_up(FAMILIES[outline.language], {each.name for each, _ in wanted})
         for each, qualified in wanted:
@@ -109,8 +120,14 @@ class Resolver:
                 fitting = [symbol for symbol in symbols if _ends_with(symbol.qualname, qualified)]
                 symbol = rules.choose(outline, fitting)
                 if symbol is not None:
-                    found.put(NewEdge(each.scope, symbol.no, each.kind, each.line, BY_NAME), symbol.path)
-            elif len(symbols) == 1 and symbols[0].kind == "method" and not walk.is_foreign(each.scope, each.receiver):
+                    found.put(
+                        NewEdge(each.scope, symbol.no, each.kind, each.line, BY_NAME), symbol.path
+                    )
+            elif (
+                len(symbols) == 1
+                and symbols[0].kind == "method"
+                and not walk.is_foreign(each.scope, each.receiver)
+            ):
                 edge = NewEdge(each.scope, symbols[0].no, each.kind, each.line, GUESSED, "guess")
                 found.put(edge, symbols[0].path)
 
@@ -133,11 +150,18 @@ def _add_imports(rules: Rules, facts: FileFacts, outline: Outline, found: FoundE
             continue
         for file in rules.files_of(outline, each):
             if file.path != outline.path:
-                found.put(NewEdge(each.scope, file.file_no, "imports", each.line, CERTAIN), file.path)
+                found.put(
+                    NewEdge(each.scope, file.file_no, "imports", each.line, CERTAIN), file.path
+                )
         if each.name in ("", "*"):
             continue
         target = rules.imported(outline, each)
-        if target is None or target.is_instance or target.place < 0 or not isinstance(target.where, Outline):
+        if (
+            target is None
+            or target.is_instance
+            or target.place < 0
+            or not isinstance(target.where, Outline)
+        ):
             continue
         if target.where.path != outline.path:
             no = target.where.nos[target.place]
@@ -145,14 +169,18 @@ def _add_imports(rules: Rules, facts: FileFacts, outline: Outline, found: FoundE
 
 
 def _add_precise(facts: FileFacts, precise: Precise, found: FoundEdges) -> FileFacts:
-    """Add the edges that a compiler's index tells, and leave the references that it says nothing about."""
+    """Add the edges that a compiler's index tells, and leave the references that it says nothing
+    about.
+    """
     left = []
     for each in facts.references:
         meant = precise.get((each.line, each.name))
         if meant is None:
             left.append(each)
         elif meant != OUTSIDE:
-            found.put(NewEdge(each.scope, meant.no, each.kind, each.line, CERTAIN, "scip"), meant.path)
+            found.put(
+                NewEdge(each.scope, meant.no, each.kind, each.line, CERTAIN, "scip"), meant.path
+            )
     return facts._replace(references=tuple(left))
 
 
@@ -172,8 +200,12 @@ def _add_references(walk: Walk, facts: FileFacts, found: FoundEdges) -> list[Lef
     return left
 
 
-def _number(walk: Walk, scope: int, receiver: str, name: str, found: FoundEdges) -> tuple[list[int], float] | None:
-    """The numbers of the nodes that a name means, with how sure that is: one node, or all overloads of it."""
+def _number(
+    walk: Walk, scope: int, receiver: str, name: str, found: FoundEdges
+) -> tuple[list[int], float] | None:
+    """The numbers of the nodes that a name means, with how sure that is: one node, or all overloads
+    of it.
+    """
     target = walk.target(scope, receiver, name)
     if target is not None and target.place < 0:
         target = walk.rules.meant(target)

@@ -1,7 +1,8 @@
-"""What the languages share: names of a module, members of a class through what it extends, types of values.
+"""What the languages share: names of a module, members of a class through what it extends, types of
+values.
 
-Nothing here walks further than a bounded number of steps, whatever the facts say: circles of re-exports, of base
-classes and of types end in "not found".
+Nothing here walks further than a bounded number of steps, whatever the facts say: circles of
+re-exports, of base classes and of types end in "not found".
 """
 
 from __future__ import annotations
@@ -32,13 +33,17 @@ Memo = dict[Hashable, object]
 _UNASKED = object()
 _OPEN = object()
 
-_MARKS = re.compile(r"[&*]|\b(?:const|mut|dyn|struct|class|impl|typename|final|readonly)\b\s*|'\w+\s+")
+_MARKS = re.compile(
+    r"[&*]|\b(?:const|mut|dyn|struct|class|impl|typename|final|readonly)\b\s*|'\w+\s+"
+)
 _POINTERS = frozenset({"Box", "Rc", "Arc", "unique_ptr", "shared_ptr", "scoped_refptr", "RefPtr"})
 _STEPS = re.compile(r"\.|::|->")
 
 
 class Rules(ABC):
-    """How one language finds what a name means. A subclass says how modules are found, and what else is in sight."""
+    """How one language finds what a name means. A subclass says how modules are found, and what
+    else is in sight.
+    """
 
     own_names: ClassVar[frozenset[str]] = frozenset({"self", "this", "cls", "Self"})
     """What an instance, or its class, is called inside its methods."""
@@ -50,7 +55,9 @@ class Rules(ABC):
         self.table = table
         self.project = project
         self._bound: dict[Outline, tuple[dict[str, Import], list[Import]]] = {}
-        """Of each outline; it follows from the outline alone, so that it is kept from one file to the next."""
+        """Of each outline; it follows from the outline alone, so that it is kept from one file to
+        the next.
+        """
         self._names: Memo = {}
         self._members: Memo = {}
         self._imported: Memo = {}
@@ -60,17 +67,23 @@ class Rules(ABC):
         self._doubtful: list[tuple[Memo, Hashable]] = []
 
     def forget(self) -> None:
-        """Drop what was learned from other files' outlines; what paths and manifests say is kept."""
+        """Drop what was learned from other files' outlines; what paths and manifests say is
+        kept.
+        """
         self._names.clear()
         self._members.clear()
         self._imported.clear()
         self._bases.clear()
 
-    def _once(self, memo: Memo, key: Hashable, find: Callable[..., Target | None], *given: object) -> Target | None:
-        """What ``find`` gives, found once. Circles of re-exports, types and base classes end in ``None``.
+    def _once(
+        self, memo: Memo, key: Hashable, find: Callable[..., Target | None], *given: object
+    ) -> Target | None:
+        """What ``find`` gives, found once. Circles of re-exports, types and base classes end in
+        ``None``.
 
-        What was found inside a circle depends on where it was entered, so that it is kept no longer than the
-        outermost question: the same file gives the same edges whatever was resolved before it.
+        What was found inside a circle depends on where it was entered, so that it is kept no longer
+        than the outermost question: the same file gives the same edges whatever was resolved before
+        it.
         """
         found = memo.get(key, _UNASKED)
         if found is not _UNASKED and found is not _OPEN:
@@ -106,7 +119,9 @@ class Rules(ABC):
         return None
 
     def beyond_file(self, outline: Outline, name: str) -> Target | None:
-        """What a bare name means when the file neither defines nor imports it (the same package, the crate)."""
+        """What a bare name means when the file neither defines nor imports it (the same package,
+        the crate).
+        """
         return None
 
     def package_member(self, package: Package, name: str) -> Target | None:
@@ -118,7 +133,8 @@ class Rules(ABC):
         return None
 
     def qualified(self, walk: Walk, scope: int, receiver: str, name: str) -> str | None:
-        """The qualified name by which a reference that could not be followed is looked for in the whole tree.
+        """The qualified name by which a reference that could not be followed is looked for in the
+        whole tree.
 
         ``None`` in languages where a name that was not brought in is not in sight.
         """
@@ -133,7 +149,9 @@ class Rules(ABC):
         return is_class(target)
 
     def meant(self, target: Target) -> Target:
-        """What a target stands for when it is called or extended; a module may stand for what it exports."""
+        """What a target stands for when it is called or extended; a module may stand for what it
+        exports.
+        """
         return target
 
     def file(self, path: str) -> Target | None:
@@ -190,7 +208,9 @@ class Rules(ABC):
 
     def imported(self, outline: Outline, imported: Import) -> Target | None:
         """What an import binds: a module, or a name of one."""
-        return self._once(self._imported, (outline.path, imported), self._find_imported, outline, imported)
+        return self._once(
+            self._imported, (outline.path, imported), self._find_imported, outline, imported
+        )
 
     def _find_imported(self, outline: Outline, imported: Import) -> Target | None:
         module = self.find_module(outline, imported)
@@ -214,8 +234,12 @@ class Rules(ABC):
         return self.attribute(value, name, depth + 1) if value is not None else None
 
     def member(self, outline: Outline, place: int, name: str) -> Target | None:
-        """A member of a class, its own or one it inherits; or the type of a field, as an instance."""
-        return self._once(self._members, (outline.path, place, name), self._find_member, outline, place, name)
+        """A member of a class, its own or one it inherits; or the type of a field, as an
+        instance.
+        """
+        return self._once(
+            self._members, (outline.path, place, name), self._find_member, outline, place, name
+        )
 
     def _find_member(self, outline: Outline, place: int, name: str) -> Target | None:
         inside = outline.members.get(place)
@@ -243,9 +267,15 @@ class Rules(ABC):
         found = self._bases.get(key)
         if found is None:
             self._bases[key] = []
-            named = [self.dotted(outline, plain_type(text)) for text in outline.bases.get(place, ())]
+            named = [
+                self.dotted(outline, plain_type(text)) for text in outline.bases.get(place, ())
+            ]
             meant = [self.meant(each) for each in named if each is not None]
-            found = [each for each in meant if is_class(each) and not (each.where is outline and each.place == place)]
+            found = [
+                each
+                for each in meant
+                if is_class(each) and not (each.where is outline and each.place == place)
+            ]
             if self._is_doubtful:
                 del self._bases[key]
             else:
@@ -264,7 +294,9 @@ class Rules(ABC):
         found = self.name_in(outline, first.removesuffix("()"))
         return self.follow(found, first.endswith("()"), rest, depth)
 
-    def follow(self, found: Target | None, is_called: bool, rest: list[str], depth: int = 0) -> Target | None:
+    def follow(
+        self, found: Target | None, is_called: bool, rest: list[str], depth: int = 0
+    ) -> Target | None:
         """From what the first step of a dotted name means to what the last one does."""
         if is_called and found is not None:
             found = self.result(found, depth + 1)
@@ -278,7 +310,11 @@ class Rules(ABC):
 
     def instance(self, outline: Outline, type_: str, depth: int = 0) -> Target | None:
         """A value of the type that a file writes so; a function's name means what it returns."""
-        return self.made_by(self.dotted(outline, plain_type(type_), depth + 1), depth) if depth <= DEEPEST else None
+        return (
+            self.made_by(self.dotted(outline, plain_type(type_), depth + 1), depth)
+            if depth <= DEEPEST
+            else None
+        )
 
     def made_by(self, target: Target | None, depth: int = 0) -> Target | None:
         """An instance of a class, or the result of a function; an instance is itself."""
@@ -305,7 +341,9 @@ class Rules(ABC):
         return self.instance(where, returned, depth + 1)
 
     def value(self, target: Target, depth: int = 0) -> Target | None:
-        """What stands in a variable, a field or behind a property; a class or a module is itself."""
+        """What stands in a variable, a field or behind a property; a class or a module is
+        itself.
+        """
         where, place, is_instance = target
         if is_instance or isinstance(where, Package) or place < 0 or where.kinds[place] in HOLDERS:
             return target
@@ -342,4 +380,8 @@ def plain_type(text: str) -> str:
 
 
 def is_class(target: Target) -> bool:
-    return isinstance(target.where, Outline) and target.place >= 0 and target.where.kinds[target.place] in HOLDERS
+    return (
+        isinstance(target.where, Outline)
+        and target.place >= 0
+        and target.where.kinds[target.place] in HOLDERS
+    )

@@ -1,4 +1,6 @@
-"""Rust: modules by files and ``mod``, paths from ``crate``, ``super`` and ``self``, crates of a Cargo workspace."""
+"""Rust: modules by files and ``mod``, paths from ``crate``, ``super`` and ``self``, crates of a
+Cargo workspace.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,9 @@ class RustRules(Rules):
             return self.follow(self.file(root) if root is not None else None, False, parts[2:])
         found = self._first(outline, scope, parts[0])
         rest = parts[1:]
-        while rest and rest[0] == "super" and found is not None and isinstance(found.where, Outline):
+        while (
+            rest and rest[0] == "super" and found is not None and isinstance(found.where, Outline)
+        ):
             found = self._above(found.where) if found.place < 0 else Target(found.where, -1)
             rest = rest[1:]
         return self.follow(found, False, rest)
@@ -107,7 +111,9 @@ class RustRules(Rules):
                 return Target(outline, inline)
             if name == "super":
                 above = outline.parents[inline]
-                return Target(outline, above if above >= 0 and outline.kinds[above] == "module" else -1)
+                return Target(
+                    outline, above if above >= 0 and outline.kinds[above] == "module" else -1
+                )
             inside = outline.members.get(inline, {}).get(name)
             if inside is not None:
                 return Target(outline, inside)
@@ -125,7 +131,10 @@ class RustRules(Rules):
             return None
         if name == "mod.rs":
             folder = folder.rpartition("/")[0]
-        for path in (f"{folder}.rs", *(join(folder, each) for each in ("mod.rs", "lib.rs", "main.rs"))):
+        for path in (
+            f"{folder}.rs",
+            *(join(folder, each) for each in ("mod.rs", "lib.rs", "main.rs")),
+        ):
             if path in self.project.paths and path != outline.path:
                 return self.file(path)
         return None

@@ -1,4 +1,6 @@
-"""JavaScript and TypeScript: files by relative paths, ``paths`` of ``tsconfig.json``, packages of a workspace."""
+"""JavaScript and TypeScript: files by relative paths, ``paths`` of ``tsconfig.json``, packages of a
+workspace.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,22 @@ from smara.codegraph.resolve.rules import DEEPEST, Rules
 from smara.codegraph.resolve.table import SymbolTable
 from smara.codegraph.resolve.targets import Target
 
-_SUFFIXES = (".ts", ".tsx", ".d.ts", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs", ".vue", ".svelte")
+_SUFFIXES = (
+    ".ts",
+    ".tsx",
+    ".d.ts",
+    ".mts",
+    ".cts",
+    ".js",
+    ".jsx",
+    ".mjs",
+    ".cjs",
+    ".vue",
+    ".svelte",
+)
 _WRITTEN_FOR = {
-    ".js": (".ts", ".tsx", ".d.ts", ".jsx"), ".jsx": (".tsx",), ".mjs": (".mts",), ".cjs": (".cts",),
+    ".js": (".ts", ".tsx", ".d.ts", ".jsx"), ".jsx": (".tsx",), ".mjs": (".mts",), ".cjs": (".cts",
+    ),
 }  # fmt: skip
 """TypeScript names the file that will be built: ``./x.js`` may be ``./x.ts`` here."""
 _BUILT = ("dist/", "build/", "lib/", "out/", "esm/", "cjs/", "types/")
@@ -64,7 +79,11 @@ class ScriptRules(Rules):
         meant = self._called(target)
         where, place, is_instance = meant
         is_definition = isinstance(where, Outline) and place >= 0 and not is_instance
-        if is_definition and isinstance(where, Outline) and where.qualnames[place] in self._with_members(where):
+        if (
+            is_definition
+            and isinstance(where, Outline)
+            and where.qualnames[place] in self._with_members(where)
+        ):
             return Target(where, place, is_instance=True)
         return super().result(meant, depth)
 
@@ -72,22 +91,35 @@ class ScriptRules(Rules):
         return isinstance(target.where, Outline) and target.place >= 0
 
     def scattered_member(self, outline: Outline, place: int, name: str) -> Target | None:
-        """What was assigned to an object or a function's prototype: ``app.use = …``, ``View.prototype.render = …``."""
+        """What was assigned to an object or a function's prototype: ``app.use = …``,
+        ``View.prototype.render = …``.
+        """
         found = outline.by_qualname.get(f"{outline.qualnames[place]}.{name}")
         return Target(outline, found) if found is not None else None
 
     def _with_members(self, outline: Outline) -> set[str]:
-        """The functions of a file that have methods, as classes were written before there were classes."""
+        """The functions of a file that have methods, as classes were written before there were
+        classes.
+        """
         found = self._prototypes.get(outline.path)
         if found is None:
             methods = [place for place, kind in enumerate(outline.kinds) if kind == "method"]
-            found = {outline.qualnames[place].rpartition(".")[0] for place in methods if outline.parents[place] < 0}
+            found = {
+                outline.qualnames[place].rpartition(".")[0]
+                for place in methods
+                if outline.parents[place] < 0
+            }
             self._prototypes[outline.path] = found
         return found
 
     def attribute(self, target: Target, name: str, depth: int = 0) -> Target | None:
         found = super().attribute(target, name, depth)
-        if found is None and isinstance(target.where, Outline) and target.place < 0 and name != _DEFAULT:
+        if (
+            found is None
+            and isinstance(target.where, Outline)
+            and target.place < 0
+            and name != _DEFAULT
+        ):
             # ``module.exports = Router`` makes the class's names those of the module.
             main = self.name_in(target.where, _DEFAULT)
             if main is not None and main.place >= 0:
@@ -98,7 +130,11 @@ class ScriptRules(Rules):
         """A module that is called or extended means what it exports as its default."""
         for _ in range(DEEPEST):
             where = target.where
-            main = self.name_in(where, _DEFAULT) if isinstance(where, Outline) and target.place < 0 else None
+            main = (
+                self.name_in(where, _DEFAULT)
+                if isinstance(where, Outline) and target.place < 0
+                else None
+            )
             if main is None:
                 break
             target = main
@@ -110,13 +146,19 @@ class ScriptRules(Rules):
     def _find(self, from_path: str, name: str) -> str | None:
         if name.startswith((".", "/")):
             folder = from_path.rpartition("/")[0]
-            return self._file_at(join(folder, name)) if name.startswith(".") else self._file_at(name.lstrip("/"))
+            return (
+                self._file_at(join(folder, name))
+                if name.startswith(".")
+                else self._file_at(name.lstrip("/"))
+            )
         if name.startswith("#"):
             return self._inner(from_path, name)
         return self._by_config(from_path, name) or self._by_package(name)
 
     def _file_at(self, path: str) -> str | None:
-        """The file that an import of ``path`` reads: with an ending guessed, or a folder's index."""
+        """The file that an import of ``path`` reads: with an ending guessed, or a folder's
+        index.
+        """
         paths = self.project.paths
         if path in paths and not path.endswith("/"):
             return path
@@ -132,7 +174,11 @@ class ScriptRules(Rules):
             if index in paths:
                 return index
         manifest = join(path, "package.json")
-        return self._entry(read_package(self.project, manifest)) if path and manifest in paths else None
+        return (
+            self._entry(read_package(self.project, manifest))
+            if path and manifest in paths
+            else None
+        )
 
     def _by_config(self, from_path: str, name: str) -> str | None:
         for folder in folders_above(from_path):
@@ -166,7 +212,11 @@ class ScriptRules(Rules):
         """A package of the same tree, by its name, or a file below it."""
         if self._packages is None:
             manifests = self.project.by_name.get("package.json", ())
-            packages = [read_package(self.project, path) for path in manifests if "node_modules/" not in path]
+            packages = [
+                read_package(self.project, path)
+                for path in manifests
+                if "node_modules/" not in path
+            ]
             self._packages = {package.name: package for package in packages if package.name}
         parts = name.split("/")
         named = "/".join(parts[:2]) if name.startswith("@") else parts[0]
@@ -178,10 +228,16 @@ class ScriptRules(Rules):
             return self._entry(package)
         for pattern, place in package.exports:
             rest = _matched(pattern.removeprefix("./"), below)
-            found = self._built(package.folder, place.replace("*", rest, 1)) if rest is not None else None
+            found = (
+                self._built(package.folder, place.replace("*", rest, 1))
+                if rest is not None
+                else None
+            )
             if found is not None:
                 return found
-        return self._file_at(join(package.folder, below)) or self._file_at(join(package.folder, "src", below))
+        return self._file_at(join(package.folder, below)) or self._file_at(
+            join(package.folder, "src", below)
+        )
 
     def _inner(self, from_path: str, name: str) -> str | None:
         manifest = self.project.nearest("package.json", from_path)
@@ -190,7 +246,11 @@ class ScriptRules(Rules):
         package = read_package(self.project, manifest)
         for pattern, place in package.inner:
             rest = _matched(pattern, name)
-            found = self._built(package.folder, place.replace("*", rest, 1)) if rest is not None else None
+            found = (
+                self._built(package.folder, place.replace("*", rest, 1))
+                if rest is not None
+                else None
+            )
             if found is not None:
                 return found
         return None
@@ -216,7 +276,11 @@ class ScriptRules(Rules):
         for built in _BUILT:
             if plain.startswith(built):
                 rest = plain[len(built) :]
-                stem = rest.removesuffix(".d.ts") if rest.endswith(".d.ts") else rest.rpartition(".")[0] or rest
+                stem = (
+                    rest.removesuffix(".d.ts")
+                    if rest.endswith(".d.ts")
+                    else rest.rpartition(".")[0] or rest
+                )
                 return self._file_at(join(folder, "src", stem)) or self._file_at(join(folder, stem))
         return self._file_at(path) if not path.endswith(".json") else None
 

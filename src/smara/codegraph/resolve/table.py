@@ -21,7 +21,9 @@ class Symbol(NamedTuple):
 
 
 class SymbolTable(Protocol):
-    """The tree's definitions, by file and by name. Both answers may be asked for often: implementations keep them."""
+    """The tree's definitions, by file and by name. Both answers may be asked for often:
+    implementations keep them.
+    """
 
     def outline(self, path: str) -> Outline | None:
         """What the file offers; ``None`` if it is not indexed or not code."""
@@ -30,7 +32,8 @@ class SymbolTable(Protocol):
     def named(self, names: Collection[str], limit: int) -> dict[str, list[Symbol]]:
         """The definitions of each name, at most ``limit`` of each; a name without any is missing.
 
-        Asked once per file with all the names that need it, so that a database answers in one statement.
+        Asked once per file with all the names that need it, so that a database answers in one
+        statement.
         """
         ...
 

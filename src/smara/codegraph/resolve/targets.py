@@ -8,7 +8,9 @@ from smara.codegraph.resolve.outline import Outline
 
 
 class Package(NamedTuple):
-    """A folder that is named like a module and is no file: a Go or Java package, a Python namespace package."""
+    """A folder that is named like a module and is no file: a Go or Java package, a Python namespace
+    package.
+    """
 
     folder: str
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 _AFFIXES = re.compile(
-    r"^(?:test_|tests_|Test(?=[A-Z]))|(?:[._-](?:tests?|spec)|(?<=[a-z0-9])(?:Tests?|TestCase|IT|Spec))$"
+    r"^(?:test_|tests_|Test(?=[A-Z]))|(?:[._-](?:tests?|spec)|(?<=[a-z0-9])(?:Tests?|TestCase|IT"
+    r"|Spec))$"
 )
 
 
 def tested_stem(path: str) -> str | None:
-    """What a test file is named after: ``tests/test_client.py`` gives ``client``; ``None`` if its name does not say.
+    """What a test file is named after: ``tests/test_client.py`` gives ``client``; ``None`` if its
+    name does not say.
 
     A file that merely stands in a folder of tests is named after nothing.
     """

@@ -16,15 +16,22 @@ NAMED_AFTER = 0.6
 """Of a file that a test is named after and does not import."""
 _SUFFIXES = {
     "python": ("py",), "typescript": ("ts", "tsx", "js", "jsx"), "tsx": ("tsx", "ts", "jsx", "js"),
-    "javascript": ("js", "jsx", "mjs", "cjs", "ts"), "rust": ("rs",), "go": ("go",), "java": ("java",),
+    "javascript": ("js", "jsx", "mjs", "cjs", "ts"), "rust": ("rs",), "go": ("go",),
+    "java": ("java",),
     "c": ("c", "h"), "cpp": ("cc", "cpp", "cxx", "h", "hh", "hpp", "c"),
 }  # fmt: skip
 
 
 def add_test_edges(
-    table: SymbolTable, project: ProjectFiles, outline: Outline, found: FoundEdges, tested: Collection[int] = ()
+    table: SymbolTable,
+    project: ProjectFiles,
+    outline: Outline,
+    found: FoundEdges,
+    tested: Collection[int] = (),
 ) -> None:
-    """Add an edge of the kind ``tests`` beside every import and call that leads from a test to what is none."""
+    """Add an edge of the kind ``tests`` beside every import and call that leads from a test to what
+    is none.
+    """
     is_test_file = is_test_path(outline.path)
     in_test = _inside_tests(outline)
     if not is_test_file and True not in in_test:
@@ -43,7 +50,10 @@ def add_test_edges(
         if is_tested and edge.to_no not in tests:
             added.append(edge._replace(kind="tests"))
     named_after = _named_after(table, project, outline) if is_test_file else None
-    if named_after is not None and named_after.file_no not in {*tested, *(edge.to_no for edge in added)}:
+    if named_after is not None and named_after.file_no not in {
+        *tested,
+        *(edge.to_no for edge in added),
+    }:
         added.append(NewEdge(-1, named_after.file_no, "tests", 1, NAMED_AFTER, "guess"))
         found.path_of[named_after.file_no] = named_after.path
     for edge in added:
@@ -63,7 +73,9 @@ def _named_after(table: SymbolTable, project: ProjectFiles, outline: Outline) ->
     if stem is None:
         return None
     for suffix in _SUFFIXES[outline.language]:
-        paths = [path for path in project.by_name.get(f"{stem}.{suffix}", ()) if not is_test_path(path)]
+        paths = [
+            path for path in project.by_name.get(f"{stem}.{suffix}", ()) if not is_test_path(path)
+        ]
         path = closest(paths, outline.path)
         if path is not None:
             return table.outline(path)

@@ -1,4 +1,6 @@
-"""One file's references, followed to definitions: local names first, then the file's, then what lies beyond it."""
+"""One file's references, followed to definitions: local names first, then the file's, then what
+lies beyond it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ UNSAYABLE = "?"
 
 
 class Walk:
-    """The names in sight inside one file. ``target`` is asked for each reference, the same ones from a memo."""
+    """The names in sight inside one file. ``target`` is asked for each reference, the same ones
+    from a memo.
+    """
 
     def __init__(self, rules: Rules, facts: FileFacts, outline: Outline) -> None:
         self.rules = rules
@@ -25,7 +29,8 @@ class Walk:
         for name, type_, scope in facts.bindings:
             if scope >= 0 and name != "()" and kinds[scope] not in HOLDERS:
                 names = self._locals.setdefault(scope, {})
-                # The first type that is told holds; a name that is also bound to something unknown keeps it.
+                # The first type that is told holds; a name that is also bound to something unknown
+                # keeps it.
                 if type_ or name not in names:
                     names[name] = names.get(name) or type_
         for each in facts.imports:
@@ -35,7 +40,9 @@ class Walk:
                     self._locals.setdefault(each.scope, {}).setdefault(bound, each)
 
     def target(self, scope: int, receiver: str, name: str) -> Target | None:
-        """What a name with its receiver means in a scope: a definition, an instance, a file, or ``None``."""
+        """What a name with its receiver means in a scope: a definition, an instance, a file, or
+        ``None``.
+        """
         if not receiver:
             return self.root(scope, name)
         holder = self.value(scope, receiver)
@@ -108,12 +115,22 @@ class Walk:
             if found is not None:
                 return found
         found = rules.name_in(outline, name)
-        return self._answering(name) if found is None and scope >= 0 and outline.kinds[scope] == "route" else found
+        return (
+            self._answering(name)
+            if found is None and scope >= 0 and outline.kinds[scope] == "route"
+            else found
+        )
 
     def _answering(self, name: str) -> Target | None:
-        """What answers a route that is made inside a function: the only definition of that name in the file."""
+        """What answers a route that is made inside a function: the only definition of that name in
+        the file.
+        """
         outline = self.outline
-        places = [place for place, each in enumerate(outline.names) if each == name and outline.kinds[place] != "route"]
+        places = [
+            place
+            for place, each in enumerate(outline.names)
+            if each == name and outline.kinds[place] != "route"
+        ]
         return Target(outline, places[0]) if len(places) == 1 else None
 
     def _of_scattered_class(self, scope: int, name: str) -> Target | None:
@@ -123,7 +140,9 @@ class Walk:
         return self.rules.member(own.where, own.place, name)
 
     def _local(self, name: str, bound: str | Import, scope: int) -> Target | None:
-        """A local name's meaning; one that is bound to something unknown hides what the file calls so."""
+        """A local name's meaning; one that is bound to something unknown hides what the file calls
+        so.
+        """
         if isinstance(bound, Import):
             return self.rules.imported(self.outline, bound)
         if not bound:
@@ -151,14 +170,20 @@ class Walk:
             parent = outline.parents[place]
             before = outline.qualnames[place].rpartition(".")[0]
             # A method that stands outside its class says its class by its qualified name only.
-            if before and outline.kinds[place] == "method" and (parent < 0 or outline.qualnames[parent] != before):
+            if (
+                before
+                and outline.kinds[place] == "method"
+                and (parent < 0 or outline.qualnames[parent] != before)
+            ):
                 found = self.rules.class_named(outline, before)
                 return found if found is not None and self.rules.holds_members(found) else None
             place = parent
         return None
 
     def is_foreign(self, scope: int, receiver: str) -> bool:
-        """Whether what stands before the dot is known, or is imported from outside the tree: nothing to guess about."""
+        """Whether what stands before the dot is known, or is imported from outside the tree:
+        nothing to guess about.
+        """
         if UNSAYABLE in receiver:
             return False
         if self.value(scope, receiver) is not None:

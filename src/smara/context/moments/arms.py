@@ -1,6 +1,8 @@
-"""Arms of an experiment: whether being told anything helps, asked of the sessions of a project that opted in.
+"""Arms of an experiment: whether being told anything helps, asked of the sessions of a project that
+opted in.
 
-The arm is a matter of the session's id alone, so every process and every host comes to the same one.
+The arm is a matter of the session's id alone, so every process and every host comes to the same
+one.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ def arm_of(session_id: str, project_id: str) -> Arm:
 def may_say(arm: Arm | None, point: str) -> bool:
     """Whether an arm is told something at a point; without an experiment everything is.
 
-    >>> may_say("control", "start"), may_say("passive", "start"), may_say("passive", "before_tool"), may_say(None, "qa")
-    (False, True, False, True)
+    >>> may_say("control", "start"), may_say("passive", "start"), may_say("passive", "before_tool"),
+    may_say(None, "qa") (False, True, False, True)
     """
     return arm in (None, "full") or (arm == "passive" and point in _PASSIVE)

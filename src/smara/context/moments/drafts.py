@@ -1,4 +1,6 @@
-"""What is about to be said, before it is decided whether it is: lines with the items they stand for."""
+"""What is about to be said, before it is decided whether it is: lines with the items they stand
+for.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ from smara.behavior.habits import KnownFailure
 from smara.context.moments import saving
 from smara.context.moments.models import Budget, Item
 from smara.context.moments.signs import signs_of_failure, signs_of_memory
-from smara.context.moments.wording import failure_line, fenced, fit, memory_line, one_line, tokens_of
+from smara.context.moments.wording import (
+    failure_line,
+    fenced,
+    fit,
+    memory_line,
+    one_line,
+    tokens_of,
+)
 from smara.core.clock import Clock
 from smara.errors import DeadlineError
 from smara.knowledge.trust import Tellable
@@ -42,7 +51,9 @@ class Deadline:
     def check(self) -> None:
         """Raise ``DeadlineError`` when the time is over."""
         if self._clock.monotonic() - self._began > self._seconds:
-            raise DeadlineError("There is no time left to look for something to say. It is said the next time.")
+            raise DeadlineError(
+                "There is no time left to look for something to say. It is said the next time."
+            )
 
     @property
     def elapsed_ms(self) -> int:
@@ -50,7 +61,9 @@ class Deadline:
 
 
 def drafted(lines: Sequence[Said], budget: Budget) -> Draft | None:
-    """The lines as one text, those at the end left out where they do not fit; ``None`` when nothing is said."""
+    """The lines as one text, those at the end left out where they do not fit; ``None`` when nothing
+    is said.
+    """
     kept = list(lines[: fit([each.line for each in lines], budget.tokens, budget.characters)])
     while kept and kept[-1].item is None:
         kept.pop()  # a title with nothing under it
@@ -67,9 +80,16 @@ def said_memory(told: Tellable, why: str, root: str | None, is_about_file: bool 
     line = memory_line(told)
     spared = saving.of_memory(memory, root)
     item = Item(
-        "memory", memory.id, why, one_line(memory.label, 60), f"memory:{memory.id}", tokens_of(line), spared.tokens,
-        spared.how, signs_of_memory(memory, is_about_file),
-    )  # fmt: skip
+        "memory",
+        memory.id,
+        why,
+        one_line(memory.label, 60),
+        f"memory:{memory.id}",
+        tokens_of(line),
+        spared.tokens,
+        spared.how,
+        signs_of_memory(memory, is_about_file),
+    )
     return Said(line, item)
 
 
@@ -79,9 +99,16 @@ def said_failure(failure: KnownFailure, why: str, is_before: bool) -> Said:
     spared = saving.of_failure()
     key = f"failure:{failure.fingerprint}"
     item = Item(
-        "failure", key, why, one_line(failure.command, 60), key, tokens_of(line), spared.tokens, spared.how,
+        "failure",
+        key,
+        why,
+        one_line(failure.command, 60),
+        key,
+        tokens_of(line),
+        spared.tokens,
+        spared.how,
         signs_of_failure(failure, is_before),
-    )  # fmt: skip
+    )
     return Said(line, item)
 
 

@@ -1,7 +1,7 @@
 """A session's first message: how far the work stands that it is about, when it says so.
 
-A message is about a task whose id or name it gives, and about unfinished work that it shares a name, or most words of
-its title with. A few common words are no evidence.
+A message is about a task whose id or name it gives, and about unfinished work that it shares a
+name, or most words of its title with. A few common words are no evidence.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _NAME = re.compile(r"[\w./-]*(?:[_/.]|[a-z][A-Z]|\w-\d)[\w./-]*\w")
 
 
 class Subject(NamedTuple):
-    """Something a message may be about: the names that decide at once, and the words that do together."""
+    """Something a message may be about: the names that decide at once, and the words that do
+    together.
+    """
 
     names: frozenset[str]
     words: frozenset[str]
@@ -56,7 +58,9 @@ def matching(subjects: Iterable[Subject], message: str) -> list[Said]:
     """What is said to a message, the surest first."""
     text = message[:_LONGEST_MESSAGE]
     statement = read(text)
-    names = {name.casefold() for name in _NAME.findall(text)} | {word.text.casefold() for word in statement.words}
+    names = {name.casefold() for name in _NAME.findall(text)} | {
+        word.text.casefold() for word in statement.words
+    }
     scored = []
     for number, each in enumerate(subjects):
         share = len(each.words & statement.content_set) / len(each.words) if each.words else 0.0
@@ -70,10 +74,19 @@ def _of_task(task: Task, is_blocked: bool) -> Subject:
     state = "blocked" if is_blocked else task.status.replace("_", " ")
     held = f", held by {one_line(task.holder, 40)}" if task.holder else ""
     about = f": {quoted(task.description, 300)}" if task.description.strip() else "."
-    line = f"- Task {task.short_id} ({state}{held}, since {day(task.created_at)}) {quoted(task.title, 120)}{about}"
+    line = (
+        f"- Task {task.short_id} ({state}{held}, since {day(task.created_at)}) "
+        f"{quoted(task.title, 120)}{about}"
+    )
     key = f"task:{task.id}:{task.updated_at}"
-    item = Item("task", task.id, "the message is about this task", one_line(task.title, 60), key,
-                signs=(f"id:{task.short_id}",))  # fmt: skip
+    item = Item(
+        "task",
+        task.id,
+        "the message is about this task",
+        one_line(task.title, 60),
+        key,
+        signs=(f"id:{task.short_id}",),
+    )
     return Subject(frozenset({task.short_id.casefold()}), _words(task.title), with_line(item, line))
 
 
@@ -83,14 +96,21 @@ def _of_memory(told: Tellable, root: str | None) -> Subject:
     if memory.type == "workflow_recipe":
         why = "it tells how such a task is done here"
         return Subject(
-            frozenset(), _words(str(memory.data.get("task_pattern") or memory.content)), said_memory(told, why, root)
+            frozenset(),
+            _words(str(memory.data.get("task_pattern") or memory.content)),
+            said_memory(told, why, root),
         )
     state = tell_work_state(memory.methodology, memory.data).replace("\n", "; ")
-    told_of = one_line(state, 300) if memory.tier == "confirmed" or not state else quoted(state, 300)
+    told_of = (
+        one_line(state, 300) if memory.tier == "confirmed" or not state else quoted(state, 300)
+    )
     said = said_memory(told, why, root)
     if told_of and said.item is not None:
         said = with_line(said.item, f"{said.line} {told_of}")
-    named: Sequence[str] = [str(memory.data.get("branch") or ""), *map(str, memory.data.get("open_files", ()))]
+    named: Sequence[str] = [
+        str(memory.data.get("branch") or ""),
+        *map(str, memory.data.get("open_files", ())),
+    ]
     names = {name.casefold() for name in named if _PARTICULAR.search(name)}
     return Subject(frozenset(names), _words(memory.content), said)
 

@@ -1,7 +1,9 @@
-"""Whether what was told is used: looked for in what a session does afterwards, and written to the receipt.
+"""Whether what was told is used: looked for in what a session does afterwards, and written to the
+receipt.
 
-A memory counts as verified by use only where a command that it recommends was run and worked; that it was shown,
-named or its file opened proves nothing about it. What is tainted never counts, see ``knowledge.using``.
+A memory counts as verified by use only where a command that it recommends was run and worked; that
+it was shown, named or its file opened proves nothing about it. What is tainted never counts, see
+``knowledge.using``.
 """
 
 from __future__ import annotations
@@ -25,7 +27,11 @@ _DAY_MS = 86_400_000
 
 def _hearer(event: HostEvent) -> str:
     """Who was told: a helper of an agent has a context of its own, and is told apart from it."""
-    return f"{event.session_id}/agent-{event.subagent_id}"[:200] if event.subagent_id else event.session_id
+    return (
+        f"{event.session_id}/agent-{event.subagent_id}"[:200]
+        if event.subagent_id
+        else event.session_id
+    )
 
 
 class Heeder:
@@ -64,7 +70,12 @@ class Heeder:
         return settled
 
     def _settle(
-        self, session: Session, each: Waiting, sights: Sequence[tuple[int, Sight]], is_over: bool, helped: list[str]
+        self,
+        session: Session,
+        each: Waiting,
+        sights: Sequence[tuple[int, Sight]],
+        is_over: bool,
+        helped: list[str],
     ) -> bool:
         after = [(at_ms, sight) for at_ms, sight in sights if at_ms >= each.made_at]
         how = next((found for _, sight in after if (found := shows_use(each.signs, sight))), "")
@@ -80,7 +91,12 @@ class Heeder:
         return self._look_for_repetition(session, each, after, is_over, now)
 
     def _look_for_repetition(
-        self, session: Session, each: Waiting, after: Sequence[tuple[int, Sight]], is_over: bool, now: int
+        self,
+        session: Session,
+        each: Waiting,
+        after: Sequence[tuple[int, Sight]],
+        is_over: bool,
+        now: int,
     ) -> bool:
         """The call that brought a warning up still runs: only a later one ignores it."""
         runs = [at_ms for at_ms, sight in after if runs_again(each.signs, sight)]
@@ -99,8 +115,12 @@ class Heeder:
     def _verify(self, memory_id: str, session_id: str) -> None:
         try:
             self._memories().used(
-                memory_id, "helped", note="a command that it recommends was run and worked", by="system",
-                actor="smara", session_id=session_id,
-            )  # fmt: skip
+                memory_id,
+                "helped",
+                note="a command that it recommends was run and worked",
+                by="system",
+                actor="smara",
+                session_id=session_id,
+            )
         except SmaraError as error:
             log.warning("moments.use_not_counted", error=error.code)

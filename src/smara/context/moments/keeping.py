@@ -1,7 +1,9 @@
-"""Receipts: written when something is said, in the transaction that makes sure nobody else has said it meanwhile.
+"""Receipts: written when something is said, in the transaction that makes sure nobody else has said
+it meanwhile.
 
-Everything in a receipt was stored before and so was redacted then; what callers add in words is redacted here. The disk
-is not waited for: a power cut may lose the receipt of the last second, never part of one.
+Everything in a receipt was stored before and so was redacted then; what callers add in words is
+redacted here. The disk is not waited for: a power cut may lose the receipt of the last second,
+never part of one.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ EMPTYING = ("compact", "clear")
 _SHORT = 200
 _LEAST_PREFIX = 4
 _LATE_MS = 5_000
-"""The receipt of what a host has passed on already may be dated after it: it is written by another process."""
+"""The receipt of what a host has passed on already may be dated after it: it is written by another
+process.
+"""
 
 
 class Standing(NamedTuple):
@@ -46,7 +50,9 @@ class Keeper:
         self._new_id = new_id
 
     def standing(self, session_id: str, is_emptied: bool = False) -> Standing:
-        """What a session was told so far; nothing that it still knows when its context was emptied."""
+        """What a session was told so far; nothing that it still knows when its context was
+        emptied.
+        """
         with self._store.database.read() as session:
             row = self._store.find_session(session, session_id)
             if row is None:
@@ -64,20 +70,33 @@ class Keeper:
             return self._store.has_arms(session)
 
     def keep(
-        self, point: Point, session_id: str, draft: Draft, standing: Standing, source: str, agent: str, elapsed_ms: int
+        self,
+        point: Point,
+        session_id: str,
+        draft: Draft,
+        standing: Standing,
+        source: str,
+        agent: str,
+        elapsed_ms: int,
     ) -> Told | None:
         """Write the receipt; what is to be said, or ``None`` when it is not said after all.
 
-        Silence when another process has said it meanwhile, and in arms that are told nothing at this point, whose
-        receipt tells what would have been said. A store that cannot be written to does not silence anybody: the receipt
-        can be written later, see :meth:`deliver`.
+        Silence when another process has said it meanwhile, and in arms that are told nothing at
+        this point, whose receipt tells what would have been said. A store that cannot be written to
+        does not silence anybody: the receipt can be written later, see :meth:`deliver`.
         """
         row = standing.row
         is_said = point in ASKED or may_say(row.arm, point)
         told = Told(
-            draft.text, draft.tokens, point, draft.items, _receipt_id(self._new_id()), source[:_SHORT], agent[:_SHORT],
+            draft.text,
+            draft.tokens,
+            point,
+            draft.items,
+            _receipt_id(self._new_id()),
+            source[:_SHORT],
+            agent[:_SHORT],
             row.arm,
-        )  # fmt: skip
+        )
         try:
             is_kept = self._write(told, session_id, row, is_said, elapsed_ms)
         except SmaraError as error:
@@ -85,7 +104,9 @@ class Keeper:
             return replace(told, is_kept=False) if is_said else None
         return told if is_kept and is_said else None
 
-    def _write(self, told: Told, session_id: str, row: SessionRow, is_said: bool, elapsed_ms: int) -> bool:
+    def _write(
+        self, told: Told, session_id: str, row: SessionRow, is_said: bool, elapsed_ms: int
+    ) -> bool:
         now = self._clock.now_ms()
         keys = {item.key for item in told.items}
         with self._store.database.write(is_derived=True) as session:
@@ -99,7 +120,9 @@ class Keeper:
             return self._store.add(session, told, session_id, row.epoch, is_said, elapsed_ms, now)
 
     def empty(self, session_id: str, standing: Standing) -> None:
-        """A session's context was emptied and there was nothing to say: what comes next is said again all the same."""
+        """A session's context was emptied and there was nothing to say: what comes next is said
+        again all the same.
+        """
         try:
             with self._store.database.write(is_derived=True) as session:
                 if self._store.find_session(session, session_id) is not None:
@@ -108,31 +131,45 @@ class Keeper:
             log.warning("moments.not_kept", error=error.code)
 
     def deliver(
-        self, told: Mapping[str, Any] | Told, session_id: str, source: str, at_ms: int, is_said: bool = True
+        self,
+        told: Mapping[str, Any] | Told,
+        session_id: str,
+        source: str,
+        at_ms: int,
+        is_said: bool = True,
     ) -> bool:
-        """Write the receipt of something that was said as it had been prepared; ``False`` when it was there already."""
+        """Write the receipt of something that was said as it had been prepared; ``False`` when it
+        was there already.
+        """
         require_id(session_id, "session_id")
         given = told if isinstance(told, Told) else told_of(told)
         if not given.text.strip() or not given.items:
             return False
-        # The same words are prepared for many sessions: the receipt is of this session at this time.
+        # The same words are prepared for many sessions: the receipt is of this session at this
+        # time.
         identity = f"{session_id}\0{at_ms}\0{given.point}\0{given.text}"
         made = replace(
             _redacted(given),
             receipt_id=given.receipt_id if not given.is_kept else _receipt_id(identity),
             source=(source or given.source)[:_SHORT],
-        )  # fmt: skip
+        )
         with self._store.database.write(is_derived=True) as session:
             arm = self._arm(session_id) if self._store.has_arms(session) else None
             row = self._store.hold_session(session, session_id, arm, at_ms)
             made = replace(made, arm=row.arm, is_kept=True)
             if made.point == "start" and made.source in EMPTYING:
-                row = row._replace(epoch=row.epoch + 1)  # its context was emptied: it knows nothing of before
+                row = row._replace(
+                    epoch=row.epoch + 1
+                )  # its context was emptied: it knows nothing of before
             delivered_at = at_ms if is_said else None
-            is_new = self._store.add(session, made, session_id, row.epoch, is_said, 0, at_ms, delivered_at)
+            is_new = self._store.add(
+                session, made, session_id, row.epoch, is_said, 0, at_ms, delivered_at
+            )
             if is_new:
                 statements = row.statements + is_statement(made.point)
-                self._store.put_session(session, session_id, row._replace(statements=statements), at_ms)
+                self._store.put_session(
+                    session, session_id, row._replace(statements=statements), at_ms
+                )
             return is_new
 
     def mark_delivered(self, receipt_id: str) -> bool:
@@ -141,10 +178,11 @@ class Keeper:
             return self._store.mark_delivered(session, receipt_id, self._clock.now_ms()) > 0
 
     def reached(self, session_id: str, words: Sequence[tuple[int, str]]) -> int:
-        """These words stood in a session's record at these times; of how many receipts that was not known yet.
+        """These words stood in a session's record at these times; of how many receipts that was not
+        known yet.
 
-        The same words may be said twice, and a host may pass them on once: each standing counts for one receipt, the
-        last before it that has none.
+        The same words may be said twice, and a host may pass them on once: each standing counts for
+        one receipt, the last before it that has none.
         """
         require_id(session_id, "session_id")
         found = 0
@@ -164,7 +202,9 @@ class Keeper:
         from smara.secrets import redact
 
         if not isinstance(how, str) or not how.strip():
-            raise InvalidInputError("how must say by what the use is known; give a few words.", field="how")
+            raise InvalidInputError(
+                "how must say by what the use is known; give a few words.", field="how"
+            )
         found = self.get(receipt_id)
         words = " ".join(redact(how).text.split())[:_SHORT]
         now = self._clock.now_ms()
@@ -177,29 +217,40 @@ class Keeper:
 
     def get(self, receipt_id: str) -> Receipt:
         """A receipt by its id or the beginning of it."""
-        if isinstance(receipt_id, str) and len(receipt_id) >= _LEAST_PREFIX and receipt_id.isascii():
+        if (
+            isinstance(receipt_id, str)
+            and len(receipt_id) >= _LEAST_PREFIX
+            and receipt_id.isascii()
+        ):
             beginning = receipt_id if receipt_id.startswith("r-") else f"r-{receipt_id}"
             with self._store.database.read() as session:
                 found = self._store.find(session, beginning.lower())
             if len(found) == 1:
                 return found[0]
             if found:
-                raise InvalidInputError(f"Several receipts begin with {receipt_id!r}. Give more of the id.", field="id")
+                raise InvalidInputError(
+                    f"Several receipts begin with {receipt_id!r}. Give more of the id.", field="id"
+                )
         raise NotFoundError(
-            f"There is no receipt {receipt_id!r} in this project. `smara receipts list` shows what there is.",
+            f"There is no receipt {receipt_id!r} in this project. `smara receipts list` shows "
+            "what there is.",
             receipt_id=receipt_id,
         )
 
     def list(self, session_id: str | None, limit: int, offset: int) -> list[Receipt]:
         for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**31:
-                raise InvalidInputError(f"{name} must be a whole number, at least {least}; got {value!r}.", field=name)
+                raise InvalidInputError(
+                    f"{name} must be a whole number, at least {least}; got {value!r}.", field=name
+                )
         with self._store.database.read() as session:
             return self._store.list(session, session_id, limit, offset)
 
 
 def is_statement(point: Point) -> bool:
-    """Whether something said at a point counts for how much a session is told unasked in the middle of its work."""
+    """Whether something said at a point counts for how much a session is told unasked in the middle
+    of its work.
+    """
     return point not in ASKED and point != "start"
 
 
@@ -209,23 +260,38 @@ def _receipt_id(seed: str) -> str:
 
 
 def told_of(plain: Mapping[str, Any]) -> Told:
-    """What was said, from the JSON it was kept as; raises ``InvalidInputError`` for what is none."""
+    """What was said, from the JSON it was kept as; raises ``InvalidInputError`` for what is
+    none.
+    """
     try:
         known = {each.name for each in fields(Item)}
         items = tuple(
-            Item(**{**{name: value for name, value in each.items() if name in known},
-                    "signs": tuple(map(str, each.get("signs", ())))})
+            Item(
+                **{
+                    **{name: value for name, value in each.items() if name in known},
+                    "signs": tuple(map(str, each.get("signs", ()))),
+                }
+            )
             for each in plain.get("items", ())
-        )  # fmt: skip
+        )
         point = str(plain["point"])
         if point not in POINTS:
             raise ValueError(point)
         return Told(
-            str(plain["text"]), int(plain["tokens"]), point, items, str(plain.get("receipt_id", "")),
-            str(plain.get("source", "")), str(plain.get("agent", "")), None, bool(plain.get("is_kept", True)),
-        )  # fmt: skip
+            str(plain["text"]),
+            int(plain["tokens"]),
+            point,
+            items,
+            str(plain.get("receipt_id", "")),
+            str(plain.get("source", "")),
+            str(plain.get("agent", "")),
+            None,
+            bool(plain.get("is_kept", True)),
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidInputError(f"This is nothing that was prepared to be said: {error!r}.", field="told") from None
+        raise InvalidInputError(
+            f"This is nothing that was prepared to be said: {error!r}.", field="told"
+        ) from None
 
 
 def _redacted(told: Told) -> Told:
@@ -233,7 +299,13 @@ def _redacted(told: Told) -> Told:
     from smara.secrets import redact
 
     items = tuple(
-        replace(each, why=redact(each.why).text, text=redact(each.text).text, id=each.id[:512], key=each.key[:512])
+        replace(
+            each,
+            why=redact(each.why).text,
+            text=redact(each.text).text,
+            id=each.id[:512],
+            key=each.key[:512],
+        )
         for each in told.items
     )
     return replace(told, text=redact(told.text).text, items=items, agent=told.agent[:_SHORT])

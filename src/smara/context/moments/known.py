@@ -1,4 +1,6 @@
-"""What is known and may be told: memories about a file, an error, a search, or for the start of a session."""
+"""What is known and may be told: memories about a file, an error, a search, or for the start of a
+session.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from smara.knowledge.statements import Statement, is_repeated_in, read
 from smara.knowledge.trust import Tellable
 
 FOR_START: tuple[MemoryType, ...] = (
-    "requirement", "decision", "preference", "pattern", "workflow_recipe", "gotcha", "error_pattern", "dead_end",
+    "requirement", "decision", "preference", "pattern", "workflow_recipe", "gotcha",
+    "error_pattern", "dead_end",
     "causal_dependency", "module_insight", "e2e_observation",
 )  # fmt: skip
 FOR_FILE: tuple[MemoryType, ...] = ("gotcha", "dead_end", "error_pattern", "causal_dependency")
@@ -36,9 +39,11 @@ class Known:
     """Reads the memories that may be told unasked."""
 
     def __init__(
-        self, memories: Callable[[], Memories], root: Callable[[], str | None],
+        self,
+        memories: Callable[[], Memories],
+        root: Callable[[], str | None],
         search_pattern: Callable[[str], str | None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._find_memories = memories
         self.root = root
         self._search_pattern = search_pattern
@@ -48,13 +53,16 @@ class Known:
         return self._find_memories()
 
     def about_file(self, path: str, is_edit: bool = False) -> list[Tellable]:
-        """What is known about a file itself, the surest first; what is about its folder is no strong evidence."""
+        """What is known about a file itself, the surest first; what is about its folder is no
+        strong evidence.
+        """
         names = file_names(path, self.root())
         types = FOR_EDIT if is_edit else FOR_FILE
         found = [
             memory
             for memory in self.memories.for_files([path], types=types, limit=20, root=self.root())
-            if names.intersection(memory.files) and (memory.type in FOR_FILE or memory.tier == "confirmed")
+            if names.intersection(memory.files)
+            and (memory.type in FOR_FILE or memory.tier == "confirmed")
         ]
         return self._sure(found)[:_MOST_OF_A_FILE]
 
@@ -81,17 +89,27 @@ class Known:
     def sure_of_files(self, limit: int) -> list[Tellable]:
         """Everything that would be said about some file, the newest first."""
         found = [each for each in self.memories.list(types=FOR_EDIT, limit=limit) if each.files]
-        return self._sure(each for each in found if each.type in FOR_FILE or each.tier == "confirmed")
+        return self._sure(
+            each for each in found if each.type in FOR_FILE or each.tier == "confirmed"
+        )
 
     def sure_of_any(self, limit: int) -> list[Tellable]:
         """Everything that may answer a search, the newest first."""
         return self._sure(self.memories.list(types=FOR_START, limit=limit))
 
     def _sure(self, memories: Iterable[TypedMemory]) -> list[Tellable]:
-        return [each for each in self.memories.tellable(list(memories)) if each.confidence >= LEAST_CONFIDENCE]
+        return [
+            each
+            for each in self.memories.tellable(list(memories))
+            if each.confidence >= LEAST_CONFIDENCE
+        ]
 
-    def for_start(self, files: Sequence[str], cwd: str, known_texts: Sequence[str]) -> list[Candidate]:
-        """What a session may begin with, best first; without what instruction files say, and nothing twice."""
+    def for_start(
+        self, files: Sequence[str], cwd: str, known_texts: Sequence[str]
+    ) -> list[Candidate]:
+        """What a session may begin with, best first; without what instruction files say, and
+        nothing twice.
+        """
         near = self._near(files, cwd)
         memories, most = self.memories, _READ_FOR_START
         every: dict[str, TypedMemory] = {}
@@ -99,13 +117,31 @@ class Known:
             near.values(),
             memories.list(is_pinned=True, limit=most["pinned"]),
             memories.list(is_verified=True, types=FOR_START, limit=most["confirmed"]),
-            memories.list(is_verified=False, types=FOR_START, order="confidence", limit=most["facts"]),
+            memories.list(
+                is_verified=False, types=FOR_START, order="confidence", limit=most["facts"]
+            ),
         ):
             every.update((memory.id, memory) for memory in page)
-        wanted = [memory for memory in every.values() if memory.type in FOR_START and memory.tier != "quarantined"]
-        wanted.sort(key=lambda each: (not each.is_pinned, each.id not in near, not each.is_verified, -each.created_at))
-        places = {id_: 0 if _is_file(memory, files, self.root()) else 1 for id_, memory in near.items()}
-        found = [_candidate(told, places.get(told.memory.id)) for told in memories.tellable(wanted[:_JUDGED])]
+        wanted = [
+            memory
+            for memory in every.values()
+            if memory.type in FOR_START and memory.tier != "quarantined"
+        ]
+        wanted.sort(
+            key=lambda each: (
+                not each.is_pinned,
+                each.id not in near,
+                not each.is_verified,
+                -each.created_at,
+            )
+        )
+        places = {
+            id_: 0 if _is_file(memory, files, self.root()) else 1 for id_, memory in near.items()
+        }
+        found = [
+            _candidate(told, places.get(told.memory.id))
+            for told in memories.tellable(wanted[:_JUDGED])
+        ]
         found.sort(key=lambda each: (-score(each), each.told.memory.id))
         return list(_without_repetition(found, known_texts))
 
@@ -116,7 +152,9 @@ class Known:
             paths.append(os.path.abspath(cwd))
         if not paths:
             return {}
-        found = self.memories.for_files(paths, types=FOR_START, limit=_READ_FOR_START["near"], root=root)
+        found = self.memories.for_files(
+            paths, types=FOR_START, limit=_READ_FOR_START["near"], root=root
+        )
         return {memory.id: memory for memory in found}
 
 
@@ -134,10 +172,12 @@ def file_names(path: str, root: str | None) -> set[str]:
 def is_telling(pattern: str) -> bool:
     """Whether what is searched for is particular enough that an answer to it is no accident.
 
-    >>> is_telling("refresh_tokens"), is_telling("RefreshToken"), is_telling("import"), is_telling("retry budget limit")
-    (True, True, False, True)
+    >>> is_telling("refresh_tokens"), is_telling("RefreshToken"), is_telling("import"),
+    is_telling("retry budget limit") (True, True, False, True)
     """
-    words = [word for word in pattern.replace("\\b", " ").replace("\\s", " ").split() if len(word) >= 4]
+    words = [
+        word for word in pattern.replace("\\b", " ").replace("\\s", " ").split() if len(word) >= 4
+    ]
     is_name = any("_" in word.strip("_") or _INNER_CAPITAL.search(word) for word in words)
     return is_name or len(words) >= 3
 
@@ -166,7 +206,9 @@ class KnownTexts:
         return bool(texts) and is_echo(statement, texts)
 
 
-def _without_repetition(candidates: Iterable[Candidate], known_texts: Sequence[str]) -> Iterable[Candidate]:
+def _without_repetition(
+    candidates: Iterable[Candidate], known_texts: Sequence[str]
+) -> Iterable[Candidate]:
     kept: list[Candidate] = []
     known = KnownTexts(known_texts)
     for each in candidates:
@@ -180,6 +222,8 @@ def _without_repetition(candidates: Iterable[Candidate], known_texts: Sequence[s
 
 
 def _may_say(lowered: str, statement: Statement) -> bool:
-    """Whether a text could say what a statement says: most of its words stand in it. Reading it costs more."""
+    """Whether a text could say what a statement says: most of its words stand in it. Reading it
+    costs more.
+    """
     words = statement.content_set
     return bool(words) and sum(word in lowered for word in words) >= _LEAST_SHARED * len(words)

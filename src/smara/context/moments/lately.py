@@ -1,4 +1,6 @@
-"""What changes from session to session: where the last one left off, what is to be done, what is held in mind."""
+"""What changes from session to session: where the last one left off, what is to be done, what is
+held in mind.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ class Rooms:
 
 
 class Lately:
-    """Reads what stands at the end of a pack: it changes often, so nothing that could be cached comes after it."""
+    """Reads what stands at the end of a pack: it changes often, so nothing that could be cached
+    comes after it.
+    """
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
@@ -65,17 +69,25 @@ class Lately:
         page = self._rooms.working().find()
         if page is None:
             return []
-        text = self._rooms.working().render(limit=_WORKING_CHARACTERS).replace("[Memory #", "(Memory #")
+        text = (
+            self._rooms.working()
+            .render(limit=_WORKING_CHARACTERS)
+            .replace("[Memory #", "(Memory #")
+        )
         if not text.strip():
             return []
         key = f"working:{page.scope}:{page.version}"
-        item = Item("working", key, "somebody keeps it in mind for every session", "working memory", key)
+        item = Item(
+            "working", key, "somebody keeps it in mind for every session", "working memory", key
+        )
         return [with_line(item, text)]
 
     # where the last session left off
 
     def left_off(self, session_id: str, is_same_session: bool = False) -> list[Said]:
-        """What the last session was about and how it ended; of a compacted one, what it is about itself."""
+        """What the last session was about and how it ended; of a compacted one, what it is about
+        itself.
+        """
         thread = self._thread(session_id, is_same_session)
         if thread is None:
             return []
@@ -84,13 +96,25 @@ class Lately:
         told = " ".join(filter(None, (*lines, ended)))
         if not any(lines):
             return []
-        host, branch = (one_line(str(thread.metadata.get(name) or ""), 60) for name in ("host", "git_branch"))
-        facts = ", ".join(filter(None, (host or "an agent", day(thread.updated_at), branch and f"branch {branch}")))
+        host, branch = (
+            one_line(str(thread.metadata.get(name) or ""), 60) for name in ("host", "git_branch")
+        )
+        facts = ", ".join(
+            filter(
+                None, (host or "an agent", day(thread.updated_at), branch and f"branch {branch}")
+            )
+        )
         head = "This session so far" if is_same_session else f"The last session ({facts})"
         line = f"{head}: {told} [Thread {one_line(thread.id, 80)}]"
-        key = f"left_off:{thread.id}:{hashlib.sha256(line.encode('utf-8', 'replace')).hexdigest()[:12]}"
-        item = Item("left_off", thread.id, "it is where work here was left", one_line(told, 60), key,
-                    signs=(f"id:{thread.id}",) if len(thread.id) >= _TELLING_ID else ())  # fmt: skip
+        key = f"left_off:{thread.id}:{hashlib.sha256(line.encode('utf-8', 'replace')).hexdigest()[:12]}"  # noqa: E501
+        item = Item(
+            "left_off",
+            thread.id,
+            "it is where work here was left",
+            one_line(told, 60),
+            key,
+            signs=(f"id:{thread.id}",) if len(thread.id) >= _TELLING_ID else (),
+        )
         return [with_line(item, line)]
 
     def _thread(self, session_id: str, is_same_session: bool) -> Thread | None:
@@ -115,16 +139,32 @@ class Lately:
         store, after = self._rooms.messages, max(0, thread.message_count - _MESSAGES_LOOKED_AT)
         with store.database.read() as session:
             no = store.thread_no(session, thread.id)
-            found = store.last_of_role(session, no, "user", after, _REQUESTS_LOOKED_AT) if no is not None else []
-        own = (each.raw_content[:_LONGEST_REQUEST] for each in found if LOCAL_TAINT.issuperset(taint_of([each])))
-        said = [words for each in own if (words := without_injected(each).strip()) and not words.startswith(_NO_WORDS)]
+            found = (
+                store.last_of_role(session, no, "user", after, _REQUESTS_LOOKED_AT)
+                if no is not None
+                else []
+            )
+        own = (
+            each.raw_content[:_LONGEST_REQUEST]
+            for each in found
+            if LOCAL_TAINT.issuperset(taint_of([each]))
+        )
+        said = [
+            words
+            for each in own
+            if (words := without_injected(each).strip()) and not words.startswith(_NO_WORDS)
+        ]
         # "continue" and "yes, do" say nothing to whoever was not there.
         telling = [words for words in said if len(words.split()) >= _TELLING_WORDS] or said
         return f"the person's last request was {quoted(telling[0], 200)}." if telling else ""
 
     def _ending_of(self, session_id: str) -> str:
         found = self._session(session_id)
-        return f"It ended so: {_ENDED[found.outcome]}." if found is not None and found.outcome in _ENDED else ""
+        return (
+            f"It ended so: {_ENDED[found.outcome]}."
+            if found is not None and found.outcome in _ENDED
+            else ""
+        )
 
     def _session(self, session_id: str) -> WatchedSession | None:
         store = self._rooms.behavior
@@ -140,21 +180,35 @@ class Lately:
         totals = tasks.totals()
         if not totals.open + totals.in_progress:
             return []
-        claimed = list(tasks.list(status="in_progress", limit=_CLAIMED)) if totals.in_progress else []
+        claimed = (
+            list(tasks.list(status="in_progress", limit=_CLAIMED)) if totals.in_progress else []
+        )
         ready = tasks.ready(limit=_READY) if totals.open else ()
-        found = [self._tasks_line("Tasks in progress", claimed, totals.in_progress)] if claimed else []
+        found = (
+            [self._tasks_line("Tasks in progress", claimed, totals.in_progress)] if claimed else []
+        )
         if ready:
             blocked = f"; {totals.blocked} blocked" if totals.blocked else ""
-            found.append(self._tasks_line("Tasks that can be begun", list(ready), totals.ready, blocked))
+            found.append(
+                self._tasks_line("Tasks that can be begun", list(ready), totals.ready, blocked)
+            )
         return found
 
     def _tasks_line(self, head: str, tasks: Sequence[Task], total: int, rest: str = "") -> Said:
-        named = "; ".join(f"{task.short_id} {quoted(task.title, 90)}{_holder(task)}" for task in tasks)
+        named = "; ".join(
+            f"{task.short_id} {quoted(task.title, 90)}{_holder(task)}" for task in tasks
+        )
         more = f"; {total - len(tasks)} more" if total > len(tasks) else ""
         line = f"{head}: {named}{more}{rest}."
         key = f"tasks:{hashlib.sha256(line.encode('utf-8', 'replace')).hexdigest()[:12]}"
-        item = Item("task", tasks[0].id, "it is open work of this project", one_line(named, 60), key,
-                    signs=tuple(f"id:{task.short_id}" for task in tasks))  # fmt: skip
+        item = Item(
+            "task",
+            tasks[0].id,
+            "it is open work of this project",
+            one_line(named, 60),
+            key,
+            signs=tuple(f"id:{task.short_id}" for task in tasks),
+        )
         return with_line(item, line)
 
 

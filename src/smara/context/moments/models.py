@@ -8,10 +8,14 @@ from typing import Literal, NamedTuple, get_args
 
 Point = Literal[
     "start", "first_message", "before_tool", "after_tool", "between_steps", "planner", "coder", "qa"
-]  # fmt: skip
-"""When something is said: four points of a session (a tool has two sides), and before each stage of planned work."""
+]
+"""When something is said: four points of a session (a tool has two sides), and before each stage of
+planned work.
+"""
 Arm = Literal["control", "passive", "full"]
-"""What a session of an experiment is told: nothing, only what stands before the work, or everything."""
+"""What a session of an experiment is told: nothing, only what stands before the work, or
+everything.
+"""
 ItemKind = Literal["memory", "failure", "task", "working", "left_off", "review", "file"]
 Outcome = Literal["used", "repeated"]
 """What became of something that was told: the agent used it, or did again what it was warned of."""
@@ -23,7 +27,9 @@ ARMS: tuple[Arm, ...] = get_args(Arm)
 
 
 class Budget(NamedTuple):
-    """How much may be said at a point, and how long it may take to find it; out of time is silence."""
+    """How much may be said at a point, and how long it may take to find it; out of time is
+    silence.
+    """
 
     tokens: int
     characters: int
@@ -40,16 +46,18 @@ BUDGETS: Mapping[Point, Budget] = {
     "coder": Budget(32_000, 200_000, 2.0),
     "qa": Budget(2_400, 9_500, 2.0),
 }
-"""Hosts cut what is longer than 10,000 characters, or about 2,500 tokens; files read ahead go to one's own agents."""
+"""Hosts cut what is longer than 10,000 characters, or about 2,500 tokens; files read ahead go to
+one's own agents.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """One thing that was said: what, why just now, and how one would see that it is used.
 
-    ``key`` is the same whenever the same thing would be said again. ``saved_tokens`` is an estimate of the
-    reading that knowing it spares, made by the method ``saved_how`` names. ``signs`` tell what to look for in what
-    happens after, such as ``ran:npm ci``; see ``signs``.
+    ``key`` is the same whenever the same thing would be said again. ``saved_tokens`` is an estimate
+    of the reading that knowing it spares, made by the method ``saved_how`` names. ``signs`` tell
+    what to look for in what happens after, such as ``ran:npm ci``; see ``signs``.
     """
 
     kind: ItemKind
@@ -65,7 +73,9 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What is said to an agent at a point. ``is_kept`` is false when its receipt could not be written yet."""
+    """What is said to an agent at a point. ``is_kept`` is false when its receipt could not be
+    written yet.
+    """
 
     text: str
     tokens: int
@@ -82,9 +92,10 @@ class Told:
 class PreparedTool:
     """One thing that would be said around a tool call, and the call that brings it up.
 
-    Of ``file`` (from the root of the repository), ``command`` (as it is compared, see ``behavior.commands``),
-    ``pattern`` (one identifier of what is searched for, in lower case), ``needs`` (a program with subcommands and
-    options, see ``core.triggers.starts``) and ``words`` (all of which an error's text must hold) one is given.
+    Of ``file`` (from the root of the repository), ``command`` (as it is compared, see
+    ``behavior.commands``), ``pattern`` (one identifier of what is searched for, in lower case),
+    ``needs`` (a program with subcommands and options, see ``core.triggers.starts``) and ``words``
+    (all of which an error's text must hold) one is given.
     """
 
     point: Literal["before_tool", "after_tool", "tool_failure"]
@@ -111,14 +122,18 @@ class PreparedFirst:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Everything that a session which was told nothing yet may be told, for those who cannot open a store each time."""
+    """Everything that a session which was told nothing yet may be told, for those who cannot open a
+    store each time.
+    """
 
     start: Told | None = None
     firsts: tuple[PreparedFirst, ...] = ()
     tools: tuple[PreparedTool, ...] = ()
     most_said: int = 0
     has_arms: bool = False
-    """Whether sessions take part in an experiment: then a session's arm decides what of this it is told."""
+    """Whether sessions take part in an experiment: then a session's arm decides what of this it is
+    told.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +149,9 @@ class ReceiptItem:
     saved_how: str
     outcome: Outcome | None = None
     how: str = ""
-    """By what it is known: ``ran``, ``cited``, ``named``, ``opened``, ``avoided``, ``repeated``, or somebody's word."""
+    """By what it is known: ``ran``, ``cited``, ``named``, ``opened``, ``avoided``, ``repeated``, or
+    somebody's word.
+    """
     settled_at: int | None = None
 
 
@@ -142,8 +159,9 @@ class ReceiptItem:
 class Receipt:
     """What was said once: every injection has one.
 
-    ``is_said`` is false for what a session of the control arm would have been told. ``delivered_at`` is when it was
-    handed to the host, ``reached_at`` when the host gave it to its model, as far as its record of the session tells.
+    ``is_said`` is false for what a session of the control arm would have been told.
+    ``delivered_at`` is when it was handed to the host, ``reached_at`` when the host gave it to its
+    model, as far as its record of the session tells.
     """
 
     id: str
@@ -173,14 +191,18 @@ class Receipt:
 
     @property
     def saved_tokens(self) -> int:
-        """The reading that was spared, by estimate: of what was used, less what saying it cost; never below 0."""
+        """The reading that was spared, by estimate: of what was used, less what saying it cost;
+        never below 0.
+        """
         used = [each for each in self.items if each.outcome == "used"]
         return max(0, sum(each.saved_tokens for each in used) - sum(each.tokens for each in used))
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiptTotals:
-    """All receipts of a project in numbers; ``by_arm`` has (sessions, receipts, used) of each arm of an experiment."""
+    """All receipts of a project in numbers; ``by_arm`` has (sessions, receipts, used) of each arm
+    of an experiment.
+    """
 
     receipts: int = 0
     said: int = 0

@@ -1,9 +1,10 @@
 """Moments: what an agent is told unasked, when, and what came of it.
 
-Little, rarely, on strong evidence: recall on every prompt was measured to make coding agents worse. There is one
-pack when a session begins, and again when its context was emptied; after that only what is known about the very
-file, command, error or search at hand, each thing once, and no more than a few in a session. Out of time, or with
-trouble in the store, there is silence. Everything that is said has a receipt.
+Little, rarely, on strong evidence: recall on every prompt was measured to make coding agents worse.
+There is one pack when a session begins, and again when its context was emptied; after that only
+what is known about the very file, command, error or search at hand, each thing once, and no more
+than a few in a session. Out of time, or with trouble in the store, there is silence. Everything
+that is said has a receipt.
 """
 
 from __future__ import annotations
@@ -92,18 +93,28 @@ class Moments:
     # the points
 
     def start(
-        self, session_id: str, *, source: str = "startup", agent: str = "", cwd: str = "", files: Sequence[str] = (),
+        self,
+        session_id: str,
+        *,
+        source: str = "startup",
+        agent: str = "",
+        cwd: str = "",
+        files: Sequence[str] = (),
         known_texts: Sequence[str] = (),
-    ) -> Told | None:  # fmt: skip
-        """The pack of a session: what is known, confirmed first, where work was left, what is to be done.
+    ) -> Told | None:
+        """The pack of a session: what is known, confirmed first, where work was left, what is to be
+        done.
 
-        ``known_texts`` are the instruction files that the agent has read by itself: what they say is left out, as is
-        what this session was told before. After ``source="compact"`` or ``"clear"`` it is said again.
+        ``known_texts`` are the instruction files that the agent has read by itself: what they say
+        is left out, as is what this session was told before. After ``source="compact"`` or
+        ``"clear"`` it is said again.
         """
         is_emptied = source in EMPTYING
 
         def find(standing: Standing, deadline: Deadline) -> Draft | None:
-            return self._start_draft(session_id, source, cwd, files, known_texts, standing.told, deadline)
+            return self._start_draft(
+                session_id, source, cwd, files, known_texts, standing.told, deadline
+            )
 
         return self._say("start", session_id, find, source, agent, is_emptied)
 
@@ -120,11 +131,18 @@ class Moments:
         return self._say("first_message", session_id, find) if text.strip() else None
 
     def before_tool(
-        self, session_id: str, tool: str, tool_input: Mapping[str, Any], *, known_texts: Sequence[str] = ()
+        self,
+        session_id: str,
+        tool: str,
+        tool_input: Mapping[str, Any],
+        *,
+        known_texts: Sequence[str] = (),
     ) -> Told | None:
-        """What is known about a call that is about to be made: it failed here before, or its file has traps.
+        """What is known about a call that is about to be made: it failed here before, or its file
+        has traps.
 
-        It advises: nothing that it says can keep a call from being made. What stands in ``known_texts`` is left out.
+        It advises: nothing that it says can keep a call from being made. What stands in
+        ``known_texts`` is left out.
         """
         from smara.context.moments.tools import call_of
 
@@ -132,14 +150,23 @@ class Moments:
         if not (call.command or call.files):
             return None
         return self._say(
-            "before_tool", session_id,
-            lambda standing, _: self._tool_draft("before_tool", self._tools.before(call), standing, known_texts),
-        )  # fmt: skip
+            "before_tool",
+            session_id,
+            lambda standing, _: self._tool_draft(
+                "before_tool", self._tools.before(call), standing, known_texts
+            ),
+        )
 
     def after_tool(
-        self, session_id: str, tool: str, tool_input: Mapping[str, Any], output: str = "", error: str | None = None,
-        *, known_texts: Sequence[str] = (),
-    ) -> Told | None:  # fmt: skip
+        self,
+        session_id: str,
+        tool: str,
+        tool_input: Mapping[str, Any],
+        output: str = "",
+        error: str | None = None,
+        *,
+        known_texts: Sequence[str] = (),
+    ) -> Told | None:
         """What is known about the file just opened, the error just met, or the search just made.
 
         What stands in ``known_texts``, the agent's own instruction files, is left out.
@@ -151,20 +178,27 @@ class Moments:
             return None
 
         def find(standing: Standing, deadline: Deadline) -> Draft | None:
-            return self._tool_draft("after_tool", self._tools.after(call, output, error), standing, known_texts)
+            return self._tool_draft(
+                "after_tool", self._tools.after(call, output, error), standing, known_texts
+            )
 
         return self._say("after_tool", session_id, find)
 
     def between_steps(
-        self, session_id: str, step: int, recent: Sequence[Mapping[str, Any] | HostEvent] = (), *,
+        self,
+        session_id: str,
+        step: int,
+        recent: Sequence[Mapping[str, Any] | HostEvent] = (),
+        *,
         known_texts: Sequence[str] = (),
-    ) -> Told | None:  # fmt: skip
+    ) -> Told | None:
         """What the newest calls of a session bring up, for agents that ask before each step.
 
-        Each of ``recent`` is an event, or a mapping with ``tool``, ``tool_input`` and perhaps ``output`` and ``error``.
-        On: what is known about files just touched, searches already answered, commands that failed before. Off unless
-        set: what the session itself has noted (``moment_scratchpad``), the contents of files that such work always
-        reads (``moment_prefetch``).
+        Each of ``recent`` is an event, or a mapping with ``tool``, ``tool_input`` and perhaps
+        ``output`` and ``error``. On: what is known about files just touched, searches already
+        answered, commands that failed before. Off unless set: what the session itself has noted
+        (``moment_scratchpad``), the contents of files that such work always reads
+        (``moment_prefetch``).
         """
         if step < FIRST_STEP:
             return None
@@ -174,8 +208,12 @@ class Moments:
 
             chosen = self._parts.settings
             lines = step_lines(
-                self._tools, self._known, recent, session_id if chosen.has_scratchpad else None, deadline
-            )  # fmt: skip
+                self._tools,
+                self._known,
+                recent,
+                session_id if chosen.has_scratchpad else None,
+                deadline,
+            )
             draft = self._tool_draft("between_steps", lines, standing, known_texts)
             if draft is not None or not chosen.has_prefetch:
                 return draft
@@ -188,7 +226,9 @@ class Moments:
         self, point: Point, lines: Iterable[Said], standing: Standing, known_texts: Sequence[str]
     ) -> Draft | None:
         texts = KnownTexts(known_texts)
-        new = [each for each in unsaid(lines, standing.told) if not self._stands_in(texts, each.item)]
+        new = [
+            each for each in unsaid(lines, standing.told) if not self._stands_in(texts, each.item)
+        ]
         return drafted(new, BUDGETS[point])
 
     def _stands_in(self, texts: KnownTexts, item: Item | None) -> bool:
@@ -198,10 +238,17 @@ class Moments:
         return memory is not None and texts.say(memory)
 
     def _say(
-        self, point: Point, session_id: str, find: Callable[[Standing, Deadline], Draft | None], source: str = "",
-        agent: str = "", is_emptied: bool = False,
-    ) -> Told | None:  # fmt: skip
-        """Find something to say within the time of a point, and keep its receipt; trouble is silence."""
+        self,
+        point: Point,
+        session_id: str,
+        find: Callable[[Standing, Deadline], Draft | None],
+        source: str = "",
+        agent: str = "",
+        is_emptied: bool = False,
+    ) -> Told | None:
+        """Find something to say within the time of a point, and keep its receipt; trouble is
+        silence.
+        """
         require_id(session_id, "session_id")
         if not self._is_on(point):
             return None
@@ -219,7 +266,9 @@ class Moments:
                 if is_emptied:
                     self._keeper.empty(session_id, standing)
                 return None
-            return self._keeper.keep(point, session_id, draft, standing, source, agent, deadline.elapsed_ms)
+            return self._keeper.keep(
+                point, session_id, draft, standing, source, agent, deadline.elapsed_ms
+            )
         except DeadlineError:
             log.warning("moments.out_of_time", point=point)
         except SmaraError as error:
@@ -229,7 +278,9 @@ class Moments:
         return None
 
     def _load(self, point: Point) -> None:
-        """Load what a point needs: the first time takes longer than looking does, and must not end in silence."""
+        """Load what a point needs: the first time takes longer than looking does, and must not end
+        in silence.
+        """
         if point == "start":
             import smara.context.moments.starting
 
@@ -247,9 +298,15 @@ class Moments:
         return level == "full" or (level == "start" and point == "start")
 
     def _start_draft(
-        self, session_id: str, source: str, cwd: str, files: Sequence[str], known_texts: Sequence[str], told: set[str],
+        self,
+        session_id: str,
+        source: str,
+        cwd: str,
+        files: Sequence[str],
+        known_texts: Sequence[str],
+        told: set[str],
         deadline: Deadline,
-    ) -> Draft | None:  # fmt: skip
+    ) -> Draft | None:
         from smara.context.moments.starting import Wanted, start_draft
 
         wanted = Wanted(session_id, source, cwd, files, known_texts, told, self._start_budget)
@@ -269,11 +326,18 @@ class Moments:
     # made ahead
 
     def preview(
-        self, *, agent: str = "", cwd: str = "", files: Sequence[str] = (), known_texts: Sequence[str] = ()
+        self,
+        *,
+        agent: str = "",
+        cwd: str = "",
+        files: Sequence[str] = (),
+        known_texts: Sequence[str] = (),
     ) -> Told:
-        """What a new session would begin with now, byte for byte; nothing is written, and an empty text is silence.
+        """What a new session would begin with now, byte for byte; nothing is written, and an empty
+        text is silence.
 
-        Of an experiment's sessions this is what those of the arms that hear it are told. Trouble is raised.
+        Of an experiment's sessions this is what those of the arms that hear it are told. Trouble is
+        raised.
         """
         draft = None
         if self._is_on("start"):
@@ -282,10 +346,14 @@ class Moments:
         text, tokens, items = draft if draft is not None else ("", 0, ())
         return Told(text, tokens, "start", items, source="startup", agent=agent)
 
-    def prepared(self, *, agent: str = "", cwd: str = "", known_texts: Sequence[str] = ()) -> Prepared:
-        """Everything that a new session may be told, for hooks that have no time to open a store; nothing is written.
+    def prepared(
+        self, *, agent: str = "", cwd: str = "", known_texts: Sequence[str] = ()
+    ) -> Prepared:
+        """Everything that a new session may be told, for hooks that have no time to open a store;
+        nothing is written.
 
-        Where sessions take part in an experiment, whoever says it has to look at their arm (:mod:`.arms`).
+        Where sessions take part in an experiment, whoever says it has to look at their arm
+        (:mod:`.arms`).
         """
         has_arms = self._keeper.has_arms()
         start = self.preview(agent=agent, cwd=cwd, known_texts=known_texts)
@@ -296,45 +364,64 @@ class Moments:
         from smara.context.moments.preparing import prepared_firsts, prepared_tools
 
         firsts = prepared_firsts(subjects(self._known, self._parts.tasks()))
-        tools = prepared_tools(self._known, self._tools, self._parts.habits(), KnownTexts(known_texts))
-        return Prepared(said, tuple(firsts), tuple(tools), self._parts.settings.most_statements, has_arms)
+        tools = prepared_tools(
+            self._known, self._tools, self._parts.habits(), KnownTexts(known_texts)
+        )
+        return Prepared(
+            said, tuple(firsts), tuple(tools), self._parts.settings.most_statements, has_arms
+        )
 
     def deliver(
-        self, told: Mapping[str, Any] | Told, *, session_id: str, source: str = "", at_ms: int, is_said: bool = True
+        self,
+        told: Mapping[str, Any] | Told,
+        *,
+        session_id: str,
+        source: str = "",
+        at_ms: int,
+        is_said: bool = True,
     ) -> bool:
         """Write the receipt of something that was said as it had been prepared; safe to repeat.
 
-        ``told`` is a ``Told`` or the mapping of its fields. ``False`` when the receipt was there already.
-        ``is_said`` is false for what a session of the control arm would have been told.
+        ``told`` is a ``Told`` or the mapping of its fields. ``False`` when the receipt was there
+        already. ``is_said`` is false for what a session of the control arm would have been told.
         """
         return self._keeper.deliver(told, session_id, source, at_ms, is_said)
 
     # receipts
 
     def mark_delivered(self, receipt_id: str) -> bool:
-        """What was said was handed to the host; ``False`` when that was known, or when it was not to be said."""
+        """What was said was handed to the host; ``False`` when that was known, or when it was not
+        to be said.
+        """
         return self._keeper.mark_delivered(receipt_id)
 
     def reached(self, session_id: str, words: Sequence[tuple[int, str]]) -> int:
-        """Words that the host's record of a session shows, each with its time, have reached the model.
+        """Words that the host's record of a session shows, each with its time, have reached the
+        model.
 
         How many receipts tell it now that did not before. Safe to repeat.
         """
         return self._keeper.reached(session_id, words)
 
     def mark_used(self, receipt_id: str, how: str) -> Receipt:
-        """Say that what was told was used, and by what that is known. No memory counts as verified by it."""
+        """Say that what was told was used, and by what that is known. No memory counts as verified
+        by it.
+        """
         return self._keeper.mark_used(receipt_id, how)
 
     def heed(self, events: Sequence[HostEvent]) -> int:
-        """Look in what happened for signs that what was told is used; how much was settled. Safe to repeat."""
+        """Look in what happened for signs that what was told is used; how much was settled. Safe to
+        repeat.
+        """
         return self._heeder.heed(events)
 
     def receipt(self, receipt_id: str) -> Receipt:
         """One receipt, by its id or the beginning of it; ``NotFoundError`` when there is none."""
         return self._keeper.get(receipt_id)
 
-    def receipts(self, session_id: str | None = None, limit: int = 50, offset: int = 0) -> list[Receipt]:
+    def receipts(
+        self, session_id: str | None = None, limit: int = 50, offset: int = 0
+    ) -> list[Receipt]:
         """Receipts, of one session or of all, the newest first."""
         return self._keeper.list(session_id, limit, offset)
 
@@ -347,7 +434,9 @@ class Moments:
 
     @property
     def has_arms(self) -> bool:
-        """Whether the sessions of this project take part in an experiment: some are told nothing, or less."""
+        """Whether the sessions of this project take part in an experiment: some are told nothing,
+        or less.
+        """
         return self._keeper.has_arms()
 
     def set_arms(self, is_on: bool, *, actor: str | None = None) -> None:
@@ -361,32 +450,53 @@ class Moments:
     # for agents that work by a plan
 
     def for_planner(
-        self, modules: Sequence[str], task: str = "", *, methodology: str = "native", session_id: str | None = None
+        self,
+        modules: Sequence[str],
+        task: str = "",
+        *,
+        methodology: str = "native",
+        session_id: str | None = None,
     ) -> PlannerContext:
-        """What to know before planning: constraints, files that must follow, how estimates went; see ``behavior``.
+        """What to know before planning: constraints, files that must follow, how estimates went;
+        see ``behavior``.
 
         With a ``session_id`` it has a receipt.
         """
         from smara.context.moments.stages import told_planner
 
         return told_planner(
-            self._parts.behavior().planner_context(modules, task, methodology), self._known, self._keeper, session_id
+            self._parts.behavior().planner_context(modules, task, methodology),
+            self._known,
+            self._keeper,
+            session_id,
         )
 
     def for_coder(
-        self, modules: Sequence[str], read: Callable[[str], str | None], *, session_id: str | None = None
+        self,
+        modules: Sequence[str],
+        read: Callable[[str], str | None],
+        *,
+        session_id: str | None = None,
     ) -> list[PrefetchedFile]:
-        """The files that such work reads, within 32,000 tokens and 12 files; ``read`` gives the text of a path."""
+        """The files that such work reads, within 32,000 tokens and 12 files; ``read`` gives the
+        text of a path.
+        """
         from smara.context.moments.stages import told_coder
 
-        return told_coder(self._parts.behavior().coder_files(modules, read), self._keeper, session_id)
+        return told_coder(
+            self._parts.behavior().coder_files(modules, read), self._keeper, session_id
+        )
 
     def for_qa(self, modules: Sequence[str] = (), *, session_id: str | None = None) -> str:
-        """What a tester should know before the first look: what was seen to fail, what is required."""
+        """What a tester should know before the first look: what was seen to fail, what is
+        required.
+        """
         from smara.context.moments.stages import told_qa
 
         return told_qa(self._known, modules, self._keeper, session_id)
 
     def step_limit(self, base: int, module: str, methodology: str = "native") -> int:
-        """How many steps an agent may take for work on a module, by how such work went; at most twice as many."""
+        """How many steps an agent may take for work on a module, by how such work went; at most
+        twice as many.
+        """
         return self._parts.behavior().step_limit(base, module, methodology)

@@ -1,4 +1,6 @@
-"""Everything that would be said, made ahead: a hook has no time to open a store for every call of a tool."""
+"""Everything that would be said, made ahead: a hook has no time to open a store for every call of a
+tool.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,12 @@ _MOST_OF_A_FILE = 3
 _LEAST_PIECE = 4
 
 
-def prepared_tools(known: Known, tools: Tools, habits: Habits, texts: KnownTexts) -> list[PreparedTool]:
-    """What would be said around tool calls, without what stands in the agent's own instruction files."""
+def prepared_tools(
+    known: Known, tools: Tools, habits: Habits, texts: KnownTexts
+) -> list[PreparedTool]:
+    """What would be said around tool calls, without what stands in the agent's own instruction
+    files.
+    """
     memories = [each for each in known.sure_of_files(MOST_MEMORIES) if not texts.say(each.memory)]
     found = [*_of_files(memories, tools)]
     failures = habits.failures(MOST_FAILURES)
@@ -42,7 +48,9 @@ def _of_files(memories: Iterable[Tellable], tools: Tools) -> Iterator[PreparedTo
     for path, every in by_file.items():
         best = sorted(every, key=lambda each: -each.confidence)
         changed = [tools.of_file(each, is_edit=True) for each in best[:_MOST_OF_A_FILE]]
-        opened = [tools.of_file(each, is_edit=False) for each in best if each.memory.type in FOR_FILE]
+        opened = [
+            tools.of_file(each, is_edit=False) for each in best if each.memory.type in FOR_FILE
+        ]
         before, after = _told("before_tool", changed), _told("after_tool", opened[:_MOST_OF_A_FILE])
         afterwards = _told("after_tool", changed)  # for hosts that cannot be told anything before
         if before is not None:
@@ -53,7 +61,9 @@ def _of_files(memories: Iterable[Tellable], tools: Tools) -> Iterator[PreparedTo
             yield PreparedTool("after_tool", afterwards, EDITING, file=path)
 
 
-def _of_failure(failure: KnownFailure, tools: Tools, wants: Collection[tuple[str, ...]]) -> Iterator[PreparedTool]:
+def _of_failure(
+    failure: KnownFailure, tools: Tools, wants: Collection[tuple[str, ...]]
+) -> Iterator[PreparedTool]:
     if failure.tool == "Read":
         told = _told("before_tool", [tools.failed_before(failure)])
         if told is not None:
@@ -69,11 +79,15 @@ def _of_failure(failure: KnownFailure, tools: Tools, wants: Collection[tuple[str
     words = constant_words(failure.error)
     told = _told("after_tool", [tools.known_error(failure)])
     if told is not None and words:
-        yield PreparedTool("tool_failure", told, ("Bash",), words=(_program(failure.command), *words))
+        yield PreparedTool(
+            "tool_failure", told, ("Bash",), words=(_program(failure.command), *words)
+        )
 
 
 def _of_wants(failures: Iterable[KnownFailure], tools: Tools) -> Iterator[PreparedTool]:
-    """Programs, subcommands and options that are not there: told before any command that needs them."""
+    """Programs, subcommands and options that are not there: told before any command that needs
+    them.
+    """
     by_need: dict[tuple[str, ...], list[KnownFailure]] = {}
     for failure in failures:
         if failure.tool == "Bash" and (needs := lacking(failure.command, failure.error)):
@@ -91,9 +105,14 @@ def constant_words(error: str) -> tuple[str, ...]:
     >>> constant_words("Error: connect ECONNREFUSED 127.0.0.1:5432")
     ('error:', 'connect', 'econnrefused')
     """
-    # What varies was replaced, so a piece with something replaced in it does not stand in the line itself.
+    # What varies was replaced, so a piece with something replaced in it does not stand in the line
+    # itself.
     lowered = error.lower()
-    pieces = [word for word in constant_part(error).split() if len(word) >= _LEAST_PIECE and word in lowered]
+    pieces = [
+        word
+        for word in constant_part(error).split()
+        if len(word) >= _LEAST_PIECE and word in lowered
+    ]
     return tuple(dict.fromkeys(pieces))[:8]
 
 

@@ -1,7 +1,8 @@
-"""About how much reading it spares to be told something, each estimate with the method it was made by.
+"""About how much reading it spares to be told something, each estimate with the method it was made
+by.
 
-Nobody can know what an agent would have read. These say what it would most likely have had to: the files that a
-memory names, or one failed call with its answer. They count only for what was used.
+Nobody can know what an agent would have read. These say what it would most likely have had to: the
+files that a memory names, or one failed call with its answer. They count only for what was used.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import NamedTuple
 from smara.knowledge.models import TypedMemory
 
 FAILED_CALL_TOKENS = 400
-"""A command that fails, and its output: the middle of the 31 failed commands in the transcripts of evaluation."""
+"""A command that fails, and its output: the middle of the 31 failed commands in the transcripts of
+evaluation.
+"""
 _CHARACTERS_PER_TOKEN = 4
 _MOST_FILES = 3
 _MOST_TOKENS = 8_000

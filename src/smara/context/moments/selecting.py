@@ -1,8 +1,8 @@
 """Which memories a session begins with: pure arithmetic, the same answer for the same store.
 
-Every type has a share of the room, so that thirty traps cannot crowd out the one decision; what a type does not
-use goes to the best of the rest. What is chosen then stands in an order of its own, by type and age, which does not
-change when something else becomes a little more important.
+Every type has a share of the room, so that thirty traps cannot crowd out the one decision; what a
+type does not use goes to the best of the rest. What is chosen then stands in an order of its own,
+by type and age, which does not change when something else becomes a little more important.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from smara.knowledge.models import MemoryType
 from smara.knowledge.trust import Tellable
 
 SHARES: Mapping[MemoryType, float] = {
-    "requirement": 0.10, "decision": 0.20, "preference": 0.10, "pattern": 0.08, "workflow_recipe": 0.12,
+    "requirement": 0.10, "decision": 0.20, "preference": 0.10, "pattern": 0.08,
+    "workflow_recipe": 0.12,
     "gotcha": 0.20, "error_pattern": 0.10, "dead_end": 0.07,
 }  # fmt: skip
 MOST = 28
@@ -29,7 +30,9 @@ _ORDER = {type_: number for number, type_ in enumerate(TITLES)}
 
 
 class Candidate(NamedTuple):
-    """A memory that may be told, its line and what that takes, and how near it is: 0 the file at hand, 1 around it."""
+    """A memory that may be told, its line and what that takes, and how near it is: 0 the file at
+    hand, 1 around it.
+    """
 
     told: Tellable
     line: str
@@ -40,15 +43,18 @@ class Candidate(NamedTuple):
 def score(candidate: Candidate) -> float:
     """How much a memory is worth at the start of a session.
 
-    A pinned decision, confirmed, of confidence 0.9: 0.9 + 0.6 + 0.3 = 1.8. A trap that an agent noted for the
-    file at hand, of confidence 0.85: 0.85 + 0.8 = 1.65.
+    A pinned decision, confirmed, of confidence 0.9: 0.9 + 0.6 + 0.3 = 1.8. A trap that an agent
+    noted for the file at hand, of confidence 0.85: 0.85 + 0.8 = 1.65.
     """
     memory = candidate.told.memory
     near = 0.0 if candidate.nearness is None else _NEAR[min(candidate.nearness, 1)]
     return (
-        candidate.told.confidence + near + _PINNED * memory.is_pinned + _CONFIRMED * (memory.tier == "confirmed")
+        candidate.told.confidence
+        + near
+        + _PINNED * memory.is_pinned
+        + _CONFIRMED * (memory.tier == "confirmed")
         + _USED * min(memory.verified_uses, 5)
-    )  # fmt: skip
+    )
 
 
 def choose(candidates: Sequence[Candidate], room: int) -> list[Candidate]:
@@ -68,7 +74,9 @@ def _fill(ranked: Sequence[Candidate], chosen: dict[str, Candidate], room: int) 
     return left
 
 
-def _take(ranked: Sequence[Candidate], chosen: dict[str, Candidate], room: int, type_: MemoryType | None) -> int:
+def _take(
+    ranked: Sequence[Candidate], chosen: dict[str, Candidate], room: int, type_: MemoryType | None
+) -> int:
     """Put in what fits, of one type or of any; the room that is left."""
     for each in ranked:
         memory = each.told.memory
@@ -76,7 +84,11 @@ def _take(ranked: Sequence[Candidate], chosen: dict[str, Candidate], room: int, 
         if is_other or memory.id in chosen or each.cost > room or len(chosen) >= MOST:
             continue
         is_open = memory.tier != "confirmed"
-        if is_open and sum(other.told.memory.tier != "confirmed" for other in chosen.values()) >= MOST_UNCONFIRMED:
+        if (
+            is_open
+            and sum(other.told.memory.tier != "confirmed" for other in chosen.values())
+            >= MOST_UNCONFIRMED
+        ):
             continue
         chosen[memory.id] = each
         room -= each.cost
@@ -86,4 +98,9 @@ def _take(ranked: Sequence[Candidate], chosen: dict[str, Candidate], room: int, 
 def _place(candidate: Candidate) -> tuple[bool, int, int, str]:
     memory = candidate.told.memory
     order = _ORDER.get(memory.type, len(_ORDER))
-    return memory.tier != "confirmed", order if memory.tier == "confirmed" else 0, memory.created_at, memory.id
+    return (
+        memory.tier != "confirmed",
+        order if memory.tier == "confirmed" else 0,
+        memory.created_at,
+        memory.id,
+    )

@@ -1,8 +1,10 @@
-"""How one sees that something which was told is used: by what happens afterwards, never by its having been shown.
+"""How one sees that something which was told is used: by what happens afterwards, never by its
+having been shown.
 
-A sign is a kind and a text. ``ran``: a command that was recommended runs, and works. ``again``: a command that was
-warned of runs. ``id``: the agent names what it was told. ``name``: an identifier of it stands in what the agent writes.
-``file``: a file that it speaks of is opened, where that is not what brought it up.
+A sign is a kind and a text. ``ran``: a command that was recommended runs, and works. ``again``: a
+command that was warned of runs. ``id``: the agent names what it was told. ``name``: an identifier
+of it stands in what the agent writes. ``file``: a file that it speaks of is opened, where that is
+not what brought it up.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _HOW = {"ran": "ran", "id": "cited", "name": "named", "file": "opened"}
 
 
 class Sight(NamedTuple):
-    """What an event shows: a command and whether it worked, files that were touched, words that were written."""
+    """What an event shows: a command and whether it worked, files that were touched, words that
+    were written.
+    """
 
     command: str = ""
     worked: bool = False
@@ -40,17 +44,27 @@ class Sight(NamedTuple):
 
 
 def signs_of_memory(memory: TypedMemory, is_about_file: bool = False) -> tuple[str, ...]:
-    """What would show that a memory is used; ``is_about_file`` when its file is what brought it up."""
+    """What would show that a memory is used; ``is_about_file`` when its file is what brought it
+    up.
+    """
     found = [f"id:{memory.short_id}", f"id:{memory.id}"]
     warned = {_plain(str(memory.data.get("command") or ""))}
-    for text in (memory.data.get("fix"), memory.data.get("workaround"), memory.data.get("alternative_used")):
+    for text in (
+        memory.data.get("fix"),
+        memory.data.get("workaround"),
+        memory.data.get("alternative_used"),
+    ):
         if isinstance(text, str):
-            found += [f"ran:{command}" for command in _commands(f"`{text}`") if command not in warned]
+            found += [
+                f"ran:{command}" for command in _commands(f"`{text}`") if command not in warned
+            ]
     for command in _commands(memory.content):
         if command not in warned:
             found.append(f"ran:{command}")
     found += [f"name:{name}" for name in names_of(memory.content)]
-    files = [str(path) for path in memory.data.get("dependent_files", ())] or ([] if is_about_file else memory.files)
+    files = [str(path) for path in memory.data.get("dependent_files", ())] or (
+        [] if is_about_file else memory.files
+    )
     found += [f"file:{path}" for path in files]
     return tuple(dict.fromkeys(found))[:MOST_SIGNS]
 
@@ -90,14 +104,22 @@ def _plain(command: str) -> str:
 
 
 def seen_in(event: HostEvent) -> Sight:
-    """What an event shows. What tools answer is left out: it may repeat what was told without anybody using it."""
+    """What an event shows. What tools answer is left out: it may repeat what was told without
+    anybody using it.
+    """
     tool = tool_name(event.tool)
     given = tool_arguments(tool, event.tool_input)
     words = "\n".join(filter(None, (event.text, _written(given))))[:_MOST_TEXT]
     if event.kind not in ("tool_post", "tool_fail"):
-        return Sight(words=words if event.kind not in ("prompt", "session_start", "compact_post") else "")
+        return Sight(
+            words=words if event.kind not in ("prompt", "session_start", "compact_post") else ""
+        )
     path = given.get("file_path")
-    files = [each for each in (given.get("files") or [path]) if isinstance(each, str)] if tool in _TOUCHING else []
+    files = (
+        [each for each in (given.get("files") or [path]) if isinstance(each, str)]
+        if tool in _TOUCHING
+        else []
+    )
     line = str(given.get("command") or "") if tool == "Bash" else ""
     files += files_shown(line)
     command = _plain(line) if line else ""
@@ -124,7 +146,9 @@ def _shows(kind: str, text: str, sight: Sight) -> bool:
     if kind == "ran":
         return sight.is_run and sight.worked and sight.command == text
     if kind == "file":
-        return any(path == text or path.replace("\\", "/").endswith("/" + text) for path in sight.files)
+        return any(
+            path == text or path.replace("\\", "/").endswith("/" + text) for path in sight.files
+        )
     return kind in ("id", "name") and bool(sight.words) and _is_word(text, sight.words)
 
 

@@ -1,6 +1,7 @@
 """What planners, coders and testers are given, in the words of this room and with receipts.
 
-What such agents get is found by ``behavior``; here it is fenced, so that no stored text can speak for itself.
+What such agents get is found by ``behavior``; here it is fenced, so that no stored text can speak
+for itself.
 """
 
 from __future__ import annotations
@@ -23,39 +24,62 @@ _QA_LIMIT = 12
 
 def told_planner(
     found: PlannerContext, known: Known, keeper: Keeper, session_id: str | None
-) -> PlannerContext:  # fmt: skip
+) -> PlannerContext:
     """A planner's context with its text fenced."""
     root = known.root()
-    lines = [said_memory(told, "it is about the modules that are planned for", root)
-             for told in _asked_for(known, found.memories)]  # fmt: skip
+    lines = [
+        said_memory(told, "it is about the modules that are planned for", root)
+        for told in _asked_for(known, found.memories)
+    ]
     if found.factor > 1:
         lines.insert(0, Said(f"Work here took {found.factor:g} times the steps that were planned."))
     draft = drafted(lines, BUDGETS["planner"])
     _keep(keeper, "planner", session_id, draft)
     return replace(
-        found, text=draft.text if draft is not None else "",
+        found,
+        text=draft.text if draft is not None else "",
         constraints=tuple(one_line(each) for each in found.constraints),
-    )  # fmt: skip
+    )
 
 
 def _asked_for(known: Known, memories: Sequence[TypedMemory]) -> list[Tellable]:
-    """What may be told to those who ask: also what nobody has confirmed, which says so; nothing from outside."""
+    """What may be told to those who ask: also what nobody has confirmed, which says so; nothing
+    from outside.
+    """
     allowed = {told.memory.id: told for told in known.memories.tellable(memories)}
     shown = [memory for memory in memories if memory.tier != "quarantined" and not memory.is_stale]
     verdict = Verdict(True, False, "it was asked for")
-    return [allowed.get(memory.id) or Tellable(memory, verdict, memory.confidence) for memory in shown]
+    return [
+        allowed.get(memory.id) or Tellable(memory, verdict, memory.confidence) for memory in shown
+    ]
 
 
-def told_coder(files: list[PrefetchedFile], keeper: Keeper, session_id: str | None) -> list[PrefetchedFile]:
+def told_coder(
+    files: list[PrefetchedFile], keeper: Keeper, session_id: str | None
+) -> list[PrefetchedFile]:
     """Files that are read ahead, with a receipt that names them."""
     items = tuple(
-        Item("file", each.path, "such work reads it nearly always", each.path[:60], f"file:{each.path}", each.tokens,
-             each.tokens, "the file itself", (f"file:{each.path}",))
+        Item(
+            "file",
+            each.path,
+            "such work reads it nearly always",
+            each.path[:60],
+            f"file:{each.path}",
+            each.tokens,
+            each.tokens,
+            "the file itself",
+            (f"file:{each.path}",),
+        )
         for each in files
-    )  # fmt: skip
+    )
     if items:
         names = ", ".join(each.path for each in files)
-        _keep(keeper, "coder", session_id, Draft(f"Files read ahead: {names}", sum(f.tokens for f in files), items))
+        _keep(
+            keeper,
+            "coder",
+            session_id,
+            Draft(f"Files read ahead: {names}", sum(f.tokens for f in files), items),
+        )
     return files
 
 
@@ -63,12 +87,15 @@ def told_qa(known: Known, modules: Sequence[str], keeper: Keeper, session_id: st
     """What a tester should know before the first look."""
     found: dict[str, TypedMemory] = {}
     for kind in _QA:
-        pages = [known.memories.list(type=kind, module=module, limit=_QA_LIMIT) for module in modules] or [
-            known.memories.list(type=kind, limit=_QA_LIMIT)
-        ]
+        pages = [
+            known.memories.list(type=kind, module=module, limit=_QA_LIMIT) for module in modules
+        ] or [known.memories.list(type=kind, limit=_QA_LIMIT)]
         found.update((memory.id, memory) for page in pages for memory in page)
     root = known.root()
-    lines = [said_memory(told, "testers ask for it", root) for told in _asked_for(known, list(found.values()))]
+    lines = [
+        said_memory(told, "testers ask for it", root)
+        for told in _asked_for(known, list(found.values()))
+    ]
     draft = drafted(lines, BUDGETS["qa"])
     _keep(keeper, "qa", session_id, draft)
     return draft.text if draft is not None else ""

@@ -1,4 +1,6 @@
-"""Whether an experiment was begun or ended since, asked by a glance: for hooks, which cannot open the whole room."""
+"""Whether an experiment was begun or ended since, asked by a glance: for hooks, which cannot open
+the whole room.
+"""
 
 from __future__ import annotations
 

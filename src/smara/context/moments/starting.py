@@ -1,7 +1,8 @@
-"""The pack a session begins with: what hardly changes first, so that prompt caches hit, what changes daily last.
+"""The pack a session begins with: what hardly changes first, so that prompt caches hit, what
+changes daily last.
 
-head · confirmed memories by type and age · unconfirmed ones, marked · working memory · the last session · tasks ·
-how much waits for review
+head · confirmed memories by type and age · unconfirmed ones, marked · working memory · the last
+session · tasks · how much waits for review
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Wanted(NamedTuple):
 
 
 def start_draft(known: Known, lately: Lately, wanted: Wanted, deadline: Deadline) -> Draft | None:
-    """What a session is told when it begins; ``None`` when nothing is known that it was not told yet."""
+    """What a session is told when it begins; ``None`` when nothing is known that it was not told
+    yet.
+    """
     volatile = _volatile(lately, wanted, deadline)
     candidates = [
         each
@@ -49,7 +52,9 @@ def start_draft(known: Known, lately: Lately, wanted: Wanted, deadline: Deadline
     review = unsaid(_review(known), wanted.told)
     around = [HEAD, OPENING, CLOSING, *(each.line for each in (*volatile, *review))]
     titles = [f"{title}:" for title in (*TITLES.values(), UNCONFIRMED)]
-    room = wanted.budget.tokens - sum(cost_of(line, BUDGETS["start"]) for line in (*around, *titles))
+    room = wanted.budget.tokens - sum(
+        cost_of(line, BUDGETS["start"]) for line in (*around, *titles)
+    )
     memories = _grouped(choose(candidates, max(0, room)), known.root())
     if not memories and not volatile:
         return None
@@ -83,12 +88,23 @@ def _grouped(chosen: Sequence[Candidate], root: str | None) -> list[Said]:
             title = wanted
         why = "pinned" if memory.is_pinned else each.told.verdict.why
         if each.nearness is not None:
-            why += "; it is about the files at hand" if each.nearness == 0 else "; it is about the folder at hand"
+            why += (
+                "; it is about the files at hand"
+                if each.nearness == 0
+                else "; it is about the folder at hand"
+            )
         spared, cost = saving.of_memory(memory, root), tokens_of(each.line)
         item = Item(
-            "memory", memory.id, why, one_line(memory.label, 60), f"memory:{memory.id}", cost, spared.tokens,
-            spared.how, signs_of_memory(memory),
-        )  # fmt: skip
+            "memory",
+            memory.id,
+            why,
+            one_line(memory.label, 60),
+            f"memory:{memory.id}",
+            cost,
+            spared.tokens,
+            spared.how,
+            signs_of_memory(memory),
+        )
         lines.append(Said(each.line, item))
     return lines
 
@@ -98,5 +114,7 @@ def _review(known: Known) -> list[Said]:
     if not count:
         return []
     many = f"{count} noted memories wait" if count > 1 else "1 noted memory waits"
-    item = Item("review", "review", "it waits for a person", f"{count} to review", f"review:{count}")
+    item = Item(
+        "review", "review", "it waits for a person", f"{count} to review", f"review:{count}"
+    )
     return [with_line(item, f"{many} for a person's review (`smara memories review`).")]

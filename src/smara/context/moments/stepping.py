@@ -1,4 +1,6 @@
-"""Between two steps of an agent: what its newest calls bring up, and where wanted what it has noted itself."""
+"""Between two steps of an agent: what its newest calls bring up, and where wanted what it has noted
+itself.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,12 @@ _MOST_NOTES = 3
 
 
 def step_lines(
-    tools: Tools, known: Known, recent: Sequence[Mapping[str, Any] | HostEvent], session_id: str | None,
+    tools: Tools,
+    known: Known,
+    recent: Sequence[Mapping[str, Any] | HostEvent],
+    session_id: str | None,
     deadline: Deadline,
-) -> list[Said]:  # fmt: skip
+) -> list[Said]:
     """What is said before the next step, the newest call first."""
     found: dict[str, Said] = {}
     for each in reversed(recent[-MOST_RECENT:]):
@@ -44,8 +49,12 @@ def step_lines(
     return list(found.values())[:_MOST_LINES]
 
 
-def read_ahead(known: Known, habits: Habits, recent: Sequence[Mapping[str, Any] | HostEvent]) -> list[Said]:
-    """The files that work on a module nearly always reads, with their contents, once the module is touched."""
+def read_ahead(
+    known: Known, habits: Habits, recent: Sequence[Mapping[str, Any] | HostEvent]
+) -> list[Said]:
+    """The files that work on a module nearly always reads, with their contents, once the module is
+    touched.
+    """
     root = known.root()
     if root is None:
         return []
@@ -63,8 +72,17 @@ def read_ahead(known: Known, habits: Habits, recent: Sequence[Mapping[str, Any] 
         tokens = tokens_of(line) if line else 0
         if line and tokens <= left:
             left -= tokens
-            item = Item("file", path, f"work on {module} nearly always reads it", path[:60], f"file:{path}", tokens,
-                        tokens, "the file itself", (f"file:{path}",))  # fmt: skip
+            item = Item(
+                "file",
+                path,
+                f"work on {module} nearly always reads it",
+                path[:60],
+                f"file:{path}",
+                tokens,
+                tokens,
+                "the file itself",
+                (f"file:{path}",),
+            )
             found.append(Said(line, item))
     return found
 
@@ -85,13 +103,17 @@ def _parts(each: Mapping[str, Any] | HostEvent) -> tuple[str, Mapping[str, Any],
         return each.tool, each.tool_input, each.tool_output, each.error
     arguments, error = each.get("tool_input") or each.get("arguments") or {}, each.get("error")
     return (
-        str(each.get("tool") or ""), arguments if isinstance(arguments, Mapping) else {}, str(each.get("output") or ""),
+        str(each.get("tool") or ""),
+        arguments if isinstance(arguments, Mapping) else {},
+        str(each.get("output") or ""),
         None if error is None else str(error),
-    )  # fmt: skip
+    )
 
 
 def _noted(known: Known, session_id: str) -> list[Said]:
     """What the session has recorded itself, the newest first."""
     page = known.memories.list(session_id=session_id, source="agent_explicit", limit=_MOST_NOTES)
     root = known.root()
-    return [said_memory(told, "this session noted it", root) for told in known.memories.tellable(page)]
+    return [
+        said_memory(told, "this session noted it", root) for told in known.memories.tellable(page)
+    ]

@@ -13,10 +13,14 @@ from smara.database.database import Row, Session, marks, parts
 from smara.database.stores import ProjectStore
 
 _RECEIPT = (
-    "no, id, session_id, point, made_at, text, tokens, agent, source, arm, is_said, elapsed_ms, delivered_at, used_at,"
+    "no, id, session_id, point, made_at, text, tokens, agent, source, arm, is_said, elapsed_ms, "
+    "delivered_at, used_at,"
     " used_how, reached_at"
 )
-_ITEM = "receipt_no, kind, item_id, why, text, tokens, saved_tokens, saved_how, outcome, how, settled_at"
+_ITEM = (
+    "receipt_no, kind, item_id, why, text, tokens, saved_tokens, saved_how, outcome, how, "
+    "settled_at"
+)
 
 
 class SessionRow(NamedTuple):
@@ -52,7 +56,8 @@ class MomentStore(ProjectStore):
     def put_arms(self, session: Session, has_arms: bool, now_ms: int, actor: str) -> None:
         session.run(
             self.sql(
-                "INSERT INTO moment_state (project_no, has_arms, changed_at, changed_by) VALUES (:project, ?, ?, ?)"
+                "INSERT INTO moment_state (project_no, has_arms, changed_at, changed_by) VALUES "
+                "(:project, ?, ?, ?)"
                 " ON CONFLICT (project_no) DO UPDATE SET has_arms = excluded.has_arms,"
                 " changed_at = excluded.changed_at, changed_by = excluded.changed_by"
             ),
@@ -64,14 +69,19 @@ class MomentStore(ProjectStore):
     def find_session(self, session: Session, session_id: str) -> SessionRow | None:
         row = session.one(
             self.sql(
-                "SELECT arm, epoch, statements FROM moment_sessions WHERE project_no = :project AND session_id = ?"
+                "SELECT arm, epoch, statements FROM moment_sessions WHERE project_no = :project "
+                "AND session_id = ?"
             ),
             (session_id,),
         )
         return None if row is None else SessionRow(row[0], row[1], row[2])
 
-    def hold_session(self, session: Session, session_id: str, arm: Arm | None, now_ms: int) -> SessionRow:
-        """What is kept of a session, made if need be; nobody else writes it until this transaction ends."""
+    def hold_session(
+        self, session: Session, session_id: str, arm: Arm | None, now_ms: int
+    ) -> SessionRow:
+        """What is kept of a session, made if need be; nobody else writes it until this transaction
+        ends.
+        """
         row = session.one(
             self.sql(
                 "INSERT INTO moment_sessions (project_no, session_id, arm, started_at, last_at)"
@@ -86,7 +96,8 @@ class MomentStore(ProjectStore):
     def put_session(self, session: Session, session_id: str, row: SessionRow, now_ms: int) -> None:
         session.run(
             self.sql(
-                "INSERT INTO moment_sessions (project_no, session_id, arm, epoch, statements, started_at, last_at)"
+                "INSERT INTO moment_sessions (project_no, session_id, arm, epoch, statements, "
+                "started_at, last_at)"
                 " VALUES (:project, ?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (project_no, session_id) DO UPDATE SET epoch = excluded.epoch,"
                 " statements = excluded.statements, last_at = excluded.last_at"
@@ -108,37 +119,66 @@ class MomentStore(ProjectStore):
     # receipts
 
     def add(
-        self, session: Session, told: Told, session_id: str, epoch: int, is_said: bool, elapsed_ms: int, at_ms: int,
+        self,
+        session: Session,
+        told: Told,
+        session_id: str,
+        epoch: int,
+        is_said: bool,
+        elapsed_ms: int,
+        at_ms: int,
         delivered_at: int | None = None,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Insert a receipt with its items; ``False`` when it was there already."""
         row = session.one(
             self.sql(
-                "INSERT INTO moment_receipts (project_no, id, session_id, epoch, point, source, agent, arm, is_said,"
+                "INSERT INTO moment_receipts (project_no, id, session_id, epoch, point, source, "
+                "agent, arm, is_said,"
                 f" text, tokens, elapsed_ms, made_at, delivered_at) VALUES (:project, {marks(13)})"
                 " ON CONFLICT (project_no, id) DO NOTHING RETURNING no"
             ),
             (
-                told.receipt_id, session_id, epoch, told.point, to_storable(told.source), to_storable(told.agent),
-                told.arm, int(is_said), to_storable(told.text), told.tokens, elapsed_ms, at_ms, delivered_at,
+                told.receipt_id,
+                session_id,
+                epoch,
+                told.point,
+                to_storable(told.source),
+                to_storable(told.agent),
+                told.arm,
+                int(is_said),
+                to_storable(told.text),
+                told.tokens,
+                elapsed_ms,
+                at_ms,
+                delivered_at,
             ),
-        )  # fmt: skip
+        )
         if row is None:
             return False
         session.run_many(
             self.sql(
-                "INSERT INTO moment_items (receipt_no, position, project_no, kind, item_id, key, why, text, tokens,"
-                " saved_tokens, saved_how, signs) VALUES (?, ?, :project, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                "INSERT INTO moment_items (receipt_no, position, project_no, kind, item_id, key, "
+                "why, text, tokens,"
+                " saved_tokens, saved_how, signs) VALUES (?, ?, :project, ?, ?, ?, ?, ?, ?, ?, ?, "
+                "?)"
             ),
             [
                 (
-                    row[0], position, each.kind, to_storable(each.id), to_storable(each.key), to_storable(each.why),
-                    to_storable(each.text), each.tokens, each.saved_tokens, each.saved_how,
+                    row[0],
+                    position,
+                    each.kind,
+                    to_storable(each.id),
+                    to_storable(each.key),
+                    to_storable(each.why),
+                    to_storable(each.text),
+                    each.tokens,
+                    each.saved_tokens,
+                    each.saved_how,
                     to_storable(json.dumps(list(each.signs))),
                 )
                 for position, each in enumerate(told.items)
             ],
-        )  # fmt: skip
+        )
         return True
 
     def mark_delivered(self, session: Session, receipt_id: str, at_ms: int) -> int:
@@ -150,12 +190,17 @@ class MomentStore(ProjectStore):
             (at_ms, receipt_id),
         )
 
-    def said(self, session: Session, session_id: str) -> builtins.list[tuple[int, str, int, int | None]]:
-        """What was said to a session, in order: number, words, when, and when it reached the model."""
+    def said(
+        self, session: Session, session_id: str
+    ) -> builtins.list[tuple[int, str, int, int | None]]:
+        """What was said to a session, in order: number, words, when, and when it reached the
+        model.
+        """
         rows = session.all(
             self.sql(
                 "SELECT no, text, made_at, reached_at FROM moment_receipts"
-                " WHERE project_no = :project AND session_id = ? AND is_said = 1 ORDER BY made_at, no"
+                " WHERE project_no = :project AND session_id = ? AND is_said = 1 ORDER BY "
+                "made_at, no"
             ),
             (session_id,),
         )
@@ -180,9 +225,17 @@ class MomentStore(ProjectStore):
         )
 
     def settle(
-        self, session: Session, receipt_no: int, position: int | None, outcome: Outcome, how: str, at_ms: int
+        self,
+        session: Session,
+        receipt_no: int,
+        position: int | None,
+        outcome: Outcome,
+        how: str,
+        at_ms: int,
     ) -> None:
-        """Say what became of an item, or of all items of a receipt of which nothing is known yet."""
+        """Say what became of an item, or of all items of a receipt of which nothing is known
+        yet.
+        """
         where, more = ("", ()) if position is None else (" AND position = ?", (position,))
         session.run(
             self.sql(
@@ -195,7 +248,8 @@ class MomentStore(ProjectStore):
     def put_run(self, session: Session, receipt_no: int, position: int, ran_at: int) -> None:
         session.run(
             self.sql(
-                "UPDATE moment_items SET ran_at = ? WHERE project_no = :project AND receipt_no = ? AND position = ?"
+                "UPDATE moment_items SET ran_at = ? WHERE project_no = :project AND receipt_no = "
+                "? AND position = ?"
             ),
             (ran_at, receipt_no, position),
         )
@@ -204,37 +258,59 @@ class MomentStore(ProjectStore):
         """What was said in a session and is not settled."""
         rows = session.all(
             self.sql(
-                "SELECT i.receipt_no, i.position, i.kind, i.item_id, r.made_at, r.point, i.signs, i.ran_at"
+                "SELECT i.receipt_no, i.position, i.kind, i.item_id, r.made_at, r.point, i.signs, "
+                "i.ran_at"
                 " FROM moment_receipts r JOIN moment_items i ON i.receipt_no = r.no"
-                " WHERE r.project_no = :project AND r.session_id = ? AND r.is_said = 1 AND i.outcome IS NULL"
+                " WHERE r.project_no = :project AND r.session_id = ? AND r.is_said = 1 AND "
+                "i.outcome IS NULL"
                 " ORDER BY i.receipt_no, i.position LIMIT 500"
             ),
             (session_id,),
         )
         return [
-            Waiting(row[0], row[1], row[2], from_storable(row[3]), row[4], row[5],
-                    tuple(json.loads(from_storable(row[6]))), row[7])
+            Waiting(
+                row[0],
+                row[1],
+                row[2],
+                from_storable(row[3]),
+                row[4],
+                row[5],
+                tuple(json.loads(from_storable(row[6]))),
+                row[7],
+            )
             for row in rows
-        ]  # fmt: skip
+        ]
 
     def find(self, session: Session, beginning: str) -> list[Receipt]:
         """Receipts whose id begins so, the newest first, at most two."""
         after = beginning[:-1] + chr(ord(beginning[-1]) + 1)
-        return self._receipts(session, " AND id >= ? AND id < ? ORDER BY no DESC LIMIT 2", (beginning, after))
+        return self._receipts(
+            session, " AND id >= ? AND id < ? ORDER BY no DESC LIMIT 2", (beginning, after)
+        )
 
-    def list(self, session: Session, session_id: str | None, limit: int, offset: int) -> builtins.list[Receipt]:
-        where, values = (" AND session_id = ?", (session_id,)) if session_id is not None else ("", ())
-        return self._receipts(session, f"{where} ORDER BY no DESC LIMIT ? OFFSET ?", (*values, limit, offset))
+    def list(
+        self, session: Session, session_id: str | None, limit: int, offset: int
+    ) -> builtins.list[Receipt]:
+        where, values = (
+            (" AND session_id = ?", (session_id,)) if session_id is not None else ("", ())
+        )
+        return self._receipts(
+            session, f"{where} ORDER BY no DESC LIMIT ? OFFSET ?", (*values, limit, offset)
+        )
 
     def number_of(self, session: Session, receipt_id: str) -> int | None:
         row = session.one(
-            self.sql("SELECT no FROM moment_receipts WHERE project_no = :project AND id = ?"), (receipt_id,)
+            self.sql("SELECT no FROM moment_receipts WHERE project_no = :project AND id = ?"),
+            (receipt_id,),
         )
         return None if row is None else int(row[0])
 
-    def _receipts(self, session: Session, rest: str, values: Sequence[Any]) -> builtins.list[Receipt]:
+    def _receipts(
+        self, session: Session, rest: str, values: Sequence[Any]
+    ) -> builtins.list[Receipt]:
         rows = session.all(
-            self.sql(f"SELECT {_RECEIPT} FROM moment_receipts WHERE project_no = :project{rest}"), values
+            self.sql(f"SELECT {_RECEIPT} FROM moment_receipts WHERE project_no = :project{rest}"),
+            values,
         )
         items: dict[int, list[ReceiptItem]] = {row[0]: [] for row in rows}
         numbers = list(items)
@@ -260,21 +336,31 @@ class MomentStore(ProjectStore):
         )
         saved = session.one(
             self.sql(
-                "SELECT coalesce(sum(CASE WHEN saved_tokens > tokens THEN saved_tokens - tokens ELSE 0 END), 0)"
+                "SELECT coalesce(sum(CASE WHEN saved_tokens > tokens THEN saved_tokens - tokens "
+                "ELSE 0 END), 0)"
                 " FROM moment_items WHERE project_no = :project AND outcome = 'used'"
             )
         )
         arms = session.all(
             self.sql(
-                "SELECT arm, count(DISTINCT session_id), count(*), count(used_at) FROM moment_receipts"
+                "SELECT arm, count(DISTINCT session_id), count(*), count(used_at) FROM "
+                "moment_receipts"
                 " WHERE project_no = :project AND arm IS NOT NULL GROUP BY arm ORDER BY arm"
             )
         )
-        receipts, said, delivered, used, reached, tokens = (int(each) for each in row or (0, 0, 0, 0, 0, 0))
+        receipts, said, delivered, used, reached, tokens = (
+            int(each) for each in row or (0, 0, 0, 0, 0, 0)
+        )
         return ReceiptTotals(
-            receipts, said, delivered, used, tokens, int(saved[0]) if saved else 0,
-            {str(each[0]): (int(each[1]), int(each[2]), int(each[3])) for each in arms}, reached,
-        )  # fmt: skip
+            receipts,
+            said,
+            delivered,
+            used,
+            tokens,
+            int(saved[0]) if saved else 0,
+            {str(each[0]): (int(each[1]), int(each[2]), int(each[3])) for each in arms},
+            reached,
+        )
 
     def delete_before(self, session: Session, before_ms: int) -> int:
         """Remove old receipts; how many."""
@@ -285,26 +371,66 @@ class MomentStore(ProjectStore):
             ),
             (before_ms,),
         )
-        session.run(self.sql("DELETE FROM moment_sessions WHERE project_no = :project AND last_at < ?"), (before_ms,))
+        session.run(
+            self.sql("DELETE FROM moment_sessions WHERE project_no = :project AND last_at < ?"),
+            (before_ms,),
+        )
         return session.run(
-            self.sql("DELETE FROM moment_receipts WHERE project_no = :project AND made_at < ?"), (before_ms,)
+            self.sql("DELETE FROM moment_receipts WHERE project_no = :project AND made_at < ?"),
+            (before_ms,),
         )
 
 
 def _receipt(row: Row, items: tuple[ReceiptItem, ...]) -> Receipt:
-    _, id_, session_id, point, at, text, tokens, agent, source, arm, is_said, elapsed, delivered, used, how, reached = (
-        row
-    )
-    return Receipt(
-        id_, from_storable(session_id), point, at, from_storable(text), tokens, from_storable(agent),
-        from_storable(source), arm, bool(is_said), elapsed, delivered, used, from_storable(how), items,
+    (
+        _,
+        id_,
+        session_id,
+        point,
+        at,
+        text,
+        tokens,
+        agent,
+        source,
+        arm,
+        is_said,
+        elapsed,
+        delivered,
+        used,
+        how,
         reached,
-    )  # fmt: skip
+    ) = row
+    return Receipt(
+        id_,
+        from_storable(session_id),
+        point,
+        at,
+        from_storable(text),
+        tokens,
+        from_storable(agent),
+        from_storable(source),
+        arm,
+        bool(is_said),
+        elapsed,
+        delivered,
+        used,
+        from_storable(how),
+        items,
+        reached,
+    )
 
 
 def _item(row: Row) -> ReceiptItem:
     _, kind, id_, why, text, tokens, saved, saved_how, outcome, how, settled = row
     return ReceiptItem(
-        kind, from_storable(id_), from_storable(why), from_storable(text), tokens, saved, saved_how, outcome,
-        from_storable(how), settled,
-    )  # fmt: skip
+        kind,
+        from_storable(id_),
+        from_storable(why),
+        from_storable(text),
+        tokens,
+        saved,
+        saved_how,
+        outcome,
+        from_storable(how),
+        settled,
+    )

@@ -1,4 +1,5 @@
-"""Around a tool call: what is known about the file, the command, the error or the search, on strong evidence only.
+"""Around a tool call: what is known about the file, the command, the error or the search, on strong
+evidence only.
 
 It advises; nothing here can deny a call.
 """
@@ -44,19 +45,24 @@ def call_of(tool: str, arguments: Mapping[str, Any]) -> Call:
     name = tool_name(str(tool))
     given = tool_arguments(name, arguments)
     files = given.get("files") or [given.get("file_path")]
-    paths = tuple(path for path in files if isinstance(path, str) and path) if name in TOUCHING else ()
+    paths = (
+        tuple(path for path in files if isinstance(path, str) and path) if name in TOUCHING else ()
+    )
     command, pattern = given.get("command"), given.get("pattern")
     return Call(
-        name, paths[:_MOST_FILES], command if name == "Bash" and isinstance(command, str) else "",
+        name,
+        paths[:_MOST_FILES],
+        command if name == "Bash" and isinstance(command, str) else "",
         pattern if name in SEARCHING and isinstance(pattern, str) else "",
-    )  # fmt: skip
+    )
 
 
 def is_worth_saying(failure: KnownFailure) -> bool:
-    """Whether a failure says something: another way is known, or it comes again and again and none is.
+    """Whether a failure says something: another way is known, or it comes again and again and none
+    is.
 
-    What a change of the code has mended is mended, and what worked in a later session is no trouble any more. A way
-    that holds a commit or somebody's folder was one of that day.
+    What a change of the code has mended is mended, and what worked in a later session is no trouble
+    any more. A way that holds a commit or somebody's folder was one of that day.
     """
     if failure.worked_since or is_passing(failure.error):
         return False
@@ -64,14 +70,18 @@ def is_worth_saying(failure: KnownFailure) -> bool:
         return bool(failure.fix) and not is_of_the_moment(str(failure.fix))
     if is_named_anew(failure.command):
         return False  # another commit fails for another reason
-    return failure.how is None and failure.occurrences >= LEAST_OCCURRENCES and failure.sessions >= LEAST_SESSIONS
+    return (
+        failure.how is None
+        and failure.occurrences >= LEAST_OCCURRENCES
+        and failure.sessions >= LEAST_SESSIONS
+    )
 
 
 def wanted(failures: Sequence[KnownFailure]) -> list[KnownFailure]:
     """Of failures for want of the same thing the one to tell; none when it is there by now.
 
-    A program that is not there may be found elsewhere the next time: without a way to it, it must have been wanted
-    more than once. Which options it has, it says itself.
+    A program that is not there may be found elsewhere the next time: without a way to it, it must
+    have been wanted more than once. Which options it has, it says itself.
     """
     newest = max(failures, key=lambda each: each.last_seen_at, default=None)
     if newest is None or newest.worked_since:
@@ -111,7 +121,9 @@ class Tools:
         if call.pattern:
             return self.answered(call.pattern)
         files = call.files or files_shown(call.command)  # some agents open files by commands alone
-        return [said for path in files for said in self.about_file(path, is_edit=call.tool in EDITING)]
+        return [
+            said for path in files for said in self.about_file(path, is_edit=call.tool in EDITING)
+        ]
 
     def about_file(self, path: str, is_edit: bool) -> list[Said]:
         """What is known about a file."""
@@ -119,7 +131,11 @@ class Tools:
 
     def of_file(self, told: Tellable, is_edit: bool) -> Said:
         """A memory about a file that is at hand."""
-        why = "it is about the file that is changed" if is_edit else "it is about the file that was opened"
+        why = (
+            "it is about the file that is changed"
+            if is_edit
+            else "it is about the file that was opened"
+        )
         return said_memory(told, why, self._known.root(), True)
 
     def answered(self, pattern: str) -> list[Said]:
@@ -148,18 +164,28 @@ class Tools:
         name = project_path(path, root)
         if name is None or os.path.exists(os.path.join(root, name)):
             return []
-        found = [each for each in self._habits.failures_of(name) if each.tool == "Read" and each.how == "path"]
+        found = [
+            each
+            for each in self._habits.failures_of(name)
+            if each.tool == "Read" and each.how == "path"
+        ]
         return [self.failed_before(each) for each in found if is_worth_saying(each)][:1]
 
     def _failed(self, call: Call, output: str, error: str | None) -> bool:
         if error:
             return True
-        event = HostEvent("generic", "tool_post", "s", 0, tool=call.tool, tool_output=output, key="k")
+        event = HostEvent(
+            "generic", "tool_post", "s", 0, tool=call.tool, tool_output=output, key="k"
+        )
         return call.tool == "Bash" and has_failed(event)
 
     def _about_error(self, call: Call, told: str) -> list[Said]:
         if call.command:
-            like = [each for each in self._habits.failures_like(call.command, told) if is_worth_saying(each)]
+            like = [
+                each
+                for each in self._habits.failures_like(call.command, told)
+                if is_worth_saying(each)
+            ]
             if like:
                 return [self.known_error(like[0])]
         if call.tool == "Read":
@@ -167,6 +193,7 @@ class Tools:
             if missing:
                 return missing[:1]
         root = self._known.root()
-        return [said_memory(each, "its error stands in what failed", root) for each in self._known.about_error(told)][
-            :1
-        ]
+        return [
+            said_memory(each, "its error stands in what failed", root)
+            for each in self._known.about_error(told)
+        ][:1]

@@ -1,8 +1,9 @@
-"""The words in which something is said: facts on one line each, with where they come from; never orders.
+"""The words in which something is said: facts on one line each, with where they come from; never
+orders.
 
-What is remembered was written by agents, who repeat what they read. So every stored text is made one line,
-stripped of what cannot be seen, and kept from opening or closing a block; what nobody has confirmed stands between
-quotation marks, behind the words that say so.
+What is remembered was written by agents, who repeat what they read. So every stored text is made
+one line, stripped of what cannot be seen, and kept from opening or closing a block; what nobody has
+confirmed stands between quotation marks, behind the words that say so.
 """
 
 from __future__ import annotations
@@ -20,17 +21,25 @@ from smara.knowledge.models import MemoryType, TypedMemory
 from smara.knowledge.trust import Tellable
 
 TITLES: dict[MemoryType, str] = {
-    "requirement": "Required", "decision": "Decided", "preference": "Preferred here", "pattern": "Patterns in use",
-    "workflow_recipe": "How it is done here", "gotcha": "Traps", "error_pattern": "Errors that come again",
+    "requirement": "Required", "decision": "Decided", "preference": "Preferred here",
+    "pattern": "Patterns in use",
+    "workflow_recipe": "How it is done here", "gotcha": "Traps",
+    "error_pattern": "Errors that come again",
     "dead_end": "Tried and given up", "causal_dependency": "Files that must follow others",
-    "module_insight": "About modules", "e2e_observation": "Seen in the running program", "work_state": "Unfinished",
+    "module_insight": "About modules", "e2e_observation": "Seen in the running program",
+    "work_state": "Unfinished",
 }  # fmt: skip
-"""What confirmed memories stand under, the steadiest types first: a prompt cache holds up to the first change."""
+"""What confirmed memories stand under, the steadiest types first: a prompt cache holds up to the
+first change.
+"""
 UNCONFIRMED = "Noted in earlier sessions, not confirmed by a person"
 _NAMES: dict[str, str] = {
-    "gotcha": "trap", "dead_end": "given up", "error_pattern": "error", "causal_dependency": "files that go together",
-    "module_insight": "about a module", "workflow_recipe": "recipe", "e2e_observation": "seen in the running program",
-    "work_state": "unfinished work", "work_unit_outcome": "outcome", "task_calibration": "estimates",
+    "gotcha": "trap", "dead_end": "given up", "error_pattern": "error",
+    "causal_dependency": "files that go together",
+    "module_insight": "about a module", "workflow_recipe": "recipe",
+    "e2e_observation": "seen in the running program",
+    "work_state": "unfinished work", "work_unit_outcome": "outcome",
+    "task_calibration": "estimates",
 }  # fmt: skip
 _LONGEST = 420
 _QUOTE = 160
@@ -38,13 +47,14 @@ _PIECES = re.compile(r"([A-Z]?[a-z]+|[A-Z]+)|(\d+)|([^\sA-Za-z\d]+)")
 
 
 def tokens_of(text: str) -> int:
-    """What a text costs, by estimate and rather too much: a tokenizer's tables take longer to load than all the rest.
+    """What a text costs, by estimate and rather too much: a tokenizer's tables take longer to load
+    than all the rest.
 
-    Words are cut after five letters, numbers after three digits, signs after two. On prose and code that gives about
-    an eighth more than the tokenizer does, on made-up names about as much.
+    Words are cut after five letters, numbers after three digits, signs after two. On prose and code
+    that gives about an eighth more than the tokenizer does, on made-up names about as much.
 
-    >>> tokens_of("Redis must run before the tests"), tokens_of("`refresh_tokens()` at src/auth.py:10")
-    (7, 16)
+    >>> tokens_of("Redis must run before the tests"), tokens_of("`refresh_tokens()` at
+    src/auth.py:10") (7, 16)
     """
     count = 0.0
     for word, digits, signs in _PIECES.findall(text):
@@ -58,7 +68,9 @@ def tokens_of(text: str) -> int:
 
 
 def cost_of(line: str, budget: Budget) -> int:
-    """What a line takes of a budget, in tokens: of tokens and characters whichever it takes the larger part of."""
+    """What a line takes of a budget, in tokens: of tokens and characters whichever it takes the
+    larger part of.
+    """
     return max(tokens_of(line) + 1, math.ceil((len(line) + 1) * budget.tokens / budget.characters))
 
 
@@ -76,7 +88,9 @@ def day(milliseconds: int) -> str:
 
 
 def one_line(text: str, longest: int = _LONGEST) -> str:
-    """Stored text as part of a line of ours: it can neither end its line, nor begin a block, nor cite anything."""
+    """Stored text as part of a line of ours: it can neither end its line, nor begin a block, nor
+    cite anything.
+    """
     line = " ".join(neutralized(text[: 8 * longest]).split()).replace("[Memory #", "(Memory #")
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 
@@ -101,27 +115,36 @@ def memory_line(told: Tellable, is_grouped: bool = False) -> str:
     where = _places(memory)
     if memory.tier == "confirmed":
         head = "" if is_grouped else f"{_NAMES.get(memory.type, memory.type).replace('_', ' ')}: "
-        return f"- {head}{one_line(memory.content)}{hedge} [Memory #{memory.short_id}, {day(memory.created_at)}{where}]"
+        return (
+            f"- {head}{one_line(memory.content)}{hedge} [Memory #{memory.short_id}, "
+            f"{day(memory.created_at)}{where}]"
+        )
     seen = f", {len(memory.session_ids)} sessions" if len(memory.session_ids) > 1 else ""
     proof = next((each.quote for each in memory.evidence if each.quote), None)
     shown = f" Seen: {quoted(proof, _QUOTE)}" if proof and not _says(memory.content, proof) else ""
     name = _NAMES.get(memory.type, memory.type).replace("_", " ")
     state = "" if is_grouped else ", not confirmed"
     return (
-        f"- {name} (noted {day(memory.created_at)}{seen}{state}): {quoted(memory.content)}{shown}{hedge}"
+        f"- {name} (noted {day(memory.created_at)}{seen}{state}): "
+        f"{quoted(memory.content)}{shown}{hedge}"
         f" [Memory #{memory.short_id}{where}]"
     )
 
 
 def _places(memory: TypedMemory) -> str:
     """The places in the code that a memory rests on, or that it is about."""
-    found = [str(each) for each in memory.evidence if each.path and each.message_id is None] or list(memory.files)
+    found = [
+        str(each) for each in memory.evidence if each.path and each.message_id is None
+    ] or list(memory.files)
     return "".join(f", {one_line(place, 120).replace(']', ')')}" for place in found[:2])
 
 
 def _says(content: str, proof: str) -> bool:
     """Whether a quotation adds nothing to a text that holds it."""
-    return one_line(proof, _QUOTE).rstrip("…").casefold()[:80] in one_line(content, 4 * _LONGEST).casefold()
+    return (
+        one_line(proof, _QUOTE).rstrip("…").casefold()[:80]
+        in one_line(content, 4 * _LONGEST).casefold()
+    )
 
 
 def failure_line(failure: KnownFailure, is_error: bool = False) -> str:
@@ -129,7 +152,9 @@ def failure_line(failure: KnownFailure, is_error: bool = False) -> str:
     times = f"{failure.occurrences} times" if failure.occurrences > 1 else "once"
     where = f" in {failure.sessions} sessions" if failure.sessions > 1 else ""
     when = f"{times}{where}, last on {day(failure.last_seen_at)}"
-    subject = f"The file {as_code(failure.command)} was not found" if failure.tool == "Read" else None
+    subject = (
+        f"The file {as_code(failure.command)} was not found" if failure.tool == "Read" else None
+    )
     if subject is None:
         subject = "This error came" if is_error else f"{as_code(failure.command)} failed"
         subject += f" here before ({when}): {as_code(failure.error, 240)}."
@@ -146,7 +171,9 @@ def _what_worked(failure: KnownFailure) -> str:
     if failure.fix and failure.how == "path":
         return f"It is at {as_code(failure.fix)}."
     if failure.how == "edit" and failure.files:
-        return f"It worked after a change of {', '.join(as_code(path) for path in failure.files[:3])}."
+        return (
+            f"It worked after a change of {', '.join(as_code(path) for path in failure.files[:3])}."
+        )
     return "Nothing is known that worked."
 
 

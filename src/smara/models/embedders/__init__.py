@@ -1,1 +1,3 @@
-"""Embedders: the offline one that comes with every installation, a local ONNX model, and servers."""
+"""Embedders: the offline one that comes with every installation, a local ONNX model, and
+servers.
+"""

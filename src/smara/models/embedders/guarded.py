@@ -1,7 +1,8 @@
-"""What stands around every embedder that is asked over a wire: the switch, redaction, batches, the budget, retries.
+"""What stands around every embedder that is asked over a wire: the switch, redaction, batches, the
+budget, retries.
 
-Nobody but :class:`smara.models.caller.Models` opens such an embedder, and it gives out guarded ones alone. What works
-inside of this process needs none of it: nothing leaves, and nothing is paid for.
+Nobody but :class:`smara.models.caller.Models` opens such an embedder, and it gives out guarded ones
+alone. What works inside of this process needs none of it: nothing leaves, and nothing is paid for.
 """
 
 from __future__ import annotations
@@ -39,7 +40,12 @@ class GuardedEmbedder:
     is_local = False
 
     def __init__(
-        self, server: EmbeddingServer, meter: Meter, redact: Callable[[str], str], clock: Clock, deadline_seconds: float
+        self,
+        server: EmbeddingServer,
+        meter: Meter,
+        redact: Callable[[str], str],
+        clock: Clock,
+        deadline_seconds: float,
     ) -> None:
         self._server = server
         self._meter = meter
@@ -59,22 +65,35 @@ class GuardedEmbedder:
     def first_dims(self) -> int:
         return self._server.first_dims
 
-    def embed(self, texts: Sequence[str], kind: Kind = "document", *, deadline_seconds: float | None = None) -> Vectors:
-        """One row for each text, asked for in as many requests as it takes; a blank text is zeros and is not sent.
+    def embed(
+        self,
+        texts: Sequence[str],
+        kind: Kind = "document",
+        *,
+        deadline_seconds: float | None = None,
+    ) -> Vectors:
+        """One row for each text, asked for in as many requests as it takes; a blank text is zeros
+        and is not sent.
 
-        A request that fails in a way that can pass is made again within the deadline, after which, and half a
-        second for closing connections, nobody waits. ``BudgetSpentError``, ``ModelRefusedError`` as for a chat model.
+        A request that fails in a way that can pass is made again within the deadline, after which,
+        and half a second for closing connections, nobody waits. ``BudgetSpentError``,
+        ``ModelRefusedError`` as for a chat model.
         """
         self._meter.require_on()
         seconds = self._deadline_seconds if deadline_seconds is None else deadline_seconds
         ends_at = self._clock.monotonic() + seconds
         try:
             return wait_for(
-                lambda: self._embedded(texts, kind, ends_at), seconds + _TO_CLOSE_SECONDS, self._clock, "smara-embed"
+                lambda: self._embedded(texts, kind, ends_at),
+                seconds + _TO_CLOSE_SECONDS,
+                self._clock,
+                "smara-embed",
             )
         except TimeoutError:
             log.warning("embedder.left", model=self._server.name)
-            raise failures.timed_out(self._server.name, seconds, may_be_billed=True, advice=ADVICE) from None
+            raise failures.timed_out(
+                self._server.name, seconds, may_be_billed=True, advice=ADVICE
+            ) from None
 
     def _embedded(self, texts: Sequence[str], kind: Kind, ends_at: float) -> Vectors:
         import numpy as np
@@ -86,7 +105,9 @@ class GuardedEmbedder:
         return rows
 
     def _sendable(self, text: str) -> str:
-        """A text as it may leave the house: without secrets, in letters that can be sent, no longer than is read."""
+        """A text as it may leave the house: without secrets, in letters that can be sent, no longer
+        than is read.
+        """
         clean = self._redact(text).encode("utf-8", "replace").decode("utf-8").strip()
         return self._shortened(clean, self._server.most_tokens)
 
@@ -111,7 +132,9 @@ class GuardedEmbedder:
             if not text:
                 continue
             size = min(self._server.most_tokens, len(text.encode()))
-            if batch and (len(batch) >= self._server.most_texts or tokens + size > _TOKENS_OF_A_REQUEST):
+            if batch and (
+                len(batch) >= self._server.most_texts or tokens + size > _TOKENS_OF_A_REQUEST
+            ):
                 yield batch
                 batch, tokens = [], 0
             batch.append(place)
@@ -132,19 +155,26 @@ class GuardedEmbedder:
 
     def _with_retries(self, texts: list[str], kind: Kind, ends_at: float) -> Vectors:
         try:
-            return with_retries(lambda: self._attempt(texts, kind, ends_at), ends_at, self._clock).vectors
+            return with_retries(
+                lambda: self._attempt(texts, kind, ends_at), ends_at, self._clock
+            ).vectors
         except DatabaseError as error:  # a call that cannot be counted is not made
             raise ModelUnavailableError(
-                f"{self._server.name} was not asked: the call could not be noted in the store. {error.message}",
-                model=self._server.name, reason="store", may_be_billed=False,
-            ) from error  # fmt: skip
+                f"{self._server.name} was not asked: the call could not be noted in the store. "
+                f"{error.message}",
+                model=self._server.name,
+                reason="store",
+                may_be_billed=False,
+            ) from error
 
     def _attempt(self, texts: list[str], kind: Kind, ends_at: float) -> Embedded:
         counts = [self._counter.count(text).tokens for text in texts]
         most = Usage(sum(bound(text, count) for text, count in zip(texts, counts, strict=True)))
         with self._meter.call(self._server.name, EMBED, most, ends_at) as call:
             found = self._server.ask(texts, kind, call.seconds_left)
-            call.usage = Usage(found.tokens) if found.tokens else Usage(sum(counts), is_estimated=True)
+            call.usage = (
+                Usage(found.tokens) if found.tokens else Usage(sum(counts), is_estimated=True)
+            )
         return found
 
 
@@ -171,7 +201,13 @@ class GivenEmbedder:
     def is_local(self) -> bool:
         return bool(getattr(self._embedder, "is_local", False))
 
-    def embed(self, texts: Sequence[str], kind: Kind = "document", *, deadline_seconds: float | None = None) -> Vectors:
+    def embed(
+        self,
+        texts: Sequence[str],
+        kind: Kind = "document",
+        *,
+        deadline_seconds: float | None = None,
+    ) -> Vectors:
         shown = [self._redact(text) for text in texts]
         found = self._embedder.embed(shown, kind, deadline_seconds=deadline_seconds)
         return checked_rows(found, len(texts), self.dims, self.model_id, may_be_zero=True)
@@ -180,4 +216,8 @@ class GivenEmbedder:
 def _is_too_long(error: ModelRefusedError) -> bool:
     """Whether a server says that a text is longer than its window; most say it with a plain 400."""
     said = error.message.lower()
-    return error.facts.get("reason") == "too_long" or "context length" in said or "maximum context" in said
+    return (
+        error.facts.get("reason") == "too_long"
+        or "context length" in said
+        or "maximum context" in said
+    )

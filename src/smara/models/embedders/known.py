@@ -1,6 +1,7 @@
 """What is known of embedding models: their dimensions, and the words they want around a text.
 
-A model that is not in the table works too, when the setting ``embedder_dims`` says how many dimensions it has.
+A model that is not in the table works too, when the setting ``embedder_dims`` says how many
+dimensions it has.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from smara.errors import ConfigError, MissingSettingError
 USUAL_DIMS = 1_024
 FIRST_DIMS = 256
 
-# Qwen3 was trained with a task in front of each query, in this form, and nothing in front of a document.
+# Qwen3 was trained with a task in front of each query, in this form, and nothing in front of a
+# document.
 _QWEN3_QUERY = (
-    "Instruct: Given a question about earlier work or conversations, find the messages, notes and code that answer it"
+    "Instruct: Given a question about earlier work or conversations, find the messages, notes and "
+    "code that answer it"
     "\nQuery:"
 )
 _RETRIEVE = "Represent this sentence for searching relevant passages: "
@@ -23,7 +26,9 @@ _RETRIEVE = "Represent this sentence for searching relevant passages: "
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A model: the dimensions it gives, and whether its leading ones are a vector of their own (Matryoshka)."""
+    """A model: the dimensions it gives, and whether its leading ones are a vector of their own
+    (Matryoshka).
+    """
 
     dims: int
     is_matryoshka: bool = False
@@ -55,7 +60,9 @@ _FACTS = {
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The vectors that are asked of a model: how many of its dimensions, and the words around a text."""
+    """The vectors that are asked of a model: how many of its dimensions, and the words around a
+    text.
+    """
 
     facts: Facts
     dims: int
@@ -103,7 +110,8 @@ class Served:
 
 
 def space_of(model: str, settings: Settings) -> Space:
-    """The vectors of a model: as many dimensions as are asked for, or 1,024 at most where it can be cut.
+    """The vectors of a model: as many dimensions as are asked for, or 1,024 at most where it can be
+    cut.
 
     ``ConfigError`` when the model cannot give them.
     """
@@ -111,26 +119,34 @@ def space_of(model: str, settings: Settings) -> Space:
     if facts is None:
         if not asked:
             raise MissingSettingError(
-                f"It is not known how many dimensions {model} has. Set embedder_dims (SMARA_EMBEDDER_DIMS) to them.",
+                f"It is not known how many dimensions {model} has. Set embedder_dims "
+                "(SMARA_EMBEDDER_DIMS) to them.",
                 setting="embedder_dims",
             )
         return Space(Facts(asked), asked)
     if not asked:
         return Space(facts, min(facts.dims, USUAL_DIMS) if facts.is_matryoshka else facts.dims)
     if asked > facts.dims or (asked < facts.dims and not facts.is_matryoshka):
-        can = f"has {facts.dims} dimensions" + (" at most" if facts.is_matryoshka else ", which cannot be cut")
-        raise ConfigError(f"{model} {can}; embedder_dims is {asked}. Set it to 0 for what is usual, or lower it.")
+        can = f"has {facts.dims} dimensions" + (
+            " at most" if facts.is_matryoshka else ", which cannot be cut"
+        )
+        raise ConfigError(
+            f"{model} {can}; embedder_dims is {asked}. Set it to 0 for what is usual, or lower it."
+        )
     return Space(facts, asked)
 
 
 def facts_of(model: str) -> Facts | None:
     """What is known of a model, whatever folder or variant its name has.
 
-    >>> facts_of("Qwen/Qwen3-Embedding-4B").dims, facts_of("nomic-embed-text:latest").dims, facts_of("mine")
-    (2560, 768, None)
+    >>> facts_of("Qwen/Qwen3-Embedding-4B").dims, facts_of("nomic-embed-text:latest").dims,
+    facts_of("mine") (2560, 768, None)
     """
     name = model.lower().rpartition("/")[2]
-    for form in (name, name.partition(":")[0] if not name.startswith("qwen3") else name.removesuffix(":latest")):
+    for form in (
+        name,
+        name.partition(":")[0] if not name.startswith("qwen3") else name.removesuffix(":latest"),
+    ):
         if form in _FACTS:
             return _FACTS[form]
     # qwen3-embedding:4b-q8_0 and its like: a quantization of a size that is known

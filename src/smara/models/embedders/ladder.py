@@ -1,8 +1,9 @@
-"""Which embedder: read from the setting ``embedder``, or found by walking the ladder, which ``auto`` asks for.
+"""Which embedder: read from the setting ``embedder``, or found by walking the ladder, which
+``auto`` asks for.
 
-The ladder: Ollama with the largest Qwen3 embedder it has and the machine can hold, OpenAI when there is a key, the
-offline embedder. A key or a server that happens to be there is no permission: without ``auto`` or a name in the
-setting, no text leaves the machine.
+The ladder: Ollama with the largest Qwen3 embedder it has and the machine can hold, OpenAI when
+there is a key, the offline embedder. A key or a server that happens to be there is no permission:
+without ``auto`` or a name in the setting, no text leaves the machine.
 """
 
 from __future__ import annotations
@@ -18,17 +19,22 @@ from smara.models.embedding import Embedder, EmbeddingServer
 from smara.models.http import parse_address, without_login
 
 _FORMS = (
-    "Write offline, off, auto, ollama, ollama:MODEL, ollama:MODEL@http://HOST:PORT, openai, openai:MODEL, "
+    "Write offline, off, auto, ollama, ollama:MODEL, ollama:MODEL@http://HOST:PORT, openai, "
+    "openai:MODEL, "
     "openai:MODEL@http://HOST:PORT/v1 for a server that speaks OpenAI's format, or onnx:/FOLDER."
 )
-_SERVER = re.compile(r"(?P<vendor>ollama|openai)(?::(?P<model>[^@\s]+))?(?:@(?P<address>https?://\S+))?")
+_SERVER = re.compile(
+    r"(?P<vendor>ollama|openai)(?::(?P<model>[^@\s]+))?(?:@(?P<address>https?://\S+))?"
+)
 _LOOK_SECONDS = 2.0
 """How long is waited for Ollama to say which models it has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The embedder in force, not yet guarded, and why it is this one; none when embedding is off."""
+    """The embedder in force, not yet guarded, and why it is this one; none when embedding is
+    off.
+    """
 
     embedder: Embedder | EmbeddingServer | None
     why: str
@@ -44,10 +50,12 @@ def open_embedder(settings: Settings) -> Embedder | EmbeddingServer | None:
 
 
 def choose(settings: Settings, memory_bytes: int | None = None) -> Choice:
-    """The embedder that the settings name, with its reason. Nothing heavy is imported or loaded yet.
+    """The embedder that the settings name, with its reason. Nothing heavy is imported or loaded
+    yet.
 
-    ``auto`` and ``ollama`` without a model ask Ollama what it has. ``ConfigError`` for a setting that cannot be used,
-    ``ModelError`` when ``ollama`` is named and cannot be asked. ``memory_bytes`` is what this machine has.
+    ``auto`` and ``ollama`` without a model ask Ollama what it has. ``ConfigError`` for a setting
+    that cannot be used, ``ModelError`` when ``ollama`` is named and cannot be asked.
+    ``memory_bytes`` is what this machine has.
     """
     chosen = settings.embedder.strip()
     if chosen == "off":
@@ -59,7 +67,9 @@ def choose(settings: Settings, memory_bytes: int | None = None) -> Choice:
     if chosen.startswith("onnx:"):
         from smara.models.embedders.onnx import OnnxEmbedder
 
-        return Choice(OnnxEmbedder(chosen.removeprefix("onnx:")), "the setting embedder names its folder")
+        return Choice(
+            OnnxEmbedder(chosen.removeprefix("onnx:")), "the setting embedder names its folder"
+        )
     match = _SERVER.fullmatch(chosen)
     if match is None:
         raise ConfigError(f"The setting embedder cannot be read. {_FORMS}")
@@ -77,11 +87,17 @@ def _walked(settings: Settings, memory_bytes: int | None) -> Choice:
     else:
         return Choice(found.embedder, f"auto: {found.why}")
     if vendor_key("OPENAI_API_KEY"):
-        return Choice(_openai(None, None, settings).embedder, f"auto: there is a key of OpenAI ({missing})")
-    return Choice(OfflineEmbedder(), f"auto: nothing better is there ({missing}; no OPENAI_API_KEY)")
+        return Choice(
+            _openai(None, None, settings).embedder, f"auto: there is a key of OpenAI ({missing})"
+        )
+    return Choice(
+        OfflineEmbedder(), f"auto: nothing better is there ({missing}; no OPENAI_API_KEY)"
+    )
 
 
-def _ollama(model: str | None, address: str, settings: Settings, memory_bytes: int | None) -> Choice:
+def _ollama(
+    model: str | None, address: str, settings: Settings, memory_bytes: int | None
+) -> Choice:
     if model is not None:
         embedder = ollama.OllamaEmbedder(model, address, settings)
         return Choice(embedder, f"the setting embedder names it, at {without_login(address)}")
@@ -95,7 +111,9 @@ def _openai(model: str | None, address: str | None, settings: Settings) -> Choic
     from smara.models.embedders.openai import DEFAULT_MODEL, OpenAIEmbedder
 
     if address is not None:  # OpenAI's own key is never sent to whoever serves this address
-        embedder = OpenAIEmbedder(model or DEFAULT_MODEL, address, settings.embedder_api_key, settings)
+        embedder = OpenAIEmbedder(
+            model or DEFAULT_MODEL, address, settings.embedder_api_key, settings
+        )
         return Choice(embedder, f"the setting embedder names it, at {without_login(address)}")
     key = settings.embedder_api_key or vendor_key("OPENAI_API_KEY")
     if key is None:
@@ -103,4 +121,6 @@ def _openai(model: str | None, address: str | None, settings: Settings) -> Choic
             "OpenAI needs a key. Set OPENAI_API_KEY, or embedder_api_key (SMARA_EMBEDDER_API_KEY).",
             setting="embedder_api_key",
         )
-    return Choice(OpenAIEmbedder(model or DEFAULT_MODEL, None, key, settings), "the setting embedder names it")
+    return Choice(
+        OpenAIEmbedder(model or DEFAULT_MODEL, None, key, settings), "the setting embedder names it"
+    )

@@ -1,8 +1,10 @@
-"""The offline embedder: a vector for every piece of a word, added up over the text. No server, no key, no torch.
+"""The offline embedder: a vector for every piece of a word, added up over the text. No server, no
+key, no torch.
 
-The vectors are those of the package wordllama, whose code is never imported: two of its files are read. A piece that
-comes ``n`` times counts ``1 + ln n`` times, so that what a text repeats does not drown what it says once.
-Why this model, and what else was tried, is in ``docs/decisions/0010-embeddings.md``.
+The vectors are those of the package wordllama, whose code is never imported: two of its files are
+read. A piece that comes ``n`` times counts ``1 + ln n`` times, so that what a text repeats does not
+drown what it says once. Why this model, and what else was tried, is in
+``docs/decisions/0010-embeddings.md``.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ _DIMS, _FIRST_DIMS = 256, 128
 
 
 class OfflineEmbedder:
-    """The default embedder. Maps its 16 MB when it is first asked; safe to use from several threads."""
+    """The default embedder. Maps its 16 MB when it is first asked; safe to use from several
+    threads.
+    """
 
     model_id = MODEL_ID
     dims = _DIMS
@@ -42,8 +46,16 @@ class OfflineEmbedder:
     def __init__(self) -> None:
         self._loading = threading.Lock()
 
-    def embed(self, texts: Sequence[str], kind: Kind = "document", *, deadline_seconds: float | None = None) -> Vectors:
-        """One row for each text, a query or not: a fraction of a millisecond each, so no deadline is looked at."""
+    def embed(
+        self,
+        texts: Sequence[str],
+        kind: Kind = "document",
+        *,
+        deadline_seconds: float | None = None,
+    ) -> Vectors:
+        """One row for each text, a query or not: a fraction of a millisecond each, so no deadline
+        is looked at.
+        """
         import numpy as np
 
         table, subwords = self._loaded
@@ -93,7 +105,8 @@ def _file(name: str) -> Path:
     if not found:
         raise MissingExtraError(
             f"The offline embedder needs the package {_PACKAGE} with its model. "
-            f"Install it with `pip install --force-reinstall {_PACKAGE}`, or set embedder to another, or to off.",
+            f"Install it with `pip install --force-reinstall {_PACKAGE}`, or set embedder to "
+            "another, or to off.",
             package=_PACKAGE,
         )
     return found[0]
@@ -101,5 +114,6 @@ def _file(name: str) -> Path:
 
 def _damaged(path: Path, error: Exception) -> ConfigError:
     return ConfigError(
-        f"{path} cannot be read: {error}. Install it again with `pip install --force-reinstall {_PACKAGE}`."
+        f"{path} cannot be read: {error}. Install it again with `pip install --force-reinstall "
+        f"{_PACKAGE}`."
     )

@@ -1,7 +1,9 @@
-"""An embedding model from a folder: ``model.onnx`` and ``tokenizer.json``, as sentence models are published.
+"""An embedding model from a folder: ``model.onnx`` and ``tokenizer.json``, as sentence models are
+published.
 
-It runs in this process, on the processor, and nothing leaves the machine. Needs the extra ``onnx``. What the folder
-says of itself is heeded: how tokens are pooled, how many are read, what is put in front of a query.
+It runs in this process, on the processor, and nothing leaves the machine. Needs the extra ``onnx``.
+What the folder says of itself is heeded: how tokens are pooled, how many are read, what is put in
+front of a query.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ class OnnxEmbedder:
 
     is_local = True
 
-    def __init__(self, folder: str | Path, clock: Clock | None = None, at_once: int = _AT_ONCE) -> None:
+    def __init__(
+        self, folder: str | Path, clock: Clock | None = None, at_once: int = _AT_ONCE
+    ) -> None:
         self._folder = OnnxFolder(folder, "embedder", _MOST_TOKENS)
         self._clock = clock or SystemClock()
         self._at_once = at_once
@@ -56,7 +60,13 @@ class OnnxEmbedder:
     def first_dims(self) -> int:
         return self.dims
 
-    def embed(self, texts: Sequence[str], kind: Kind = "document", *, deadline_seconds: float | None = None) -> Vectors:
+    def embed(
+        self,
+        texts: Sequence[str],
+        kind: Kind = "document",
+        *,
+        deadline_seconds: float | None = None,
+    ) -> Vectors:
         """The rows of all texts, a few at a time; the deadline is looked at in between."""
         import numpy as np
 
@@ -66,7 +76,9 @@ class OnnxEmbedder:
         there.sort(key=lambda place: len(texts[place]))  # less padding within a batch
         for start in range(0, len(there), self._at_once):
             if ends_at is not None and self._clock.monotonic() >= ends_at:
-                raise failures.timed_out(self.name, deadline_seconds or 0.0, may_be_billed=False, advice=ADVICE)
+                raise failures.timed_out(
+                    self.name, deadline_seconds or 0.0, may_be_billed=False, advice=ADVICE
+                )
             places = there[start : start + self._at_once]
             found = self._raw([self._before[kind] + texts[place] for place in places])
             rows[places] = checked_rows(found, len(places), self.dims, self.name)
@@ -79,7 +91,9 @@ class OnnxEmbedder:
         except SmaraError:
             raise
         except Exception as error:  # a class for every way in which a model can fail
-            raise failures.failure(self.name, "request", str(error), may_be_billed=False, advice=ADVICE) from error
+            raise failures.failure(
+                self.name, "request", str(error), may_be_billed=False, advice=ADVICE
+            ) from error
         return self._pooled(outputs, mask)
 
     def _pooled(self, outputs: list[Any], mask: Any) -> Any:
@@ -92,7 +106,9 @@ class OnnxEmbedder:
         if found.ndim == 2 and len(found) == len(mask):
             return found
         if found.ndim != 3 or found.shape[:2] != mask.shape:
-            raise bad_vectors(self.name, f"an output of the shape {found.shape} for {len(mask)} texts")
+            raise bad_vectors(
+                self.name, f"an output of the shape {found.shape} for {len(mask)} texts"
+            )
         if self._pooling == "cls":
             return found[:, 0]
         if self._pooling == "last":
@@ -115,7 +131,8 @@ class OnnxEmbedder:
 
     @cached_property
     def _fingerprint(self) -> str:
-        """A few letters that change with what makes the vectors, so that another model is another space.
+        """A few letters that change with what makes the vectors, so that another model is another
+        space.
 
         Of a large file the size, the beginning, the middle and the end are looked at.
         """

@@ -1,4 +1,6 @@
-"""OpenAI's embeddings, and those of any server that speaks its format: vLLM, LM Studio, llama.cpp, TEI, a gateway."""
+"""OpenAI's embeddings, and those of any server that speaks its format: vLLM, LM Studio, llama.cpp,
+TEI, a gateway.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,17 @@ class OpenAIEmbedder(Served):
 
     most_texts = _MOST_TEXTS
 
-    def __init__(self, model: str, address: str | None, api_key: str | None, settings: Settings) -> None:
+    def __init__(
+        self, model: str, address: str | None, api_key: str | None, settings: Settings
+    ) -> None:
         parts = parse_address(address or _URL)
-        super().__init__("openai" if address is None else "openai-compatible", model, space_of(model, settings))
+        super().__init__(
+            "openai" if address is None else "openai-compatible", model, space_of(model, settings)
+        )
         self._url = parts._replace(path=parts.path.rstrip("/") + "/embeddings").geturl()
         self._headers = bearer(api_key)
-        # A server that is only compatible may not know the field, so it is sent where it has something to say.
+        # A server that is only compatible may not know the field, so it is sent where it has
+        # something to say.
         self._sends_dims = self._space.is_cut
 
     def ask(self, texts: Sequence[str], kind: Kind, deadline_seconds: float) -> Embedded:
@@ -38,9 +45,15 @@ class OpenAIEmbedder(Served):
         if self._sends_dims:
             body["dimensions"] = self.dims
         reply = post_json(
-            self._url, body, model=self.name, deadline_seconds=deadline_seconds, headers=self._headers, advice=ADVICE,
-            most_bytes=1_000_000 + len(texts) * max(self._space.facts.dims, self.dims) * _BYTES_PER_NUMBER,
-        )  # fmt: skip
+            self._url,
+            body,
+            model=self.name,
+            deadline_seconds=deadline_seconds,
+            headers=self._headers,
+            advice=ADVICE,
+            most_bytes=1_000_000
+            + len(texts) * max(self._space.facts.dims, self.dims) * _BYTES_PER_NUMBER,
+        )
         rows = checked_rows(self._in_order(reply, len(texts)), len(texts), self.dims, self.name)
         return Embedded(rows, _tokens(reply))
 
@@ -50,7 +63,9 @@ class OpenAIEmbedder(Served):
         if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
             raise bad_vectors(self.name, "no list of vectors")
         places = [each.get("index", place) for place, each in enumerate(data)]
-        if places != list(range(count)) and (len(data) != count or set(places) != set(range(count))):
+        if places != list(range(count)) and (
+            len(data) != count or set(places) != set(range(count))
+        ):
             raise bad_vectors(self.name, f"{len(data)} vectors for {count} texts, or some twice")
         ordered = dict(zip(places, data, strict=True))
         return [ordered[place].get("embedding") for place in range(count)]
@@ -58,5 +73,7 @@ class OpenAIEmbedder(Served):
 
 def _tokens(reply: dict[str, Any]) -> int | None:
     usage = reply.get("usage")
-    tokens = usage.get("total_tokens", usage.get("prompt_tokens")) if isinstance(usage, dict) else None
+    tokens = (
+        usage.get("total_tokens", usage.get("prompt_tokens")) if isinstance(usage, dict) else None
+    )
     return tokens if isinstance(tokens, int) and tokens > 0 else None

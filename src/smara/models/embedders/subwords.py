@@ -1,9 +1,10 @@
 """The tokenizer of the offline model: a text, cut into the pieces that have a vector.
 
-The vocabulary is ordered by how early a piece was made, so the pieces of a word are found by joining, again and
-again, the two neighbors whose joint piece stands first. That gives what the model's own tokenizer gives, but for
-three things: white space between words counts nothing, a CJK character stands alone, and a character without a piece
-is left out in place of being spelled in bytes, which every text of its script would share.
+The vocabulary is ordered by how early a piece was made, so the pieces of a word are found by
+joining, again and again, the two neighbors whose joint piece stands first. That gives what the
+model's own tokenizer gives, but for three things: white space between words counts nothing, a CJK
+character stands alone, and a character without a piece is left out in place of being spelled in
+bytes, which every text of its script would share.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from functools import lru_cache
 from itertools import chain, pairwise
 
 _WORD_START = "▁"
-# A character of an alphabet without spaces; letters, digits, underscores or signs. A space in front of any marks the
-# start of a word. What is longer than 32 characters is no word, and joining it would take long.
-_CJK = "\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
-_UNIT = re.compile(rf" ?[{_CJK}]| ?[^\W\d_{_CJK}]{{1,32}}| ?\d{{1,32}}| ?_{{1,32}}| ?[^\w\s]{{1,32}}")
+# A character of an alphabet without spaces; letters, digits, underscores or signs. A space in front
+# of any marks the start of a word. What is longer than 32 characters is no word, and joining it
+# would take long.
+_CJK = "\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"  # noqa: E501
+_UNIT = re.compile(
+    rf" ?[{_CJK}]| ?[^\W\d_{_CJK}]{{1,32}}| ?\d{{1,32}}| ?_{{1,32}}| ?[^\w\s]{{1,32}}"
+)
 _REMEMBERED = 100_000
 
 

@@ -1,7 +1,8 @@
 """Which reranker: read from the setting ``reranker``.
 
-``features`` is the default: search ranks by what it knows itself. ``off`` says so even to a program that gives a
-reranker of its own. A key in the environment names nothing: only the setting sends text anywhere.
+``features`` is the default: search ranks by what it knows itself. ``off`` says so even to a program
+that gives a reranker of its own. A key in the environment names nothing: only the setting sends
+text anywhere.
 """
 
 from __future__ import annotations
@@ -14,17 +15,22 @@ from smara.models.rerank import Reranker
 
 NO_MODEL = ("features", "off")
 _FORMS = (
-    "Write features, off, ollama, ollama:MODEL, ollama:MODEL@http://HOST:PORT, cohere, cohere:MODEL, "
-    "cohere:MODEL@http://HOST:PORT/v1 or http://HOST:PORT/v1 for a server that speaks Cohere's format, or onnx:/FOLDER."
+    "Write features, off, ollama, ollama:MODEL, ollama:MODEL@http://HOST:PORT, cohere, "
+    "cohere:MODEL, "
+    "cohere:MODEL@http://HOST:PORT/v1 or http://HOST:PORT/v1 for a server that speaks Cohere's "
+    "format, or onnx:/FOLDER."
 )
-_SERVER = re.compile(r"(?P<vendor>ollama|cohere)(?::(?P<model>[^@\s]+))?(?:@(?P<address>https?://\S+))?")
+_SERVER = re.compile(
+    r"(?P<vendor>ollama|cohere)(?::(?P<model>[^@\s]+))?(?:@(?P<address>https?://\S+))?"
+)
 
 
 def open_reranker(settings: Settings) -> Reranker | None:
-    """The reranker that the settings name, not yet guarded; ``None`` where search does without a model.
+    """The reranker that the settings name, not yet guarded; ``None`` where search does without a
+    model.
 
-    Nothing heavy is imported and nobody is asked yet. ``ConfigError`` for a setting that cannot be read, a key
-    that is missing, a folder without a model.
+    Nothing heavy is imported and nobody is asked yet. ``ConfigError`` for a setting that cannot be
+    read, a key that is missing, a folder without a model.
     """
     chosen = settings.reranker.strip()
     if not chosen or chosen in NO_MODEL:

@@ -1,8 +1,10 @@
-"""A reranker under Ollama, which has no endpoint for it: the model is asked whether a text answers the query.
+"""A reranker under Ollama, which has no endpoint for it: the model is asked whether a text answers
+the query.
 
-Qwen3-Reranker was trained to say yes or no to exactly this question, so its prompt is the one it was trained on. How
-sure it is stands in the probabilities of the two words, which Ollama tells since 0.12.11; from an older server the
-word itself is taken, which sorts the texts into two heaps only. There is one request for each text, a few at a time.
+Qwen3-Reranker was trained to say yes or no to exactly this question, so its prompt is the one it
+was trained on. How sure it is stands in the probabilities of the two words, which Ollama tells
+since 0.12.11; from an older server the word itself is taken, which sorts the texts into two heaps
+only. There is one request for each text, a few at a time.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ _QUERY_CHARACTERS = 500
 _WINDOW_TOKENS = 2_560  # all of that, in a script with a token for each character
 
 _TOP = 20
-# Of all that the model might have said, at least so much must be yes or no; otherwise it was not answering.
+# Of all that the model might have said, at least so much must be yes or no; otherwise it was not
+# answering.
 _LEAST_CERTAINTY = 0.01
 _WORDS = ("yes", "no")
 _MARKS = re.compile(r"<(?=\s*/?\s*(?:think|instruct|query|document))", re.IGNORECASE)
@@ -55,24 +58,33 @@ class OllamaReranker:
     ) -> None:
         parts = parse_address(address)
         self._model = model
-        self._url = parts._replace(path=parts.path.rstrip("/").removesuffix("/v1") + "/api/generate").geturl()
+        self._url = parts._replace(
+            path=parts.path.rstrip("/").removesuffix("/v1") + "/api/generate"
+        ).geturl()
         self._clock = clock or SystemClock()
         self._at_once = at_once
-        self._advice = {**ADVICE, "unknown_model": f"Fetch it with `ollama pull {model}`, or set reranker."}
+        self._advice = {
+            **ADVICE,
+            "unknown_model": f"Fetch it with `ollama pull {model}`, or set reranker.",
+        }
 
     @property
     def name(self) -> str:
         return f"ollama:{self._model}"
 
     def rerank(self, query: str, texts: Sequence[str], *, deadline_seconds: float) -> list[float]:
-        """The scores of all texts; the first failure ends it, and texts that were not asked about yet are left."""
+        """The scores of all texts; the first failure ends it, and texts that were not asked about
+        yet are left.
+        """
         if not texts:
             return []
         ends_at = self._clock.monotonic() + deadline_seconds
         pool = ThreadPoolExecutor(min(self._at_once, len(texts)), thread_name_prefix="smara-rerank")
         try:
             asked = [pool.submit(self._score, query, text, ends_at) for text in texts]
-            done = wait(asked, return_when=FIRST_EXCEPTION).done  # each of them ends at the deadline
+            done = wait(
+                asked, return_when=FIRST_EXCEPTION
+            ).done  # each of them ends at the deadline
             for each in asked:
                 if each in done and (error := each.exception()) is not None:
                     raise error
@@ -85,9 +97,13 @@ class OllamaReranker:
         if seconds <= 0:
             raise failures.timed_out(self.name, 0, may_be_billed=False, advice=self._advice)
         reply = post_json(
-            self._url, self._body(query, text), model=self.name, deadline_seconds=seconds, most_bytes=_MOST_BYTES,
+            self._url,
+            self._body(query, text),
+            model=self.name,
+            deadline_seconds=seconds,
+            most_bytes=_MOST_BYTES,
             advice=self._advice,
-        )  # fmt: skip
+        )
         if not isinstance(reply, dict):
             raise failures.unreadable(self.name, "the reply is no object")
         told = reply.get("logprobs")
@@ -95,18 +111,27 @@ class OllamaReranker:
 
     def _body(self, query: str, text: str) -> dict[str, Any]:
         system = load_prompt(_PROMPTS, "judge_system").text
-        prompt = load_prompt(_PROMPTS, "judge").render({
-            "query": _shown(query, _QUERY_CHARACTERS), "document": _shown(text, _TEXT_CHARACTERS),
-        })  # fmt: skip
+        prompt = load_prompt(_PROMPTS, "judge").render(
+            {"query": _shown(query, _QUERY_CHARACTERS), "document": _shown(text, _TEXT_CHARACTERS)}
+        )
         spoken: dict[str, Any] = {"system": system, "prompt": prompt, "think": False}
         if "qwen" in self._model.lower():
-            # Builds of this model come with the template of a chat, which makes it think before it answers, or with
-            # none at all. Its own is put around the prompt here, and the thinking is over before it begins.
-            spoken = {"raw": True, "prompt": _turn("system", system) + _turn("user", prompt) + _TURN_OF_THE_MODEL}
+            # Builds of this model come with the template of a chat, which makes it think before it
+            # answers, or with none at all. Its own is put around the prompt here, and the thinking
+            # is over before it begins.
+            spoken = {
+                "raw": True,
+                "prompt": _turn("system", system) + _turn("user", prompt) + _TURN_OF_THE_MODEL,
+            }
         options = {"temperature": 0, "num_predict": 1, "num_ctx": _WINDOW_TOKENS}
         return {
-            "model": self._model, **spoken, "stream": False, "logprobs": True, "top_logprobs": _TOP, "options": options,
-        }  # fmt: skip
+            "model": self._model,
+            **spoken,
+            "stream": False,
+            "logprobs": True,
+            "top_logprobs": _TOP,
+            "options": options,
+        }
 
     def _from_probabilities(self, told: Any) -> float:
         """How likely yes is, of yes and no, as the first word."""
@@ -132,14 +157,19 @@ class OllamaReranker:
 
     def _no_answer(self, what: str) -> BadReplyError:
         return BadReplyError(
-            f"{self.name} does not answer with yes or no ({log.redacted(what)}). Some builds of rerankers are broken: "
+            f"{self.name} does not answer with yes or no ({log.redacted(what)}). Some builds of "
+            "rerankers are broken: "
             "set reranker to another one.",
-            model=self.name, reason="unreadable", may_be_billed=True,
-        )  # fmt: skip
+            model=self.name,
+            reason="unreadable",
+            may_be_billed=True,
+        )
 
 
 def _shown(text: str, most: int) -> str:
-    """The beginning of a text, in which no turn of the conversation and no part of the question begins or ends."""
+    """The beginning of a text, in which no turn of the conversation and no part of the question
+    begins or ends.
+    """
     return _MARKS.sub("&lt;", neutralized(text[:most]))
 
 

@@ -1,4 +1,6 @@
-"""A cross-encoder from a folder. It runs in this process, on the processor, and nothing leaves the machine."""
+"""A cross-encoder from a folder. It runs in this process, on the processor, and nothing leaves the
+machine.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,15 @@ _AT_ONCE = 8
 
 
 class OnnxReranker:
-    """Reads query and text together. Loads its model when it is first asked; safe to use from several threads."""
+    """Reads query and text together. Loads its model when it is first asked; safe to use from
+    several threads.
+    """
 
     is_local = True
 
-    def __init__(self, folder: str | Path, clock: Clock | None = None, at_once: int = _AT_ONCE) -> None:
+    def __init__(
+        self, folder: str | Path, clock: Clock | None = None, at_once: int = _AT_ONCE
+    ) -> None:
         self._folder = OnnxFolder(folder, "reranker", _MOST_TOKENS)
         self._clock = clock or SystemClock()
         self._at_once = at_once
@@ -33,13 +39,19 @@ class OnnxReranker:
     def rerank(self, query: str, texts: Sequence[str], *, deadline_seconds: float) -> list[float]:
         """The scores of all texts, a few at a time; the deadline is looked at in between."""
         ends_at = self._clock.monotonic() + deadline_seconds
-        by_length = sorted(range(len(texts)), key=lambda place: len(texts[place]))  # less padding within a batch
+        by_length = sorted(
+            range(len(texts)), key=lambda place: len(texts[place])
+        )  # less padding within a batch
         scores: dict[int, float] = {}
         for start in range(0, len(texts), self._at_once):
             if self._clock.monotonic() >= ends_at:
-                raise failures.timed_out(self.name, deadline_seconds, may_be_billed=False, advice=ADVICE)
+                raise failures.timed_out(
+                    self.name, deadline_seconds, may_be_billed=False, advice=ADVICE
+                )
             places = by_length[start : start + self._at_once]
-            scores.update(zip(places, self._batch(query, [texts[place] for place in places]), strict=True))
+            scores.update(
+                zip(places, self._batch(query, [texts[place] for place in places]), strict=True)
+            )
         return checked([scores[place] for place in range(len(texts))], len(texts), self.name)
 
     def _batch(self, query: str, texts: list[str]) -> list[float]:
@@ -48,7 +60,9 @@ class OnnxReranker:
         except SmaraError:
             raise
         except Exception as error:  # a class for every way in which a model can fail
-            raise failures.failure(self.name, "request", str(error), may_be_billed=False, advice=ADVICE) from error
+            raise failures.failure(
+                self.name, "request", str(error), may_be_billed=False, advice=ADVICE
+            ) from error
         return self._relevance(outputs[0], len(texts))
 
     def _relevance(self, output: Any, count: int) -> list[float]:

@@ -1,4 +1,5 @@
-"""What a person does with a sentence: requests, asks, states, prefers, decides, changes, corrects, tells how it ended.
+"""What a person does with a sentence: requests, asks, states, prefers, decides, changes, corrects,
+tells how it ended.
 
 English is told apart by its openings and by a few telling words; for other languages a
 short list of telling words is known, a question by its mark, and the rest is a request.
@@ -13,7 +14,16 @@ from smara.core.wordlists import word_set
 from smara.observations.offline.wording import one_of
 
 Act = Literal[
-    "request", "question", "statement", "preference", "decision", "change", "correction", "report", "outcome", "chat"
+    "request",
+    "question",
+    "statement",
+    "preference",
+    "decision",
+    "change",
+    "correction",
+    "report",
+    "outcome",
+    "chat",
 ]
 
 DURABLE: frozenset[Act] = frozenset({"preference", "decision", "change", "correction"})
@@ -21,33 +31,39 @@ DURABLE: frozenset[Act] = frozenset({"preference", "decision", "change", "correc
 
 VERBS = word_set(
     """
-    add adjust allow analyze analyse apply approve archive ask assign attach audit backport benchmark bring build bump
-    call capture change check choose clarify clean clear clone close collapse combine comment commit compare compile
-    complete compute configure connect consider continue convert copy correct count cover create cut debug decide
-    define delete demonstrate deploy describe design detect develop diagnose disable discard display do document
-    download draft drop dump duplicate edit enable encrypt ensure enter estimate evaluate examine execute expand
-    explain explore export expose extend extract fetch figure file fill filter find finish fix focus follow force
-    format generate get give go google grep group handle help hide highlight identify ignore implement import improve
-    include increase inspect install integrate introduce investigate isolate keep kill launch let lint list load
-    locate log look make map mark measure mention merge migrate minimize mock modify monitor move name normalize note
-    open optimize organize outline package parse paste patch perform pick plan polish port post prepare present print
-    prioritize profile propose provide publish pull push put queue raise read rebase rebuild recommend record redo
-    reduce refactor refine regenerate release reload remind remove rename render reorder reorganize replace report
-    reproduce rerun research reset resolve respond restart restore restructure retry return reuse revert review
-    rewrite roll rollback run save scaffold scan schedule search see select send separate serialize set setup share
-    ship shorten show simplify skip solve sort specify spin split squash stage start stop store streamline stub submit
-    suggest summarise summarize support suppress switch sync tackle tag take teach tell test think throw tidy toggle
-    track train transform translate trim try tune turn undo unify uninstall update upgrade upload use validate verify
-    view visualize walk watch websearch wire work wrap write
+        add adjust allow analyze analyse apply approve archive ask assign attach audit backport
+    benchmark bring build bump     call capture change check choose clarify clean clear clone close
+    collapse combine comment commit compare compile     complete compute configure connect consider
+    continue convert copy correct count cover create cut debug decide     define delete demonstrate
+    deploy describe design detect develop diagnose disable discard display do document     download
+    draft drop dump duplicate edit enable encrypt ensure enter estimate evaluate examine execute
+    expand     explain explore export expose extend extract fetch figure file fill filter find
+    finish fix focus follow force     format generate get give go google grep group handle help hide
+    highlight identify ignore implement import improve     include increase inspect install
+    integrate introduce investigate isolate keep kill launch let lint list load     locate log look
+    make map mark measure mention merge migrate minimize mock modify monitor move name normalize
+    note     open optimize organize outline package parse paste patch perform pick plan polish port
+    post prepare present print     prioritize profile propose provide publish pull push put queue
+    raise read rebase rebuild recommend record redo     reduce refactor refine regenerate release
+    reload remind remove rename render reorder reorganize replace report     reproduce rerun
+    research reset resolve respond restart restore restructure retry return reuse revert review
+    rewrite roll rollback run save scaffold scan schedule search see select send separate serialize
+    set setup share     ship shorten show simplify skip solve sort specify spin split squash stage
+    start stop store streamline stub submit     suggest summarise summarize support suppress switch
+    sync tackle tag take teach tell test think throw tidy toggle     track train transform translate
+    trim try tune turn undo unify uninstall update upgrade upload use validate verify     view
+    visualize walk watch websearch wire work wrap write
     """
 )
 _QUESTION_OPENING = re.compile(
-    r"(?:what|why|how|when|where|who|whom|whose|which|is|are|was|were|am|does|do|did|can|could|should|shall|would|will"
+    r"(?:what|why|how|when|where|who|whom|whose|which|is|are|was|were|am|does|do|did|can|could"
+    r"|should|shall|would|will"
     r"|has|have|had|isn't|aren't|doesn't|don't you|didn't|won't|any)\b"
 )
 _ASKS_TO_DO = one_of(
     r"(?:can|could|would|will) (?:you|u)\b|(?:can|could|shall) we\b",
-    r"(?:would you mind|why don't (?:you|we|u|i)|why not|how about|please|pls|plz|kindly|let's|lets|let us)\b",
+    r"(?:would you mind|why don't (?:you|we|u|i)|why not|how about|please|pls|plz|kindly|let's"
+    r"|lets|let us)\b",
     r"i(?:'d| would) like (?:you )?to\b",
     r"i (?:want|need) (?:you to|to (?:see|have|get|be able)|a|an|the|this|that|it)\b",
     r"we (?:need|want|should)\b",
@@ -58,11 +74,13 @@ _ASKS_INSIDE = re.compile(r"\b(?:(?:can|could|would|will) (?:you|u)|please|pls)\
 _ASKS_TO_TELL = one_of(
     r"(?:(?:can|could|would|will) (?:you|u) )?(?:please )?(?:explain|clarify|describe|elaborate)\b",
     r"(?:can|could|would|will) (?:you|u) (?:please )?tell\b(?! me (?:when|once|as soon))",
-    r"(?:(?:can|could|would|will) (?:you|u) )?(?:please )?(?:tell|remind|show|walk) (?:me|us)(?: again)?(?: through)? "
+    r"(?:(?:can|could|would|will) (?:you|u) )?(?:please )?(?:tell|remind|show|walk) (?:me|us)(?: "
+    r"again)?(?: through)? "
     r"(?:what|why|how|where|which|who|whose|whether|if|about|the (?:difference|reason))\b",
 )
 _WONDERS = one_of(
-    r"(?:i(?:'m| am)? |just |still )*(?:wonder(?:ing)?|curious|not sure|unsure|don't (?:know|understand|get|see))"
+    r"(?:i(?:'m| am)? |just |still )*(?:wonder(?:ing)?|curious|not sure|unsure|don't (?:know"
+    r"|understand|get|see))"
     r"(?: about)? (?:why|how|what|whether|if|which|where|when|who)\b",
     r"(?:i|we)(?:'d| would)? (?:like|want|need|love) to (?:know|understand)\b",
     r"(?:any (?:idea|clue|thoughts?)|no idea|do you (?:know|remember|think))\b",
@@ -81,7 +99,8 @@ _PREFERENCE = one_of(
     r"\bi'm (?:more of )?an? .{1,30} person\b",
 )
 _CHANGE = one_of(
-    r"\b(?:switch(?:ed|ing)?|migrat(?:e|ed|ing)|mov(?:ed|ing)|chang(?:ed|ing)|convert(?:ed|ing)|renam(?:ed|ing)"
+    r"\b(?:switch(?:ed|ing)?|migrat(?:e|ed|ing)|mov(?:ed|ing)|chang(?:ed|ing)|convert(?:ed|ing)"
+    r"|renam(?:ed|ing)"
     r"|upgrad(?:ed|ing)|went|going)\b.{0,60}\bfrom\b.{1,60}\bto\b",
     r"\breplac(?:ed|ing)\b.{1,80}\b(?:with|by)\b",
     r"\bno longer\b|\bnot .{1,30} any ?more\b|\bstopped \w{2,20}ing\b",
@@ -94,7 +113,8 @@ _DECISION = one_of(
     r"\b(?:i|we)(?:'ll| will| would)? (?:go|stick|stay) with\b",
     r"\blet's (?:go with|use|stick|do it|keep|drop)\b",
     r"^(?:go with|option \w+|approved?\b|lgtm|ship it|do it|yes,? (?:go|do|please|use|let))",
-    r"\bdecision\b.{0,20}:|\b(?:approved|signed off)\b|\bi think i'll\b|\bthe (?:plan|decision) is\b",
+    r"\bdecision\b.{0,20}:|\b(?:approved|signed off)\b|\bi think i'll\b|\bthe (?:plan|decision) "
+    r"is\b",
 )
 _CORRECTION = one_of(
     r"^(?:no[,.! ]|nope\b|wrong\b|actually[, ]|not (?:that|this|quite|like))",
@@ -103,78 +123,106 @@ _CORRECTION = one_of(
     r"^you (?:forgot|missed|misunderstood|broke|didn't|did not|were supposed|removed|deleted)",
 )
 _REPORT = one_of(
-    r"\b(?:(?:does|do|did|is|are)(?:n't| not)|won't|can't|cannot) (?:work|working|load|loading|compile|build|start|run"
+    r"\b(?:(?:does|do|did|is|are)(?:n't| not)|won't|can't|cannot) (?:work|working|load|loading"
+    r"|compile|build|start|run"
     r"|running|render|show|pass|connect|respond|fire|scroll)",
-    r"\b(?:is|are|was|got|it's|seems?) (?:broken|failing|crash\w{0,6}|stuck|down|blocked|slow|wrong)",
+    r"\b(?:is|are|was|got|it's|seems?) (?:broken|failing|crash\w{0,6}|stuck|down|blocked|slow"
+    r"|wrong)",
     r"\b(?:fails|crashes|hangs|errors out|throws|times out|blocks)\b|\bblocked (?:by|on)\b",
     r"\b(?:i|we) (?:get|got|see|am getting|are getting|keep getting)\b.{0,40}"
     r"\b(?:error|exception|failure|warning|\d{3})",
     r"\bbug\b.{0,40}\b(?:is|in|when)\b",
 )
 _BROKE = re.compile(
-    r"\bstopped (?:working|responding|charging|loading|starting|heating|cooling|printing|syncing|sending|ringing)\b"
+    r"\bstopped (?:working|responding|charging|loading|starting|heating|cooling|printing|syncing"
+    r"|sending|ringing)\b"
 )
-_TROUBLE = r"(?:crash|fail|hang|leak|error|throw|break|broken|freez|flicker|happen|occur|hurt|stuck)\w{0,6}\b"
+_TROUBLE = (
+    r"(?:crash|fail|hang|leak|error|throw|break|broken|freez|flicker|happen|occur|hurt"
+    r"|stuck)\w{0,6}\b"
+)
 _ENDED_TROUBLE = one_of(
     rf"\bno longer (?:\w{{1,12}} )?{_TROUBLE}",
-    rf"\b(?:does|is|are|has|have|did)(?:n't| not) (?:\w{{1,12}} )?{_TROUBLE}.{{0,40}}\b(?:any ?more|since)\b",
+    rf"\b(?:does|is|are|has|have|did)(?:n't| not) (?:\w{{1,12}} )?{_TROUBLE}.{{0,40}}\b(?:any "
+    r"?more|since)\b",
 )
 _TROUBLE_NAMED = re.compile(
-    r"\b(?:errors?|problems?|trouble|issues?|leak(?:s|ing|y)?|broken|fault(?:y)?|bugs?|pain|hurts?|stuck|noise"
+    r"\b(?:errors?|problems?|trouble|issues?|leak(?:s|ing|y)?|broken|fault(?:y)?|bugs?|pain"
+    r"|hurts?|stuck|noise"
     r"|crash(?:es)?)\b"
 )
 _OUTCOME = one_of(
-    r"\b(?:works?|working|runs?|running|loads?|builds?|starts?|passes|passing|compiles|prints|charges|online|up|back)\b"
+    r"\b(?:works?|working|runs?|running|loads?|builds?|starts?|passes|passing|compiles|prints"
+    r"|charges|online|up|back)\b"
     r".{0,16}\b(?:again|now|fine|perfectly|at last|finally|as expected|like a charm)\b",
     r"\b(?:now|finally) (?:works?|runs?|loads?|builds?|starts?|passes|compiles)\b",
-    r"\b(?:solved|fixed|resolved|cured|sorted|cleared|settled|repaired|stopped|saved|mended|unblocked)"
+    r"\b(?:solved|fixed|resolved|cured|sorted|cleared|settled|repaired|stopped|saved|mended"
+    r"|unblocked)"
     r" (?:it|that|this|them|everything|(?:the|my|our) \w+)(?: \w+){0,3}$",
-    r"\b(?:did the trick|made the difference|paid off|worked out|came out|turned out|fell through)\b",
+    r"\b(?:did the trick|made the difference|paid off|worked out|came out|turned out|fell "
+    r"through)\b",
     r"\bwent (?:well|wrong|fine)\b",
     r"\b(?:is|are|was|were|got|been|all|now) (?:all |now |finally |completely )?"
-    r"(?:solved|fixed|resolved|cured|sorted|settled|repaired|mended|healed|gone|over|finished|completed?|done|ready"
-    r"|approved|accepted|rejected|confirmed|canceled|cancelled|merged|deployed|shipped|released|delivered|paid)\b",
-    r"\bthe (?:cause|culprit|problem|reason|fix|solution|cure|answer|trick|root cause) (?:was|is|turned out)\b",
+    r"(?:solved|fixed|resolved|cured|sorted|settled|repaired|mended|healed|gone|over|finished"
+    r"|completed?|done|ready"
+    r"|approved|accepted|rejected|confirmed|canceled|cancelled|merged|deployed|shipped|released"
+    r"|delivered|paid)\b",
+    r"\bthe (?:cause|culprit|problem|reason|fix|solution|cure|answer|trick|root cause) (?:was|is"
+    r"|turned out)\b",
     r"\b(?:problem|issue|case|mystery) solved\b",
     r"^(?:it|that|this) (?:worked|helped)\b|\b(?:worked|helped)[.!]*$",
 )
 _OPEN_STILL = re.compile(
-    r"\b(?:not|never|no one|nobody|nothing|hardly|once|until|unless|if|when|whether|before|should|must|may|might|could"
-    r"|would|will|hope|hopefully|wish|want|need|try|trying|make sure|almost|nearly|supposed|yet|still|why)\b|n't\b"
+    r"\b(?:not|never|no one|nobody|nothing|hardly|once|until|unless|if|when|whether|before|should"
+    r"|must|may|might|could"
+    r"|would|will|hope|hopefully|wish|want|need|try|trying|make sure|almost|nearly|supposed|yet"
+    r"|still|why)\b|n't\b"
 )
 _CURE = one_of(
-    r"\b(?:solved|fixed|resolved|cured|sorted|cleared|repaired|mended|unblocked|did the trick|helped|worked|stopped)\b",
+    r"\b(?:solved|fixed|resolved|cured|sorted|cleared|repaired|mended|unblocked|did the trick"
+    r"|helped|worked|stopped)\b",
     r"\bthe (?:cause|culprit|reason|fix|solution|cure|trick|root cause)\b|\bturned out\b",
 )
 _STATEMENT = re.compile(
-    r"(?:i|i'm|i've|i'd|i'll|we|we're|we've|we'll|my|our|he|she|they|his|her|their|it|it's|this|these|those|that|that's"
-    r"|there|there's|the|a|an|fyi|note|btw|by the way|just|also|here|because|since|main|one|all|some|both|so|but|and)\b"
+    r"(?:i|i'm|i've|i'd|i'll|we|we're|we've|we'll|my|our|he|she|they|his|her|their|it|it's|this"
+    r"|these|those|that|that's"
+    r"|there|there's|the|a|an|fyi|note|btw|by the way|just|also|here|because|since|main|one|all"
+    r"|some|both|so|but|and)\b"
 )
 _HAS_VERB = re.compile(
-    r"\b(?:is|are|was|were|am|be|been|has|have|had|uses?|used|lives?|runs?|needs?|wants?|works?|worked|'s|'re|'m|'ve"
-    r"|does|did|do|can|will|should|must|goes|went|got|gets?|made|makes?|bought|said|says|thinks?|means?|contains?"
+    r"\b(?:is|are|was|were|am|be|been|has|have|had|uses?|used|lives?|runs?|needs?|wants?|works?"
+    r"|worked|'s|'re|'m|'ve"
+    r"|does|did|do|can|will|should|must|goes|went|got|gets?|made|makes?|bought|said|says|thinks?"
+    r"|means?|contains?"
     r"|expects?|takes?|took|returns?|supports?|comes?|came|\w{3,20}ed|\w{3,20}ing)\b"
 )
 _SUBJECT_AND_VERB = one_of(  # "It reads every row", "The worker reads every row"
     r"^(?:it|he|she|they|we|i|there|which|nobody|everybody|someone) [a-z']{2,}\b",
     r"^(?:the|a|an|our|my|their|its|his|her|each|every|this|that) (?:[\w./-]+ ){1,4}?[a-z]{2,}s"
-    r" (?:the|a|an|every|all|each|both|on|from|to|with|by|as|when|only|too|no|its|their|our|my|\d+)\b",
+    r" (?:the|a|an|every|all|each|both|on|from|to|with|by|as|when|only|too|no|its|their|our|my"
+    r"|\d+)\b",
 )
 _CHAT = re.compile(
-    r"(?:ok(?:ay)?|k|yes|yep|yeah|yup|no|nope|thanks?|thank you|thx|ty|great|good|nice|cool|perfect|awesome|sure|fine"
-    r"|right|done|continue|go|go on|go ahead|proceed|next|carry on|keep going|resume|hi|hello|hey|bye|lol|hm+|wow"
+    r"(?:ok(?:ay)?|k|yes|yep|yeah|yup|no|nope|thanks?|thank you|thx|ty|great|good|nice|cool"
+    r"|perfect|awesome|sure|fine"
+    r"|right|done|continue|go|go on|go ahead|proceed|next|carry on|keep going|resume|hi|hello|hey"
+    r"|bye|lol|hm+|wow"
     r"|please|please continue"
-    r"|sounds good|looks good|got it|i see|makes sense|ready|start|merci|oui|non|d'accord|danke|ja|nein"
-    r"|weiter|gracias|sí|si|vale|ok merci|好|好的|谢谢|继续|可以|嗯|はい|ありがとう|続けて|네|감사합니다|계속|да|нет"
+    r"|sounds good|looks good|got it|i see|makes sense|ready|start|merci|oui|non|d'accord|danke"
+    r"|ja|nein"
+    r"|weiter|gracias|sí|si|vale|ok merci|好|好的|谢谢|继续|可以|嗯|はい|ありがとう|続けて|네|감사합니다|계속|да|нет"  # noqa: E501
     r"|спасибо)"
-    r"(?:[\s,]{1,3}(?:ok|yes|yep|thanks?|thank you|great|good|please|so much|very much|a lot|again|man|then|now|it|sir"
+    r"(?:[\s,]{1,3}(?:ok|yes|yep|thanks?|thank you|great|good|please|so much|very much|a lot"
+    r"|again|man|then|now|it|sir"
     r"|work|job|idea|everyone|all)){0,6}[\s.!,…]{0,10}"
 )
 _GREETING = re.compile(
-    r"(?:thanks|thank you|hi|hey|hello|cool|great|nice|bye|congrats|wow)[ ,]{1,3}[a-z]{1,20}[\s.!,]{0,9}"
+    r"(?:thanks|thank you|hi|hey|hello|cool|great|nice|bye|congrats|wow)[ "
+    r",]{1,3}[a-z]{1,20}[\s.!,]{0,9}"
 )
 _OPENING = re.compile(
-    r"(?:(?:hey|hi|hello|ok(?:ay)?|so|well|thanks|great|good|cool|nice|perfect|alright|yes|yeah|now|then|also|next|first"
+    r"(?:(?:hey|hi|hello|ok(?:ay)?|so|well|thanks|great|good|cool|nice|perfect|alright|yes|yeah"
+    r"|now|then|also|next|first"
     r"|and|but|btw|by the way)[,.!: ]{1,4}){1,3}(?=\w)"
 )
 _LATER = re.compile(r"[;:—–] (?:please |then |so )?([a-z]{2,12})\b|\bplease ([a-z]{2,12})\b")
@@ -184,7 +232,8 @@ _FOREIGN: tuple[tuple[Act, re.Pattern[str]], ...] = (
     (
         "preference",
         one_of(
-            r"je préfère|j'aime|je n'aime pas|\btoujours\b|\bjamais\b|ich bevorzuge|ich mag|\bimmer\b|niemals|prefiero",
+            r"je préfère|j'aime|je n'aime pas|\btoujours\b|\bjamais\b|ich bevorzuge|ich mag"
+            r"|\bimmer\b|niemals|prefiero",
             r"me gusta|\bsiempre\b|\bnunca\b|я предпочитаю|всегда|никогда",
             r"我喜欢|我更喜欢|偏好|总是|永远不要|以后都|請不要|不要用|好きです|好みます|いつも|必ず|선호|좋아|항상",
         ),
@@ -192,14 +241,16 @@ _FOREIGN: tuple[tuple[Act, re.Pattern[str]], ...] = (
     (
         "change",
         one_of(
-            r"\bne .{1,40} plus\b|nous sommes passés|remplacé|nicht mehr|umgestiegen|gewechselt|ersetzt|\bya no\b",
+            r"\bne .{1,40} plus\b|nous sommes passés|remplacé|nicht mehr|umgestiegen|gewechselt"
+            r"|ersetzt|\bya no\b",
             r"cambiamos|больше не|перешли|改用|换成|不再|迁移到|やめて|に変更|に移行|더 이상|바꿨",
         ),
     ),
     (
         "decision",
         one_of(
-            r"on a décidé|j'ai décidé|nous avons décidé|wir haben entschieden|ich habe entschieden|decidimos|решили",
+            r"on a décidé|j'ai décidé|nous avons décidé|wir haben entschieden|ich habe "
+            r"entschieden|decidimos|решили",
             r"决定|就用|決めた|決定|하기로",
         ),
     ),
@@ -248,7 +299,9 @@ def names_a_cure(sentence: str) -> bool:
 
 
 def _lasting_act(text: str) -> Act | None:
-    """What holds beyond the message, also when it is said of trouble: that it began, or that it is over."""
+    """What holds beyond the message, also when it is said of trouble: that it began, or that it is
+    over.
+    """
     if _BROKE.search(text):
         return "report"
     if _ENDED_TROUBLE.search(text):
@@ -278,19 +331,34 @@ def _asks_later(text: str) -> bool:
 
 
 def _sort_plain(text: str, is_coding: bool) -> Act:
-    """A sentence without a telling opening: a statement when it reads like one, else what is usual here."""
-    if not is_coding or (_STATEMENT.match(text) and _HAS_VERB.search(text)) or _SUBJECT_AND_VERB.match(text):
+    """A sentence without a telling opening: a statement when it reads like one, else what is usual
+    here.
+    """
+    if (
+        not is_coding
+        or (_STATEMENT.match(text) and _HAS_VERB.search(text))
+        or _SUBJECT_AND_VERB.match(text)
+    ):
         return "statement"
-    return "statement" if text.isascii() and text.count(" ") >= 3 and _HAS_VERB.search(text) else "request"
+    return (
+        "statement"
+        if text.isascii() and text.count(" ") >= 3 and _HAS_VERB.search(text)
+        else "request"
+    )
 
 
 def _foreign_act(text: str) -> Act | None:
     """The act of a sentence in another language; None when it may be English."""
-    letters = [] if text.isascii() else [character for character in text[:120] if character.isalpha()]
+    letters = (
+        [] if text.isascii() else [character for character in text[:120] if character.isalpha()]
+    )
     is_foreign = sum(map(str.isascii, letters)) < _ENGLISH * len(letters)
     if text.rstrip("\"')] ").endswith(("?", "？", "吗", "か。", "呢")):
         return "question" if is_foreign else None
-    return next((act for act, pattern in _FOREIGN if pattern.search(text)), "request" if is_foreign else None)
+    return next(
+        (act for act, pattern in _FOREIGN if pattern.search(text)),
+        "request" if is_foreign else None,
+    )
 
 
 _DURABLE_ACTS: tuple[tuple[Act, re.Pattern[str]], ...] = (
@@ -304,7 +372,8 @@ _REPLACED = (
     re.compile(r"\bfrom (.{1,60}?) to\b", re.IGNORECASE),
     re.compile(r"\breplac(?:ed|ing) (.{1,60}?) (?:with|by)\b", re.IGNORECASE),
     re.compile(
-        rf"\b(?:no longer|stopped|don't|not) (?:use|using|on|with|work(?:ing)? with) (.{{1,60}}?){_UP_TO_A_PAUSE}",
+        r"\b(?:no longer|stopped|don't|not) (?:use|using|on|with|work(?:ing)? with) "
+        rf"(.{{1,60}}?){_UP_TO_A_PAUSE}",
         re.IGNORECASE,
     ),
     re.compile(
@@ -316,7 +385,9 @@ _REPLACED = (
 
 
 def replaced_by(sentence: str) -> str:
-    """What a change or a preference puts an end to, in its own words: "from Redux to Zustand" → Redux."""
+    """What a change or a preference puts an end to, in its own words: "from Redux to Zustand" →
+    Redux.
+    """
     for pattern in _REPLACED:
         if (match := pattern.search(sentence[:600])) and match[1].strip():
             return match[1].strip()

@@ -38,7 +38,8 @@ _FOR_A_FINDING, _FOR_AN_ANSWER, _FOR_AN_ITEM = 320, 420, 150
 _FOR_TALK, _FOR_AN_ITEM_OF_TALK = 220, 72
 _MOST_ITEMS, _MOST_ITEMS_BETWEEN = 12, 6
 _LABELS: Mapping[Category, str] = {
-    "completion": phrases.DONE, "answer": phrases.REPLIED, "finding": phrases.FOUND, "blocker": phrases.BLOCKED,
+    "completion": phrases.DONE, "answer": phrases.REPLIED, "finding": phrases.FOUND,
+    "blocker": phrases.BLOCKED,
     "note": phrases.SAID,
 }  # fmt: skip
 _PRIORITIES: Mapping[Category, Priority] = {"completion": "high", "blocker": "high", "note": "low"}
@@ -96,7 +97,9 @@ class Assistant:
     def _category(self, told: list[str]) -> Category:
         if self._asked == "question" or not self._scene.is_coding:
             return "answer"
-        is_done = any(COMPLETION.search(words) or MILESTONE.search(words) for words in told[:4] + told[-2:])
+        is_done = any(
+            COMPLETION.search(words) or MILESTONE.search(words) for words in told[:4] + told[-2:]
+        )
         if is_done and self._asked == "request":
             return "completion"
         if any(map(BLOCKED.search, told)):
@@ -107,7 +110,9 @@ class Assistant:
         return [words for words in whole if explains(words) or self._is_wanted(words)][:2]
 
     def _is_wanted(self, words: str) -> bool:
-        return any(word.strip(".,;:!?`\"'()") in self._scene.wanted for word in words.lower().split())
+        return any(
+            word.strip(".,;:!?`\"'()") in self._scene.wanted for word in words.lower().split()
+        )
 
     def _explanation(self, said: Said, explained: list[str]) -> Note:
         text = joined(explained, _FOR_A_FINDING, " ")
@@ -131,13 +136,18 @@ class Assistant:
         is_coding = self._scene.is_coding
         telling = [item for item in items if is_telling_item(item)]
         most = _MOST_ITEMS if category != "note" else _MOST_ITEMS_BETWEEN
-        details = [clip(item, _FOR_AN_ITEM if is_coding else _FOR_AN_ITEM_OF_TALK) for item in telling[:most]]
+        details = [
+            clip(item, _FOR_AN_ITEM if is_coding else _FOR_AN_ITEM_OF_TALK)
+            for item in telling[:most]
+        ]
         if len(telling) > most:
             details.append("…")
         words = telling_sentences(told)
         if not is_coding:
             words = list(filter(has_names, words)) or words[:1]
-        text = f"{_LABELS[category]} {joined(words, _FOR_AN_ANSWER if is_coding else _FOR_TALK, ' ')}".strip()
+        text = (
+            f"{_LABELS[category]} {joined(words, _FOR_AN_ANSWER if is_coding else _FOR_TALK, ' ')}"
+        ).strip()
         return self._made(said, _PRIORITIES.get(category, "medium"), category, text, details)
 
     def _code(self, said: Said, found: Outline) -> list[Note]:
@@ -149,13 +159,26 @@ class Assistant:
         return [self._made(said, "medium", "code", text, told if len(told) > 1 else [])]
 
     def _made(
-        self, said: Said, priority: Priority, category: Category, text: str, details: Sequence[str] = (),
+        self,
+        said: Said,
+        priority: Priority,
+        category: Category,
+        text: str,
+        details: Sequence[str] = (),
         facts: Mapping[str, Any] | None = None,
-    ) -> Note:  # fmt: skip
+    ) -> Note:
         return make_note(
-            self._scene, priority, category, text, at=said.at, seqs=[said.seq], inputs=["assistant"], details=details,
-            **mentioned(" ".join([text, *details]), self._scene.paths), **(facts or {}),
-        )  # fmt: skip
+            self._scene,
+            priority,
+            category,
+            text,
+            at=said.at,
+            seqs=[said.seq],
+            inputs=["assistant"],
+            details=details,
+            **mentioned(" ".join([text, *details]), self._scene.paths),
+            **(facts or {}),
+        )
 
 
 def _fence_words(fence: Fence) -> str:

@@ -36,7 +36,8 @@ _PATCH = ("patch", "input", "diff", "patchText")
 _PATCH_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.{1,400})|\+\+\+ (?:b/)?(\S{1,400})")
 _NUMBER = re.compile(r"^\s{0,8}\d{1,7}(?:→|\t)", re.MULTILINE)
 _HEREDOC = re.compile(
-    r"(?:cat|tee)\s+(?:-a\s+)?(?:>{1,2}\s*)?([^\s<>|&;]{1,300})\s*(?:<<-?\s*['\"]?(\w{1,40})['\"]?)[^\n]{0,80}\n"
+    r"(?:cat|tee)\s+(?:-a\s+)?(?:>{1,2}\s*)?([^\s<>"
+    r"|&;]{1,300})\s*(?:<<-?\s*['\"]?(\w{1,40})['\"]?)[^\n]{0,80}\n"
 )
 
 
@@ -65,8 +66,12 @@ def changes_of(call: Call, before: str = "") -> list[FileChange]:
     path = path_of(call)
     edits = call.arguments.get("edits")
     if isinstance(edits, list) and path:
-        pairs = [(_text(edit, _OLD), _text(edit, _NEW)) for edit in edits if isinstance(edit, Mapping)]
-        return [_edited(path, "\n".join(old for old, _ in pairs), "\n".join(new for _, new in pairs))]
+        pairs = [
+            (_text(edit, _OLD), _text(edit, _NEW)) for edit in edits if isinstance(edit, Mapping)
+        ]
+        return [
+            _edited(path, "\n".join(old for old, _ in pairs), "\n".join(new for _, new in pairs))
+        ]
     patch = call.argument(*_PATCH)
     if patch and ("*** " in patch or "+++ " in patch):
         return list(_of_patch(patch))
@@ -79,7 +84,9 @@ def changes_of(call: Call, before: str = "") -> list[FileChange]:
     if whole:
         if before:
             return [_edited(path, _NUMBER.sub("", before[:_READ_CHARACTERS]), whole)]
-        is_new = call.output is None or not ("updated" in call.output[:400] or "overwr" in call.output[:400])
+        is_new = call.output is None or not (
+            "updated" in call.output[:400] or "overwr" in call.output[:400]
+        )
         return [FileChange(path, "created" if is_new else "changed", _lines(whole))]
     return [FileChange(path, "deleted" if "delete" in call.name.lower() else "changed", ())]
 
@@ -126,7 +133,9 @@ def _taken(lines: tuple[str, ...], wanted: Counter[str]) -> tuple[str, ...]:
 
 
 def _lines(text: str) -> tuple[str, ...]:
-    return tuple(line[:600].rstrip() for line in clean(text[:_READ_CHARACTERS]).split("\n") if line.strip())
+    return tuple(
+        line[:600].rstrip() for line in clean(text[:_READ_CHARACTERS]).split("\n") if line.strip()
+    )
 
 
 def _text(edit: Mapping[str, Any], names: tuple[str, ...]) -> str:

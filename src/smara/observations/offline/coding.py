@@ -20,7 +20,8 @@ _FOR_A_NEW_FILE, _FOR_A_CHANGED_FILE, _WHEN_MANY = 560, 400, 300
 _MANY = 7
 _TELLS = re.compile(r"[^\W\d_]{3}")
 _WEAK = re.compile(
-    r"\s*(?:end|else|return|break|[)}\]>;,]+|</?\w{1,12}>|#.{0,80}|//.{0,80}|\"\"\"|'''|\*.{0,80})[;,)]*\s*"
+    r"\s*(?:end|else|return|break|[)}\]>;,]+|</?\w{1,12}>|#.{0,80}|//.{0,80}|\"\"\"|'''"
+    r"|\*.{0,80})[;,)]*\s*"
 )
 
 
@@ -49,9 +50,17 @@ def code_note(scene: Scene, changes: Sequence[tuple[FileChange, Call]]) -> Note 
         facts = {"filesAffected": [file.path for file in files], "breaking": gone[:12]}
     text, details = _written(files)
     return make_note(
-        scene, "medium", "code", text, at=calls[0].at, details=details, inputs=["assistant"],
-        seqs=[seq for call in calls for seq in (call.seq, call.last_seq)], files=[file.path for file in files], **facts,
-    )  # fmt: skip
+        scene,
+        "medium",
+        "code",
+        text,
+        at=calls[0].at,
+        details=details,
+        inputs=["assistant"],
+        seqs=[seq for call in calls for seq in (call.seq, call.last_seq)],
+        files=[file.path for file in files],
+        **facts,
+    )
 
 
 def _by_file(scene: Scene, changes: Sequence[tuple[FileChange, Call]]) -> list[_File]:
@@ -85,7 +94,9 @@ def _line(file: _File, folder: str, is_one_of_many: bool) -> str:
 
 
 def told_of(file: _File, characters: int | None = None) -> str:
-    """What a file defines now; when nothing new is defined, where it was changed and the words that came."""
+    """What a file defines now; when nothing new is defined, where it was changed and the words that
+    came.
+    """
     room = characters or (_FOR_A_NEW_FILE if file.verb == phrases.CREATED else _FOR_A_CHANGED_FILE)
     found = definitions(file.added, file.path)
     defined = found.told()
@@ -93,7 +104,11 @@ def told_of(file: _File, characters: int | None = None) -> str:
     if defined and len(pieces[0]) < room // 2:
         pieces += [clip(line, 90) for line in file.quoted[:2]]
     uses = found.imports if defined else ()
-    for label, names in ((phrases.REMOVED, _gone(file)), (phrases.IMPORTS, uses), (phrases.HANDLES, found.failures)):
+    for label, names in (
+        (phrases.REMOVED, _gone(file)),
+        (phrases.IMPORTS, uses),
+        (phrases.HANDLES, found.failures),
+    ):
         if names:
             pieces.append(f"{label} {joined(dict.fromkeys(names), 100, ', ')}")
     return joined(filter(None, pieces), room + 120)
@@ -104,7 +119,9 @@ def _fitted(pieces: list[Piece], characters: int) -> str:
     kept: list[str] = []
     for place, piece in enumerate(pieces):
         if kept and sum(map(len, kept)) + len(piece.text) > characters * 2 // 3:
-            rest = joined(dict.fromkeys(each.name for each in pieces[place:]), characters // 2, ", ")
+            rest = joined(
+                dict.fromkeys(each.name for each in pieces[place:]), characters // 2, ", "
+            )
             return "; ".join([*kept, rest])
         kept.append(clip(piece.text, characters))
     return "; ".join(kept)

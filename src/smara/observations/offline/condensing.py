@@ -1,4 +1,6 @@
-"""Notes on their way to a size: one thing after the other is done to them, the oldest first, until they fit."""
+"""Notes on their way to a size: one thing after the other is done to them, the oldest first, until
+they fit.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _MENDED_CHARACTERS = 20_000
 _TOKENS_OF_A_NOTE, _TOKENS_OF_A_DETAIL = 9, 2
 """What a mark and a time cost, and what a detail costs besides its words; measured."""
 _AIM = 0.9
-"""A little below what was asked: where much must stay it ends above, and elsewhere that is made up for."""
+"""A little below what was asked: where much must stay it ends above, and elsewhere that is made up
+for.
+"""
 _BY_USER = "User "
 
 
@@ -36,14 +40,18 @@ def is_kept(note: Note) -> bool:
 class Condensing:
     """Notes, their sizes, and how large they may be."""
 
-    def __init__(self, notes: Sequence[Note], target_tokens: int, counter: TokenCounter, zone: tzinfo) -> None:
+    def __init__(
+        self, notes: Sequence[Note], target_tokens: int, counter: TokenCounter, zone: tzinfo
+    ) -> None:
         self._counter = counter
         self._zone = zone
         self._notes: list[Note | None] = list(notes)
         self._sizes = [self._size(note) for note in notes]
         self._total = sum(self._sizes)
         self._heads = list(_heads(notes))
-        telling = [place for place, note in enumerate(notes) if not is_talk(note)] or list(range(len(notes)))
+        telling = [place for place, note in enumerate(notes) if not is_talk(note)] or list(
+            range(len(notes))
+        )
         self._newest = set(telling[-_NEWEST:])
         self.target = target_tokens * _AIM
         self.is_pressed = False
@@ -94,8 +102,12 @@ class Condensing:
                     self._put(place, None)
 
     def fold(self) -> None:
-        """The little that came of something the user said is told below it, without marks and times of its own."""
-        below = Counter(head for place, head in enumerate(self._heads) if self._notes[place] and head != place)
+        """The little that came of something the user said is told below it, without marks and times
+        of its own.
+        """
+        below = Counter(
+            head for place, head in enumerate(self._heads) if self._notes[place] and head != place
+        )
         for place, head in enumerate(self._heads):
             if self.fits:
                 return
@@ -118,7 +130,9 @@ class Condensing:
 
 
 def _heads(notes: Sequence[Note]) -> Iterator[int]:
-    """For each note the place of what the user said last before it; its own where that is nothing."""
+    """For each note the place of what the user said last before it; its own where that is
+    nothing.
+    """
     head: int | None = None
     for place, note in enumerate(notes):
         if note.text.startswith(_BY_USER):

@@ -53,7 +53,11 @@ def make_note(
     **facts: Any,
 ) -> Note:
     """A note of bounded size. ``is_dated`` looks for the days that its words mean."""
-    kept = tuple(dict.fromkeys(line for detail in details[:MOST_DETAILS] if (line := clip(detail, LONGEST_DETAIL))))
+    kept = tuple(
+        dict.fromkeys(
+            line for detail in details[:MOST_DETAILS] if (line := clip(detail, LONGEST_DETAIL))
+        )
+    )
     numbers = sorted(set(seqs))
     specific: dict[str, Any] = {"inputs": sorted(set(inputs))}
     specific.update({name: value for name, value in facts.items() if value})

@@ -12,7 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from smara.messages.models import Message, Part
-from smara.observations.offline.noise import is_host_command, is_interruption, is_program_text, without_blocks
+from smara.observations.offline.noise import (
+    is_host_command,
+    is_interruption,
+    is_program_text,
+    without_blocks,
+)
 from smara.observations.offline.phrases import TOOL
 from smara.observations.offline.wording import clean, excerpt
 
@@ -134,14 +139,21 @@ class _Reader:
             self._listen().said.append(Said(voice, text, message.seq, message.created_at))
         else:
             is_last = message.metadata.get("stop_reason") in ("end_turn", "stop")
-            self._current().steps.append(Said(voice, text, message.seq, message.created_at, is_last))
+            self._current().steps.append(
+                Said(voice, text, message.seq, message.created_at, is_last)
+            )
 
     def _call(self, message: Message, part: Part) -> None:
         arguments = part.arguments if part.arguments is not None else (part.text or None)
         if isinstance(arguments, str):
             arguments = clean(arguments)
         call = Call(
-            clean(part.name or TOOL), arguments, message.seq, message.created_at, part.call_id, last_seq=message.seq
+            clean(part.name or TOOL),
+            arguments,
+            message.seq,
+            message.created_at,
+            part.call_id,
+            last_seq=message.seq,
         )
         self._current().steps.append(call)
         if part.call_id:
@@ -150,10 +162,18 @@ class _Reader:
             self._nameless.append(call)
 
     def _result(self, message: Message, part: Part) -> None:
-        call = self._open.get(part.call_id or "") or (self._nameless.popleft() if self._nameless else None)
+        call = self._open.get(part.call_id or "") or (
+            self._nameless.popleft() if self._nameless else None
+        )
         if call is None:
             # Its call was observed before; the result alone can still tell of a failure.
-            call = Call(clean(part.name or TOOL), None, message.seq, message.created_at, last_seq=message.seq)
+            call = Call(
+                clean(part.name or TOOL),
+                None,
+                message.seq,
+                message.created_at,
+                last_seq=message.seq,
+            )
             self._current().steps.append(call)
         call.answer(part, message.seq)
 
@@ -163,7 +183,9 @@ class _Reader:
         return self.exchanges[-1]
 
     def _listen(self) -> Exchange:
-        """The exchange that a person's words belong to: the open one until the agent has begun to act."""
+        """The exchange that a person's words belong to: the open one until the agent has begun to
+        act.
+        """
         current = self._current()
         if current.steps or current.interrupted:
             current.is_closed = True

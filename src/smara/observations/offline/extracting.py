@@ -26,9 +26,12 @@ from smara.working.schema import check_value
 MOST_VALUES = 100
 _MOST_STEPS = 8
 _LISTED = {
-    "decision": "decision", "preference": "preference", "requirement": "preference", "request": "request",
-    "question": "question", "error": "error", "fix": "fix", "command": "command", "change": "change",
-    "blocker": "blocker", "problem": "blocker", "completion": "completion", "finding": "finding", "test": "test",
+    "decision": "decision", "preference": "preference", "requirement": "preference",
+    "request": "request",
+    "question": "question", "error": "error", "fix": "fix", "command": "command",
+    "change": "change",
+    "blocker": "blocker", "problem": "blocker", "completion": "completion", "finding": "finding",
+    "test": "test",
     "answer": "answer", "statement": "statement", "file": "file", "path": "file",
 }  # fmt: skip
 """What a list may be called, and the notes that it is made of."""
@@ -43,7 +46,10 @@ _NOTHING = _Nothing()
 
 
 def extract_offline(
-    messages: Sequence[Message], notes: Sequence[Note], extractors: Iterable[Extractor], timezone: str
+    messages: Sequence[Message],
+    notes: Sequence[Note],
+    extractors: Iterable[Extractor],
+    timezone: str,
 ) -> tuple[dict[str, Any], list[str]]:
     """What the extractors find, each by itself, and what is to be said about those that cannot."""
     wanted = list(extractors)
@@ -61,7 +67,10 @@ def extract_offline(
             continue
         if missing:
             fields = ", ".join(missing)
-            warnings.append(f"extractor {extractor.name}: {fields} cannot be found without a model; it was left out.")
+            warnings.append(
+                f"extractor {extractor.name}: {fields} cannot be found without a model; it was "
+                "left out."
+            )
         if not isinstance(value, _Nothing):
             found[extractor.name] = value
     return found, warnings
@@ -75,7 +84,8 @@ def _said(messages: Sequence[Message]) -> Iterator[Sentence]:
         for part in message.parts:
             if part.type == "text":
                 for words in sentences(excerpt(without_blocks(part.text))):
-                    # Half a character, which no pattern can be matched with, becomes a question mark.
+                    # Half a character, which no pattern can be matched with, becomes a question
+                    # mark.
                     yield Sentence(words.encode("utf-8", "replace").decode(), message.created_at)
 
 
@@ -115,7 +125,9 @@ class _Extraction:
             return _NOTHING, (label,)
         return (candidates[-1] if candidates else _NOTHING), ()  # the newest is what holds
 
-    def _object(self, schema: Mapping[str, Any], label: str, depth: int) -> tuple[Any, tuple[str, ...]]:
+    def _object(
+        self, schema: Mapping[str, Any], label: str, depth: int
+    ) -> tuple[Any, tuple[str, ...]]:
         properties = schema.get("properties")
         if not isinstance(properties, Mapping) or not properties:
             return _NOTHING, (label,)
@@ -128,7 +140,9 @@ class _Extraction:
                 found[name] = value
         return (found or _NOTHING), tuple(missing)
 
-    def _array(self, schema: Mapping[str, Any], label: str, depth: int) -> tuple[Any, tuple[str, ...]]:
+    def _array(
+        self, schema: Mapping[str, Any], label: str, depth: int
+    ) -> tuple[Any, tuple[str, ...]]:
         items = self._resolved(schema.get("items", {}), depth)
         if items is None:
             return _NOTHING, (label,)
@@ -141,8 +155,12 @@ class _Extraction:
         return (list(dict.fromkeys(candidates))[:MOST_VALUES] or _NOTHING), ()
 
     def _listed(self, label: str) -> list[Any] | None:
-        """The words of the notes of the kind that a list is called after; ``None`` when it is called otherwise."""
-        category = next((_LISTED[word] for word in reversed(labels_of(label)) if word in _LISTED), None)
+        """The words of the notes of the kind that a list is called after; ``None`` when it is
+        called otherwise.
+        """
+        category = next(
+            (_LISTED[word] for word in reversed(labels_of(label)) if word in _LISTED), None
+        )
         if category is None:
             return None
         if category == "file":
@@ -150,14 +168,23 @@ class _Extraction:
         return [_bare(note.text) for note in self._notes if note.category == category]
 
     def _resolved(self, schema: Any, depth: int) -> Mapping[str, Any] | None:
-        """A schema with its reference followed, and of alternatives the first that is not ``null``."""
+        """A schema with its reference followed, and of alternatives the first that is not
+        ``null``.
+        """
         for _ in range(_MOST_STEPS):
             if not isinstance(schema, Mapping):
                 return None
             if isinstance(schema.get("$ref"), str):
                 schema = _referred(self._extractor.schema, schema["$ref"])
             elif isinstance(options := schema.get("anyOf") or schema.get("oneOf"), list):
-                schema = next((each for each in options if isinstance(each, Mapping) and _kind(each) != "null"), None)
+                schema = next(
+                    (
+                        each
+                        for each in options
+                        if isinstance(each, Mapping) and _kind(each) != "null"
+                    ),
+                    None,
+                )
             else:
                 return schema
         return None
@@ -175,7 +202,9 @@ def _kind(schema: Mapping[str, Any]) -> str:
 def _referred(schema: Mapping[str, Any], reference: str) -> Any:
     """What a reference within a schema leads to."""
     found: Any = schema
-    for step in reference.removeprefix("#").strip("/").split("/") if reference not in ("#", "#/") else ():
+    for step in (
+        reference.removeprefix("#").strip("/").split("/") if reference not in ("#", "#/") else ()
+    ):
         found = found.get(step) if isinstance(found, Mapping) else None
     return found
 

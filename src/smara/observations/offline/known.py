@@ -14,7 +14,9 @@ from smara.core.text import find_words
 from smara.observations.models import Note
 from smara.observations.offline import phrases
 
-_MARKS = re.compile(r"^[\s*>-]*(?:[\U0001f534\U0001f7e1\U0001f7e2✅]\s*)?(?:\(\d{1,2}:\d{2}\)\s*)?(?:✅\s*)?(?:->\s*)?")
+_MARKS = re.compile(
+    r"^[\s*>-]*(?:[\U0001f534\U0001f7e1\U0001f7e2✅]\s*)?(?:\(\d{1,2}:\d{2}\)\s*)?(?:✅\s*)?(?:->\s*)?"
+)
 _MEANING = re.compile(r"\s*\((?:meaning|estimated)[^()]{0,60}\)\s*$")
 _OUTCOMES = frozenset({"command", "test", "error", "fix", "completion", "code"})
 _COMMON = 60
@@ -34,7 +36,9 @@ class Known:
             self._add(_bare(line))
 
     def is_failing(self, command: str) -> bool:
-        """Whether the last that is known of a command is that it failed. Asked once, it counts as mended."""
+        """Whether the last that is known of a command is that it failed. Asked once, it counts as
+        mended.
+        """
         if command in self._asked or not command:
             return False
         self._asked.add(command)
@@ -63,7 +67,9 @@ class Known:
             return False
         shared: dict[int, int] = defaultdict(int)
         for word in words:
-            for place in self._places.get(word, ()) if len(self._places.get(word, ())) <= _COMMON else ():
+            for place in (
+                self._places.get(word, ()) if len(self._places.get(word, ())) <= _COMMON else ()
+            ):
                 shared[place] += 1
         candidates = sorted(shared, key=lambda place: -shared[place])[:8]
         return any(_are_alike(words, self._lines[place]) for place in candidates)

@@ -66,8 +66,12 @@ class Looks:
         """A command that only looks; returns whether it is worth telling."""
         program = command.key.split(" ")[0]
         words = [word.strip("'\"") for word in command.arguments]
-        if program in _SEARCHING and (sought := _NAME.search(command.shown) or _SOUGHT.search(command.shown)):
-            self._searched(clip(next(group for group in sought.groups() if group).strip("'\""), 90), call)
+        if program in _SEARCHING and (
+            sought := _NAME.search(command.shown) or _SOUGHT.search(command.shown)
+        ):
+            self._searched(
+                clip(next(group for group in sought.groups() if group).strip("'\""), 90), call
+            )
             return True
         paths = [word for word in words if "." in word and "/" in word and not is_of_host(word)]
         if program in _READING and paths:
@@ -79,7 +83,9 @@ class Looks:
     def _searched(self, pattern: str, call: Call) -> None:
         self.calls.append(call)
         output = (call.output or "")[:300]
-        is_empty = call.is_answered and (not output.strip() or any(map(output.__contains__, _NOTHING)))
+        is_empty = call.is_answered and (
+            not output.strip() or any(map(output.__contains__, _NOTHING))
+        )
         self.searches[pattern] = self.searches.get(pattern, False) or not is_empty
 
 
@@ -92,7 +98,9 @@ def look_note(scene: Scene, looks: Looks, changed: Sequence[str]) -> Note | None
     """One line for all that was looked at; files that were then changed are told there."""
     is_focus = scene.mode in ("explore", "research", "bug_fixing", "debugging")
     files = [_shown(path, looks.files[path]) for path in looks.files if path not in changed]
-    not_found = [pattern for pattern, is_found in looks.searches.items() if not is_found] + looks.missing
+    not_found = [
+        pattern for pattern, is_found in looks.searches.items() if not is_found
+    ] + looks.missing
     pieces = [by_folder(files, 20 if is_focus else 14)] if files else []
     found = [pattern for pattern, is_found in looks.searches.items() if is_found]
     if found:
@@ -106,10 +114,17 @@ def look_note(scene: Scene, looks: Looks, changed: Sequence[str]) -> Note | None
         facts = {"searchQueries": list(looks.searches)[:20], "notFound": not_found[:20]}
     text = f"{phrases.LOOKED} {'; '.join(pieces)}" if files else _capital(pieces)
     return make_note(
-        scene, "medium" if is_focus else "low", "note", text, at=looks.calls[0].at, inputs=["tool"],
-        seqs=[seq for call in looks.calls for seq in (call.seq, call.last_seq)], files=list(looks.files)[:40],
-        lines=[number for path in looks.files for number in looks.files[path] or ()][:40], **facts,
-    )  # fmt: skip
+        scene,
+        "medium" if is_focus else "low",
+        "note",
+        text,
+        at=looks.calls[0].at,
+        inputs=["tool"],
+        seqs=[seq for call in looks.calls for seq in (call.seq, call.last_seq)],
+        files=list(looks.files)[:40],
+        lines=[number for path in looks.files for number in looks.files[path] or ()][:40],
+        **facts,
+    )
 
 
 def _capital(pieces: list[str]) -> str:
@@ -122,10 +137,15 @@ def _shown(path: str, lines: tuple[int, int] | None) -> str:
 
 
 def _range(call: Call) -> tuple[int, int] | None:
-    """The lines that were read, when only a part of the file was asked for: as numbered in the result."""
-    if not isinstance(call.arguments, dict) or not {"offset", "limit", "start_line", "view_range"} & set(
-        call.arguments
-    ):
+    """The lines that were read, when only a part of the file was asked for: as numbered in the
+    result.
+    """
+    if not isinstance(call.arguments, dict) or not {
+        "offset",
+        "limit",
+        "start_line",
+        "view_range",
+    } & set(call.arguments):
         return None
     lines = (call.output or "").strip("\n").split("\n", 1)
     last = (call.output or "").rstrip().rpartition("\n")[2]

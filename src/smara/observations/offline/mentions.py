@@ -5,8 +5,10 @@ from __future__ import annotations
 from smara.core.wordlists import word_set
 
 _EXTENSIONS = word_set(
-    "py pyi ts tsx js jsx mjs cjs md json jsonl yaml yml toml ini cfg conf lock sh c h cc cpp hpp cs go rs rb php java"
-    " kt swift scala ex exs heex erl hs lua sql html css scss vue svelte xml csv txt log env db proto graphql tf ipynb"
+    "py pyi ts tsx js jsx mjs cjs md json jsonl yaml yml toml ini cfg conf lock sh c h cc cpp hpp "
+    "cs go rs rb php java"
+    " kt swift scala ex exs heex erl hs lua sql html css scss vue svelte xml csv txt log env db "
+    "proto graphql tf ipynb"
     " gradle"
 )
 _AROUND = "\"'`()[]{}<>,;!?*@“”‘’—…"

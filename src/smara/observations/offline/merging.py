@@ -23,7 +23,9 @@ _VERBS = tuple(f"{verb} " for verb in (phrases.CREATED, phrases.EDITED))
 
 def is_work(note: Note) -> bool:
     """Whether a note tells of routine work: files, commands, tests, looking around."""
-    return note.priority != "high" and (note.category in _WORK or (note.category == "note" and bool(note.files)))
+    return note.priority != "high" and (
+        note.category in _WORK or (note.category == "note" and bool(note.files))
+    )
 
 
 def stretches(notes: Sequence[Note], zone: tzinfo) -> Iterator[tuple[int, int]]:
@@ -66,8 +68,12 @@ def merged(notes: Sequence[Note], zone: tzinfo) -> Note:
 
 
 def under(head: Note, note: Note) -> Note:
-    """A note told below another, as one of its details; its files, source range and whose words it is go along."""
-    seqs = [seq for each in (head, note) for seq in (each.first_seq, each.last_seq) if seq is not None]
+    """A note told below another, as one of its details; its files, source range and whose words it
+    is go along.
+    """
+    seqs = [
+        seq for each in (head, note) for seq in (each.first_seq, each.last_seq) if seq is not None
+    ]
     return replace(
         head,
         details=(*head.details, note.text, *note.details),
@@ -84,7 +90,9 @@ def inputs_of(notes: Sequence[Note]) -> list[str]:
 
 
 def _written(notes: Sequence[Note], files: Sequence[str]) -> Iterator[str]:
-    """What was written, file by file; a file that is named with its folder already goes by its name alone."""
+    """What was written, file by file; a file that is named with its folder already goes by its name
+    alone.
+    """
     names = Counter(map(posixpath.basename, files))
     for note in notes:
         for line in (note.details or (note.text,)) if note.category == "code" else ():
@@ -107,7 +115,9 @@ def _last_runs(notes: Sequence[Note]) -> list[str]:
                     name = line.partition(": ")[0]
                     outcomes.pop(name, None)
                     outcomes[name] = line
-    told = [line for line in outcomes.values() if not line.endswith(phrases.NO_RESULT)] or list(outcomes.values())
+    told = [line for line in outcomes.values() if not line.endswith(phrases.NO_RESULT)] or list(
+        outcomes.values()
+    )
     return [short_run(line) for line in told[::-1][:_MOST_RUNS]]
 
 

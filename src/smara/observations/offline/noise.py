@@ -14,9 +14,12 @@ from smara.messages.models import Message
 INTERRUPTION = "interruption"
 
 _BLOCKS = (
-    "system-reminder", "local-command-caveat", "local-command-stdout", "local-command-stderr", "bash-stdout",
-    "bash-stderr", "task-notification", "ide_opened_file", "ide_selection", "ide_diagnostics", "environment_context",
-    "environment_details", "user_instructions", "user-prompt-submit-hook", "additional_data", "command-message",
+    "system-reminder", "local-command-caveat", "local-command-stdout", "local-command-stderr",
+    "bash-stdout",
+    "bash-stderr", "task-notification", "ide_opened_file", "ide_selection", "ide_diagnostics",
+    "environment_context",
+    "environment_details", "user_instructions", "user-prompt-submit-hook", "additional_data",
+    "command-message",
     "open_and_recently_viewed_files", "command-contents",
 )  # fmt: skip
 _OPENINGS = (
@@ -39,7 +42,9 @@ def is_program_text(message: Message) -> bool:
 def is_interruption(message: Message) -> bool:
     """Whether a person stopped the work here."""
     is_told = message.metadata.get("kind") == INTERRUPTION
-    return is_told or (message.role != "assistant" and message.raw_content.lstrip().startswith(_INTERRUPTED))
+    return is_told or (
+        message.role != "assistant" and message.raw_content.lstrip().startswith(_INTERRUPTED)
+    )
 
 
 def is_host_command(text: str) -> bool:
@@ -48,7 +53,9 @@ def is_host_command(text: str) -> bool:
 
 
 def without_blocks(text: str) -> str:
-    """The text without the blocks that hosts add to it; a command's wrapping becomes the command."""
+    """The text without the blocks that hosts add to it; a command's wrapping becomes the
+    command.
+    """
     if "<" not in text:
         return text
     for name in _BLOCKS:
@@ -59,7 +66,9 @@ def without_blocks(text: str) -> str:
 
 
 def _without(text: str, opening: str, closing: str) -> str:
-    """The text without what stands between two marks; an opening that is never closed is kept as a word."""
+    """The text without what stands between two marks; an opening that is never closed is kept as a
+    word.
+    """
     if opening not in text:
         return text
     kept: list[str] = []

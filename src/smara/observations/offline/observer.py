@@ -27,17 +27,22 @@ from smara.observations.offline.work import Work
 METHOD = "offline-1"
 _WORD = re.compile(r"[A-Za-z_][\w-]{4,40}")
 _NOT_TELLING = word_set(
-    "about after always anything besides every everything keep look mention note observe please record things"
+    "about after always anything besides every everything keep look mention note observe please "
+    "record things"
 )
 
 
 class OfflineObserver:
-    """Deterministic, fast, no key. Every word of a note beside its label was said in the messages."""
+    """Deterministic, fast, no key. Every word of a note beside its label was said in the
+    messages.
+    """
 
     method = METHOD
 
     def observe(self, request: ObserveRequest) -> Draft:
-        """The notes on some messages, in the order of their times. Never raises, whatever the messages hold."""
+        """The notes on some messages, in the order of their times. Never raises, whatever the
+        messages hold.
+        """
         known = Known(request.known)
         notes: list[Note] = []
         readings: list[Reading] = []
@@ -51,8 +56,12 @@ class OfflineObserver:
         return Draft(
             tuple(note for note in notes if not known.has(note)),
             current_task=current_task(exchanges, notes),
-            suggested_response=suggested_response(exchanges, notes) if request.wants_suggested_response else None,
-            thread_title=thread_title(exchanges, request.flavor == "coding") if request.wants_title else None,
+            suggested_response=suggested_response(exchanges, notes)
+            if request.wants_suggested_response
+            else None,
+            thread_title=thread_title(exchanges, request.flavor == "coding")
+            if request.wants_title
+            else None,
             extracted=extracted,
             warnings=tuple(warnings),
         )
@@ -68,7 +77,10 @@ def _extracted(request: ObserveRequest, notes: Sequence[Note]) -> tuple[dict[str
 
 def _by_thread(messages: Sequence[Message]) -> Iterable[list[Message]]:
     """The messages of each thread; sequence numbers count within one."""
-    order = {thread: place for place, thread in enumerate(dict.fromkeys(message.thread_id for message in messages))}
+    order = {
+        thread: place
+        for place, thread in enumerate(dict.fromkeys(message.thread_id for message in messages))
+    }
     placed = sorted(messages, key=lambda message: order[message.thread_id])
     return [list(group) for _, group in groupby(placed, key=attrgetter("thread_id"))]
 
@@ -78,7 +90,12 @@ def _notes_of(request: ObserveRequest, reading: Reading, known: Known) -> list[N
         zone_of(request.timezone),
         Paths(
             reading.folder,
-            (path_of(step) for each in reading.exchanges for step in each.steps if isinstance(step, Call)),
+            (
+                path_of(step)
+                for each in reading.exchanges
+                for step in each.steps
+                if isinstance(step, Call)
+            ),
             request.root,
         ),
         request.mode,
@@ -108,19 +125,25 @@ def _notes_of_agent(scene: Scene, exchange: Exchange, work: Work, asked: Asked) 
         elif step.voice == "reasoning":
             notes += assistant.thought(step)
         else:
-            is_end = step is last and (exchange.is_closed or step.is_last or not only_announces(step.text))
+            is_end = step is last and (
+                exchange.is_closed or step.is_last or not only_announces(step.text)
+            )
             notes += assistant.last(step) if is_end else assistant.between(step)
     if exchange.is_closed:
         work.end_stretch()
     if exchange.interrupted is not None:
         seq, at = exchange.interrupted
-        notes.append(make_note(scene, "low", "note", phrases.INTERRUPTED, at=at, seqs=[seq], inputs=["user"]))
+        notes.append(
+            make_note(scene, "low", "note", phrases.INTERRUPTED, at=at, seqs=[seq], inputs=["user"])
+        )
     return notes
 
 
 def _last_words(exchange: Exchange) -> Said | None:
     """The words with which the agent ended its turn; none while it is still at work."""
-    spoken = [step for step in exchange.steps if isinstance(step, Call) or step.voice == "assistant"]
+    spoken = [
+        step for step in exchange.steps if isinstance(step, Call) or step.voice == "assistant"
+    ]
     last = spoken[-1] if spoken else None
     return last if isinstance(last, Said) else None
 

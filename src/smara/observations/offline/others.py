@@ -1,4 +1,6 @@
-"""Calls that are neither files nor commands: the web, other agents, questions to the user, plans, unknown tools."""
+"""Calls that are neither files nor commands: the web, other agents, questions to the user, plans,
+unknown tools.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,16 @@ def web_note(scene: Scene, calls: Sequence[Call]) -> Note | None:
     text = "; ".join(filter(None, [text, f"{phrases.FETCHED} {fetched}" if fetched else ""]))
     text = text[:1].upper() + text[1:]
     return make_note(
-        scene, "medium" if is_research else "low", "note", text, at=calls[0].at, inputs=["assistant", "web"],
+        scene,
+        "medium" if is_research else "low",
+        "note",
+        text,
+        at=calls[0].at,
+        inputs=["assistant", "web"],
         seqs=[seq for call in calls for seq in (call.seq, call.last_seq)],
-        details=said[: 4 if is_research else 1], **facts,
-    )  # fmt: skip
+        details=said[: 4 if is_research else 1],
+        **facts,
+    )
 
 
 def _first_finding(call: Call) -> str:
@@ -53,26 +61,41 @@ def _first_finding(call: Call) -> str:
 
 def agent_note(scene: Scene, call: Call) -> Note:
     """A task given to another agent, and what it reported."""
-    task = call.argument("description", "title", "name") or clip(call.argument("prompt", "task", "message"), 200)
+    task = call.argument("description", "title", "name") or clip(
+        call.argument("prompt", "task", "message"), 200
+    )
     found = outline(excerpt(call.output or ""))
     prose = telling_sentences([*found.prose, *found.closing])
     details = [f"{phrases.AGENT_FOUND} {joined(prose[:3], 300, ' ')}"] if prose else []
     details += [clip(item, 150) for item in found.items if is_telling_item(item)][:10]
     return make_note(
-        scene, "medium", "finding", f"{phrases.DELEGATED} {clip(task, 220)}", at=call.at,
-        seqs=(call.seq, call.last_seq), inputs=["assistant", "tool"], details=details,
-    )  # fmt: skip
+        scene,
+        "medium",
+        "finding",
+        f"{phrases.DELEGATED} {clip(task, 220)}",
+        at=call.at,
+        seqs=(call.seq, call.last_seq),
+        inputs=["assistant", "tool"],
+        details=details,
+    )
 
 
 def ask_notes(scene: Scene, call: Call) -> list[Note]:
-    """What the user answered to a question asked through a tool; the question alone while it is open."""
+    """What the user answered to a question asked through a tool; the question alone while it is
+    open.
+    """
     seqs = (call.seq, call.last_seq)
     answered = _ANSWERS.findall((call.output or "")[:20_000])
     if answered:
-        texts = [f"{phrases.ANSWERED} {clip(a, 300)} ({phrases.ABOUT} {clip(q, 300)})" for q, a in answered[:6]]
+        texts = [
+            f"{phrases.ANSWERED} {clip(a, 300)} ({phrases.ABOUT} {clip(q, 300)})"
+            for q, a in answered[:6]
+        ]
         inputs: list[Input] = ["user", "assistant"]
         return [
-            make_note(scene, "high", "decision", text, at=call.at, seqs=seqs, inputs=inputs, is_dated=True)
+            make_note(
+                scene, "high", "decision", text, at=call.at, seqs=seqs, inputs=inputs, is_dated=True
+            )
             for text in texts
         ]
     question = call.argument("question", "prompt", "message") or _first_question(call)
@@ -80,7 +103,18 @@ def ask_notes(scene: Scene, call: Call) -> list[Note]:
         return []
     text = f"{phrases.ASKED_USER} {clip(question, 300)}"
     reply = [clip(call.output, 300)] if call.output else []
-    return [make_note(scene, "medium", "question", text, at=call.at, seqs=seqs, inputs=["assistant"], details=reply)]
+    return [
+        make_note(
+            scene,
+            "medium",
+            "question",
+            text,
+            at=call.at,
+            seqs=seqs,
+            inputs=["assistant"],
+            details=reply,
+        )
+    ]
 
 
 def _first_question(call: Call) -> str:
@@ -100,10 +134,18 @@ def plan_note(scene: Scene, call: Call) -> Note | None:
     is_approved = "approved" in (call.output or "")[:200]
     label = f"{phrases.PLANNED} {phrases.APPROVED}:" if is_approved else f"{phrases.PLANNED}:"
     return make_note(
-        scene, "high" if is_approved else "medium", "decision", f"{label} {clip(words[0], 200)}", at=call.at,
-        seqs=(call.seq, call.last_seq), inputs=["assistant", *(["user"] if is_approved else [])],  # type: ignore[list-item]
-        details=[clip(item, 140) for item in [*found.prose[:2], *filter(is_telling_item, found.items[1:])]][:10],
-    )  # fmt: skip
+        scene,
+        "high" if is_approved else "medium",
+        "decision",
+        f"{label} {clip(words[0], 200)}",
+        at=call.at,
+        seqs=(call.seq, call.last_seq),
+        inputs=["assistant", *(["user"] if is_approved else [])],  # type: ignore[list-item]
+        details=[
+            clip(item, 140)
+            for item in [*found.prose[:2], *filter(is_telling_item, found.items[1:])]
+        ][:10],
+    )
 
 
 def was_rejected(call: Call) -> bool:
@@ -112,7 +154,9 @@ def was_rejected(call: Call) -> bool:
 
 
 def rejection_note(scene: Scene, call: Call, is_quiet: bool) -> Note | None:
-    """A call that the user refused, with the words that were said to it; a quiet tool's only when there are some."""
+    """A call that the user refused, with the words that were said to it; a quiet tool's only when
+    there are some.
+    """
     said = _SAID.search((call.output or "")[:4_000])
     if is_quiet and not said:
         return None
@@ -133,15 +177,24 @@ def tool_note(scene: Scene, calls: Sequence[Call]) -> Note:
     """Calls of tools that are not known otherwise, such as those of an MCP server."""
     told = [f"{call.name}{_arguments(scene, call)}{_result(call)}" for call in calls]
     return make_note(
-        scene, "medium", "command", f"{phrases.USED} {joined(told, 400)}", at=calls[0].at,
-        seqs=[seq for call in calls for seq in (call.seq, call.last_seq)], inputs=["assistant", "tool"],
-    )  # fmt: skip
+        scene,
+        "medium",
+        "command",
+        f"{phrases.USED} {joined(told, 400)}",
+        at=calls[0].at,
+        seqs=[seq for call in calls for seq in (call.seq, call.last_seq)],
+        inputs=["assistant", "tool"],
+    )
 
 
 def tool_words(scene: Scene, call: Call) -> str:
     """The arguments of a call in one short line."""
     if isinstance(call.arguments, Mapping):
-        values = [clean(plain(value)[:2_000]) for value in call.arguments.values() if value not in (None, "", False)]
+        values = [
+            clean(plain(value)[:2_000])
+            for value in call.arguments.values()
+            if value not in (None, "", False)
+        ]
     else:
         values = [] if call.arguments is None else [clean(plain(call.arguments)[:2_000])]
     return clip(scene.paths.shorten(joined(values, 160, ", ")), 160)

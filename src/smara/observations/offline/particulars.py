@@ -1,4 +1,5 @@
-"""What is particular in a line: names, paths, numbers, quoted words. It is what somebody looks for later.
+"""What is particular in a line: names, paths, numbers, quoted words. It is what somebody looks for
+later.
 
 Whoever condenses keeps the lines that hold something particular and lets the others go: "All
 good, go ahead" can be said of anything. By light patterns, for every language; what is not in
@@ -22,13 +23,19 @@ _PARTICULAR = one_of(
     flags=0,
 )
 _DEFINED = re.compile(
-    r"(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|unsafe|declare|partial|data)\s{1,4}){0,5}"
-    r"(?:class|interface|struct|enum|trait|type|module|protocol|record|impl|namespace|defmodule|defmacro"
-    r"|defp?|fn|func|fun|function|const|let|var|val|table|index|event|field|attribute)\s{1,4}[:\"'`]?([A-Za-z_$][\w.$]{1,80})"
+    r"(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|unsafe"
+    r"|declare|partial|data)\s{1,4}){0,5}"
+    r"(?:class|interface|struct|enum|trait|type|module|protocol|record|impl|namespace|defmodule"
+    r"|defmacro"
+    r"|defp?|fn|func|fun|function|const|let|var|val|table|index|event|field"
+    r"|attribute)\s{1,4}[:\"'`]?([A-Za-z_$][\w.$]{1,80})"
 )
 _NAME = re.compile(r"[@$:]?[A-Za-z_][\w$]*+(?:[./:]{1,2}[\w$]++)*(?=(\()?)")
 _JOINED = re.compile(r"[^\W_]_\w|[a-z]\d?[A-Z]|\w[./]\w|^[@$]")
-_NO_NAMES = word_set("if for while switch catch return function assert expect raise not and or in do fn def defp with")
+_NO_NAMES = word_set(
+    "if for while switch catch return function assert expect raise not and or in do fn def defp "
+    "with"
+)
 _BETWEEN = re.compile(r"(?<=[.!?;…])\s+")
 _SHORT = 32
 """A piece of code as short as this is told as it is."""
@@ -44,7 +51,8 @@ def is_particular(text: str) -> bool:
 
 
 def names_in(code: str) -> list[str]:
-    """The names in a line of code: what is defined, what is called, what is joined of several words.
+    """The names in a line of code: what is defined, what is called, what is joined of several
+    words.
 
     >>> names_in("def merge_spans(spans, gap): return Spans(join(spans))")
     ['merge_spans', 'Spans', 'join']
@@ -59,7 +67,9 @@ def names_in(code: str) -> list[str]:
 
 
 def told_by_names(line: str) -> str:
-    """A line on code, ``path: piece; piece``, with its short pieces, and only the names of the others; or nothing."""
+    """A line on code, ``path: piece; piece``, with its short pieces, and only the names of the
+    others; or nothing.
+    """
     head, mark, body = line.partition(": ")
     if not mark or " " in head.strip():
         head, mark, body = "", "", line
@@ -75,7 +85,8 @@ def _kept(piece: str) -> Iterator[str]:
 
 
 def told_in(text: str, characters: int, has_outcome: bool = False) -> str:
-    """At most so many characters of a text: its first words, and then the sentences that hold something particular.
+    """At most so many characters of a text: its first words, and then the sentences that hold
+    something particular.
 
     With ``has_outcome`` the last piece comes before them.
     """
@@ -85,7 +96,9 @@ def told_in(text: str, characters: int, has_outcome: bool = False) -> str:
     if len(pieces) == 1 or len(pieces[0]) >= characters:
         return clip(text, characters)
     last = len(pieces) - 1 if has_outcome else 0
-    wanted = sorted(range(1, len(pieces)), key=lambda at: (at != last, not is_particular(pieces[at]), at))
+    wanted = sorted(
+        range(1, len(pieces)), key=lambda at: (at != last, not is_particular(pieces[at]), at)
+    )
     room = characters - len(pieces[0])
     kept = {0}
     for place in wanted:

@@ -18,7 +18,8 @@ STRONGEST: tuple[Act, ...] = ("request", "question", "report", "outcome", "state
 
 _LEANS = re.compile(
     r"\b(?:it|its|it's|this|these|those|they|they're|them|their|he|she|him|her)\b"
-    r"|^(?:and|but|so|then|because|also|or|otherwise|same|that|that's|the same|the other)\b|\bthat[.,;!]{0,2}$",
+    r"|^(?:and|but|so|then|because|also|or|otherwise|same|that|that's|the same|the other)\b"
+    r"|\bthat[.,;!]{0,2}$",
     re.IGNORECASE,
 )
 _FEW_WORDS = 3

@@ -10,7 +10,8 @@ from smara.core.wordlists import word_set
 
 # A folder that holds one of these is taken for the root of a project when nothing tells it.
 _TOP_FOLDERS = word_set(
-    "src lib test tests spec app apps packages cmd internal pkg assets priv config docs doc scripts bin public static"
+    "src lib test tests spec app apps packages cmd internal pkg assets priv config docs doc "
+    "scripts bin public static"
     " migrations .github web server client frontend backend components crates evals bench examples"
 )
 _LEAST_STEPS = 3
@@ -18,7 +19,9 @@ _LEAST_STEPS = 3
 
 
 class Paths:
-    """Writes paths the short way. With a ``root`` that is known nothing is guessed, and every batch writes alike."""
+    """Writes paths the short way. With a ``root`` that is known nothing is guessed, and every batch
+    writes alike.
+    """
 
     def __init__(self, folder: str, mentioned: Iterable[str], root: str = "") -> None:
         if known_root := _as_folder(root):
@@ -26,8 +29,11 @@ class Paths:
             return
         known = list(mentioned)
         candidates = sorted({_as_folder(folder), _likely_root(known)} - {""}, key=len)
-        # Somebody may have gone into a folder of the project; the outer of two that hold as much is the project's.
-        self._root = max(candidates, key=lambda root: sum(path.startswith(root) for path in known), default="")
+        # Somebody may have gone into a folder of the project; the outer of two that hold as much is
+        # the project's.
+        self._root = max(
+            candidates, key=lambda root: sum(path.startswith(root) for path in known), default=""
+        )
 
     def short(self, path: str) -> str:
         """The path below the folder of the work, or as it is."""
@@ -47,7 +53,9 @@ def _as_folder(path: str) -> str:
 
 
 def _likely_root(paths: Iterable[str]) -> str:
-    """The folder above the most ``src``, ``lib`` or ``test`` folders that are mentioned; nothing when there is none."""
+    """The folder above the most ``src``, ``lib`` or ``test`` folders that are mentioned; nothing
+    when there is none.
+    """
     roots: Counter[str] = Counter()
     for path in paths:
         if not path.startswith("/") or path.startswith("/usr/"):
@@ -73,7 +81,11 @@ def by_folder(paths: Sequence[str], most: int = 14) -> str:
 def _group(folder: str, names: list[str]) -> str:
     if not folder:
         return ", ".join(names)
-    return f"{folder.rstrip('/')}/{names[0]}" if len(names) == 1 else f"{folder.rstrip('/')}/: {', '.join(names)}"
+    return (
+        f"{folder.rstrip('/')}/{names[0]}"
+        if len(names) == 1
+        else f"{folder.rstrip('/')}/: {', '.join(names)}"
+    )
 
 
 def common_folder(paths: Sequence[str]) -> str:

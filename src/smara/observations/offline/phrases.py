@@ -72,6 +72,8 @@ MEND = "First mend:"
 WORKED_ON = "Worked on"
 UNTIL = "until"
 
-FRAME = tuple(value for name, value in sorted(globals().items()) if name.isupper() and isinstance(value, str))
+FRAME = tuple(
+    value for name, value in sorted(globals().items()) if name.isupper() and isinstance(value, str)
+)
 FRAME_WORDS = frozenset(word.strip(":.").lower() for phrase in FRAME for word in phrase.split())
 """Every word that a note may hold without anybody having said it."""

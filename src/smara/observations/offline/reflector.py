@@ -11,12 +11,17 @@ is worth less than what somebody will look for. But a conversation of any length
 the end the oldest go, whatever they are; they are only shown no more, and can still be found.
 
     level 0   repeated and replaced notes go; stretches of work become one note each
-    level 1   details of low notes go, then low priority, then small talk, then details with nothing particular
-    level 2   failures that were mended go; commands are told by their first words, code by its names;
-              details with nothing particular go; the rest is told in 240 characters and three short details
-    level 3   answers with nothing particular go, then questions, then runs, then errors; what came of a
+    level 1   details of low notes go, then low priority, then small talk, then details with nothing
+      particular
+    level 2   failures that were mended go; commands are told by their first words, code by its
+      names;
+              details with nothing particular go; the rest is told in 240 characters and three short
+                details
+    level 3   answers with nothing particular go, then questions, then runs, then errors; what came
+      of a
               request is told below it; then, far over the size, the rest
-    level 4   what stayed is told in 200 characters, without details; then the oldest requests and completions
+    level 4   what stayed is told in 200 characters, without details; then the oldest requests and
+      completions
               go, then the oldest of the rest, and last what was preferred, decided or changed
 """
 

@@ -1,4 +1,6 @@
-"""Runs of commands as notes: what went well together in one line, each failure, each commit, what mended a failure."""
+"""Runs of commands as notes: what went well together in one line, each failure, each commit, what
+mended a failure.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _QUIET_KINDS = frozenset({"git", "commit"})
 
 
 def run_note(scene: Scene, runs: Sequence[Run]) -> Note | None:
-    """Runs that went well, or whose end was not seen, as one note; the tests among them give it its kind."""
+    """Runs that went well, or whose end was not seen, as one note; the tests among them give it its
+    kind.
+    """
     told = _told(runs)
     if not told:
         return None
@@ -32,10 +36,16 @@ def run_note(scene: Scene, runs: Sequence[Run]) -> Note | None:
     is_long = len(whole) > _INLINE
     priority: Priority = "high" if tests and scene.mode == "testing" else "medium"
     return make_note(
-        scene, priority, "test" if tests else "command", f"{label}:" if is_long else whole,
-        at=runs[0].call.at, seqs=[seq for run in runs for seq in run.seqs], inputs=["assistant", "tool"],
-        details=told if is_long else (), **_test_facts(scene, runs),
-    )  # fmt: skip
+        scene,
+        priority,
+        "test" if tests else "command",
+        f"{label}:" if is_long else whole,
+        at=runs[0].call.at,
+        seqs=[seq for run in runs for seq in run.seqs],
+        inputs=["assistant", "tool"],
+        details=told if is_long else (),
+        **_test_facts(scene, runs),
+    )
 
 
 def _told(runs: Sequence[Run]) -> list[str]:
@@ -43,7 +53,11 @@ def _told(runs: Sequence[Run]) -> list[str]:
     outcomes: dict[str, list[str]] = {}
     for run in runs:
         outcomes.setdefault(run.command.shown, []).append(outcome_words(run))
-    return [f"{shown}: {joined(dict.fromkeys(words), 260)}" for shown, words in outcomes.items() if shown]
+    return [
+        f"{shown}: {joined(dict.fromkeys(words), 260)}"
+        for shown, words in outcomes.items()
+        if shown
+    ]
 
 
 def outcome_words(run: Run) -> str:
@@ -69,22 +83,39 @@ def commit_note(scene: Scene, run: Run) -> Note:
     """A commit: its subject, branch and hash."""
     text = f"{phrases.COMMITTED} {run.subject or run.words or run.command.shown}"
     return make_note(
-        scene, "high", "completion", text, at=run.call.at, seqs=run.seqs, inputs=["assistant", "tool"],
-    )  # fmt: skip
+        scene,
+        "high",
+        "completion",
+        text,
+        at=run.call.at,
+        seqs=run.seqs,
+        inputs=["assistant", "tool"],
+    )
 
 
 def error_note(scene: Scene, run: Run) -> Note:
-    """A failure: the command, the line that tells what went wrong, its place, the tests that failed."""
+    """A failure: the command, the line that tells what went wrong, its place, the tests that
+    failed.
+    """
     text = f"{run.command.shown} {outcome_words(run)}" + _place(scene, run)
     return make_note(
-        scene, _priority(scene), "error", text, at=run.call.at,
-        seqs=run.seqs, inputs=["assistant", "tool"], details=_failing(run.tests), **_places(scene, [run]),
-        **_failure_facts(scene, [run]), **_test_facts(scene, [run]),
-    )  # fmt: skip
+        scene,
+        _priority(scene),
+        "error",
+        text,
+        at=run.call.at,
+        seqs=run.seqs,
+        inputs=["assistant", "tool"],
+        details=_failing(run.tests),
+        **_places(scene, [run]),
+        **_failure_facts(scene, [run]),
+        **_test_facts(scene, [run]),
+    )
 
 
 def fix_note(scene: Scene, failed: Sequence[Run], mended: Run, changed: Sequence[str]) -> Note:
-    """A failure that is over: what failed, what was changed since, and what the same command says now.
+    """A failure that is over: what failed, what was changed since, and what the same command says
+    now.
 
     Without ``failed`` it failed in messages that are not at hand.
     """
@@ -92,16 +123,28 @@ def fix_note(scene: Scene, failed: Sequence[Run], mended: Run, changed: Sequence
     if failed:
         lines = dict.fromkeys(filter(None, map(_failed_words, failed)))
         told = f": {joined(lines, 560)}{_place(scene, failed[0])}" if lines else ""
-        again = f"{mended.command.shown}: " if mended.command.shown != failed[0].command.shown else ""
-        text = f"{failed[0].command.shown} {phrases.FAILED}{told}{after}; {phrases.THEN} {again}{outcome_words(mended)}"
+        again = (
+            f"{mended.command.shown}: " if mended.command.shown != failed[0].command.shown else ""
+        )
+        text = (
+            f"{failed[0].command.shown} {phrases.FAILED}{told}{after}; {phrases.THEN} "
+            f"{again}{outcome_words(mended)}"
+        )
     else:
         text = f"{mended.command.shown}: {outcome_words(mended)}{after}"
     return make_note(
-        scene, _priority(scene), "fix", f"{phrases.FIXED} {text}", at=mended.call.at,
-        seqs=[seq for run in (*failed, mended) for seq in run.seqs], inputs=["assistant", "tool"],
-        details=_failing(failed[0].tests) if failed else (), **_places(scene, failed, changed),
-        **_failure_facts(scene, failed), **_test_facts(scene, [mended]),
-    )  # fmt: skip
+        scene,
+        _priority(scene),
+        "fix",
+        f"{phrases.FIXED} {text}",
+        at=mended.call.at,
+        seqs=[seq for run in (*failed, mended) for seq in run.seqs],
+        inputs=["assistant", "tool"],
+        details=_failing(failed[0].tests) if failed else (),
+        **_places(scene, failed, changed),
+        **_failure_facts(scene, failed),
+        **_test_facts(scene, [mended]),
+    )
 
 
 def _priority(scene: Scene) -> Priority:
@@ -133,8 +176,15 @@ def _failure_facts(scene: Scene, runs: Sequence[Run]) -> dict[str, Any]:
     if scene.mode == "bug_fixing" and failures:
         return {"errorType": failures[0].type, "stackTrace": "\n".join(failures[0].trace)}
     if scene.mode == "debugging":
-        seen = {name: value for run in runs for name, value in variables_in(output_lines(run.call, 200)).items()}
-        return {"symptoms": [failure.line for failure in failures if failure.line][:6], "variables": seen}
+        seen = {
+            name: value
+            for run in runs
+            for name, value in variables_in(output_lines(run.call, 200)).items()
+        }
+        return {
+            "symptoms": [failure.line for failure in failures if failure.line][:6],
+            "variables": seen,
+        }
     return {}
 
 
@@ -143,10 +193,15 @@ def _test_facts(scene: Scene, runs: Sequence[Run]) -> dict[str, Any]:
         return {}
     tests = [(run.command.shown, run.tests) for run in runs if run.tests is not None]
     results = [_result(name, each) for name, each in tests]
-    results += [{"name": name, "status": phrases.FAILED} for _, each in tests for name in each.failing]
+    results += [
+        {"name": name, "status": phrases.FAILED} for _, each in tests for name in each.failing
+    ]
     coverage = next((each.coverage for _, each in tests if each.coverage), "")
     percent = _PERCENT.search(coverage)
-    return {"testResults": results, "coverage": {"percent": percent[1], "message": coverage} if percent else {}}
+    return {
+        "testResults": results,
+        "coverage": {"percent": percent[1], "message": coverage} if percent else {},
+    }
 
 
 def _result(name: str, tests: TestRun) -> dict[str, Any]:

@@ -26,11 +26,13 @@ Outcome = Literal["ok", "failed", "unknown"]
 
 _BACKGROUND = re.compile(r"running in (?:the )?background with ID: (\w{1,40})")
 _INSTALLED = re.compile(
-    r"(?i)\b(?:successfully installed|added \d+ packages?|installed \d+|up to date)\b|^\s{0,4}\+ \S+[@=]"
+    r"(?i)\b(?:successfully installed|added \d+ packages?|installed \d+|up to date)\b|^\s{0,4}\+ "
+    r"\S+[@=]"
 )
 _COMMIT = re.compile(r"\[([\w./ ()#-]{1,120}?) ([0-9a-f]{7,40})\] (.{1,200})")
 _MESSAGE = re.compile(
-    r"-m\s*(?:\"\$\(cat <<-?\s*'?\"?(\w{1,20})'?\"?\s*\n\s*([^\n]{1,200})|\"([^\"\n]{1,200})|'([^'\n]{1,200}))"
+    r"-m\s*(?:\"\$\(cat <<-?\s*'?\"?(\w{1,20})'?\"?\s*\n\s*([^\n]{1,200})|\"([^\"\n]{1,200})"
+    r"|'([^'\n]{1,200}))"
 )
 
 
@@ -84,16 +86,26 @@ def read_run(call: Call, paths: Paths, command: Command | None = None) -> Run | 
     tests = test_run_in(lines) if command.kind in ("test", "build", "commit", "other") else None
     failure = None
     outcome = _outcome(call, tests)
-    if outcome != "ok" or (command.kind in ("build", "install", "test", "commit") and tests is None):
+    if outcome != "ok" or (
+        command.kind in ("build", "install", "test", "commit") and tests is None
+    ):
         failure = failure_in(lines)
     if outcome == "unknown" and failure is not None and not failure.is_certain:
         failure = None
-    outcome = "failed" if failure is not None and outcome == "unknown" else "ok" if outcome == "unknown" else outcome
+    outcome = (
+        "failed"
+        if failure is not None and outcome == "unknown"
+        else "ok"
+        if outcome == "unknown"
+        else outcome
+    )
     if outcome == "failed" and failure is None:
         failure = Failure(first_words(lines, 220))
     subject = _subject(line, call.output) if command.kind == "commit" else ""
     words = _words(command, lines)
-    return Run(call, command, outcome, failure if outcome == "failed" else None, tests, words, subject)
+    return Run(
+        call, command, outcome, failure if outcome == "failed" else None, tests, words, subject
+    )
 
 
 def _words(command: Command, lines: list[str]) -> str:
@@ -107,7 +119,11 @@ def _words(command: Command, lines: list[str]) -> str:
 
 def _outcome(call: Call, tests: TestRun | None) -> Outcome:
     code = exit_code(call.output or "")
-    if call.is_error or (code is not None and code != 0) or (tests is not None and tests.has_failures):
+    if (
+        call.is_error
+        or (code is not None and code != 0)
+        or (tests is not None and tests.has_failures)
+    ):
         return "failed"
     return "ok" if code == 0 or tests is not None else "unknown"
 

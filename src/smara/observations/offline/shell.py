@@ -16,7 +16,17 @@ from smara.observations.offline.wording import clip, one_line, one_of
 
 RunKind = Literal["commit", "test", "build", "install", "git", "query", "other", "look", "idle"]
 # The most telling part of a line that runs several things gives the line its kind.
-_WEIGHT: tuple[RunKind, ...] = ("idle", "look", "other", "git", "query", "install", "build", "test", "commit")
+_WEIGHT: tuple[RunKind, ...] = (
+    "idle",
+    "look",
+    "other",
+    "git",
+    "query",
+    "install",
+    "build",
+    "test",
+    "commit",
+)
 
 _LONGEST = 20_000
 _QUOTED_OR_SPLIT = re.compile(r"'[^']{0,4000}'|\"(?:[^\"\\]|\\.){0,4000}\"|&&|\|\||[;\n]")
@@ -26,25 +36,35 @@ _PAGER = re.compile(r"\s*\|\s*(?:tail|head|cat|less|tee|wc|sort|uniq)\b[^|]{0,80
 _FILTER = re.compile(r"\s*\|\s*(?:grep|rg|awk|sed|jq|cut|tr|xargs)\b.{0,300}$")
 _ASSIGNMENT = re.compile(r"(?:[A-Za-z_]\w{0,60}=\S{0,200}\s+)+(?=\S)")
 _PREFIX = one_of(
-    r"(?:sudo|time|nohup|env|npx|bunx|pnpx|uvx|exec|command|timeout\s+\S{1,10}|bundle\s+exec|poetry\s+run|uv\s+run)\s+",
+    r"(?:sudo|time|nohup|env|npx|bunx|pnpx|uvx|exec|command|timeout\s+\S{1,10}|bundle\s+exec"
+    r"|poetry\s+run|uv\s+run)\s+",
     r"(?:pipenv\s+run|python3?\s+-m)\s+|(?:\./)?\.?venv/bin/|node_modules/\.bin/|\./",
     flags=0,
 )
 _LOOKS = word_set(
-    "ls cat head tail find grep rg ag sed awk wc pwd which whereis tree stat file jq cut sort uniq diff less more du df"
-    " ps env printenv date whoami uname type id hostname top lsof history basename dirname realpath readlink xxd od"
+    "ls cat head tail find grep rg ag sed awk wc pwd which whereis tree stat file jq cut sort "
+    "uniq diff less more du df"
+    " ps env printenv date whoami uname type id hostname top lsof history basename dirname "
+    "realpath readlink xxd od"
     " md5sum sha256sum"
 )
-_IDLE = word_set("cd echo true false sleep export set unset printf clear exit wait pushd popd source . : test [ read")
+_IDLE = word_set(
+    "cd echo true false sleep export set unset printf clear exit wait pushd popd source . : test "
+    "[ read"
+)
 _BUILDS = one_of(
-    r"(?:\S{0,80}/)?(?:make|webpack|vite|esbuild|rollup|rustc|gcc|g\+\+|clang|cmake|ninja|javac|pre-commit)\b",
-    r"(?:docker|docker-compose|nx|turbo|deno|terraform|helm|npm|pnpm|yarn|bun|mix|cargo|go|gradle|\S{0,40}gradlew|mvn"
+    r"(?:\S{0,80}/)?(?:make|webpack|vite|esbuild|rollup|rustc|gcc|g\+\+|clang|cmake|ninja|javac"
+    r"|pre-commit)\b",
+    r"(?:docker|docker-compose|nx|turbo|deno|terraform|helm|npm|pnpm|yarn|bun|mix|cargo|go|gradle"
+    r"|\S{0,40}gradlew|mvn"
     r"|dotnet|swift|sbt|zig|bazel|flutter|stack|cabal)"
-    r"\s+(?:run\s+|compose\s+)?(?:\w{1,20}:)?(?:build|validate|plan|apply|package|generate|codegen|check|fmt|lint)",
+    r"\s+(?:run\s+|compose\s+)?(?:\w{1,20}:)?(?:build|validate|plan|apply|package|generate"
+    r"|codegen|check|fmt|lint)",
     flags=0,
 )
 _INSTALLS = one_of(
-    r"(?:pip3?|uv\s+pip|conda|mamba|apt|apt-get|brew|gem|dnf|yum|apk|pacman|choco|winget|cargo|go|pipx)"
+    r"(?:pip3?|uv\s+pip|conda|mamba|apt|apt-get|brew|gem|dnf|yum|apk|pacman|choco|winget|cargo|go"
+    r"|pipx)"
     r"\s+(?:-\S{1,40}\s+){0,4}(?:install|add)\b",
     r"(?:npm|pnpm|yarn|bun)\s+(?:install|i|add|remove|uninstall|rm|upgrade|up|ci)\b",
     r"(?:uv|poetry|cargo|pdm|hatch|bundle|rye|deno|dotnet)\s+(?:add|remove)\b",
@@ -54,7 +74,8 @@ _INSTALLS = one_of(
 _INTERPRETERS = word_set("node python python3 ruby bash sh zsh perl php deno elixir julia Rscript")
 _QUERIES = re.compile(r"(?:psql|sqlite3|mysql|mongosh?|redis-cli|bq|duckdb|clickhouse-client)\b")
 _GIT_LOOKS = word_set(
-    "status log diff show branch ls-files blame describe rev-parse remote reflog grep shortlog config tag"
+    "status log diff show branch ls-files blame describe rev-parse remote reflog grep shortlog "
+    "config tag"
 )
 
 
@@ -78,7 +99,9 @@ def read_command(line: str, characters: int = 140) -> Command:
     """What a command line runs."""
     parts = [_bare(part) for part in _parts(line[:_LONGEST])]
     kinds = [kind_of_part(part) for part in parts]
-    ranked = max(range(len(parts)), key=lambda place: (_WEIGHT.index(kinds[place]), -place), default=None)
+    ranked = max(
+        range(len(parts)), key=lambda place: (_WEIGHT.index(kinds[place]), -place), default=None
+    )
     if ranked is None:
         return Command("idle", "", clip(line, characters))
     kind, main = kinds[ranked], parts[ranked]
@@ -102,7 +125,9 @@ def _parts(line: str) -> list[str]:
             found.append(line[start : match.start()])
             start = match.end()
     found.append(line[start:])
-    return [stripped for part in found if (stripped := one_line(part)) and not stripped.startswith("#")][:40]
+    return [
+        stripped for part in found if (stripped := one_line(part)) and not stripped.startswith("#")
+    ][:40]
 
 
 def _behind_heredoc(line: str, here: re.Match[str]) -> str:

@@ -21,17 +21,24 @@ def tells(note: Note) -> bool:
 
 def is_talk(note: Note) -> bool:
     """Whether a note is short words of the agent that could be said of anything: "All good." """
-    return note.category in ("answer", "note") and len(note.text) <= _TALK_CHARACTERS and not tells(note)
+    return (
+        note.category in ("answer", "note")
+        and len(note.text) <= _TALK_CHARACTERS
+        and not tells(note)
+    )
 
 
 def with_details(note: Note, most: int) -> Note:
-    """A note with at most so many details, those that hold something particular; a text that only introduces them
-    takes them over."""
+    """A note with at most so many details, those that hold something particular; a text that only
+    introduces them takes them over.
+    """
     if len(note.details) <= most:
         return note
     telling = [detail for detail in note.details if is_particular(detail)] or note.details
     if most == 0 and note.text.endswith(":"):
-        return replace(note, text=f"{note.text} {joined(telling, _TAKEN_OVER_CHARACTERS)}", details=())
+        return replace(
+            note, text=f"{note.text} {joined(telling, _TAKEN_OVER_CHARACTERS)}", details=()
+        )
     return replace(note, details=tuple(telling[:most]))
 
 
@@ -73,8 +80,14 @@ def by_names(note: Note) -> Note:
     text = note.text
     if mark and not head.startswith(phrases.WORKED_ON):
         text = f"{head}{mark}{told}" if (told := told_by_names(body)) else head
-    return _changed(note, text, tuple(told for detail in note.details if (told := told_by_names(detail))))
+    return _changed(
+        note, text, tuple(told for detail in note.details if (told := told_by_names(detail)))
+    )
 
 
 def _changed(note: Note, text: str, details: tuple[str, ...]) -> Note:
-    return note if (text, details) == (note.text, note.details) else replace(note, text=text, details=details)
+    return (
+        note
+        if (text, details) == (note.text, note.details)
+        else replace(note, text=text, details=details)
+    )

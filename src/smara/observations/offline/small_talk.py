@@ -1,4 +1,6 @@
-"""Facts in small talk: what is told of somebody or something, names and numbers; the rest is reaction."""
+"""Facts in small talk: what is told of somebody or something, names and numbers; the rest is
+reaction.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +10,34 @@ from smara.core.wordlists import word_set
 from smara.observations.offline.acts import is_outcome
 from smara.observations.offline.wording import one_of
 
-_PERSONAL = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|my|mine|me|we|we're|we've|we'll|our|ours|us)\b", re.IGNORECASE)
+_PERSONAL = re.compile(
+    r"\b(?:i|i'm|i've|i'd|i'll|my|mine|me|we|we're|we've|we'll|our|ours|us)\b", re.IGNORECASE
+)
 _NAMES_OR_NUMBERS = re.compile(r"\d|(?<=[a-z,;] )[A-Z][a-z]|[^\x00-\x7f]{2}")
 _OWN_DOING = one_of(  # "Just signed up for a class": the speaker is left out
-    r"(?:just|gonna|haven't|hasn't|tried|went|got|started|been|had|btw,?|currently|planning|working|thinking)\b",
+    r"(?:just|gonna|haven't|hasn't|tried|went|got|started|been|had|btw,?|currently|planning"
+    r"|working|thinking)\b",
     r"(?:bought|made|the goal|mostly)\b",
     r"\[image",
 )
 _REACTION = one_of(
-    r"(?:that|it|this|those|they|you|sounds?|looks?|wow|aww?|cool|great|awesome|nice|yeah|yes|totally|absolutely)\b",
-    r"(?:glad|happy|so|what an?|congrats|can't wait|good luck|take care|keep|hope|no problem|definitely|amazing)\b",
+    r"(?:that|it|this|those|they|you|sounds?|looks?|wow|aww?|cool|great|awesome|nice|yeah|yes"
+    r"|totally|absolutely)\b",
+    r"(?:glad|happy|so|what an?|congrats|can't wait|good luck|take care|keep|hope|no problem"
+    r"|definitely|amazing)\b",
     r"(?:interesting|cheers|haha|ha|wonderful|fantastic|agreed|gotcha|same here|me too)\b",
 )
 _SHORT = 80
 _WORD = re.compile(r"[A-Za-z][\w'’-]{0,40}")
 _EMPTY = word_set(
     """
-    a about absolutely agreed all also always an and any are as at awesome be been but by can could cool did do does
-    exactly fine for from get gets good got great had has have he her here him his how if in interesting is it its just
-    kind like lol lot lots makes many maybe much nice no not of off oh ok okay on one or out perfect perhaps pretty
-    probably quite rather really right same sense she so some something sounds such sure than thanks that that's the
-    their them then there these they thing things this those to too true up very was way well were what when where which
-    while who why will with wow would yeah yes you your
+        a about absolutely agreed all also always an and any are as at awesome be been but by can
+    could cool did do does     exactly fine for from get gets good got great had has have he her
+    here him his how if in interesting is it its just     kind like lol lot lots makes many maybe
+    much nice no not of off oh ok okay on one or out perfect perhaps pretty     probably quite
+    rather really right same sense she so some something sounds such sure than thanks that that's
+    the     their them then there these they thing things this those to too true up very was way
+    well were what when where which     while who why will with wow would yeah yes you your
     """
 )
 _FEW = 2

@@ -1,4 +1,6 @@
-"""Which notes a newer one makes void: the same thing said again, or something that has changed since."""
+"""Which notes a newer one makes void: the same thing said again, or something that has changed
+since.
+"""
 
 from __future__ import annotations
 
@@ -52,14 +54,22 @@ class _Index:
                 self._places[word].append(place)
 
     def has_alike(self, note: Note, words: frozenset[str]) -> bool:
-        """Whether a newer note of the same kind says the same; a number that differs is a difference."""
+        """Whether a newer note of the same kind says the same; a number that differs is a
+        difference.
+        """
         shared: dict[int, int] = defaultdict(int)
         for word in words:
             for place in self._places.get(word, ()):
                 shared[place] += 1
         for place in sorted(shared, key=lambda place: (-shared[place], place))[:6]:
             category, others = self._notes[place]
-            has_new_number = any(character.isdigit() for word in words - others for character in word)
-            if category == note.category and not has_new_number and shared[place] >= _SAME * len(words | others):
+            has_new_number = any(
+                character.isdigit() for word in words - others for character in word
+            )
+            if (
+                category == note.category
+                and not has_new_number
+                and shared[place] >= _SAME * len(words | others)
+            ):
                 return True
         return False

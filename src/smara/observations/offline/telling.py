@@ -14,26 +14,37 @@ from smara.observations.offline.wording import clip, one_line, one_of
 
 # One look that spares most lines the patterns below.
 _HINT = one_of(
-    r"error|exception|fail|fatal|panic|denied|not found|no such|cannot|could not|undefined|unresolved|traceback|abort",
+    r"error|exception|fail|fatal|panic|denied|not found|no such|cannot|could not|undefined"
+    r"|unresolved|traceback|abort",
     r"refused|timed? ?out|invalid|unable|✘|\*\* \(|ENOENT|EACCES|assert|is required|not formatted",
 )
 _RANKED = (
-    re.compile(r"(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Warning|Fault|Interrupt|Exit)\b[:( ].{0,300}"),
+    re.compile(
+        r"(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Warning|Fault|Interrupt|Exit)\b[:( "
+        r"].{0,300}"
+    ),
     re.compile(r"(?i).{0,60}\berror(?:\[\w{1,12}\]|\s\w{2,4}\d{2,6})?\s?: .{1,300}"),
     re.compile(r"\*\* \(\w.{1,300}"),
-    re.compile(r"(?i)(?:fatal|panic|npm err!|e:|err!?|\[error\]|✘|× |failed|failure|aborted|rejected)[:! ].{1,300}"),
     re.compile(
-        r"(?i).{0,160}(?:no such file|not found|permission denied|cannot |could not |undefined |refused|timed out"
-        r"|unable to |must be |is required|not formatted|does not exist|beyond a symbolic|is not a).{0,200}"
+        r"(?i)(?:fatal|panic|npm err!|e:|err!?|\[error\]|✘|× |failed|failure|aborted|rejected)[:! "
+        r"].{1,300}"
+    ),
+    re.compile(
+        r"(?i).{0,160}(?:no such file|not found|permission denied|cannot |could not |undefined "
+        r"|refused|timed out"
+        r"|unable to |must be |is required|not formatted|does not exist|beyond a symbolic|is not "
+        r"a).{0,200}"
     ),
     re.compile(r"(?i).{0,160}(?:\bfail|\berror|exception|invalid|assertion).{0,200}"),
 )
 _BORING = one_of(
-    r"\b(?:0 (?:errors?|failures?|failed|warnings?)|no (?:errors?|issues|problems)|failures?: 0|errors?: 0)",
+    r"\b(?:0 (?:errors?|failures?|failed|warnings?)|no (?:errors?|issues|problems)|failures?: 0"
+    r"|errors?: 0)",
     r"\b(?:build failed with \d{1,6} errors?:?$|fix these issues|exit code \d{1,5}$)",
 )
 _TYPE = one_of(
-    r"\b((?:\w{1,40}\.){0,4}[A-Z]\w{1,60}(?:Error|Exception|Fault|Warning)|error\[?[A-Z]{1,3}\d{2,6}\]?"
+    r"\b((?:\w{1,40}\.){0,4}[A-Z]\w{1,60}(?:Error|Exception|Fault|Warning)"
+    r"|error\[?[A-Z]{1,3}\d{2,6}\]?"
     r"|[A-Z]{2,3}\d{3,5}|E[A-Z]{4,12}|panic|fatal)\b",
     flags=0,
 )
@@ -42,21 +53,44 @@ _PLACE = one_of(
     r"File \"([^\"\n]{1,200})\", line (\d{1,6})",
     r"([\w./@+-]{1,160}\.[A-Za-z]{1,4})\((\d{1,6})[,)]",
 )
-_LIBRARY = ("node_modules/", "site-packages/", "/deps/", "deps/", "/usr/", "<frozen", "lib/python", "internal/")
+_LIBRARY = (
+    "node_modules/",
+    "site-packages/",
+    "/deps/",
+    "deps/",
+    "/usr/",
+    "<frozen",
+    "lib/python",
+    "internal/",
+)
 _EXIT = re.compile(
-    r"\s{0,4}\[?(?:exit(?:ed with)?(?: code| status)?|process exited with code|return code|exit_code)"
+    r"\s{0,4}\[?(?:exit(?:ed with)?(?: code| status)?|process exited with code|return code"
+    r"|exit_code)"
     r"\W{1,3}(-?\d{1,5})",
     re.IGNORECASE,
 )
 _EXIT_TAG = re.compile(r"<exit_code>(-?\d{1,5})</exit_code>|\"exit_code\":\s?(-?\d{1,5})")
 _NOT_RUN = (
-    "Sibling tool call errored", "has not been read yet", "has been modified since", "String to replace not found",
+    "Sibling tool call errored", "has not been read yet", "has been modified since",
+    "String to replace not found",
     "InputValidationError", "exceeds maximum allowed tokens", "No changes to make", "was cancelled",
 )  # fmt: skip
-_VARIABLE = re.compile(r"\s{0,12}(?:\w{1,12}: )?([A-Za-z_][\w.\[\]]{0,40})\s{0,3}(?:=|:)\s{1,4}(\S.{0,80})")
+_VARIABLE = re.compile(
+    r"\s{0,12}(?:\w{1,12}: )?([A-Za-z_][\w.\[\]]{0,40})\s{0,3}(?:=|:)\s{1,4}(\S.{0,80})"
+)
 REJECTED = "The user doesn't want to proceed with this tool use"
 
-_PREAMBLE = ("warning", "Compiling", "Generated", "Exit code", "Checking ", "Running ", "Getting ", "hint:", "> ")
+_PREAMBLE = (
+    "warning",
+    "Compiling",
+    "Generated",
+    "Exit code",
+    "Checking ",
+    "Running ",
+    "Getting ",
+    "hint:",
+    "> ",
+)
 _CERTAIN = 3
 _VERDICT = one_of(
     r"\b(?:\d{1,9}|no|found|zero)\b.{0,40}"
@@ -70,7 +104,9 @@ MOST_LINES = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong: the line that says it, the type of the error, the place in the code, the first of the trace."""
+    """What went wrong: the line that says it, the type of the error, the place in the code, the
+    first of the trace.
+    """
 
     line: str
     type: str = ""
@@ -115,7 +151,14 @@ def failure_in(lines: Iterable[str]) -> Failure | None:
     kind = _TYPE.search(found)
     file, line_number = search.place
     is_certain = search.rank <= _CERTAIN and "arning" not in found
-    return Failure(clip(found, 220), kind[1] if kind else "", file, line_number, tuple(search.trace), is_certain)
+    return Failure(
+        clip(found, 220),
+        kind[1] if kind else "",
+        file,
+        line_number,
+        tuple(search.trace),
+        is_certain,
+    )
 
 
 class _Search:
@@ -142,14 +185,18 @@ class _Search:
         stripped = line.strip(_MARGIN)
         if stripped.startswith("E  "):  # the margin of pytest
             stripped = stripped[1:].lstrip()
-        rank = next((rank for rank, pattern in enumerate(_RANKED) if pattern.match(stripped)), len(_RANKED))
+        rank = next(
+            (rank for rank, pattern in enumerate(_RANKED) if pattern.match(stripped)), len(_RANKED)
+        )
         # Python tells the error last; the others tell the first error first.
         if rank < self.rank or (self._is_traceback and rank == self.rank == 0):
             self.rank, self.words = rank, stripped
             self._wants_code = "ssertion" in stripped
 
     def look_for_place(self, line: str) -> None:
-        """The first place outside of libraries. A linter says what is wrong beside it or in the line before."""
+        """The first place outside of libraries. A linter says what is wrong beside it or in the
+        line before.
+        """
         is_candidate = ":" in line or "(" in line or 'File "' in line
         if is_candidate and (match := _PLACE.search(line)):
             file, number = [group for group in match.groups() if group]
@@ -189,9 +236,17 @@ def first_words(lines: Iterable[str], characters: int = 110) -> str:
         if number > 60:
             break
         is_margin = line[:1] in "└│┃" or line.startswith("    ")
-        if sum(map(str.isalpha, words[:60])) >= 4 and not is_margin and not words.startswith(_PREAMBLE):
+        if (
+            sum(map(str.isalpha, words[:60])) >= 4
+            and not is_margin
+            and not words.startswith(_PREAMBLE)
+        ):
             return clip(words, characters)
-    return clip(first, characters) if any(map(str.isalnum, first)) and not first.startswith(_PREAMBLE) else ""
+    return (
+        clip(first, characters)
+        if any(map(str.isalnum, first)) and not first.startswith(_PREAMBLE)
+        else ""
+    )
 
 
 def variables_in(lines: Iterable[str], most: int = 8) -> dict[str, str]:

@@ -1,4 +1,6 @@
-"""The result of a test run, as its program prints it: the line of counts, the names of what failed, the coverage."""
+"""The result of a test run, as its program prints it: the line of counts, the names of what failed,
+the coverage.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from dataclasses import dataclass
 from smara.observations.offline.wording import clip, one_of
 
 _SUMMARY = re.compile(
-    r"(?:=+ )?(?:\d+ failed, )?\d+ (?:passed|failed|error|errors|skipped|xfailed|deselected)\b.{0,120}"  # pytest
+    # pytest
+    r"(?:=+ )?(?:\d+ failed, )?\d+ (?:passed|failed|error|errors|skipped|xfailed"
+    r"|deselected)\b.{0,120}"
     r"|(?:Tests|Test Suites|Test Files)\s{0,4}:?\s{1,8}\d+ \w+.{0,120}"  # jest, vitest
     r"|(?:\d+ (?:doctests?|properties|features?), ){0,3}\d+ tests?, \d+ failures?.{0,60}"  # ExUnit
     r"|test result: \w+\. \d+ passed; \d+ failed.{0,80}"  # cargo
@@ -30,11 +34,15 @@ _FAILED_TEST = one_of(
     flags=0,
 )
 _COVERAGE = re.compile(
-    r"(?:TOTAL\s.{1,60}|All files\s{0,8}\|.{1,60}|(?:Total )?[Cc]overage:?.{0,20})\b\d{1,3}(?:\.\d{1,3})?\s?%?.{0,30}"
+    r"(?:TOTAL\s.{1,60}|All files\s{0,8}\|.{1,60}|(?:Total "
+    r")?[Cc]overage:?.{0,20})\b\d{1,3}(?:\.\d{1,3})?\s?%?.{0,30}"
 )
-_COUNTS = re.compile(r"(\d{1,9}) (passed|failed|failures?|tests?|passing|failing|errors?|examples?|skipped|total)")
+_COUNTS = re.compile(
+    r"(\d{1,9}) (passed|failed|failures?|tests?|passing|failing|errors?|examples?|skipped|total)"
+)
 _BAD = one_of(
-    r"\b[1-9]\d{0,8} (?:failed|failures?|failing|errors?)\b|Failures: [1-9]|Errors: [1-9]|\(failures=|\(errors=",
+    r"\b[1-9]\d{0,8} (?:failed|failures?|failing|errors?)\b|Failures: [1-9]|Errors: [1-9]"
+    r"|\(failures=|\(errors=",
     r"Failed: {1,6}[1-9]|^FAIL\b|FAILED",
     flags=0,
 )
@@ -89,7 +97,9 @@ def test_run_in(lines: Iterable[str]) -> TestRun | None:
     bad = [summary for summary in summaries if _BAD.search(summary)]
     chosen = (bad or summaries)[-1]
     counts = tuple((name, int(number)) for number, name in _COUNTS.findall(chosen))
-    return TestRun(chosen, bool(bad), tuple(dict.fromkeys(failing)) if bad else (), coverage, counts)
+    return TestRun(
+        chosen, bool(bad), tuple(dict.fromkeys(failing)) if bad else (), coverage, counts
+    )
 
 
 test_run_in.__test__ = False  # type: ignore[attr-defined]

@@ -11,26 +11,42 @@ from typing import Literal
 
 from smara.observations.offline.exchanges import Call
 
-ToolKind = Literal["look", "search", "change", "command", "web", "agent", "ask", "plan", "quiet", "other"]
+ToolKind = Literal[
+    "look", "search", "change", "command", "web", "agent", "ask", "plan", "quiet", "other"
+]
 
 _KINDS: dict[ToolKind, str] = {
-    "look": "read readfile viewfile view openfile cat readmanyfiles listdir listfiles listdirectory ls notebookread",
-    "search": "grep glob search searchfiles grepsearch codebasesearch filesearch findfiles searchfilecontent find",
-    "change": "edit write multiedit writefile editfile createfile strreplace strreplaceeditor strreplacebasededittool"
-    " replace replaceinfile writetofile applypatch patch insertedit insert notebookedit searchreplace applydiff"
+    "look": "read readfile viewfile view openfile cat readmanyfiles listdir listfiles "
+    "listdirectory ls notebookread",
+    "search": "grep glob search searchfiles grepsearch codebasesearch filesearch findfiles "
+    "searchfilecontent find",
+    "change": "edit write multiedit writefile editfile createfile strreplace strreplaceeditor "
+    "strreplacebasededittool"
+    " replace replaceinfile writetofile applypatch patch insertedit insert notebookedit "
+    "searchreplace applydiff"
     " deletefile",
-    "command": "bash shell exec execcommand runcommand executecommand runterminalcmd runinterminal terminal"
+    "command": "bash shell exec execcommand runcommand executecommand runterminalcmd "
+    "runinterminal terminal"
     " runshellcommand localshell powershell cmd",
-    "web": "websearch webfetch fetch fetchurl browse browser openurl readurl googlesearch googlewebsearch searchweb",
+    "web": "websearch webfetch fetch fetchurl browse browser openurl readurl googlesearch "
+    "googlewebsearch searchweb",
     "agent": "task agent dispatchagent subagent newtask spawnagent runsubagent",
     "ask": "askuserquestion askfollowupquestion askuser requestuserinput question",
     "plan": "exitplanmode updateplan presentplan",
-    "quiet": "todowrite todoread enterplanmode taskoutput bashoutput killshell killbash skill slashcommand toolsearch"
+    "quiet": "todowrite todoread enterplanmode taskoutput bashoutput killshell killbash skill "
+    "slashcommand toolsearch"
     " taskcreate taskupdate tasklist taskget think wait sleep writestdin attemptcompletion",
 }
-_KIND_OF: dict[str, ToolKind] = {name: kind for kind, names in _KINDS.items() for name in names.split()}
+_KIND_OF: dict[str, ToolKind] = {
+    name: kind for kind, names in _KINDS.items() for name in names.split()
+}
 _BY_ARGUMENT: tuple[tuple[ToolKind, frozenset[str]], ...] = (
-    ("change", frozenset({"new_string", "new_str", "content", "file_text", "contents", "diff", "edits", "patch"})),
+    (
+        "change",
+        frozenset(
+            {"new_string", "new_str", "content", "file_text", "contents", "diff", "edits", "patch"}
+        ),
+    ),
     ("command", frozenset({"command", "cmd", "script"})),
     ("web", frozenset({"url", "urls"})),
     ("search", frozenset({"pattern", "query", "regex", "q"})),
@@ -62,7 +78,9 @@ def kind_of(call: Call) -> ToolKind:
         return known
     if isinstance(call.arguments, Mapping):
         for kind, arguments in _BY_ARGUMENT:
-            if not arguments.isdisjoint(call.arguments) and (kind != "change" or call.argument(*PATH_ARGUMENTS)):
+            if not arguments.isdisjoint(call.arguments) and (
+                kind != "change" or call.argument(*PATH_ARGUMENTS)
+            ):
                 return kind
     return known or "other"
 

@@ -12,7 +12,14 @@ from collections.abc import Sequence
 
 from smara.observations.models import Category, Note, Priority
 from smara.observations.offline import phrases
-from smara.observations.offline.acts import DURABLE, Act, is_trouble, names_a_cure, replaced_by, sort
+from smara.observations.offline.acts import (
+    DURABLE,
+    Act,
+    is_trouble,
+    names_a_cure,
+    replaced_by,
+    sort,
+)
 from smara.observations.offline.definitions import definitions
 from smara.observations.offline.drafting import Scene, make_note, mentioned, refers_to
 from smara.observations.offline.exchanges import Exchange, Said
@@ -44,7 +51,9 @@ Pair = tuple[Act, str]
 
 
 def speakers_in(exchanges: Sequence[Exchange]) -> frozenset[str]:
-    """The names before a colon with which most messages begin: a conversation between named people."""
+    """The names before a colon with which most messages begin: a conversation between named
+    people.
+    """
     said = [each for exchange in exchanges for each in exchange.said]
     heads = [match[1] for each in said if (match := _SPEAKER.match(each.text))]
     return frozenset(heads) if len(heads) > 1 and len(heads) > len(said) // 2 else frozenset()
@@ -59,7 +68,9 @@ class Person:
         self._trouble: tuple[str, int] | None = None
 
     def notes(self, exchange: Exchange, asked: Said | None) -> list[Note]:
-        """The notes on what was said in an exchange. ``asked`` is the question that the agent had ended with."""
+        """The notes on what was said in an exchange. ``asked`` is the question that the agent had
+        ended with.
+        """
         scene = self._scene
         notes: list[Note] = []
         for said in exchange.said:
@@ -80,57 +91,100 @@ class Person:
             name, text = match[1], text[match.end() :]
         found = outline(text)
         sentences_said = _sorted(scene, [*found.prose, *found.closing])
-        if asked is not None and len(said.text) <= _SHORT_ANSWER and _is_short_answer(sentences_said):
+        if (
+            asked is not None
+            and len(said.text) <= _SHORT_ANSWER
+            and _is_short_answer(sentences_said)
+        ):
             is_request = any(act == "request" for act, _ in sentences_said)
             return [
-                _answer(scene, said, asked, "request" if is_request else "decision" if scene.is_coding else "statement")
+                _answer(
+                    scene,
+                    said,
+                    asked,
+                    "request" if is_request else "decision" if scene.is_coding else "statement",
+                )
             ]
         durable = [pair for pair in sentences_said if pair[0] in DURABLE]
-        notes = [_sentence_note(scene, said, act, words, name) for act, words in durable[:_MOST_DURABLE]]
+        notes = [
+            _sentence_note(scene, said, act, words, name) for act, words in durable[:_MOST_DURABLE]
+        ]
         rest = [(act, words) for act, words in sentences_said if act not in DURABLE]
         gather = self._rest_notes if scene.is_coding else self._talk_notes
         return [*gather(said, rest, found, name), *notes]
 
-    def _rest_notes(self, said: Said, rest: Sequence[Pair], found: Outline, name: str) -> list[Note]:
-        """What is left of a message about work: what is requested, asked, reported and told, each as one note."""
+    def _rest_notes(
+        self, said: Said, rest: Sequence[Pair], found: Outline, name: str
+    ) -> list[Note]:
+        """What is left of a message about work: what is requested, asked, reported and told, each
+        as one note.
+        """
         told = passages(pair for pair in rest if pair[0] != "chat")
         return self._of_passages(said, told, [*_shown_items(found), *_fenced(found)], name)
 
-    def _talk_notes(self, said: Said, rest: Sequence[Pair], found: Outline, name: str) -> list[Note]:
-        """What is left of a message about life: what was told, what was asked; small talk is dropped.
+    def _talk_notes(
+        self, said: Said, rest: Sequence[Pair], found: Outline, name: str
+    ) -> list[Note]:
+        """What is left of a message about life: what was told, what was asked; small talk is
+        dropped.
 
         Every sentence with a date of its own is an event and stands for itself.
         """
         told = [(act, words) for act, words in rest if _is_told(act, words)]
-        dated = [pair for pair in told if refers_to(self._scene, pair[1], said.at)] if len(told) > 1 else []
+        dated = (
+            [pair for pair in told if refers_to(self._scene, pair[1], said.at)]
+            if len(told) > 1
+            else []
+        )
         notes = [_sentence_note(self._scene, said, "statement", words, name) for _, words in dated]
-        asked = [pair for pair in rest if pair[0] in ("request", "question") and (not name or is_telling(pair[1]))]
+        asked = [
+            pair
+            for pair in rest
+            if pair[0] in ("request", "question") and (not name or is_telling(pair[1]))
+        ]
         told_on = passages(pair for pair in told if pair not in dated)
         details = [*_shown_items(found), *_fenced(found)]
         return [*notes, *self._of_passages(said, [*told_on, *_by_act(asked)], details, name)]
 
-    def _of_passages(self, said: Said, told: Sequence[Passage], details: Sequence[str], name: str) -> list[Note]:
+    def _of_passages(
+        self, said: Said, told: Sequence[Passage], details: Sequence[str], name: str
+    ) -> list[Note]:
         """A note for each passage; lists and pasted code belong to the strongest."""
         if not told:
-            return [_message_note(self._scene, said, "statement", "", name, details)] if details else []
+            return (
+                [_message_note(self._scene, said, "statement", "", name, details)]
+                if details
+                else []
+            )
         holder = min(told, key=lambda passage: STRONGEST.index(passage.act))
         notes = []
         for passage in told:
-            notes.append(self._passage_note(said, passage, name, details if passage is holder else ()))
-            if any(is_trouble(words) for _, words in passage.sentences) and passage.act != "outcome":
+            notes.append(
+                self._passage_note(said, passage, name, details if passage is holder else ())
+            )
+            if (
+                any(is_trouble(words) for _, words in passage.sentences)
+                and passage.act != "outcome"
+            ):
                 self._trouble = (" ".join(passage.words), said.seq)
         return notes
 
-    def _passage_note(self, said: Said, passage: Passage, name: str, details: Sequence[str]) -> Note:
+    def _passage_note(
+        self, said: Said, passage: Passage, name: str, details: Sequence[str]
+    ) -> Note:
         words, act = passage.words, passage.act
         if act in ("request", "question") and not self._scene.is_coding:
-            return _message_note(self._scene, said, act, clip(" ".join(words), _LONGEST_QUESTION), name, details)
+            return _message_note(
+                self._scene, said, act, clip(" ".join(words), _LONGEST_QUESTION), name, details
+            )
         chosen = _chosen(words, [each in ("request", "report") for each, _ in passage.sentences])
         if act == "outcome":
             return self._outcome(said, chosen, words, name, details)
         return _message_note(self._scene, said, act, chosen, name, details)
 
-    def _outcome(self, said: Said, chosen: str, words: Sequence[str], name: str, details: Sequence[str]) -> Note:
+    def _outcome(
+        self, said: Said, chosen: str, words: Sequence[str], name: str, details: Sequence[str]
+    ) -> Note:
         """How something ended, with the trouble that it put an end to."""
         trouble, self._trouble = self._trouble, None
         is_over = trouble is not None and any(map(leans, words))
@@ -139,35 +193,63 @@ class Person:
         category: Category = "fix" if any(map(names_a_cure, words)) else "statement"
         label, _, priority = _SHAPES["outcome"]
         return make_note(
-            self._scene, priority, category, f"{_label(label, name)} {chosen}{about}", at=said.at, seqs=seqs,
-            inputs=["user"], details=details, is_dated=True, **mentioned(said.text, self._scene.paths),
-        )  # fmt: skip
+            self._scene,
+            priority,
+            category,
+            f"{_label(label, name)} {chosen}{about}",
+            at=said.at,
+            seqs=seqs,
+            inputs=["user"],
+            details=details,
+            is_dated=True,
+            **mentioned(said.text, self._scene.paths),
+        )
 
 
 def _given_task(scene: Scene, said: Said) -> Note:
     found = outline(said.text)
     words = clip(" ".join([*found.prose, *found.closing]), 400)
     return make_note(
-        scene, "high", "request", f"{phrases.GIVEN_TASK} {words}", at=said.at, seqs=[said.seq], inputs=["assistant"],
-        details=[clip(item, 140) for item in found.items[:10]], **mentioned(said.text, scene.paths),
-    )  # fmt: skip
+        scene,
+        "high",
+        "request",
+        f"{phrases.GIVEN_TASK} {words}",
+        at=said.at,
+        seqs=[said.seq],
+        inputs=["assistant"],
+        details=[clip(item, 140) for item in found.items[:10]],
+        **mentioned(said.text, scene.paths),
+    )
 
 
 def _is_short_answer(sorted_sentences: list[tuple[Act, str]]) -> bool:
-    return bool(sorted_sentences) and not any(act in ("question", "outcome") for act, _ in sorted_sentences)
+    return bool(sorted_sentences) and not any(
+        act in ("question", "outcome") for act, _ in sorted_sentences
+    )
 
 
 def _answer(scene: Scene, said: Said, asked: Said, category: Category) -> Note:
-    question = next((words for words in reversed(sentences(plain(asked.text))) if words.endswith(("?", "？"))), "")
+    question = next(
+        (words for words in reversed(sentences(plain(asked.text))) if words.endswith(("?", "？"))),
+        "",
+    )
     text = f"{phrases.ANSWERED} {said.text} ({phrases.ABOUT} {clip(question, 200)})"
     return make_note(
-        scene, "high", category, text, at=said.at, seqs=[asked.seq, said.seq], inputs=["user", "assistant"],
+        scene,
+        "high",
+        category,
+        text,
+        at=said.at,
+        seqs=[asked.seq, said.seq],
+        inputs=["user", "assistant"],
         is_dated=True,
-    )  # fmt: skip
+    )
 
 
 def _sorted(scene: Scene, words: Sequence[str]) -> list[tuple[Act, str]]:
-    """Each sentence with what is done with it; a reason stays with the sentence that it explains."""
+    """Each sentence with what is done with it; a reason stays with the sentence that it
+    explains.
+    """
     found: list[tuple[Act, str]] = []
     for sentence in words:
         if found and found[-1][0] in DURABLE and sentence.lower().startswith(_BECAUSE):
@@ -181,11 +263,21 @@ def _sentence_note(scene: Scene, said: Said, act: Act, words: str, name: str) ->
     label, category, priority = _SHAPES[act]
     replaced = replaced_by(words) if act in ("change", "preference") else ""
     shown = clip(words, 500)
-    text = f"{_label(label, name)} {shown}" + (f" ({phrases.REPLACES} {clip(replaced, 80)})" if replaced else "")
+    text = f"{_label(label, name)} {shown}" + (
+        f" ({phrases.REPLACES} {clip(replaced, 80)})" if replaced else ""
+    )
     return make_note(
-        scene, priority, category, text, at=said.at, seqs=[said.seq], inputs=["user"], is_dated=True,
-        replaces=replaced, **mentioned(words, scene.paths),
-    )  # fmt: skip
+        scene,
+        priority,
+        category,
+        text,
+        at=said.at,
+        seqs=[said.seq],
+        inputs=["user"],
+        is_dated=True,
+        replaces=replaced,
+        **mentioned(words, scene.paths),
+    )
 
 
 def _is_told(act: Act, words: str) -> bool:
@@ -198,17 +290,29 @@ def _by_act(asked: Sequence[Pair]) -> list[Passage]:
     return [Passage(act, [pair for pair in asked if pair[0] == act]) for act in acts]
 
 
-def _message_note(scene: Scene, said: Said, act: Act, words: str, name: str, details: Sequence[str]) -> Note:
-    label, category, priority = _SHAPES["statement" if act == "report" and not scene.is_coding else act]
+def _message_note(
+    scene: Scene, said: Said, act: Act, words: str, name: str, details: Sequence[str]
+) -> Note:
+    label, category, priority = _SHAPES[
+        "statement" if act == "report" and not scene.is_coding else act
+    ]
     if act == "request" and not scene.is_coding:
         priority = "medium"
     if name and category in ("request", "question"):
         category, priority = "note", "low"  # asked of another person, not of the agent
     text = f"{_label(label, name)} {words}".strip()
     return make_note(
-        scene, priority, category, text, at=said.at, seqs=[said.seq], inputs=["user"], details=details, is_dated=True,
+        scene,
+        priority,
+        category,
+        text,
+        at=said.at,
+        seqs=[said.seq],
+        inputs=["user"],
+        details=details,
+        is_dated=True,
         **mentioned(said.text, scene.paths),
-    )  # fmt: skip
+    )
 
 
 def _label(label: str, name: str) -> str:

@@ -1,4 +1,5 @@
-"""Words taken out of a text as they stand: lines, sentences and items, cut where a reader would cut.
+"""Words taken out of a text as they stand: lines, sentences and items, cut where a reader would
+cut.
 
 Nothing here adds a word. What is cut short ends in "…"; what cannot be seen (control
 characters, colours of a terminal, marks that turn the direction of writing) is left out,
@@ -11,7 +12,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-_COLOUR = re.compile(r"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[()][A-Z0-9])")
+_COLOUR = re.compile(
+    r"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[()][A-Z0-9])"
+)
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )
@@ -93,7 +96,9 @@ class Fence:
 
 @dataclass(slots=True)
 class Outline:
-    """A text by its parts: sentences, items of its lists (with headings and rows), blocks of code."""
+    """A text by its parts: sentences, items of its lists (with headings and rows), blocks of
+    code.
+    """
 
     prose: list[str] = field(default_factory=list)
     items: list[str] = field(default_factory=list)

@@ -73,7 +73,9 @@ class Work:
         """One more call."""
         kind = kind_of(call)
         if call.is_error and was_rejected(call):
-            self.notes += [note for note in [rejection_note(self._scene, call, kind == "quiet")] if note]
+            self.notes += [
+                note for note in [rejection_note(self._scene, call, kind == "quiet")] if note
+            ]
             return
         self._stretch.length += 1
         if self._stretch.length > _LONGEST_STRETCH:
@@ -183,13 +185,17 @@ class Work:
             self._stretch.has_result = True
 
     def _mend(self, run: Run) -> bool:
-        """End the failures that a success speaks for; returns whether its own outcome is told with one."""
+        """End the failures that a success speaks for; returns whether its own outcome is told with
+        one.
+        """
         is_told = False
         for key in [key for key in self._broken if key in run.command.keys]:
             broken = self._broken[key]
             if run.outcome == "ok" and (key != run.command.key or _covers(run, broken.runs[0])):
                 del self._broken[key]
-                self.notes.append(fix_note(self._scene, broken.runs, run, list(dict.fromkeys(broken.changed))))
+                self.notes.append(
+                    fix_note(self._scene, broken.runs, run, list(dict.fromkeys(broken.changed)))
+                )
                 is_told = is_told or key == run.command.key
         if not is_told and run.outcome == "ok" and run.command.kind in ("test", "build", "commit"):
             is_told = self._mend_known(run)
@@ -211,7 +217,11 @@ class Work:
     def _notes_of(self, stretch: _Stretch) -> Iterator[Note | None]:
         scene = self._scene
         if stretch.looks.calls:
-            yield look_note(scene, stretch.looks, [scene.paths.short(change.path) for change, _ in stretch.changes])
+            yield look_note(
+                scene,
+                stretch.looks,
+                [scene.paths.short(change.path) for change, _ in stretch.changes],
+            )
         if stretch.changes:
             yield code_note(scene, stretch.changes)
         if stretch.runs:
@@ -243,7 +253,9 @@ def _covers(run: Run, failed: Run) -> bool:
 
 
 def _paths(command: Command) -> frozenset[str]:
-    return frozenset(word.partition("::")[0] for word in command.arguments if "/" in word or "." in word)
+    return frozenset(
+        word.partition("::")[0] for word in command.arguments if "/" in word or "." in word
+    )
 
 
 def _distinct(runs: Sequence[Run]) -> list[Run]:

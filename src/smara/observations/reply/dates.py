@@ -10,18 +10,29 @@ from typing import NamedTuple
 
 _MONTHS = {name[:3].lower(): number for number, name in enumerate(calendar.month_name) if name}
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
-_WEEKDAY = re.compile(r"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b[.,]?", re.IGNORECASE)
+_WEEKDAY = re.compile(
+    r"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b[.,]?", re.IGNORECASE
+)
 
 _YEAR_FIRST = re.compile(r"(\d{4})\s?[-/.年]\s?(\d{1,2})\s?[-/.月]\s?(\d{1,2})日?")
-_MONTH_FIRST = re.compile(rf"{_MONTH}\s+(\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(\d{{4}}))?", re.IGNORECASE)
-_DAY_FIRST = re.compile(rf"(\d{{1,2}})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?{_MONTH}(?:,?\s+(\d{{4}}))?", re.IGNORECASE)
+_MONTH_FIRST = re.compile(
+    rf"{_MONTH}\s+(\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(\d{{4}}))?", re.IGNORECASE
+)
+_DAY_FIRST = re.compile(
+    rf"(\d{{1,2}})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?{_MONTH}(?:,?\s+(\d{{4}}))?", re.IGNORECASE
+)
 _NUMBERS = re.compile(r"(\d{1,2})[/.](\d{1,2})[/.](\d{4}|\d{2})")
 _MONTH_ALONE = re.compile(rf"{_MONTH},?\s+(\d{{4}})|(\d{{4}})-(\d{{2}})", re.IGNORECASE)
-_DAYS_OF_MONTH = re.compile(rf"{_MONTH}\s+(\d{{1,2}})\s*(?:-|–|—|to)\s*(\d{{1,2}}),?\s+(\d{{4}})", re.IGNORECASE)
+_DAYS_OF_MONTH = re.compile(
+    rf"{_MONTH}\s+(\d{{1,2}})\s*(?:-|–|—|to)\s*(\d{{1,2}}),?\s+(\d{{4}})", re.IGNORECASE
+)
 _YEAR_ALONE = re.compile(r"\d{4}")
-_BETWEEN = re.compile(r"\s*(?:\.\.+|…|–|—|\bto\b|\buntil\b|\bthrough\b|/(?=\d{4})|\s-\s)\s*", re.IGNORECASE)
+_BETWEEN = re.compile(
+    r"\s*(?:\.\.+|…|–|—|\bto\b|\buntil\b|\bthrough\b|/(?=\d{4})|\s-\s)\s*", re.IGNORECASE
+)
 _VAGUE = re.compile(
-    r"\b(?:approximately|approx\.?|about|around|circa|ca\.|early|mid|late|end of|beginning of|the|on|by|before|after"
+    r"\b(?:approximately|approx\.?|about|around|circa|ca\.|early|mid|late|end of|beginning of|the"
+    r"|on|by|before|after"
     r"|week of)\b|[~≈?]",
     re.IGNORECASE,
 )
@@ -31,7 +42,8 @@ _ASIDE = re.compile(r"[(\[][^()\[\]]{0,40}[)\]]")
 
 
 def parse_day(text: str, near: Collection[date] = ()) -> date | None:
-    """The date that a text is, and nothing else; ``near`` are days it could be when it leaves something open.
+    """The date that a text is, and nothing else; ``near`` are days it could be when it leaves
+    something open.
 
     >>> parse_day("Thursday, Dec 4, 2025"), parse_day("4. December", {date(2025, 12, 4)})
     (datetime.date(2025, 12, 4), datetime.date(2025, 12, 4))
@@ -77,7 +89,9 @@ def parse_span(text: str, near: Collection[date] = ()) -> str | None:
     ends = _BETWEEN.split(bare, maxsplit=1)
     if len(ends) == 2:
         last = parse_day(ends[1], near)
-        first = parse_day(ends[0], {_with_year(last, day) for day in near} | ({last} if last else set()))
+        first = parse_day(
+            ends[0], {_with_year(last, day) for day in near} | ({last} if last else set())
+        )
         return _span(first, last)
     if day := parse_day(bare, near):
         return _span(day, day + timedelta(days=6) if is_week else day)
@@ -89,7 +103,9 @@ def _month_or_year(text: str) -> str | None:
         year = int(match[2] or match[3])
         month = _month(match[1]) if match[1] else int(match[4])
         first = _date(year, month, 1)
-        return _span(first, first.replace(day=calendar.monthrange(year, month)[1])) if first else None
+        return (
+            _span(first, first.replace(day=calendar.monthrange(year, month)[1])) if first else None
+        )
     if _YEAR_ALONE.fullmatch(text) and 1900 <= int(text) <= 2100:
         return f"{text}-01-01..{text}-12-31"
     return None
@@ -117,15 +133,21 @@ def _with_year(last: date | None, day: date) -> date:
 
 
 def _in_year(year: str | None, month: int, day: int, near: Collection[date]) -> date | None:
-    """A date whose year may have been left out: then it is the year in which it is nearest to one that could be."""
+    """A date whose year may have been left out: then it is the year in which it is nearest to one
+    that could be.
+    """
     if year:
         return _date(int(year), month, day)
-    readings = [found for around in {each.year for each in near} if (found := _date(around, month, day))]
+    readings = [
+        found for around in {each.year for each in near} if (found := _date(around, month, day))
+    ]
     return min(readings, key=lambda found: min(abs(found - each) for each in near), default=None)
 
 
 class When(NamedTuple):
-    """What a line says of its time: minutes of the day from and to, the day, and the messages it comes from."""
+    """What a line says of its time: minutes of the day from and to, the day, and the messages it
+    comes from.
+    """
 
     start: int | None = None
     end: int | None = None
@@ -142,7 +164,8 @@ _BRACKETED = re.compile(
     re.IGNORECASE,
 )
 _BARE = re.compile(
-    rf"{_DAY}(?=\d{{1,2}}(?::\d\d|\s?[ap]\.?m)){_TIME}(?:\s?(?:-|–|—)\s?{_TIME})?(?=\s|:\s|$)", re.IGNORECASE
+    rf"{_DAY}(?=\d{{1,2}}(?::\d\d|\s?[ap]\.?m)){_TIME}(?:\s?(?:-|–|—)\s?{_TIME})?(?=\s|:\s|$)",
+    re.IGNORECASE,
 )
 
 

@@ -28,7 +28,13 @@ _MARKS: dict[str, Priority] = {
     **dict.fromkeys("🟢🟩🔵🟦⚪⚫🔹🟣🟤", "low"),
 }
 _DONE = "✅✔☑🎉"
-_WORDS: dict[str, Priority] = {"high": "high", "critical": "high", "medium": "medium", "med": "medium", "low": "low"}
+_WORDS: dict[str, Priority] = {
+    "high": "high",
+    "critical": "high",
+    "medium": "medium",
+    "med": "medium",
+    "low": "low",
+}
 
 _MARK = re.compile(f"([{''.join(_MARKS)}{_DONE}])[\ufe0e\ufe0f]?")
 _LEVEL = r"(high|critical|medium|med|low)(?:[ -]priority)?"
@@ -39,11 +45,13 @@ _EMPHASIS = re.compile(r"[*_]{1,3}(?=[\[(\d" + "".join(_MARKS) + _DONE + r"]|\s|
 _BETWEEN = re.compile(r"[:–—|-](?=\s)|\s+")
 _BOLD = re.compile(r"(?<![\w/*])\*\*(?=[^\s*/])([^*\n]{1,400})(?<=[^\s/])\*\*(?![\w/*])")
 _MEANING = re.compile(
-    r"\s?[(\[]\s?(?:meaning|estimated?|est\.|referring to|refers to)(?:/estimated)?\s?:?\s([^()\[\]]{2,60})[)\]][. ]*$",
+    r"\s?[(\[]\s?(?:meaning|estimated?|est\.|referring to|refers "
+    r"to)(?:/estimated)?\s?:?\s([^()\[\]]{2,60})[)\]][. ]*$",
     re.IGNORECASE,
 )
 _CITED = re.compile(
-    r"#(\d{1,9})(?:\s?[-–]\s?#?(\d{1,9}))?[:,]?(?=\s+(?:user|agent|assistant)\b|\s*[(\[])", re.IGNORECASE
+    r"#(\d{1,9})(?:\s?[-–]\s?#?(\d{1,9}))?[:,]?(?=\s+(?:user|agent|assistant)\b|\s*[(\[])",
+    re.IGNORECASE,
 )
 _TOPIC = re.compile(r"#{1,6}\s.*|\*\*[^*]{1,200}\*\*:?|\*\*[^*]{1,200}:\*\*")
 _INDENT = re.compile(r"[ \t>]*")
@@ -51,7 +59,9 @@ _INDENT = re.compile(r"[ \t>]*")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line that was read. ``note`` begins an observation; the other kinds belong to one or to none."""
+    """A line that was read. ``note`` begins an observation; the other kinds belong to one or to
+    none.
+    """
 
     kind: Literal["note", "detail", "more", "heading", "nothing"]
     text: str = ""
@@ -60,10 +70,14 @@ class Line:
     when: When = field(default_factory=When)
     refers_to: str | None = None
     meaning: str | None = None
-    """What the line says it means, where that is no date by itself (``next week``); taken out of the text."""
+    """What the line says it means, where that is no date by itself (``next week``); taken out of
+    the text.
+    """
     day: date | None = None
     is_certain: bool = False
-    """It has a mark or a time, or is an item that says who did what: nobody writes that by accident."""
+    """It has a mark or a time, or is an item that says who did what: nobody writes that by
+    accident.
+    """
 
 
 def read_line(line: str, days: Collection[date] = ()) -> Line:
@@ -99,7 +113,9 @@ def _read(bare: str, is_indented: bool, days: Collection[date]) -> Line:
         return Line("more", text)
     is_done = head.is_done or _ends_done(head.rest)
     is_certain = is_marked or is_done or (bullet is not None and is_about_somebody)
-    return Line("note", text, head.priority, is_done, head.when, refers_to, meaning, None, is_certain)
+    return Line(
+        "note", text, head.priority, is_done, head.when, refers_to, meaning, None, is_certain
+    )
 
 
 class _Head:
@@ -145,9 +161,11 @@ class _Head:
         old = self.when
         is_timed = found.start is not None
         self.when = When(
-            found.start if is_timed else old.start, found.end if is_timed else old.end,
-            found.day or old.day, found.seqs or old.seqs,
-        )  # fmt: skip
+            found.start if is_timed else old.start,
+            found.end if is_timed else old.end,
+            found.day or old.day,
+            found.seqs or old.seqs,
+        )
         self.rest = rest
         return True
 
@@ -159,7 +177,9 @@ def cleaned(text: str) -> str:
 
 
 def _take_meaning(text: str, days: Collection[date]) -> tuple[str, str | None, str | None]:
-    """A text without the date it refers to at its end; that date, or the words that stand for one."""
+    """A text without the date it refers to at its end; that date, or the words that stand for
+    one.
+    """
     text = text.rstrip(f" {_DONE}\ufe0f")
     match = _MEANING.search(text)
     if match is None:

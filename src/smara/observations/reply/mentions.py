@@ -17,17 +17,20 @@ _EXTENSIONS = word_set("""
     gz h hpp hs htm html ini ipynb java jpeg jpg js json jsonl jsx kt kts less lock log lua m md mdx mjs ml mm nix
     parquet patch pdf php pl png prisma properties proto ps1 py pyi pyx r rake rb rs rst sass scala scm scss sh sol sql
     sqlite svelte svg swift tar tf tfvars toml ts tsx txt vue wasm xlsx xml yaml yml zig zip zsh
-""")
+""")  # noqa: E501
 _WHOLE_NAMES = word_set("""
     Dockerfile Makefile Jenkinsfile Procfile Gemfile Rakefile Vagrantfile LICENSE README CHANGELOG CODEOWNERS
-""")
+""")  # noqa: E501
 _NOT_FILES = word_set("""
     node.js next.js nuxt.js vue.js react.js express.js nest.js three.js d3.js chart.js angular.js ember.js
-""")
+""")  # noqa: E501
 # Possessive: nothing is tried twice. A colon ends a path; what follows it may be a line.
 _CHUNK = re.compile(r"(?:\b[A-Za-z]:(?=[\\/]))?[\w./\\@~+-]++")
 _WORD = re.compile(r"[\w./@~+\\-]++(?::\d++(?:-\d++)?)?")
-_LINES = re.compile(r"(?::|\blines?\s|\bL)(\d{1,6})(?:\s?[-–]\s?L?(\d{1,6})|(?!\s?[-–]\s?L?\d))(?!\d|\.\d|:\d)", re.I)
+_LINES = re.compile(
+    r"(?::|\blines?\s|\bL)(\d{1,6})(?:\s?[-–]\s?L?(\d{1,6})|(?!\s?[-–]\s?L?\d))(?!\d|\.\d|:\d)",
+    re.I,
+)
 _NUMBER = re.compile(r"(?<![\w.,@])\d++(?:[.,]\d++)*")
 _QUOTED = re.compile(r"`([^`\n]{2,200})`|\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”")
 _TIME_OR_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.\.\d{4}-\d{2}-\d{2})?|\b\d{1,2}:\d{2}\b")
@@ -70,7 +73,13 @@ def _is_file(word: str) -> bool:
         return True
     stem, dot, extension = name.rpartition(".")
     if not dot or extension.lower() not in _EXTENSIONS or word.lower() in _NOT_FILES:
-        return not dot and "/" in word and word.endswith("/") and not word.startswith("/") and len(word) > 2
+        return (
+            not dot
+            and "/" in word
+            and word.endswith("/")
+            and not word.startswith("/")
+            and len(word) > 2
+        )
     return bool(stem) or extension == "env"
 
 
@@ -90,7 +99,9 @@ def lines_in(text: str) -> tuple[int, ...]:
 
 
 def mentions_in(text: str) -> Mentions:
-    """What can be checked in a text: names that are no ordinary words, and numbers that count something."""
+    """What can be checked in a text: names that are no ordinary words, and numbers that count
+    something.
+    """
     bare = _TIME_OR_DATE.sub(" ", text)
     names: dict[str, None] = {}
     for match in _WORD.finditer(bare):
@@ -139,7 +150,9 @@ class Source:
     def __init__(self, texts: Iterable[str]) -> None:
         whole = "\n".join(texts)
         self._folded = fold(whole)
-        self._numbers = frozenset(plain_number(found) for found in re.findall(r"\d++(?:[.,]\d++)*", whole))
+        self._numbers = frozenset(
+            plain_number(found) for found in re.findall(r"\d++(?:[.,]\d++)*", whole)
+        )
         self._digits = frozenset(re.findall(r"\d++", whole))
 
     def has_name(self, name: str) -> bool:
@@ -149,5 +162,7 @@ class Source:
     def has_number(self, number: str) -> bool:
         """Whether the number occurs, by itself or as a part of another such as a version."""
         return (
-            number in self._numbers or number in self._digits or all(part in self._digits for part in number.split("."))
+            number in self._numbers
+            or number in self._digits
+            or all(part in self._digits for part in number.split("."))
         )

@@ -29,7 +29,9 @@ _NAMES = {
 _NAME = r"([A-Za-z][A-Za-z0-9_-]{2,60}|current task|suggested response|thread title)"
 _OPENING = re.compile(rf"[ \t>*#`_-]{{0,8}}<[ \t]?{_NAME}[ \t]?>(?:\*\*|`+)?", re.IGNORECASE)
 _CLOSING = re.compile(rf"[*`_]{{0,3}}<[ \t]?/[ \t]?{_NAME}[ \t]?>[*`_]{{0,3}}", re.IGNORECASE)
-_HEADING = re.compile(rf"[ \t]{{0,3}}(?:#{{1,4}}[ \t]+|\*\*){_NAME}(?:\*\*)?:?(?:\*\*)?[ \t]*", re.IGNORECASE)
+_HEADING = re.compile(
+    rf"[ \t]{{0,3}}(?:#{{1,4}}[ \t]+|\*\*){_NAME}(?:\*\*)?:?(?:\*\*)?[ \t]*", re.IGNORECASE
+)
 _CODE_FENCE = re.compile(r"[ \t]*(?:```|~~~)[\w-]*[ \t]*")
 _THREAD_TAG = re.compile(r"</?thread(?:\s[^<>\n]{0,200})?>", re.IGNORECASE)
 _ALOUD = r"think(?:ing)?|reasoning|analysis|scratchpad"
@@ -44,7 +46,9 @@ _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'", "nbsp":
 
 @dataclass(slots=True)
 class Sections:
-    """The lines of each section, the lines outside all of them, and the section that was never closed."""
+    """The lines of each section, the lines outside all of them, and the section that was never
+    closed.
+    """
 
     lines: dict[str, list[str]] = field(default_factory=dict)
     outside: list[str] = field(default_factory=list)
@@ -102,7 +106,8 @@ class _Splitter:
         closing = self._closing(line)
         if closing is None:
             if self.current is None and self._closed_in_passing and _LISTED.match(line):
-                # The line that seemed to end the section only spoke of its tag: the section goes on.
+                # The line that seemed to end the section only spoke of its tag: the section goes
+                # on.
                 self.current = self._closed_in_passing
             if line or is_start:
                 self._add(line)
@@ -121,7 +126,9 @@ class _Splitter:
         for closing in _CLOSING.finditer(line):
             is_ours = self.names.get(_key(closing[1])) == self.current
             rest = line[closing.end() :].strip()
-            if is_ours and (not line[: closing.start()].strip() or not rest or _OPENING.match(rest)):
+            if is_ours and (
+                not line[: closing.start()].strip() or not rest or _OPENING.match(rest)
+            ):
                 return closing
         return None
 
@@ -168,7 +175,9 @@ def without_thinking(text: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    """A text with the few entities that models write put back; ``&copy=2`` in an address is none."""
+    """A text with the few entities that models write put back; ``&copy=2`` in an address is
+    none.
+    """
     return _ENTITY.sub(_character, text)
 
 

@@ -46,13 +46,21 @@ class Timeline:
 
     @classmethod
     def of_notes(cls, notes: Iterable[Note], timezone: str) -> Timeline:
-        """The times of observations that are condensed, perhaps of several threads, so that numbers say nothing."""
-        return cls((Moment(each.said_at, each.first_seq, each.last_seq) for each in notes), timezone, is_numbered=False)
+        """The times of observations that are condensed, perhaps of several threads, so that numbers
+        say nothing.
+        """
+        return cls(
+            (Moment(each.said_at, each.first_seq, each.last_seq) for each in notes),
+            timezone,
+            is_numbered=False,
+        )
 
     @cached_property
     def days(self) -> tuple[date, ...]:
         """The days on which something happened, in order."""
-        return tuple(dict.fromkeys(local(at, self.timezone).date() for at in self._times))[:_MOST_DAYS]
+        return tuple(dict.fromkeys(local(at, self.timezone).date() for at in self._times))[
+            :_MOST_DAYS
+        ]
 
     @property
     def start(self) -> int:
@@ -73,7 +81,9 @@ class Timeline:
             return Moment(self._without_time(day, previous), None, None)
         days = self._days_for(day, previous)
         for each in days:
-            if found := self._within(self._at(each, when.start), self._at(each, when.end) + _MINUTE_MS):
+            if found := self._within(
+                self._at(each, when.start), self._at(each, when.end) + _MINUTE_MS
+            ):
                 return found
         for each in days:
             at = self._at(each, when.start)
@@ -87,10 +97,13 @@ class Timeline:
             return None
         first, last = when.seqs
         inside = [
-            each for each in self._moments
-            if each.first_seq is not None and each.last_seq is not None
-            and each.first_seq <= last and each.last_seq >= first
-        ]  # fmt: skip
+            each
+            for each in self._moments
+            if each.first_seq is not None
+            and each.last_seq is not None
+            and each.first_seq <= last
+            and each.last_seq >= first
+        ]
         if not inside:
             return None
         begin = max(first, min(each.first_seq or first for each in inside))
@@ -98,11 +111,17 @@ class Timeline:
         return Moment(inside[0].at, begin, end)
 
     def _days_for(self, day: date | None, previous: int | None) -> list[date]:
-        """The days a time may be of, the likeliest first: the heading's, the previous line's, those after, the rest."""
+        """The days a time may be of, the likeliest first: the heading's, the previous line's, those
+        after, the rest.
+        """
         if day in self.days:
             return [day] if day is not None else []
-        last = self.days[0] if previous is None and self.days else self._date(previous or self.start)
-        return [each for each in self.days if each >= last] + [each for each in self.days if each < last]
+        last = (
+            self.days[0] if previous is None and self.days else self._date(previous or self.start)
+        )
+        return [each for each in self.days if each >= last] + [
+            each for each in self.days if each < last
+        ]
 
     def _within(self, begin: int, end: int) -> Moment | None:
         """What happened from ``begin`` to before ``end``, as one moment."""

@@ -25,15 +25,20 @@ def check_extractor(extractor: Extractor) -> None:
     """Refuse an extractor that no reply could satisfy."""
     if not _NAME.fullmatch(extractor.name) or extractor.name in _TAKEN:
         raise InvalidInputError(
-            f"An extractor's name is of small letters, digits and dashes, not {extractor.name!r}. Rename it."
+            f"An extractor's name is of small letters, digits and dashes, not {extractor.name!r}. "
+            "Rename it."
         )
     if not extractor.instruction.strip():
-        raise InvalidInputError(f"The extractor {extractor.name} needs an instruction. Say what is to be taken out.")
+        raise InvalidInputError(
+            f"The extractor {extractor.name} needs an instruction. Say what is to be taken out."
+        )
     read_schema(extractor.schema)
 
 
 def read_json(text: str) -> Any:
-    """The value that a text holds: in a code block, among words, with a comma too many. Raises ``ValueError``."""
+    """The value that a text holds: in a code block, among words, with a comma too many. Raises
+    ``ValueError``.
+    """
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"it has {len(text):,} characters")
     bare = _FENCE.sub("", text).strip()
@@ -67,7 +72,9 @@ def _safe(value: Any, depth: int) -> Any:
     return value
 
 
-def extract(sections: Mapping[str, str | None], extractors: Iterable[Extractor]) -> tuple[dict[str, Any], list[str]]:
+def extract(
+    sections: Mapping[str, str | None], extractors: Iterable[Extractor]
+) -> tuple[dict[str, Any], list[str]]:
     """What the extractors found, each by itself, and what is to be said about those that failed."""
     found: dict[str, Any] = {}
     warnings: list[str] = []

@@ -12,7 +12,8 @@ from smara.observations.models import Category
 
 _SUBJECTS = {
     "user": "user", "human": "user",
-    "agent": "agent", "assistant": "agent", "ai": "agent", "claude": "agent", "codex": "agent", "model": "agent",
+    "agent": "agent", "assistant": "agent", "ai": "agent", "claude": "agent", "codex": "agent",
+    "model": "agent",
 }  # fmt: skip
 
 _USER_VERBS: dict[Category, str] = {
@@ -26,16 +27,21 @@ _USER_VERBS: dict[Category, str] = {
 _AGENT_VERBS: dict[Category, str] = {
     "fix": "fix resolve correct repair patch solve mend",
     "error": "try attempt fail could couldn't unable cannot",
-    "command": "run ran rerun reran execute commit push install uninstall call invoke deploy build built query merge "
+    "command": "run ran rerun reran execute commit push install uninstall call invoke deploy "
+               "build built query merge "
                "rebase start stop launch",
     "test": "test",
     "decision": "decide choose chose",
-    "code": "write wrote rewrite rewrote create add implement change edit refactor rename move remove delete configure "
-            "set define update introduce extract generate replace migrate modify optimize optimise import upgrade bump "
+    "code": "write wrote rewrite rewrote create add implement change edit refactor rename move "
+            "remove delete configure "
+            "set define update introduce extract generate replace migrate modify optimize "
+            "optimise import upgrade bump "
             "split apply",
-    "answer": "answer explain recommend suggest tell told list describe provide show propose advise compare summarize "
+    "answer": "answer explain recommend suggest tell told list describe provide show propose "
+              "advise compare summarize "
               "summarise outline reply offer give gave",
-    "finding": "find found discover notice learn read view see saw search look investigate identify determine verify "
+    "finding": "find found discover notice learn read view see saw search look investigate "
+               "identify determine verify "
                "inspect measure confirm debug explore review analyze analyse locate trace check",
     "question": "ask",
     "blocker": "wait blocked",
@@ -58,18 +64,32 @@ _BEGINNINGS: dict[Category, str] = {
     "completion": "completed done finished",
 }  # fmt: skip
 _PHRASES: dict[Category, str] = {
-    "change": r"\b(?:switch(?:ed|ing)|migrat(?:ed|ing)|replac(?:ed|ing)|no longer|instead of|changing from)\b|\(was\s"
+    "change": r"\b(?:switch(?:ed|ing)|migrat(?:ed|ing)|replac(?:ed|ing)|no longer|instead of"
+              r"|changing from)\b|\(was\s"
               r"|\bupdating (?:a |the )?(?:previous|earlier)\b",
     "preference": r"\b(?:prefer(?:s|red|ence)?|rather than|always|never|(?:dis)?likes)\b",
     "decision": r"\b(?:decided|chose|approved|rejected)\b",
     "blocker": r"\b(?:blocked (?:by|on)|waiting (?:for|on))\b",
 }  # fmt: skip
 _OVERLOOKED = frozenset(
-    ("the", "then", "also", "again", "later", "first", "now", "has", "have", "had", "is", "was", "are", "were", "will",
+    ("the", "then", "also", "again", "later", "first", "now", "has", "have", "had", "is", "was",
+    "are", "were", "will",
      "just", "still", "not")
 )  # fmt: skip
 _ASKED_TO = frozenset(("to", "for", "that", "not", "help", "again"))
-_TOUCHES_TESTS = ("write", "wrote", "add", "create", "update", "extend", "run", "ran", "rerun", "reran", "execute")
+_TOUCHES_TESTS = (
+    "write",
+    "wrote",
+    "add",
+    "create",
+    "update",
+    "extend",
+    "run",
+    "ran",
+    "rerun",
+    "reran",
+    "execute",
+)
 _WORD = re.compile(r"[\w'’-]+")
 _FAILED = re.compile(r"\bfailed(?::| with\b)", re.IGNORECASE)
 _LOOKED_AT = 400
@@ -78,7 +98,15 @@ _LOOKED_AT = 400
 def _forms(verb: str) -> tuple[str, ...]:
     """How a verb is written: ``fix`` also as fixes, fixed, fixing."""
     stem = verb[:-1] if verb.endswith("e") else verb
-    forms = [verb, f"{verb}s", f"{verb}es", f"{stem}ed", f"{stem}ing", f"{verb}{verb[-1]}ed", f"{verb}{verb[-1]}ing"]
+    forms = [
+        verb,
+        f"{verb}s",
+        f"{verb}es",
+        f"{stem}ed",
+        f"{stem}ing",
+        f"{verb}{verb[-1]}ed",
+        f"{verb}{verb[-1]}ing",
+    ]
     if verb.endswith("y"):
         forms += [f"{verb[:-1]}ied", f"{verb[:-1]}ies"]
     return tuple(forms)
@@ -93,7 +121,11 @@ def _table(verbs: dict[Category, str], is_inflected: bool = True) -> dict[str, C
     }
 
 
-_USER, _AGENT, _BEGINNING = _table(_USER_VERBS), _table(_AGENT_VERBS), _table(_BEGINNINGS, is_inflected=False)
+_USER, _AGENT, _BEGINNING = (
+    _table(_USER_VERBS),
+    _table(_AGENT_VERBS),
+    _table(_BEGINNINGS, is_inflected=False),
+)
 _ASK, _WANT = frozenset(_forms("ask")), frozenset(_forms("want"))
 _TESTING = frozenset(form for verb in _TOUCHES_TESTS for form in _forms(verb))
 
@@ -108,14 +140,18 @@ def subject_of(text: str) -> str | None:
 def category_of(text: str) -> Category:
     """The kind of a line.
 
-    >>> category_of("User asked how to test it"), category_of("User asked to test it"), category_of("Agent ran pytest")
-    ('question', 'request', 'command')
+    >>> category_of("User asked how to test it"), category_of("User asked to test it"),
+    category_of("Agent ran pytest") ('question', 'request', 'command')
     """
     head = text[:_LOOKED_AT].lstrip(" \"'*`")
     words = _WORD.findall(head.lower())
     subject = subject_of(head)
     if subject is None:
-        return _of_beginning(words) or _of_phrases(head) or ("error" if _FAILED.search(head) else "note")
+        return (
+            _of_beginning(words)
+            or _of_phrases(head)
+            or ("error" if _FAILED.search(head) else "note")
+        )
     said = [word for word in words if word not in _OVERLOOKED and not word.endswith("ly")][1:12]
     if subject == "agent":
         return _of_agent(said) or "note"
@@ -155,4 +191,7 @@ def _of_beginning(words: list[str]) -> Category | None:
 
 
 def _of_phrases(text: str) -> Category | None:
-    return next((category for category, words in _PHRASES.items() if re.search(words, text, re.IGNORECASE)), None)
+    return next(
+        (category for category, words in _PHRASES.items() if re.search(words, text, re.IGNORECASE)),
+        None,
+    )

@@ -70,7 +70,9 @@ EXIT_CODES: tuple[tuple[type[SmaraError], int], ...] = (
     (ModelError, 9),
 )
 
-_CALLED_BARE: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.1 has none: it prints the help itself
+_CALLED_BARE: Any = getattr(
+    click.exceptions, "NoArgsIsHelpError", ()
+)  # click 8.1 has none: it prints the help itself
 
 
 class LazyGroup(click.Group):
@@ -82,7 +84,9 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"smara.surfaces.cli.commands.{cmd_name.replace('import', 'import_files')}")
+        module = import_module(
+            f"smara.surfaces.cli.commands.{cmd_name.replace('import', 'import_files')}"
+        )
         command: click.Command = module.command
         return command
 
@@ -101,13 +105,21 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--db", metavar="PATH|URL", help="The store; also SMARA_DB. Without it, the per-user store.")
-@click.option("--project", metavar="NAME", help="The project; also SMARA_PROJECT. 'auto' is the git repository here.")
+@click.option(
+    "--db", metavar="PATH|URL", help="The store; also SMARA_DB. Without it, the per-user store."
+)
+@click.option(
+    "--project",
+    metavar="NAME",
+    help="The project; also SMARA_PROJECT. 'auto' is the git repository here.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 @click.option("--verbose", is_flag=True, help="Write log lines to standard error.")
 @click.version_option(package_name="smara", prog_name="smara")
 @click.pass_context
-def cli(ctx: click.Context, db: str | None, project: str | None, as_json: bool, verbose: bool) -> None:
+def cli(
+    ctx: click.Context, db: str | None, project: str | None, as_json: bool, verbose: bool
+) -> None:
     """Smara: one memory for coding agents.
 
     Every message is kept, word for word, and found again in milliseconds.
@@ -131,16 +143,22 @@ def run(arguments: list[str] | None = None) -> NoReturn:
         _fail("usage", "Missing command. smara --help lists them.", 2, False, as_json)
     except click.ClickException as error:
         hint = (
-            f" {error.ctx.command_path} --help shows how." if isinstance(error, click.UsageError) and error.ctx else ""
+            f" {error.ctx.command_path} --help shows how."
+            if isinstance(error, click.UsageError) and error.ctx
+            else ""
         )
         _fail("usage", f"{error.format_message()}{hint}", 2, False, as_json)
     except SmaraError as error:
         _fail(error.code, str(error), exit_code(error), error.is_retryable, as_json)
     except Exception as error:
         _fail(
-            "bug", f"Unexpected {type(error).__name__}: {log.redacted(str(error))}. Please report this bug.",
-            1, False, as_json,
-        )  # fmt: skip
+            "bug",
+            f"Unexpected {type(error).__name__}: {log.redacted(str(error))}. Please report this "
+            "bug.",
+            1,
+            False,
+            as_json,
+        )
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -14,11 +14,15 @@ def find_message(memory: Memory, message_id: str) -> Message:
         return memory.messages.get(message_id)
     found = memory.messages.list(thread_id=thread_id, after=int(seq) - 1, limit=1)
     if not found or found[0].seq != int(seq):
-        raise NotFoundError(f"Thread {thread_id!r} has no message {seq}. `smara messages list` shows what it has.")
+        raise NotFoundError(
+            f"Thread {thread_id!r} has no message {seq}. `smara messages list` shows what it has."
+        )
     return found[0]
 
 
 def find_task_id(memory: Memory, given: str | None) -> str | None:
-    """The id under which messages name a task; one that is no task of ours stays as it was given."""
+    """The id under which messages name a task; one that is no task of ours stays as it was
+    given.
+    """
     task = memory.tasks.find(given) if given else None
     return task.id if task else given

@@ -20,14 +20,19 @@ def place(node: Node) -> str:
 
 
 def walk_rows(reached: Iterable[Reached], is_backward: bool) -> list[tuple[object, ...]]:
-    """A line for each node: how far, how sure, where it is, and the way from it to the target, or back."""
+    """A line for each node: how far, how sure, where it is, and the way from it to the target, or
+    back.
+    """
     return [
         (
-            each.depth, f"{each.weight:.2f}", _where(each, is_backward),
-            each.node.qualname, _how(each.path, is_backward),
+            each.depth,
+            f"{each.weight:.2f}",
+            _where(each, is_backward),
+            each.node.qualname,
+            _how(each.path, is_backward),
         )
         for each in reached
-    ]  # fmt: skip
+    ]
 
 
 def _where(reached: Reached, is_backward: bool) -> str:
@@ -66,7 +71,9 @@ def say_walk(walk: Walk, one: str, many: str, is_backward: bool) -> None:
     files = f"{walk.files} {'file' if walk.files == 1 else 'files'}"
     output.say(f"{walk.total} {one if walk.total == 1 else many}, in {files}{tests}.")
     output.say()
-    output.table(WALK_COLUMNS, walk_rows(walk.reached, is_backward), folding=("where", "name", "how"))
+    output.table(
+        WALK_COLUMNS, walk_rows(walk.reached, is_backward), folding=("where", "name", "how")
+    )
     if walk.is_cut:
         output.say()
         output.say(f"{len(walk.reached)} of {walk.total} are shown; --limit shows more.", dim=True)
@@ -101,7 +108,10 @@ def say_card(card: SymbolCard, known: Sequence[CodeLink]) -> None:
     _group("tested by", [f"{place(each.node)}  {each.node.qualname}" for each in card.tests])
     _group("uses", [f"{place(each.node)}  {each.node.qualname}" for each in card.calls])
     _group("holds", [f"{member.first_line}  {member.name}" for member in card.members])
-    _group("changes with", [f"{each.path}  {each.confidence:.0%} of its commits" for each in card.changes_with])
+    _group(
+        "changes with",
+        [f"{each.path}  {each.confidence:.0%} of its commits" for each in card.changes_with],
+    )
 
 
 def _group(title: str, lines: Sequence[str]) -> None:

@@ -23,10 +23,16 @@ from smara.links.models import CodeLink
 def node_json(node: Node) -> dict[str, Any]:
     """A file or symbol."""
     return {
-        "name": node.label, "kind": node.kind, "path": node.path, "qualname": node.qualname,
-        "firstLine": node.first_line, "lastLine": node.last_line, "signature": node.signature, "doc": node.doc,
+        "name": node.label,
+        "kind": node.kind,
+        "path": node.path,
+        "qualname": node.qualname,
+        "firstLine": node.first_line,
+        "lastLine": node.last_line,
+        "signature": node.signature,
+        "doc": node.doc,
         "isStale": node.is_stale,
-    }  # fmt: skip
+    }
 
 
 def mention_json(node: Node) -> dict[str, Any]:
@@ -37,58 +43,89 @@ def mention_json(node: Node) -> dict[str, Any]:
 def walk_json(walk: Walk) -> dict[str, Any]:
     """What a walk came to."""
     return {
-        "targets": [mention_json(node) for node in walk.targets], "depth": walk.depth, "total": walk.total,
-        "files": walk.files, "tests": walk.tests, "byDepth": {str(depth): n for depth, n in walk.by_depth.items()},
-        "isCut": walk.is_cut, "reached": [reached_json(each) for each in walk.reached],
+        "targets": [mention_json(node) for node in walk.targets],
+        "depth": walk.depth,
+        "total": walk.total,
+        "files": walk.files,
+        "tests": walk.tests,
+        "byDepth": {str(depth): n for depth, n in walk.by_depth.items()},
+        "isCut": walk.is_cut,
+        "reached": [reached_json(each) for each in walk.reached],
         "overrides": [mention_json(node) for node in walk.overrides],
         "overriddenBy": [mention_json(node) for node in walk.overridden_by],
-    }  # fmt: skip
+    }
 
 
 def reached_json(reached: Reached) -> dict[str, Any]:
     """A node with the path to the target."""
     return mention_json(reached.node) | {
-        "depth": reached.depth, "weight": reached.weight, "isTest": reached.is_test,
+        "depth": reached.depth,
+        "weight": reached.weight,
+        "isTest": reached.is_test,
         "via": [_hop_json(hop) for hop in reached.path],
-    }  # fmt: skip
+    }
 
 
 def _hop_json(hop: Hop) -> dict[str, Any]:
     return {
-        "to": hop.node.label, "kind": hop.kind, "line": hop.line, "confidence": hop.confidence, "source": hop.source,
-    }  # fmt: skip
+        "to": hop.node.label,
+        "kind": hop.kind,
+        "line": hop.line,
+        "confidence": hop.confidence,
+        "source": hop.source,
+    }
 
 
 def card_json(card: SymbolCard, known: list[CodeLink]) -> dict[str, Any]:
     """All there is to say of a node."""
     return node_json(card.node) | {
         "members": [mention_json(node) for node in card.members],
-        "usedBy": [reached_json(each) for each in card.callers], "uses": [reached_json(each) for each in card.calls],
-        "tests": [reached_json(each) for each in card.tests], "dependents": card.dependents, "commits": card.commits,
+        "usedBy": [reached_json(each) for each in card.callers],
+        "uses": [reached_json(each) for each in card.calls],
+        "tests": [reached_json(each) for each in card.tests],
+        "dependents": card.dependents,
+        "commits": card.commits,
         "changesWith": [cochange_json(each) for each in card.changes_with],
         "known": [link_json(each) for each in known],
-    }  # fmt: skip
+    }
 
 
 def link_json(link: CodeLink) -> dict[str, Any]:
     """A memory that speaks of code."""
     return {
-        "kind": link.kind, "memoryId": link.memory_id, "id": link.short_id, "type": link.type, "content": link.text,
-        "path": link.path, "symbol": link.symbol, "verdict": link.verdict, "hedge": link.hedge,
-    }  # fmt: skip
+        "kind": link.kind,
+        "memoryId": link.memory_id,
+        "id": link.short_id,
+        "type": link.type,
+        "content": link.text,
+        "path": link.path,
+        "symbol": link.symbol,
+        "verdict": link.verdict,
+        "hedge": link.hedge,
+    }
 
 
 def cochange_json(each: CoChange) -> dict[str, Any]:
     """A file that changes with another."""
-    return {"path": each.path, "together": each.together, "confidence": each.confidence, "lastAt": each.last_at}
+    return {
+        "path": each.path,
+        "together": each.together,
+        "confidence": each.confidence,
+        "lastAt": each.last_at,
+    }
 
 
 def map_json(found: CodeMap) -> dict[str, Any]:
     """A map."""
     return {
-        "text": found.text, "tokens": found.tokens, "budget": found.budget, "files": found.files,
-        "symbols": found.symbols, "totalFiles": found.total_files, "totalSymbols": found.total_symbols,
-    }  # fmt: skip
+        "text": found.text,
+        "tokens": found.tokens,
+        "budget": found.budget,
+        "files": found.files,
+        "symbols": found.symbols,
+        "totalFiles": found.total_files,
+        "totalSymbols": found.total_symbols,
+    }
 
 
 def cycle_json(cycle: Cycle) -> dict[str, Any]:
@@ -104,17 +141,28 @@ def entry_json(entry: EntryPoint) -> dict[str, Any]:
 def hotspot_json(spot: HotSpot) -> dict[str, Any]:
     """A file that matters and changes."""
     return {
-        "path": spot.path, "score": spot.score, "centrality": spot.centrality, "churn": spot.churn,
-        "usedByFiles": spot.dependents, "commits": spot.commits, "lines": spot.lines,
-    }  # fmt: skip
+        "path": spot.path,
+        "score": spot.score,
+        "centrality": spot.centrality,
+        "churn": spot.churn,
+        "usedByFiles": spot.dependents,
+        "commits": spot.commits,
+        "lines": spot.lines,
+    }
 
 
 def module_json(module: CodeModule) -> dict[str, Any]:
     """A folder of code."""
     return {
-        "path": module.path, "purpose": module.purpose, "source": module.source, "isStale": module.is_stale,
-        "files": module.files, "symbols": module.symbols, "central": [mention_json(node) for node in module.central],
+        "path": module.path,
+        "purpose": module.purpose,
+        "source": module.source,
+        "isStale": module.is_stale,
+        "files": module.files,
+        "symbols": module.symbols,
+        "central": [mention_json(node) for node in module.central],
         "uses": [{"path": path, "edges": count} for path, count in module.uses],
         "usedBy": [{"path": path, "edges": count} for path, count in module.used_by],
-        "entryPoints": list(module.entry_points), "flows": [list(flow) for flow in module.flows],
-    }  # fmt: skip
+        "entryPoints": list(module.entry_points),
+        "flows": [list(flow) for flow in module.flows],
+    }

@@ -1,4 +1,6 @@
-"""A place that one process of a machine holds: kept while the process lives, free soon after it dies."""
+"""A place that one process of a machine holds: kept while the process lives, free soon after it
+dies.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,16 @@ LEASE_SECONDS = 60.0
 
 @contextmanager
 def held(memory: Memory, kind: str, stop: threading.Event, project: str | None) -> Iterator[None]:
-    """Hold the place of this kind for this machine and project, ``None`` for all; ``BusyError`` says who has it.
+    """Hold the place of this kind for this machine and project, ``None`` for all; ``BusyError``
+    says who has it.
 
     ``stop`` is set when the place went to somebody else, as it may when a machine has slept.
     """
-    name = f"{kind}:{socket.gethostname()}" if project is None else f"{kind}:{socket.gethostname()}:{project}"
+    name = (
+        f"{kind}:{socket.gethostname()}"
+        if project is None
+        else f"{kind}:{socket.gethostname()}:{project}"
+    )
     owner = f"{socket.gethostname()}:{os.getpid()}"
     lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
     if lease is None:
@@ -32,7 +39,8 @@ def held(memory: Memory, kind: str, stop: threading.Event, project: str | None) 
         whose = "all projects of this store" if project is None else f"the project {project!r}"
         raise BusyError(
             f"A {kind} for {whose} runs on this machine already"
-            f" ({holder.owner if holder else 'just started'}{until}). One is enough; a second would only wait for it."
+            f" ({holder.owner if holder else 'just started'}{until}). One is enough; a second "
+            "would only wait for it."
         )
     left = threading.Event()
 
@@ -63,7 +71,9 @@ def held(memory: Memory, kind: str, stop: threading.Event, project: str | None) 
 
 
 def _again(memory: Memory, name: str, owner: str) -> Any:
-    """The place once more, when it was lost to nobody; ``None`` when somebody else has it or nobody can tell."""
+    """The place once more, when it was lost to nobody; ``None`` when somebody else has it or nobody
+    can tell.
+    """
     try:
         return memory.leases.acquire(name, owner, LEASE_SECONDS)
     except DatabaseError:

@@ -30,9 +30,15 @@ def limit_rows(status: dict[str, Any]) -> list[tuple[str, str]]:
     rows = []
     for name in ("hour", "day"):
         window = status[name]
-        tokens, dollars = (max(0, window[f"{unit}Limit"] - window[unit]) for unit in ("tokens", "dollars"))
+        tokens, dollars = (
+            max(0, window[f"{unit}Limit"] - window[unit]) for unit in ("tokens", "dollars")
+        )
         reading = max(0, window["embeddingTokensLimit"] - window["embeddingTokens"])
-        embedding = "" if status.get("embedder", {}).get("isLocal", True) else f", {reading:,} embedding tokens"
+        embedding = (
+            ""
+            if status.get("embedder", {}).get("isLocal", True)
+            else f", {reading:,} embedding tokens"
+        )
         rows.append((f"left this {name}", f"{tokens:,} tokens, ${dollars:,.2f}{embedding}"))
     return rows
 
@@ -42,4 +48,6 @@ def _used(window: dict[str, Any]) -> str:
         f"{window['tokens']:,} of {window['tokensLimit']:,} tokens and ${window['dollars']:,.2f} of"
         f" ${window['dollarsLimit']:,.2f}"
     )
-    return text + (f" ({window['unpricedCalls']:,} calls at unknown prices)" if window["unpricedCalls"] else "")
+    return text + (
+        f" ({window['unpricedCalls']:,} calls at unknown prices)" if window["unpricedCalls"] else ""
+    )

@@ -18,10 +18,13 @@ def require_writing(memory: Memory) -> None:
     """Say which setting is in the way where nothing may be observed."""
     settings = memory.settings
     if not settings.observe_enabled:
-        raise ConfigError("Observing is turned off here. Set observe_enabled to true, or SMARA_OBSERVE_ENABLED=1.")
+        raise ConfigError(
+            "Observing is turned off here. Set observe_enabled to true, or SMARA_OBSERVE_ENABLED=1."
+        )
     if settings.observe_read_only:
         raise ConfigError(
-            "Observations are read-only here. Set observe_read_only to false, or SMARA_OBSERVE_READ_ONLY=0."
+            "Observations are read-only here. Set observe_read_only to false, or "
+            "SMARA_OBSERVE_READ_ONLY=0."
         )
 
 
@@ -52,48 +55,79 @@ def recovery(outcome: Outcome) -> list[str]:
     if outcome.recovered is None:
         return []
     owner = outcome.recovered.get("owner", "another worker")
-    return [f"{owner} had stopped in the middle of observing; its claim was cleared, and nothing was lost."]
+    return [
+        f"{owner} had stopped in the middle of observing; its claim was cleared, and nothing was "
+        "lost."
+    ]
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:
     """What came of an attempt, as JSON."""
     return {
-        "action": outcome.action, "success": outcome.success, "messages": outcome.messages, "notes": outcome.notes,
-        "error": outcome.error, "code": outcome.code, "retryable": outcome.is_retryable,
+        "action": outcome.action,
+        "success": outcome.success,
+        "messages": outcome.messages,
+        "notes": outcome.notes,
+        "error": outcome.error,
+        "code": outcome.code,
+        "retryable": outcome.is_retryable,
         "recovered": dict(outcome.recovered) if outcome.recovered is not None else None,
-    }  # fmt: skip
+    }
 
 
 def observation_json(observation: Observation, code: Freshness | None = None) -> dict[str, Any]:
     """An observation as JSON, with how it stands to the code it names."""
     return {
-        "id": observation.id, "kind": observation.kind, "state": observation.state,
-        "generation": observation.generation, "threadId": observation.thread_id, "mode": observation.mode,
-        "priority": observation.priority, "category": observation.category, "text": observation.text,
-        "details": list(observation.details), "files": list(observation.files), "lines": list(observation.lines),
-        "modeSpecific": dict(observation.mode_specific), "taint": list(observation.taint),
-        "saidAt": observation.said_at, "refersTo": observation.refers_to, "tokens": observation.tokens,
-        "firstSeq": observation.first_seq, "lastSeq": observation.last_seq, "method": observation.method,
-        "createdAt": observation.created_at, "reflectedInto": observation.reflected_into,
+        "id": observation.id,
+        "kind": observation.kind,
+        "state": observation.state,
+        "generation": observation.generation,
+        "threadId": observation.thread_id,
+        "mode": observation.mode,
+        "priority": observation.priority,
+        "category": observation.category,
+        "text": observation.text,
+        "details": list(observation.details),
+        "files": list(observation.files),
+        "lines": list(observation.lines),
+        "modeSpecific": dict(observation.mode_specific),
+        "taint": list(observation.taint),
+        "saidAt": observation.said_at,
+        "refersTo": observation.refers_to,
+        "tokens": observation.tokens,
+        "firstSeq": observation.first_seq,
+        "lastSeq": observation.last_seq,
+        "method": observation.method,
+        "createdAt": observation.created_at,
+        "reflectedInto": observation.reflected_into,
         "code": code_json(code),
-    }  # fmt: skip
+    }
 
 
 def failure_json(failure: Failure) -> dict[str, Any]:
     """A failed job as JSON."""
     return {
-        "operation": failure.operation, "threadId": failure.thread_id, "firstSeq": failure.first_seq,
-        "attempts": failure.attempts, "code": failure.code, "message": failure.message, "isDead": failure.is_dead,
-        "failedAt": failure.failed_at, "retryAt": failure.retry_at,
-    }  # fmt: skip
+        "operation": failure.operation,
+        "threadId": failure.thread_id,
+        "firstSeq": failure.first_seq,
+        "attempts": failure.attempts,
+        "code": failure.code,
+        "message": failure.message,
+        "isDead": failure.is_dead,
+        "failedAt": failure.failed_at,
+        "retryAt": failure.retry_at,
+    }
 
 
 def warned_json(warned: Warned) -> dict[str, Any]:
     """What was left out somewhere, as JSON."""
     return {
-        "threadId": warned.thread_id, "firstSeq": warned.first_seq, "lastSeq": warned.last_seq,
-        "warnings": list(warned.warnings), "createdAt": warned.created_at,
-    }  # fmt: skip
+        "threadId": warned.thread_id,
+        "firstSeq": warned.first_seq,
+        "lastSeq": warned.last_seq,
+        "warnings": list(warned.warnings),
+        "createdAt": warned.created_at,
+    }
 
 
 def source(observation: Observation) -> str:

@@ -33,7 +33,9 @@ class Call:
 
         A command does what it was asked to and leaves: it begins nothing in the background.
         """
-        with open_memory(self.db, project=self.project, **{"embed_in_background": False, **settings}) as memory:
+        with open_memory(
+            self.db, project=self.project, **{"embed_in_background": False, **settings}
+        ) as memory:
             yield memory
             brief = _changed_brief(memory)
         if brief is not None:
@@ -52,23 +54,33 @@ def _changed_brief(memory: Memory) -> Callable[[], object] | None:
 
 
 def common(function: F) -> Callable[..., Any]:
-    """Give a command ``--db``, ``--project`` and ``--json``, and a ``Call`` as its first argument."""
+    """Give a command ``--db``, ``--project`` and ``--json``, and a ``Call`` as its first
+    argument.
+    """
 
     @click.option("--db", metavar="PATH|URL", help="The store; also SMARA_DB.")
     @click.option("--project", metavar="NAME", help="The project; also SMARA_PROJECT.")
     @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
     @click.option("--verbose", is_flag=True, hidden=True)
     @wraps(function)
-    def wrapped(db: str | None, project: str | None, as_json: bool, verbose: bool, **options: Any) -> Any:
+    def wrapped(
+        db: str | None, project: str | None, as_json: bool, verbose: bool, **options: Any
+    ) -> Any:
         above = click.get_current_context().find_root().obj or {}
         if verbose or above.get("verbose"):
             _log_to_stderr()
-        chosen = {"--db": _first(db, above.get("db")), "--project": _first(project, above.get("project"))}
+        chosen = {
+            "--db": _first(db, above.get("db")),
+            "--project": _first(project, above.get("project")),
+        }
         for name, value in chosen.items():
             if value == "":
                 # An empty variable in a script must not lead to another store than was meant.
                 raise InvalidInputError(f"{name} is empty. Give it a value, or leave it out.")
-        return function(Call(chosen["--db"], chosen["--project"], as_json or above.get("as_json", False)), **options)
+        return function(
+            Call(chosen["--db"], chosen["--project"], as_json or above.get("as_json", False)),
+            **options,
+        )
 
     return wrapped
 
@@ -79,21 +91,29 @@ def _first(after: str | None, before: str | None) -> str | None:
 
 
 def standard_input() -> str:
-    """All of standard input. Bytes that are not UTF-8 are kept, as lone surrogates, rather than refused."""
+    """All of standard input. Bytes that are not UTF-8 are kept, as lone surrogates, rather than
+    refused.
+    """
     return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
 
 
-def complete_thread(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_thread(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
     """Thread ids for the shell; nothing when the store cannot be opened."""
     return _completed(
         ctx,
         lambda memory: [
-            CompletionItem(thread.id) for thread in memory.threads.list(limit=200) if thread.id.startswith(incomplete)
+            CompletionItem(thread.id)
+            for thread in memory.threads.list(limit=200)
+            if thread.id.startswith(incomplete)
         ],
     )
 
 
-def complete_task(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_task(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
     """Task ids for the shell, unfinished ones first; nothing when the store cannot be opened."""
     wanted = incomplete.casefold()
     return _completed(
@@ -106,7 +126,9 @@ def complete_task(ctx: click.Context, param: click.Parameter, incomplete: str) -
     )
 
 
-def complete_memory(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_memory(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
     """Memory ids for the shell, the newest first; nothing when the store cannot be opened."""
     wanted = incomplete.casefold()
     return _completed(
@@ -119,7 +141,9 @@ def complete_memory(ctx: click.Context, param: click.Parameter, incomplete: str)
     )
 
 
-def _completed(ctx: click.Context, find: Callable[[Memory], list[CompletionItem]]) -> list[CompletionItem]:
+def _completed(
+    ctx: click.Context, find: Callable[[Memory], list[CompletionItem]]
+) -> list[CompletionItem]:
     above = ctx.find_root().params
     try:
         db, project = (_first(ctx.params.get(name), above.get(name)) for name in ("db", "project"))

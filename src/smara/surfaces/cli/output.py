@@ -21,7 +21,9 @@ SCHEMA = 1
 _JOINERS = "\u200c\u200d"  # scripts and emoji need them, and they move no other text
 
 
-def envelope(data: Any, warnings: Iterable[str] = (), error: Mapping[str, Any] | None = None) -> None:
+def envelope(
+    data: Any, warnings: Iterable[str] = (), error: Mapping[str, Any] | None = None
+) -> None:
     """Print the one shape every ``--json`` answer has."""
     whole: dict[str, Any] = {"schema": SCHEMA, "data": data, "warnings": list(warnings)}
     if error is not None:
@@ -64,7 +66,9 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], folding: Sequence[str] = ()) -> None:
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], folding: Sequence[str] = ()
+) -> None:
     """A table on a terminal, tab-separated lines with a heading in a pipe.
 
     The columns in ``folding`` share the room that the others leave; numbers stand to the right.
@@ -78,10 +82,17 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], folding: Sequen
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    drawn = Table(
+        box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold"
+    )
     for position, name in enumerate(columns):
         is_number = bool(rows) and all(isinstance(each[position], int | float) for each in rows)
-        drawn.add_column(name, overflow="fold", no_wrap=name not in folding, justify="right" if is_number else "left")
+        drawn.add_column(
+            name,
+            overflow="fold",
+            no_wrap=name not in folding,
+            justify="right" if is_number else "left",
+        )
     for each in rows:
         drawn.add_row(*(Text(printable(_cell(value))) for value in each))
     Console().print(drawn)
@@ -116,9 +127,13 @@ def paragraph(text: str, first: str, others: str) -> str:
     import textwrap
 
     return textwrap.fill(
-        text, terminal_width(), initial_indent=first, subsequent_indent=others, break_on_hyphens=False,
+        text,
+        terminal_width(),
+        initial_indent=first,
+        subsequent_indent=others,
+        break_on_hyphens=False,
         break_long_words=False,
-    )  # fmt: skip
+    )
 
 
 def terminal_width(at_most: int = 100) -> int:
@@ -152,36 +167,67 @@ def short(text: str, width: int) -> str:
 def thread_json(thread: Thread) -> dict[str, Any]:
     """A thread as JSON."""
     return {
-        "id": thread.id, "resourceId": thread.resource_id, "kind": thread.kind, "parentId": thread.parent_id,
-        "title": thread.title, "metadata": dict(thread.metadata), "createdAt": thread.created_at,
-        "updatedAt": thread.updated_at, "messageCount": thread.message_count, "tokenCount": thread.token_count,
-    }  # fmt: skip
+        "id": thread.id,
+        "resourceId": thread.resource_id,
+        "kind": thread.kind,
+        "parentId": thread.parent_id,
+        "title": thread.title,
+        "metadata": dict(thread.metadata),
+        "createdAt": thread.created_at,
+        "updatedAt": thread.updated_at,
+        "messageCount": thread.message_count,
+        "tokenCount": thread.token_count,
+    }
 
 
 def message_json(message: Message) -> dict[str, Any]:
     """A message as JSON."""
     return {
-        "id": message.id, "threadId": message.thread_id, "resourceId": message.resource_id, "seq": message.seq,
-        "role": message.role, "content": message.raw_content, "parts": [part_json(part) for part in message.parts],
-        "tokenCount": message.token_count, "tokenMethod": message.token_method, "createdAt": message.created_at,
-        "clientId": message.client_id, "taskId": message.task_id, "isSealed": message.is_sealed,
-        "compactionLevel": message.compaction_level, "metadata": dict(message.metadata),
-    }  # fmt: skip
+        "id": message.id,
+        "threadId": message.thread_id,
+        "resourceId": message.resource_id,
+        "seq": message.seq,
+        "role": message.role,
+        "content": message.raw_content,
+        "parts": [part_json(part) for part in message.parts],
+        "tokenCount": message.token_count,
+        "tokenMethod": message.token_method,
+        "createdAt": message.created_at,
+        "clientId": message.client_id,
+        "taskId": message.task_id,
+        "isSealed": message.is_sealed,
+        "compactionLevel": message.compaction_level,
+        "metadata": dict(message.metadata),
+    }
 
 
 def part_json(part: Part) -> dict[str, Any]:
     """A part as JSON; what it does not have is left out."""
     fields = {
-        "type": part.type, "text": part.text, "name": part.name, "callId": part.call_id, "arguments": part.arguments,
-        "isError": part.is_error or None, "mediaType": part.media_type, "uri": part.uri, "sizeBytes": part.size_bytes,
-    }  # fmt: skip
+        "type": part.type,
+        "text": part.text,
+        "name": part.name,
+        "callId": part.call_id,
+        "arguments": part.arguments,
+        "isError": part.is_error or None,
+        "mediaType": part.media_type,
+        "uri": part.uri,
+        "sizeBytes": part.size_bytes,
+    }
     return {name: value for name, value in fields.items() if value is not None and value != ""}
 
 
 def compaction_json(compaction: Compaction) -> dict[str, Any]:
     """A compaction as JSON."""
     return {
-        "id": compaction.id, "level": compaction.level, "startSeq": compaction.start_seq, "endSeq": compaction.end_seq,
-        "messageCount": compaction.message_count, "summary": compaction.summary, "code": compaction.code,
-        "method": compaction.method, "createdAt": compaction.created_at, "undoneAt": compaction.undone_at,
-    }  # fmt: skip
+        "id": compaction.id,
+        "level": compaction.level,
+        "startSeq": compaction.start_seq,
+        "endSeq": compaction.end_seq,
+        "messageCount": compaction.message_count,
+        "summary": compaction.summary,
+        "code": compaction.code,
+        "method": compaction.method,
+        "createdAt": compaction.created_at,
+        "undoneAt": compaction.undone_at,
+    }

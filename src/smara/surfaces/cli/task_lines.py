@@ -41,7 +41,9 @@ def mark(state: State) -> str:
     return styled(_or_plain(sign, plain), fg=color, bold=state == "in progress")
 
 
-def print_lines(tasks: Sequence[Task], blocked: set[str], indent: str = "", is_numbered: bool = False) -> None:
+def print_lines(
+    tasks: Sequence[Task], blocked: set[str], indent: str = "", is_numbered: bool = False
+) -> None:
     """One line for each task; ``blocked`` holds the ids of those that wait for others."""
     id_cells = min(_WIDEST_ID, max((cells(task.short_id) for task in tasks), default=0))
     for number, task in enumerate(tasks, 1):
@@ -55,11 +57,18 @@ def line(task: Task, is_blocked: bool, id_cells: int = 0, taken: int = 0) -> str
     name = pad(output.printable(task.short_id), id_cells)
     room = _width() - taken - cells(name) - len("○   P0 feature ")
     title, tail = _shared(output.printable(task.title), _tail(task), room)
-    return " ".join([
-        mark(state), styled(name, bold=True), "",
-        styled(f"P{task.priority}", fg=_PRIORITY_COLORS.get(task.priority), dim=task.priority > 2),
-        styled(f"{task.type:<7}", dim=True), title + styled(tail, dim=True),
-    ]).rstrip()  # fmt: skip
+    return " ".join(
+        [
+            mark(state),
+            styled(name, bold=True),
+            "",
+            styled(
+                f"P{task.priority}", fg=_PRIORITY_COLORS.get(task.priority), dim=task.priority > 2
+            ),
+            styled(f"{task.type:<7}", dim=True),
+            title + styled(tail, dim=True),
+        ]
+    ).rstrip()
 
 
 def styled(text: str, **style: Any) -> str:
@@ -97,10 +106,15 @@ def _branch(node: TreeNode, first: str, others: str) -> None:
     room = max(_NARROWEST_TITLE, _width() - cells(head) - cells(more) - cells(numbers))
     title = cut(output.printable(task.title), room)
     click.echo(
-        first + styled(need, dim=True) + f"{mark(state)} " + styled(output.printable(task.short_id), bold=True) + "  "
-        + styled(title, dim=task.status == "closed") + styled(numbers, fg="green")
+        first
+        + styled(need, dim=True)
+        + f"{mark(state)} "
+        + styled(output.printable(task.short_id), bold=True)
+        + "  "
+        + styled(title, dim=task.status == "closed")
+        + styled(numbers, fg="green")
         + styled(more, dim=True)
-    )  # fmt: skip
+    )
     for position, each in enumerate(node.nodes, 1):
         is_last = position == len(node.nodes)
         elbow = _or_plain("└─ ", "`- ") if is_last else _or_plain("├─ ", "|- ")
@@ -177,10 +191,18 @@ def _or_plain(sign: str, plain: str) -> str:
 def columns(tasks: Iterable[Task], blocked: set[str]) -> list[tuple[Any, ...]]:
     """Tasks as rows for a pipe; see ``COLUMNS``."""
     return [
-        (task.short_id, task.status, "yes" if task.id in blocked else "", task.priority, task.type,
-         task.assignee, ", ".join(task.labels), task.title)
+        (
+            task.short_id,
+            task.status,
+            "yes" if task.id in blocked else "",
+            task.priority,
+            task.type,
+            task.assignee,
+            ", ".join(task.labels),
+            task.title,
+        )
         for task in tasks
-    ]  # fmt: skip
+    ]
 
 
 COLUMNS = ("task", "status", "blocked", "priority", "type", "assignee", "labels", "title")

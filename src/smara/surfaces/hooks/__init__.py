@@ -13,24 +13,32 @@ from smara.environment import is_internal, is_run_by_copilot, named_project, pat
 READ_SECONDS = 2.0
 """How long a host may take to hand over its payload."""
 
-# The events that may be answered, per agent; every other one is kept and nothing else. Kept by hand and in the words of
-# the hosts, because a table that is imported costs more than all the rest.
+# The events that may be answered, per agent; every other one is kept and nothing else. Kept by hand
+# and in the words of the hosts, because a table that is imported costs more than all the rest.
 ANSWERED = {
-    "claude": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStart"),
+    "claude": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse",
+    "PostToolUseFailure", "SubagentStart"),
     "codex": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "SubagentStart"),
     "gemini": ("SessionStart", "BeforeAgent", "AfterTool", "PreCompress"),
-    "copilot": ("sessionStart", "SessionStart", "userPromptSubmitted", "UserPromptSubmit", "postToolUse",
+    "copilot": ("sessionStart", "SessionStart", "userPromptSubmitted", "UserPromptSubmit",
+    "postToolUse",
                 "PostToolUse", "preCompact", "PreCompact"),
     "cursor": ("sessionStart", "postToolUse"),
     "opencode": ("session.start", "chat.message", "tool.execute.after"),
-    "generic": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure"),
+    "generic": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse",
+    "PostToolUseFailure"),
 }  # fmt: skip
-# What a host asks before a tool is told again, with its result, after it: keeping both would double the spool.
+# What a host asks before a tool is told again, with its result, after it: keeping both would double
+# the spool.
 NOT_KEPT = ("PreToolUse", "preToolUse", "BeforeTool", "tool.execute.before")
 DRAIN = "drain"
-# Hosts that run nothing in their background: what sessions before left is taken in when the next one starts, after it
-# was answered. The end of a turn only leaves its note.
-DRAINED_AT = {"gemini": ("SessionStart",), "copilot": ("sessionStart", "SessionStart"), "cursor": ("sessionStart",)}
+# Hosts that run nothing in their background: what sessions before left is taken in when the next
+# one starts, after it was answered. The end of a turn only leaves its note.
+DRAINED_AT = {
+    "gemini": ("SessionStart",),
+    "copilot": ("sessionStart", "SessionStart"),
+    "cursor": ("sessionStart",),
+}
 
 
 def run(agent: str, event: str) -> None:

@@ -1,4 +1,5 @@
-"""Streamable HTTP, for hosts that share one server: on this machine only, unless a token says who may come.
+"""Streamable HTTP, for hosts that share one server: on this machine only, unless a token says who
+may come.
 
 A browser on the same machine can reach a loopback port too, and a web page can make it try.
 So every request must name a host that we are, must not come from a foreign page, and must
@@ -55,22 +56,33 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise ConfigError(f"Cannot listen at {host}:{port}: {error.strerror}. Choose another --http address.") from None
+        raise ConfigError(
+            f"Cannot listen at {host}:{port}: {error.strerror}. Choose another --http address."
+        ) from None
 
 
-async def serve_http(server: Server[Any], bound: socket.socket, host: str, token: str, stop: anyio.Event) -> None:
+async def serve_http(
+    server: Server[Any], bound: socket.socket, host: str, token: str, stop: anyio.Event
+) -> None:
     """Serve until ``stop`` is set; requests under way get a moment to finish."""
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
         json_response=True,
         stateless_http=True,
         max_request_body_size=MOST_BODY_BYTES,
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # Guard does it
+        transport_security=TransportSecuritySettings(
+            enable_dns_rebinding_protection=False
+        ),  # Guard does it
     )
     config = uvicorn.Config(
-        Guard(inner, host, token), log_config=None, access_log=False, server_header=False, lifespan="on",
-        timeout_graceful_shutdown=_CLOSING_SECONDS, ws="none",
-    )  # fmt: skip
+        Guard(inner, host, token),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        timeout_graceful_shutdown=_CLOSING_SECONDS,
+        ws="none",
+    )
     running = _Quiet(config)
     async with anyio.create_task_group() as tasks:
 
@@ -111,7 +123,8 @@ class Guard:
         for name, value in scope["headers"]:
             headers.setdefault(name.lower(), []).append(value)
         hosts, origins = headers.get(b"host", []), headers.get(b"origin", [])
-        # Who listens everywhere is reached under names that cannot be known here; the token decides.
+        # Who listens everywhere is reached under names that cannot be known here; the token
+        # decides.
         if len(hosts) != 1 or not (self._is_ours(_host_of(hosts[0])) or self._host in _EVERYWHERE):
             return 403, "The Host header does not name this server."
         if any(not self._is_ours(_host_of(origin.partition(b"://")[2])) for origin in origins):

@@ -38,14 +38,18 @@ class OfferedPrompt:
 
 
 def resume_work(memory: Memory, arguments: Mapping[str, str], context: ToolContext) -> str:
-    """What was in progress, what is ready, what is held in mind, and how the last conversation ended."""
+    """What was in progress, what is ready, what is held in mind, and how the last conversation
+    ended.
+    """
     thread_id = arguments.get("thread") or context.thread_id
     return load_prompt(_TEXTS, "resume-work").render(
         {
             "in_progress": _in_progress(memory),
             "ready": ready_page(memory).replace("# ", "", 1),
             "working": working_page(memory, context),
-            "last": _last_messages(memory, thread_id) if thread_id else "No conversation was named.",
+            "last": _last_messages(memory, thread_id)
+            if thread_id
+            else "No conversation was named.",
         }
     )
 
@@ -54,9 +58,13 @@ def hand_over(memory: Memory, arguments: Mapping[str, str], context: ToolContext
     """A task, its history and what was said about it, for whoever takes it over."""
     task_id = arguments.get("task", "").strip()
     if not task_id:
-        raise InvalidInputError("The prompt hand-over needs the argument task: the id of the task to hand over.")
+        raise InvalidInputError(
+            "The prompt hand-over needs the argument task: the id of the task to hand over."
+        )
     task = memory.tasks.get(task_id)
-    history = [_event_line(event) for event in reversed(memory.tasks.history(task_id, limit=_MOST_EVENTS))]
+    history = [
+        _event_line(event) for event in reversed(memory.tasks.history(task_id, limit=_MOST_EVENTS))
+    ]
     linked = memory.links.messages(task_id, limit=1_000)[-_MOST_LINKED:]
     said = [line for each in linked for line in message_lines(each.message, _MOST_OF_A_MESSAGE)]
     return load_prompt(_TEXTS, "hand-over").render(
@@ -84,22 +92,35 @@ def _last_messages(memory: Memory, thread_id: str) -> str:
 
 def _event_line(event: TaskEvent) -> str:
     told = {name: value for name, value in event.after.items() if not name.endswith("_no")}
-    changed = ", ".join(f"{name}: {brief(one_line(str(value)), 80)}" for name, value in told.items())
+    changed = ", ".join(
+        f"{name}: {brief(one_line(str(value)), 80)}" for name, value in told.items()
+    )
     who = f"{event.actor} (session {event.session_id})" if event.session_id else event.actor
     undone = ", later undone" if event.is_undone else ""
-    return f"- {moment(event.at)} {event.kind} by {one_line(who)}{undone}{': ' if changed else ''}{changed}"
+    return (
+        f"- {moment(event.at)} {event.kind} by "
+        f"{one_line(who)}{undone}{': ' if changed else ''}{changed}"
+    )
 
 
 PROMPTS: dict[str, OfferedPrompt] = {
     each.name: each
     for each in (
         OfferedPrompt(
-            "resume-work", "Resume work", "Take up this project's work where it was left",
-            {"thread": "id of the conversation to go on with"}, (), resume_work,
+            "resume-work",
+            "Resume work",
+            "Take up this project's work where it was left",
+            {"thread": "id of the conversation to go on with"},
+            (),
+            resume_work,
         ),
         OfferedPrompt(
-            "hand-over", "Hand a task over", "Write down a task's state for whoever continues it",
-            {"task": "id of the task, such as t-k3f9"}, ("task",), hand_over,
+            "hand-over",
+            "Hand a task over",
+            "Write down a task's state for whoever continues it",
+            {"task": "id of the task, such as t-k3f9"},
+            ("task",),
+            hand_over,
         ),
     )
-}  # fmt: skip
+}

@@ -44,7 +44,9 @@ def read(memory: Memory, uri: str, context: ToolContext) -> str:
     if parts.scheme != "smara":
         raise _unknown(uri)
     if not pages[0].isdecimal() or not 1 <= int(pages[0][:9]) <= 1_000_000:
-        raise InvalidInputError(f"page must be a number from 1 to 1,000,000; got {pages[0][:20]!r}.")
+        raise InvalidInputError(
+            f"page must be a number from 1 to 1,000,000; got {pages[0][:20]!r}."
+        )
     kind, name, page = parts.netloc, unquote(parts.path.removeprefix("/")), int(pages[0])
     if kind == "working" and not name:
         return working_page(memory, context)
@@ -82,7 +84,8 @@ def task_page(memory: Memory, name: str, page: int = 1) -> str:
 
 
 _AROUND = {
-    "blockingTasks": "Blocked by", "children": "Parts", "parents": "Part of", "dependents": "Waiting for it",
+    "blockingTasks": "Blocked by", "children": "Parts", "parents": "Part of",
+    "dependents": "Waiting for it",
     "related": "Related",
 }  # fmt: skip
 
@@ -95,7 +98,11 @@ def _facts(task: Json, answer: Json) -> Iterable[str]:
         yield f"- labels: {', '.join(map(one_line, task['labels']))}"
     if "progress" in answer:
         yield f"- {answer['progress']['closed']} of {answer['progress']['total']} parts closed"
-    closed = f", closed {moment(task['closedAt'])} ({task.get('closeReason')})" if "closedAt" in task else ""
+    closed = (
+        f", closed {moment(task['closedAt'])} ({task.get('closeReason')})"
+        if "closedAt" in task
+        else ""
+    )
     yield f"- created {moment(task['createdAt'])}, changed {moment(task['updatedAt'])}{closed}"
 
 
@@ -108,7 +115,8 @@ def thread_page(memory: Memory, name: str, page: int = 1) -> str:
     lines = [
         f"# {one_line(thread.title or thread.id)}",
         "",
-        f"- thread {one_line(thread.id)}, {thread.message_count:,} messages, last used {moment(thread.updated_at)}",
+        f"- thread {one_line(thread.id)}, {thread.message_count:,} messages, last used "
+        f"{moment(thread.updated_at)}",
         f"- messages {first + 1:,} to {last:,}" if messages else "- no messages on this page",
         *(line for message in messages for line in message_lines(message)),
     ]
@@ -120,9 +128,12 @@ def message_lines(message: Message, at_most: int = _MOST_OF_A_MESSAGE) -> list[s
     text = brief(message.raw_content, at_most)
     rest = [f"({len(message.raw_content):,} characters: {address('messages', message.id)})"]
     return [
-        "", f"## {message.seq}. {message.role}, {moment(message.created_at)}", "", text,
+        "",
+        f"## {message.seq}. {message.role}, {moment(message.created_at)}",
+        "",
+        text,
         *(rest if len(message.raw_content) > at_most else []),
-    ]  # fmt: skip
+    ]
 
 
 def message_page(memory: Memory, name: str, page: int = 1) -> str:
@@ -131,7 +142,10 @@ def message_page(memory: Memory, name: str, page: int = 1) -> str:
     message = answer["message"]
     task = f", task {address('tasks', message['taskId'])}" if "taskId" in message else ""
     thread = address("threads", message["threadId"])
-    head = f"- {message['role']}, {moment(message['createdAt'])}, number {message['seq']} of {thread}{task}"
+    head = (
+        f"- {message['role']}, {moment(message['createdAt'])}, number {message['seq']} of "
+        f"{thread}{task}"
+    )
     return _page([head, "", message["content"]], "messages", name, answer.get("nextPage"))
 
 
@@ -145,11 +159,16 @@ def ready_page(memory: Memory) -> str:
 
 
 def working_page(memory: Memory, context: ToolContext) -> str:
-    """Working memory: the page that is shared, and the conversation's own, as far as somebody has written them."""
+    """Working memory: the page that is shared, and the conversation's own, as far as somebody has
+    written them.
+    """
     pages = [memory.working.find("resource", context.resource_id)]
     if context.thread_id is not None:
         pages.append(memory.working.find("thread", thread_id=context.thread_id))
-    return "\n\n".join(page.content for page in pages if page is not None) or "Nothing is held in mind yet."
+    return (
+        "\n\n".join(page.content for page in pages if page is not None)
+        or "Nothing is held in mind yet."
+    )
 
 
 def _page(lines: Iterable[str], kind: str, name: str, following: int | None) -> str:

@@ -40,7 +40,9 @@ class ServerOptions:
 
 
 def run_server(open_memory: Callable[[], Memory], options: ServerOptions) -> None:
-    """Serve until the input ends or a signal comes; then give back what belongs to this process alone."""
+    """Serve until the input ends or a signal comes; then give back what belongs to this process
+    alone.
+    """
     store = Store(open_memory, partial(bring_up_to_date, folder=spool_folder()))
     if options.address is not None:
         _run_http(store, options, options.address)
@@ -48,14 +50,18 @@ def run_server(open_memory: Callable[[], Memory], options: ServerOptions) -> Non
     own_session = None if options.context.session_id else f"mcp-{secrets.token_hex(4)}"
     context = replace(options.context, session_id=options.context.session_id or own_session)
     if sys.stdin.isatty():
-        _say("Smara speaks MCP here, a message to a line; agents start this command by themselves. Ctrl-D ends it.")
+        _say(
+            "Smara speaks MCP here, a message to a line; agents start this command by themselves. "
+            "Ctrl-D ends it."
+        )
     beside = Beside(spool_folder())
     beside.start()
     try:
         anyio.run(_serve_stdio, build_server(store, context, options.form, options.profile))
     finally:
         beside.stop()
-        # Nobody can come back as a session that was made up for this process: its claims end with it.
+        # Nobody can come back as a session that was made up for this process: its claims end with
+        # it.
         store.close(own_session)
 
 

@@ -32,7 +32,8 @@ Context = ServerRequestContext[Any, Any]
 _HOUR_MS = 3_600_000
 _MOST_AT_ONCE = 8
 _HEADERS = {
-    "session_id": "smara-session", "thread_id": "smara-thread", "resource_id": "smara-resource", "actor": "smara-actor",
+    "session_id": "smara-session", "thread_id": "smara-thread", "resource_id": "smara-resource",
+    "actor": "smara-actor",
 }  # fmt: skip
 
 
@@ -61,7 +62,7 @@ class Door:
 
     def __init__(
         self, store: Store, context: ToolContext, form: Form = "flat", profile: Profile = "default"
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._store = store
         self._context = context
         self._profile: Profile = profile
@@ -72,14 +73,22 @@ class Door:
     async def list_tools(self, ctx: Context, params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=self._tools)
 
-    async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(
+        self, ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         if params.name not in self._names:
             raise MCPError(
-                types.INVALID_PARAMS, f"Unknown tool {params.name[:60]!r}. The tools are {', '.join(self._names)}."
+                types.INVALID_PARAMS,
+                f"Unknown tool {params.name[:60]!r}. The tools are {', '.join(self._names)}.",
             )
         caller = context_of(ctx.request).over(self._context)
         outcome = await anyio.to_thread.run_sync(
-            self._store.call, params.name, params.arguments, caller, self._profile, limiter=self._limiter
+            self._store.call,
+            params.name,
+            params.arguments,
+            caller,
+            self._profile,
+            limiter=self._limiter,
         )
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=outcome.text)],
@@ -91,29 +100,39 @@ class Door:
         return types.ListResourcesResult(
             resources=[
                 types.Resource(
-                    uri=uri, name=uri.rpartition("://")[2].replace("/", "-"), title=title, description=says,
+                    uri=uri,
+                    name=uri.rpartition("://")[2].replace("/", "-"),
+                    title=title,
+                    description=says,
                     mime_type=resources.MARKDOWN,
                 )
                 for uri, (title, says) in resources.STANDING.items()
             ]
-        )  # fmt: skip
+        )
 
     async def list_templates(self, ctx: Context, params: Any) -> types.ListResourceTemplatesResult:
         return types.ListResourceTemplatesResult(
             resource_templates=[
                 types.ResourceTemplate(
-                    uri_template=f"smara://{kind}/{{id}}{{?page}}", name=kind, title=title, description=says,
+                    uri_template=f"smara://{kind}/{{id}}{{?page}}",
+                    name=kind,
+                    title=title,
+                    description=says,
                     mime_type=resources.MARKDOWN,
                 )
                 for kind, (title, says) in resources.TEMPLATES.items()
             ]
-        )  # fmt: skip
+        )
 
-    async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    async def read_resource(
+        self, ctx: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
         uri = str(params.uri)
         caller = context_of(ctx.request).over(self._context)
         text = await self._ask(lambda memory: resources.read(memory, uri, caller))
-        contents = types.TextResourceContents(uri=uri, mime_type=resources.MARKDOWN, text=encodable(text))
+        contents = types.TextResourceContents(
+            uri=uri, mime_type=resources.MARKDOWN, text=encodable(text)
+        )
         return types.ReadResourceResult(contents=[contents])
 
     async def list_prompts(self, ctx: Context, params: Any) -> types.ListPromptsResult:
@@ -124,7 +143,9 @@ class Door:
                     title=each.title,
                     description=each.says,
                     arguments=[
-                        types.PromptArgument(name=name, description=says, required=name in each.required)
+                        types.PromptArgument(
+                            name=name, description=says, required=name in each.required
+                        )
                         for name, says in each.arguments.items()
                     ],
                 )
@@ -132,11 +153,16 @@ class Door:
             ]
         )
 
-    async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    async def get_prompt(
+        self, ctx: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
         found = prompts.PROMPTS.get(params.name)
         if found is None:
             names = ", ".join(prompts.PROMPTS)
-            raise MCPError(types.INVALID_PARAMS, f"Unknown prompt {params.name[:60]!r}. The prompts are {names}.")
+            raise MCPError(
+                types.INVALID_PARAMS,
+                f"Unknown prompt {params.name[:60]!r}. The prompts are {names}.",
+            )
         caller = context_of(ctx.request).over(self._context)
         text = await self._ask(lambda memory: found.build(memory, params.arguments or {}, caller))
         content = types.TextContent(type="text", text=encodable(text))
@@ -156,20 +182,28 @@ class Door:
         except SmaraError as error:
             is_theirs = isinstance(error, UsageError)
             data = {"code": error.code, "retryable": error.is_retryable}
-            told = error.facts.get("brief", error.message) if isinstance(error, NotFoundError) else error.message
-            raise MCPError(types.INVALID_PARAMS if is_theirs else types.INTERNAL_ERROR, encodable(told), data) from None
+            told = (
+                error.facts.get("brief", error.message)
+                if isinstance(error, NotFoundError)
+                else error.message
+            )
+            raise MCPError(
+                types.INVALID_PARAMS if is_theirs else types.INTERNAL_ERROR, encodable(told), data
+            ) from None
 
 
 def context_of(request: Any) -> ToolContext:
     """Who sent an HTTP request, from its headers; nobody in particular for other transports."""
     headers: Mapping[str, str] = getattr(request, "headers", None) or {}
-    found: dict[str, Any] = {field: headers.get(name, "").strip() or None for field, name in _HEADERS.items()}
+    found: dict[str, Any] = {
+        field: headers.get(name, "").strip() or None for field, name in _HEADERS.items()
+    }
     return ToolContext(**found)
 
 
 def build_server(
     store: Store, context: ToolContext, form: Form = "flat", profile: Profile = "default"
-) -> Server[Any]:  # fmt: skip
+) -> Server[Any]:
     """The server over one store."""
     door = Door(store, context, form, profile)
     always = CacheHint(ttl_ms=_HOUR_MS, scope="public")
@@ -179,8 +213,11 @@ def build_server(
         title="Smara",
         instructions=instructions(profile),
         cache_hints={
-            "tools/list": always, "prompts/list": always, "resources/list": always,
-            "resources/templates/list": always, "server/discover": always,
+            "tools/list": always,
+            "prompts/list": always,
+            "resources/list": always,
+            "resources/templates/list": always,
+            "server/discover": always,
         },
         on_list_tools=door.list_tools,
         on_call_tool=door.call_tool,
@@ -190,6 +227,6 @@ def build_server(
         on_list_prompts=door.list_prompts,
         on_get_prompt=door.get_prompt,
         get_tool_input_schema=schemas(form, profile).get,
-    )  # fmt: skip
+    )
     server.middleware.clear()  # no spans: nobody collects them here, and every call would pay
     return server

@@ -63,7 +63,9 @@ class _Wire:
         self._all_answered = anyio.Event()
         self._is_ended = False
 
-    async def receive(self, to_server: MemoryObjectSendStream[SessionMessage | Exception], to_client: Outgoing) -> None:
+    async def receive(
+        self, to_server: MemoryObjectSendStream[SessionMessage | Exception], to_client: Outgoing
+    ) -> None:
         async with to_server, to_client:
             async for line in _lines(self._read_fd):
                 message = read_line(line)
@@ -78,10 +80,14 @@ class _Wire:
                 with anyio.move_on_after(_LAST_ANSWERS_SECONDS):
                     await self._all_answered.wait()
 
-    async def send(self, from_server: MemoryObjectReceiveStream[SessionMessage], scope: anyio.CancelScope) -> None:
+    async def send(
+        self, from_server: MemoryObjectReceiveStream[SessionMessage], scope: anyio.CancelScope
+    ) -> None:
         async with from_server:
             async for each in from_server:
-                data = each.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+                data = (
+                    each.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+                )
                 try:
                     await anyio.to_thread.run_sync(_write_all, self._write_fd, data)
                 except OSError:  # nobody reads any more
@@ -94,32 +100,50 @@ class _Wire:
 
 
 def read_line(line: bytes) -> types.JSONRPCMessage | None:
-    """The message on a line; an error to send back when there is none; ``None`` for a blank line."""
+    """The message on a line; an error to send back when there is none; ``None`` for a blank
+    line.
+    """
     if not line.strip():
         return None
     if len(line) > MOST_LINE_BYTES:
-        return _refused(line, types.INVALID_REQUEST, f"The message is longer than {MOST_LINE_BYTES:,} bytes.")
+        return _refused(
+            line, types.INVALID_REQUEST, f"The message is longer than {MOST_LINE_BYTES:,} bytes."
+        )
     text = line.decode("utf-8", "replace")
     try:
         return types.jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValueError:
         pass
     try:
-        return types.jsonrpc_message_adapter.validate_python(encodable(json.loads(text)), by_name=False)
+        return types.jsonrpc_message_adapter.validate_python(
+            encodable(json.loads(text)), by_name=False
+        )
     except json.JSONDecodeError as error:
-        return _refused(line, types.PARSE_ERROR, f"The message is not JSON: {error.msg} at character {error.pos}.")
+        return _refused(
+            line,
+            types.PARSE_ERROR,
+            f"The message is not JSON: {error.msg} at character {error.pos}.",
+        )
     except RecursionError:
         return _refused(line, types.PARSE_ERROR, "The message is nested too deeply.")
     except ValueError:
-        return _refused(line, types.INVALID_REQUEST, "The message is not a JSON-RPC 2.0 request or notification.")
+        return _refused(
+            line,
+            types.INVALID_REQUEST,
+            "The message is not a JSON-RPC 2.0 request or notification.",
+        )
 
 
 def _refused(line: bytes, code: int, why: str) -> types.JSONRPCError:
-    return types.JSONRPCError(jsonrpc="2.0", id=_id_in(line), error=types.ErrorData(code=code, message=why))
+    return types.JSONRPCError(
+        jsonrpc="2.0", id=_id_in(line), error=types.ErrorData(code=code, message=why)
+    )
 
 
 def _id_in(line: bytes) -> Any:
-    """The id of a request that cannot be read, if it stands first or last, where every client puts it."""
+    """The id of a request that cannot be read, if it stands first or last, where every client puts
+    it.
+    """
     text = line[:1_000].decode("utf-8", "replace"), line[-1_000:].decode("utf-8", "replace")
     found = _ID_FIRST.match(text[0]) or _ID_LAST.search(text[1])
     try:

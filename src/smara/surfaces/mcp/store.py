@@ -35,7 +35,9 @@ class _Opened:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether another file, or none, stands where the store was: what is written now would be lost."""
+        """Whether another file, or none, stands where the store was: what is written now would be
+        lost.
+        """
         return self._file is not None and _identity(self._path) != self._file
 
 
@@ -43,8 +45,10 @@ class Store:
     """Lends one memory to many calls; safe to use from several threads."""
 
     def __init__(
-        self, open_memory: Callable[[], Memory], after_call: Callable[[Memory], object] | None = None
-    ) -> None:  # fmt: skip
+        self,
+        open_memory: Callable[[], Memory],
+        after_call: Callable[[Memory], object] | None = None,
+    ) -> None:
         self._open_memory = open_memory
         self._after_call = after_call
         self._lock = threading.Lock()
@@ -59,7 +63,7 @@ class Store:
 
     def call(
         self, name: str, arguments: object, context: ToolContext, profile: Profile = "default"
-    ) -> Outcome:  # fmt: skip
+    ) -> Outcome:
         """Answer a tool call, whatever state the store is in."""
         try:
             with self._borrowed() as opened:

@@ -29,10 +29,19 @@ class Talk:
         content = "\n\n".join(part.render() for part in parts)
         self.messages.append(
             Message(
-                f"m{seq}", "t", "r", seq, role, content, parts, len(content) // 4, "estimate", self._at,
+                f"m{seq}",
+                "t",
+                "r",
+                seq,
+                role,
+                content,
+                parts,
+                len(content) // 4,
+                "estimate",
+                self._at,
                 metadata=metadata,
             )
-        )  # fmt: skip
+        )
         self._at += MINUTE
         return self
 
@@ -42,13 +51,17 @@ class Talk:
     def agent(self, text: str, **metadata: Any) -> Talk:
         return self.add("assistant", Part("text", text), **metadata)
 
-    def call(self, name: str, arguments: Any, result: str | None = "", is_error: bool = False) -> Talk:
+    def call(
+        self, name: str, arguments: Any, result: str | None = "", is_error: bool = False
+    ) -> Talk:
         """A tool call with its result; with ``None`` the result is still to come."""
         self._calls += 1
         call_id = f"call-{self._calls}"
         self.add("assistant", Part("tool_call", name=name, call_id=call_id, arguments=arguments))
         if result is not None:
-            self.add("tool", Part("tool_result", result, name=name, call_id=call_id, is_error=is_error))
+            self.add(
+                "tool", Part("tool_result", result, name=name, call_id=call_id, is_error=is_error)
+            )
         return self
 
     def run(self, command: str, output: str = "", is_error: bool = False) -> Talk:
@@ -70,7 +83,9 @@ class Talk:
 
     def text(self, category: str | None = None, **options: Any) -> str:
         """All lines of the notes, one below the other."""
-        return "\n".join(line for note in self.notes(category, **options) for line in (note.text, *note.details))
+        return "\n".join(
+            line for note in self.notes(category, **options) for line in (note.text, *note.details)
+        )
 
 
 def only(notes: list[Note]) -> Note:

@@ -1,4 +1,6 @@
-"""What the agent says: findings, decisions, completions, answers, questions; announcements are dropped."""
+"""What the agent says: findings, decisions, completions, answers, questions; announcements are
+dropped.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +46,16 @@ def test_a_choice_with_its_reason_is_a_decision():
         .agent("I'll use an ETS table instead of a GenServer to avoid a bottleneck.")
         .run("make", "")
     )
-    assert only(talk.notes("decision")).text.startswith("Agent decided: I'll use an ETS table instead of")
+    assert only(talk.notes("decision")).text.startswith(
+        "Agent decided: I'll use an ETS table instead of"
+    )
 
 
 def test_the_end_of_a_request_is_a_completion_with_its_list():
-    end = "All done. Login works now:\n- `POST /api/auth/login` returns { token, user }\n- 42 tests pass"
+    end = (
+        "All done. Login works now:\n- `POST /api/auth/login` returns { token, user }\n- 42 "
+        "tests pass"
+    )
     note = Talk().user("Add login").run("make", "").agent(end).notes("completion")[-1]
     assert note.priority == "high"
     assert note.details == ("`POST /api/auth/login` returns { token, user }", "42 tests pass")
@@ -61,7 +68,9 @@ def test_a_summary_in_the_middle_is_a_completion_too():
 
 def test_the_answer_to_a_question_is_an_answer():
     talk = Talk().user("Did you push?").agent("Yes, both commits are on origin/login.")
-    assert only(talk.notes("answer")).text == "Agent answered: Yes, both commits are on origin/login."
+    assert (
+        only(talk.notes("answer")).text == "Agent answered: Yes, both commits are on origin/login."
+    )
 
 
 def test_a_question_to_the_user_is_kept_apart():
@@ -71,14 +80,19 @@ def test_a_question_to_the_user_is_kept_apart():
 
 def test_what_blocks_is_high():
     talk = (
-        Talk().user("Deploy").agent("I can't access the staging database, so this is blocked by the VPN.").run("x", "")
+        Talk()
+        .user("Deploy")
+        .agent("I can't access the staging database, so this is blocked by the VPN.")
+        .run("x", "")
     )
     assert [note.priority for note in talk.notes("blocker")] == ["high"]
 
 
 def test_of_reasoning_only_a_named_cause_is_kept():
     talk = (
-        Talk().user("Fix").add("assistant", Part("reasoning", "Let me think. The root cause is the stale lock file."))
+        Talk()
+        .user("Fix")
+        .add("assistant", Part("reasoning", "Let me think. The root cause is the stale lock file."))
     )
     talk.add("assistant", Part("reasoning", "The user wants speed. I will read the file."))
     assert only(talk.notes("finding")).text == "Agent found: The root cause is the stale lock file."
@@ -86,7 +100,8 @@ def test_of_reasoning_only_a_named_cause_is_kept():
 
 def test_what_another_agent_reported_is_kept_as_its_report():
     report = (
-        "Perfect! I have it.\n\n`list_panes/0` returns {:error, reason} when tmux is missing.\n- it never crashes\n"
+        "Perfect! I have it.\n\n`list_panes/0` returns {:error, reason} when tmux is "
+        "missing.\n- it never crashes\n"
     )
     talk = Talk().call("Task", {"description": "Explore tmux", "prompt": "..."}, report)
     note = only(talk.notes())
@@ -96,14 +111,23 @@ def test_what_another_agent_reported_is_kept_as_its_report():
 
 
 def test_an_answer_given_through_a_tool_is_a_decision_of_the_user():
-    result = 'User has answered your questions: "Skip the hook?"="main was clean; fix it". You can now continue.'
-    note = only(Talk().call("AskUserQuestion", {"questions": [{"question": "Skip the hook?"}]}, result).notes())
+    result = (
+        'User has answered your questions: "Skip the hook?"="main was clean; fix it". You '
+        "can now continue."
+    )
+    note = only(
+        Talk()
+        .call("AskUserQuestion", {"questions": [{"question": "Skip the hook?"}]}, result)
+        .notes()
+    )
     assert note.text == "User answered: main was clean; fix it (asked: Skip the hook?)"
     assert (note.category, note.priority) == ("decision", "high")
 
 
 def test_a_question_through_a_tool_without_an_answer_stays_a_question():
-    note = only(Talk().call("AskUserQuestion", {"questions": [{"question": "Skip it?"}]}, None).notes())
+    note = only(
+        Talk().call("AskUserQuestion", {"questions": [{"question": "Skip it?"}]}, None).notes()
+    )
     assert (note.category, note.text) == ("question", "Agent asked: Skip it?")
 
 
@@ -116,7 +140,8 @@ def test_an_approved_plan_is_kept_with_its_steps():
 
 def test_a_refused_call_is_kept_with_the_users_words():
     result = (
-        "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, "
+        "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell "
+        "you how to proceed, "
         "the user said:\nuse the staging database"
     )
     note = only(Talk().run("psql prod", result, is_error=True).notes())
@@ -125,13 +150,17 @@ def test_a_refused_call_is_kept_with_the_users_words():
 
 
 def test_unknown_tools_are_told_with_their_arguments():
-    talk = Talk().call("mcp__linear__create_issue", {"title": "Login fails", "team": "WEB"}, "created WEB-12")
+    talk = Talk().call(
+        "mcp__linear__create_issue", {"title": "Login fails", "team": "WEB"}, "created WEB-12"
+    )
     assert talk.text() == "Used mcp__linear__create_issue (Login fails, WEB)"
 
 
 def test_the_web_is_told_with_its_address_and_marked_as_such():
     talk = Talk().call(
-        "WebFetch", {"url": "https://x.dev/a"}, "Scrolling was fixed in 4.0.0 by bubbling the events up."
+        "WebFetch",
+        {"url": "https://x.dev/a"},
+        "Scrolling was fixed in 4.0.0 by bubbling the events up.",
     )
     note = only(talk.notes())
     assert "https://x.dev/a" in note.text
@@ -139,7 +168,12 @@ def test_the_web_is_told_with_its_address_and_marked_as_such():
 
 
 def test_what_the_user_wants_to_be_looked_at_is_kept():
-    talk = Talk().user("Go").agent("The endpoint took 940 ms at the 95th percentile latency.").run("make", "")
+    talk = (
+        Talk()
+        .user("Go")
+        .agent("The endpoint took 940 ms at the 95th percentile latency.")
+        .run("make", "")
+    )
     assert "940 ms" not in talk.text()
     assert "940 ms" in talk.text(instructions="Keep every latency figure.")
 

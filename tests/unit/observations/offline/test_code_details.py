@@ -1,4 +1,6 @@
-"""Every detail of code that is worth keeping: names, signatures, schemas, routes, settings, versions."""
+"""Every detail of code that is worth keeping: names, signatures, schemas, routes, settings,
+versions.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +64,14 @@ type Server struct {
 func (s *Server) Start(ctx context.Context) error {
 """
 
-RUST = "pub fn parse(input: &str) -> Result<Ast, ParseError> {\npub struct Ast {\nconst DEPTH: usize = 8;\n"
-ELIXIR = "defmodule Shop.Cart do\n  @ttl_seconds 90\n  attribute :state, :atom\n  def add(cart, item) do\n"
+RUST = (
+    "pub fn parse(input: &str) -> Result<Ast, ParseError> {\npub struct Ast {\nconst DEPTH: "
+    "usize = 8;\n"
+)
+ELIXIR = (
+    "defmodule Shop.Cart do\n  @ttl_seconds 90\n  attribute :state, :atom\n  def add(cart, "
+    "item) do\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -100,15 +108,21 @@ ELIXIR = "defmodule Shop.Cart do\n  @ttl_seconds 90\n  attribute :state, :atom\n
             "db/schema.sql",
             SQL,
             [
-                "CREATE TABLE IF NOT EXISTS refresh_tokens (id UUID PRIMARY KEY; user_id UUID NOT NULL)",
+                "CREATE TABLE IF NOT EXISTS refresh_tokens (id UUID PRIMARY KEY; user_id UUID NOT "
+                "NULL)",
                 "ALTER TABLE users ADD COLUMN locale TEXT",
             ],
         ),
-        ("server.go", GO, ["type Server struct (Addr string)", "func (s *Server) Start(ctx context.Context) error"]),
-        ("src/ast.rs", RUST, ["pub fn parse(input: &str) -> Result<Ast, ParseError>", "DEPTH: usize = 8"]),
-        ("lib/cart.ex", ELIXIR, ["defmodule Shop.Cart", "@ttl_seconds 90", ":state, :atom", "def add(cart, item)"]),
-        (".eslintrc.json", '{\n  "extends": "airbnb",\n  "semi": "error"\n}', ['"extends": "airbnb"', '"semi"']),
-        (".env.example", "DATABASE_URL=postgres://x\nPORT=4002\n", ["DATABASE_URL=postgres://x", "PORT=4002"]),
+        ("server.go", GO, ["type Server struct (Addr string)",
+        "func (s *Server) Start(ctx context.Context) error"]),
+        ("src/ast.rs", RUST, ["pub fn parse(input: &str) -> Result<Ast, ParseError>",
+        "DEPTH: usize = 8"]),
+        ("lib/cart.ex", ELIXIR, ["defmodule Shop.Cart", "@ttl_seconds 90", ":state, :atom",
+        "def add(cart, item)"]),
+        (".eslintrc.json", '{\n  "extends": "airbnb",\n  "semi": "error"\n}',
+        ['"extends": "airbnb"', '"semi"']),
+        (".env.example", "DATABASE_URL=postgres://x\nPORT=4002\n", ["DATABASE_URL=postgres://x",
+        "PORT=4002"]),
         ("docs/setup.md", "# Setup\ntext\n## Database\n", ["Setup", "Database"]),
     ],
 )  # fmt: skip
@@ -122,7 +136,13 @@ def test_a_new_file_is_told_with_what_it_defines(path, content, pieces):
 
 def test_an_edit_tells_only_what_is_new():
     note = only(
-        Talk().edit("a.py", "def old():\n    pass", "def old():\n    pass\n\ndef new(x: int) -> str:\n    pass").notes()
+        Talk()
+        .edit(
+            "a.py",
+            "def old():\n    pass",
+            "def old():\n    pass\n\ndef new(x: int) -> str:\n    pass",
+        )
+        .notes()
     )
     assert note.text == "Changed a.py: def new(x: int) -> str"
 
@@ -139,21 +159,34 @@ def test_an_edit_that_defines_nothing_quotes_the_line_that_came_and_where():
 
 
 def test_a_dependency_in_a_manifest_keeps_its_version():
-    note = only(Talk().edit("package.json", '"a": "1.0.0"', '"a": "1.0.0",\n    "zod": "^3.23.8"').notes())
+    note = only(
+        Talk().edit("package.json", '"a": "1.0.0"', '"a": "1.0.0",\n    "zod": "^3.23.8"').notes()
+    )
     assert '"zod": "^3.23.8"' in note.text
 
 
 def test_a_file_that_is_written_anew_after_it_was_read_tells_the_difference():
     talk = Talk().call("Read", {"file_path": "a.py"}, "     1→def one():\n     2→    pass")
-    talk.call("Write", {"file_path": "a.py", "content": "def one():\n    pass\ndef two():\n    pass"}, "updated")
+    talk.call(
+        "Write",
+        {"file_path": "a.py", "content": "def one():\n    pass\ndef two():\n    pass"},
+        "updated",
+    )
     assert only(talk.notes("code")).text == "Changed a.py: def two()"
 
 
 def test_files_of_one_folder_are_told_together():
-    talk = Talk().write("src/utils/auth.ts", "export const a = () => 1").write("src/utils/dates.ts", "function b() {")
+    talk = (
+        Talk()
+        .write("src/utils/auth.ts", "export const a = () => 1")
+        .write("src/utils/dates.ts", "function b() {")
+    )
     note = only(talk.notes())
     assert note.text == "Changed code in src/utils/"
-    assert note.details == ("Created auth.ts: export const a = () => 1", "Created dates.ts: function b()")
+    assert note.details == (
+        "Created auth.ts: export const a = () => 1",
+        "Created dates.ts: function b()",
+    )
 
 
 def test_test_cases_are_told_by_name():
@@ -164,7 +197,8 @@ def test_test_cases_are_told_by_name():
 
 def test_when_there_is_much_the_rest_is_named_without_signatures():
     content = "\n".join(
-        f"def function_number_{n}(first_argument: int, second_argument: str) -> None:" for n in range(30)
+        f"def function_number_{n}(first_argument: int, second_argument: str) -> None:"
+        for n in range(30)
     )
     text = Talk().write("big.py", content).text()
     assert "def function_number_0(first_argument: int, second_argument: str) -> None" in text
@@ -178,24 +212,39 @@ def test_paths_are_told_from_the_folder_of_the_work():
 
 
 def test_without_a_known_folder_the_root_of_the_project_is_guessed():
-    talk = Talk().write("/home/ada/shop/src/a.py", "def a(): ...").write("/home/ada/shop/tests/b.py", "def b(): ...")
+    talk = (
+        Talk()
+        .write("/home/ada/shop/src/a.py", "def a(): ...")
+        .write("/home/ada/shop/tests/b.py", "def b(): ...")
+    )
     assert only(talk.notes()).files == ("src/a.py", "tests/b.py")
 
 
 def test_code_in_an_answer_is_told_with_the_file_it_belongs_to():
-    answer = "Put this into src/auth/token.ts:\n```ts\nexport function sign(user: User): string {\n```\nThat's all."
-    assert "Showed code: src/auth/token.ts: export function sign(user: User): string" in Talk().agent(answer).text(
-        "code"
+    answer = (
+        "Put this into src/auth/token.ts:\n```ts\nexport function sign(user: User): string "
+        "{\n```\nThat's all."
+    )
+    assert (
+        "Showed code: src/auth/token.ts: export function sign(user: User): string"
+        in Talk().agent(answer).text("code")
     )
 
 
 def test_a_file_written_by_a_shell_command_is_code():
-    talk = Talk().run("cat > tools/x.py <<'EOF'\ndef tool(a: int) -> int:\n    return a\nEOF\npython tools/x.py", "")
+    talk = Talk().run(
+        "cat > tools/x.py <<'EOF'\ndef tool(a: int) -> int:\n    return a\nEOF\npython tools/x.py",
+        "",
+    )
     assert "Changed tools/x.py: def tool(a: int) -> int" in talk.text("code")
 
 
 def test_a_failed_edit_changed_nothing():
     assert (
-        Talk().call("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, "not found", True).notes()
+        Talk()
+        .call(
+            "Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, "not found", True
+        )
+        .notes()
         == []
     )

@@ -13,11 +13,14 @@ from tests.unit.observations.offline.talk import Talk, only
 @pytest.mark.parametrize(
     ("line", "kind", "shown"),
     [
-        ("cd app && MIX_ENV=test mix test --seed 0 2>&1 | tail -5", "test", "MIX_ENV=test mix test --seed 0"),
-        ("python -m pytest -q tests/x.py::test_a", "test", "python -m pytest -q tests/x.py::test_a"),
+        ("cd app && MIX_ENV=test mix test --seed 0 2>&1 | tail -5", "test",
+        "MIX_ENV=test mix test --seed 0"),
+        ("python -m pytest -q tests/x.py::test_a", "test",
+        "python -m pytest -q tests/x.py::test_a"),
         ("npm run test:unit", "test", "npm run test:unit"),
         ("./gradlew test", "test", "./gradlew test"),
-        (".venv/bin/ruff check . && .venv/bin/mypy", "build", ".venv/bin/ruff check . && .venv/bin/mypy"),
+        (".venv/bin/ruff check . && .venv/bin/mypy", "build",
+        ".venv/bin/ruff check . && .venv/bin/mypy"),
         ("npm install zod@3.23.8", "install", "npm install zod@3.23.8"),
         ("uv add httpx==0.27", "install", "uv add httpx==0.27"),
         ("git add . && git commit -m 'x'", "commit", "git commit"),
@@ -41,7 +44,11 @@ def test_a_command_line_is_known_by_its_most_telling_part(line, kind, shown):
         ("Tests:       1 failed, 5 passed, 6 total", "Tests: 1 failed, 5 passed, 6 total", True),
         ("18 tests, 0 failures", "18 tests, 0 failures", False),
         ("14 doctests, 68 tests, 2 failures", "14 doctests, 68 tests, 2 failures", True),
-        ("test result: ok. 5 passed; 0 failed; 0 ignored", "test result: ok. 5 passed; 0 failed; 0 ignored", False),
+        (
+            "test result: ok. 5 passed; 0 failed; 0 ignored",
+            "test result: ok. 5 passed; 0 failed; 0 ignored",
+            False,
+        ),
         ("12 examples, 0 failures", "12 examples, 0 failures", False),
         ("  7 passing (2s)", "7 passing (2s)", False),
         ("OK (5 tests, 9 assertions)", "OK (5 tests, 9 assertions)", False),
@@ -58,14 +65,18 @@ def test_the_count_of_a_test_run_is_its_own_line(output, summary, has_failures):
 @pytest.mark.parametrize(
     ("output", "line"),
     [
-        ("Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nKeyError: 'id'", "KeyError: 'id'"),
-        ("src/a.ts(3,5): error TS2345: Argument of type X", "src/a.ts(3,5): error TS2345: Argument of type X"),
+        ("Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nKeyError: 'id'",
+        "KeyError: 'id'"),
+        ("src/a.ts(3,5): error TS2345: Argument of type X",
+        "src/a.ts(3,5): error TS2345: Argument of type X"),
         ("error[E0382]: borrow of moved value: `x`", "error[E0382]: borrow of moved value: `x`"),
         ("npm ERR! code EACCES", "npm ERR! code EACCES"),
-        ("working\nfatal: The branch has no upstream branch.", "fatal: The branch has no upstream branch."),
+        ("working\nfatal: The branch has no upstream branch.",
+        "fatal: The branch has no upstream branch."),
         ("** (RuntimeError) no secret", "** (RuntimeError) no secret"),
         ("bash: frobnicate: command not found", "bash: frobnicate: command not found"),
-        ("[D] Nested modules could be aliased.\n   lib/a.ex:135:5", "[D] Nested modules could be aliased."),
+        ("[D] Nested modules could be aliased.\n   lib/a.ex:135:5",
+        "[D] Nested modules could be aliased."),
     ],
 )  # fmt: skip
 def test_of_a_failing_output_the_telling_line_is_found(output, line):
@@ -79,14 +90,23 @@ def test_an_output_without_a_failure_has_none():
 
 
 def test_commands_that_went_well_are_one_line():
-    talk = Talk().run("make build", "").run("./deploy.sh staging", "deployed to https://staging.shop.dev")
+    talk = (
+        Talk()
+        .run("make build", "")
+        .run("./deploy.sh staging", "deployed to https://staging.shop.dev")
+    )
     note = only(talk.notes())
-    assert note.text == "Ran make build: ok; ./deploy.sh staging: deployed to https://staging.shop.dev"
+    assert (
+        note.text == "Ran make build: ok; ./deploy.sh staging: deployed to https://staging.shop.dev"
+    )
     assert (note.first_seq, note.last_seq) == (1, 4)
 
 
 def test_a_failure_keeps_its_line_its_type_and_its_place():
-    output = 'Traceback (most recent call last):\n  File "src/api/users.py", line 45, in get\nTypeError: user is None'
+    output = (
+        'Traceback (most recent call last):\n  File "src/api/users.py", line 45, in '
+        "get\nTypeError: user is None"
+    )
     note = only(Talk().run("python src/main.py", output, is_error=True).notes())
     assert note.category == "error"
     assert note.text == "python src/main.py failed: TypeError: user is None (src/api/users.py:45)"
@@ -101,10 +121,13 @@ def test_failing_tests_are_named():
 
 def test_what_mended_a_failure_is_told_with_it():
     talk = Talk().run("pytest tests/a.py", "E   KeyError: 'id'\n1 failed in 1s", is_error=True)
-    talk.edit("src/a.py", "x = d['id']", "x = d.get('id')").run("pytest tests/a.py", "1 passed in 1s")
+    talk.edit("src/a.py", "x = d['id']", "x = d.get('id')").run(
+        "pytest tests/a.py", "1 passed in 1s"
+    )
     fix = only(talk.notes("fix"))
     assert fix.text == (
-        "Fixed: pytest tests/a.py failed: 1 failed in 1s; KeyError: 'id'; after changes in src/a.py; "
+        "Fixed: pytest tests/a.py failed: 1 failed in 1s; KeyError: 'id'; after changes in "
+        "src/a.py; "
         "then 1 passed in 1s"
     )
     assert (fix.first_seq, fix.last_seq) == (1, 6)
@@ -112,17 +135,29 @@ def test_what_mended_a_failure_is_told_with_it():
 
 
 def test_tests_of_other_files_mend_nothing():
-    talk = Talk().run("pytest tests/a.py", "1 failed in 1s", is_error=True).run("pytest tests/b.py", "1 passed in 1s")
+    talk = (
+        Talk()
+        .run("pytest tests/a.py", "1 failed in 1s", is_error=True)
+        .run("pytest tests/b.py", "1 passed in 1s")
+    )
     assert [note.category for note in talk.notes()] == ["error", "test"]
 
 
 def test_a_part_of_a_longer_line_can_mend():
-    talk = Talk().run("make lint", "a.py:1: error: bad", is_error=True).run("make build && make lint", "")
+    talk = (
+        Talk()
+        .run("make lint", "a.py:1: error: bad", is_error=True)
+        .run("make build && make lint", "")
+    )
     assert only(talk.notes("fix")).text.startswith("Fixed: make lint failed: a.py:1: error: bad")
 
 
 def test_another_way_to_the_same_end_mends_too():
-    talk = Talk().run("git push", "fatal: no upstream branch", is_error=True).run("git push -u origin login", "ok")
+    talk = (
+        Talk()
+        .run("git push", "fatal: no upstream branch", is_error=True)
+        .run("git push -u origin login", "ok")
+    )
     assert (
         only(talk.notes()).text
         == "Fixed: git push failed: fatal: no upstream branch; then git push -u origin login: ok"
@@ -179,14 +214,20 @@ def test_what_only_looks_is_low_and_together():
         .call("Read", {"file_path": "/p/src/auth/a.py"}, "1→x")
         .call("Read", {"file_path": "/p/src/auth/b.py"}, "")
     )
-    talk.call("Grep", {"pattern": "def login"}, "src/x.py").call("Glob", {"pattern": "*.vue"}, "No files found")
+    talk.call("Grep", {"pattern": "def login"}, "src/x.py").call(
+        "Glob", {"pattern": "*.vue"}, "No files found"
+    )
     note = only(talk.notes())
     assert note.priority == "low"
-    assert note.text == "Looked at src/auth/: a.py, b.py; searched for def login; nothing found: *.vue"
+    assert (
+        note.text == "Looked at src/auth/: a.py, b.py; searched for def login; nothing found: *.vue"
+    )
 
 
 def test_the_lines_that_were_read_are_kept():
-    talk = Talk().call("Read", {"file_path": "a.py", "offset": 45, "limit": 2}, "    45→x = 1\n    46→y = 2")
+    talk = Talk().call(
+        "Read", {"file_path": "a.py", "offset": 45, "limit": 2}, "    45→x = 1\n    46→y = 2"
+    )
     note = only(talk.notes())
     assert note.text == "Looked at a.py:45-46"
     assert note.lines == (45, 46)
@@ -198,21 +239,36 @@ def test_a_file_that_is_changed_is_not_told_as_read():
 
 
 def test_a_result_that_came_later_in_the_background_is_the_commands():
-    talk = Talk().run("make test", "Command running in background with ID: b1c2. Output is being written to: /tmp/b1c2")
-    output = "<status>completed</status>\n<exit_code>0</exit_code>\n<output>\n12 passed in 3s\n</output>"
+    talk = Talk().run(
+        "make test",
+        "Command running in background with ID: b1c2. Output is being written to: /tmp/b1c2",
+    )
+    output = (
+        "<status>completed</status>\n<exit_code>0</exit_code>\n<output>\n12 passed in 3s\n</output>"
+    )
     talk.call("TaskOutput", {"task_id": "b1c2"}, output)
     assert talk.text() == "Ran make test: 12 passed in 3s"
 
 
 def test_a_command_whose_result_has_not_come_says_so():
-    assert Talk().call("Bash", {"command": "make deploy"}, None).text() == "Ran make deploy: no result seen"
+    assert (
+        Talk().call("Bash", {"command": "make deploy"}, None).text()
+        == "Ran make deploy: no result seen"
+    )
 
 
 def test_a_result_whose_call_was_observed_before_is_no_crash():
     from smara.messages.models import Part
 
-    Talk().add("tool", Part("tool_result", "Error: boom", name="Bash", call_id="gone", is_error=True)).notes()
+    Talk().add(
+        "tool", Part("tool_result", "Error: boom", name="Bash", call_id="gone", is_error=True)
+    ).notes()
 
 
 def test_what_the_host_refused_to_run_is_not_told():
-    assert Talk().run("make", "<tool_use_error>Sibling tool call errored</tool_use_error>", is_error=True).notes() == []
+    assert (
+        Talk()
+        .run("make", "<tool_use_error>Sibling tool call errored</tool_use_error>", is_error=True)
+        .notes()
+        == []
+    )

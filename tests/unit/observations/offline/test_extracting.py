@@ -1,4 +1,6 @@
-"""Values of the user's own without a model: found where the schema tells how, and else said to be missing."""
+"""Values of the user's own without a model: found where the schema tells how, and else said to be
+missing.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def warned(talk: Talk, schema: Any, name: str = "value") -> tuple[Any, tuple[str
     return draft.extracted.get(name), draft.warnings
 
 
-TICKETS = Talk().user("Please look at ABC-12 and ABC-7, and ABC-12 again.").agent("XABC-99 is not ours.")
+TICKETS = (
+    Talk().user("Please look at ABC-12 and ABC-7, and ABC-12 again.").agent("XABC-99 is not ours.")
+)
 
 
 @pytest.mark.parametrize("pattern", ["[A-Z]{3}-\\d+", "^[A-Z]{3}-\\d+$"])
@@ -39,7 +43,9 @@ def test_of_several_matches_a_single_value_is_the_newest():
 
 
 def test_allowed_values_are_found_as_words_and_written_as_the_schema_writes_them():
-    talk = Talk().user("Deploy to STAGING first, then to production; productions of plays are not meant.")
+    talk = Talk().user(
+        "Deploy to STAGING first, then to production; productions of plays are not meant."
+    )
     schema = {"type": "array", "items": {"enum": ["staging", "production", "test-lab"]}}
     assert extracted(talk, schema, "environments") == ["staging", "production"]
 
@@ -67,7 +73,11 @@ def test_numbers_are_found_beside_the_name_of_their_field(text, kind, name, valu
 
 def test_lists_of_numbers_are_all_those_behind_the_name():
     talk = Talk().user("Open the ports 80, 443 and 8,080 please. There are 7 rules.")
-    assert extracted(talk, {"type": "array", "items": {"type": "integer"}}, "ports") == [80, 443, 8080]
+    assert extracted(talk, {"type": "array", "items": {"type": "integer"}}, "ports") == [
+        80,
+        443,
+        8080,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -107,21 +117,35 @@ def test_text_and_truth_are_found_where_they_are_said_to_be_the_field():
 
 
 def test_lists_called_after_a_kind_of_note_are_made_of_those_notes():
-    talk = Talk().user("We decided to use cookies, because tokens leak.").write("src/auth.py", "def login(): ...")
+    talk = (
+        Talk()
+        .user("We decided to use cookies, because tokens leak.")
+        .write("src/auth.py", "def login(): ...")
+    )
     texts = {"type": "array", "items": {"type": "string"}}
-    assert extracted(talk, texts, "decisions") == ["We decided to use cookies, because tokens leak."]
+    assert extracted(talk, texts, "decisions") == [
+        "We decided to use cookies, because tokens leak."
+    ]
     assert extracted(talk, texts, "changed-files") == ["src/auth.py"]
 
 
 def test_what_gives_no_hold_is_left_out_and_said():
-    schema = {"properties": {"ticket": {"type": "string", "pattern": "ABC-\\d+"}, "mood": {"type": "object"}}}
+    schema = {
+        "properties": {
+            "ticket": {"type": "string", "pattern": "ABC-\\d+"},
+            "mood": {"type": "object"},
+        }
+    }
     value, warnings = warned(TICKETS, schema, "triage")
     assert value == {"ticket": "ABC-12"}
     assert warnings == ("extractor triage: mood cannot be found without a model; it was left out.",)
 
 
 def test_half_a_value_is_no_value():
-    schema = {"properties": {"ticket": {"pattern": "ABC-\\d+", "type": "string"}, "why": {}}, "required": ["why"]}
+    schema = {
+        "properties": {"ticket": {"pattern": "ABC-\\d+", "type": "string"}, "why": {}},
+        "required": ["why"],
+    }
     value, warnings = warned(TICKETS, schema)
     assert value is None
     assert "why cannot be found without a model" in warnings[0]
@@ -147,7 +171,11 @@ def test_extractors_fail_one_by_one_and_the_notes_are_kept():
 
 
 def test_what_tools_printed_is_nobodys_word():
-    talk = Talk().user("Look at it.").add("tool", Part("tool_result", "ABC-666", name="Bash", call_id="x"))
+    talk = (
+        Talk()
+        .user("Look at it.")
+        .add("tool", Part("tool_result", "ABC-666", name="Bash", call_id="x"))
+    )
     assert extracted(talk, {"type": "string", "pattern": "ABC-\\d+"}) is None
 
 

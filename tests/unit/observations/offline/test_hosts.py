@@ -23,7 +23,10 @@ PATCH = """*** Begin Patch
         ("write_file", {"path": "a.py", "content": "def f(): ..."}),
         ("write_to_file", {"path": "a.py", "content": "def f(): ..."}),
         ("create_file", {"filePath": "a.py", "content": "def f(): ..."}),
-        ("str_replace_based_edit_tool", {"command": "create", "path": "a.py", "file_text": "def f(): ..."}),
+        (
+            "str_replace_based_edit_tool",
+            {"command": "create", "path": "a.py", "file_text": "def f(): ..."},
+        ),
         ("mcp__fs__store", {"path": "a.py", "content": "def f(): ..."}),
     ],
 )
@@ -37,8 +40,14 @@ def test_a_file_is_written(name, arguments):
         ("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "def f(): ..."}),
         ("replace", {"file_path": "a.py", "old_string": "x", "new_string": "def f(): ..."}),
         ("edit_file", {"target_file": "a.py", "code_edit": "def f(): ..."}),
-        ("str_replace_editor", {"command": "str_replace", "path": "a.py", "old_str": "x", "new_str": "def f(): ..."}),
-        ("MultiEdit", {"file_path": "a.py", "edits": [{"old_string": "x", "new_string": "def f(): ..."}]}),
+        (
+            "str_replace_editor",
+            {"command": "str_replace", "path": "a.py", "old_str": "x", "new_str": "def f(): ..."},
+        ),
+        (
+            "MultiEdit",
+            {"file_path": "a.py", "edits": [{"old_string": "x", "new_string": "def f(): ..."}]},
+        ),
     ],
 )
 def test_a_file_is_changed(name, arguments):
@@ -51,7 +60,10 @@ def test_a_patch_is_read(arguments):
     assert note.details == (
         "Created new.py: def fresh(x: int) -> int",
         "old.py: def stays(); removed gone",
-    ) or note.details == ("Created src/new.py: def fresh(x: int) -> int", "src/old.py: def stays(); removed gone")
+    ) or note.details == (
+        "Created src/new.py: def fresh(x: int) -> int",
+        "src/old.py: def stays(); removed gone",
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,7 +82,10 @@ def test_a_command_is_run(name, arguments):
 
 def test_an_output_wrapped_in_json_is_unwrapped():
     output = '{"output": "KeyError: x\\n", "metadata": {"exit_code": 1}}'
-    assert Talk().call("shell", {"command": ["make", "run"]}, output).text("error") == "make run failed: KeyError: x"
+    assert (
+        Talk().call("shell", {"command": ["make", "run"]}, output).text("error")
+        == "make run failed: KeyError: x"
+    )
 
 
 def test_an_exit_code_in_the_words_of_the_output_counts():
@@ -93,6 +108,9 @@ def test_calls_and_results_without_ids_meet_in_their_order():
 def test_parts_of_one_message_are_read_like_messages():
     call = Part("tool_call", name="Bash", call_id="a", arguments={"command": "make test"})
     talk = Talk().add(
-        "assistant", Part("text", "Let me see."), call, Part("tool_result", "3 passed in 1s", call_id="a")
+        "assistant",
+        Part("text", "Let me see."),
+        call,
+        Part("tool_result", "3 passed in 1s", call_id="a"),
     )
     assert talk.text() == "Ran make test: 3 passed in 1s"

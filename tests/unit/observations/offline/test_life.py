@@ -26,7 +26,11 @@ def test_each_event_with_its_own_date_is_a_line_of_its_own():
 
 
 def test_outcomes_and_solved_problems_are_noted_though_nobody_says_i():
-    talk = Talk().user("The washing machine stops with error E21, what can I do?").agent("Look at what you can reach.")
+    talk = (
+        Talk()
+        .user("The washing machine stops with error E21, what can I do?")
+        .agent("Look at what you can reach.")
+    )
     talk.user("It works again! Cleaning the drain filter solved it.").agent("Great news.")
     note = only(talk.notes("fix", flavor="general"))
     assert note.text == (
@@ -61,19 +65,31 @@ def test_reactions_are_dropped():
 
 def test_named_speakers_keep_their_names_and_set_no_task():
     talk = (
-        Talk().user("Ana: I adopted a dog named Ned.").user("Ben: Great! I tried pottery.").user("Ana: Call me later!")
+        Talk()
+        .user("Ana: I adopted a dog named Ned.")
+        .user("Ben: Great! I tried pottery.")
+        .user("Ana: Call me later!")
     )
     draft = talk.draft(flavor="general")
-    assert [note.text for note in draft.notes][:2] == ["Ana: I adopted a dog named Ned.", "Ben: I tried pottery."]
+    assert [note.text for note in draft.notes][:2] == [
+        "Ana: I adopted a dog named Ned.",
+        "Ben: I tried pottery.",
+    ]
     assert draft.current_task is None
 
 
 def test_a_list_of_recommendations_keeps_what_sets_each_apart():
     answer = (
-        "Here are hotels in Nice:\n1. **Grand Plaza**: downtown, $180 a night\n2. **Seaside Inn**: pet-friendly\n"
+        "Here are hotels in Nice:\n1. **Grand Plaza**: downtown, $180 a night\n2. **Seaside "
+        "Inn**: pet-friendly\n"
         "Enjoy your stay!"
     )
-    text = Talk().user("Which hotels are there in Nice?").agent(answer).text("answer", flavor="general")
+    text = (
+        Talk()
+        .user("Which hotels are there in Nice?")
+        .agent(answer)
+        .text("answer", flavor="general")
+    )
     assert "Grand Plaza: downtown, $180 a night" in text
     assert "Seaside Inn: pet-friendly" in text
 
@@ -86,4 +102,6 @@ def test_numbers_of_an_answer_survive():
 
 def test_the_title_is_the_first_thing_that_was_told():
     talk = Talk().user("Hi! I'm planning a trip to San Francisco in May. Can you help?")
-    assert talk.draft(flavor="general").thread_title == "I'm planning a trip to San Francisco in May"
+    assert (
+        talk.draft(flavor="general").thread_title == "I'm planning a trip to San Francisco in May"
+    )

@@ -10,7 +10,9 @@ TRACE = "Traceback (most recent call last):\n  File \"src/a.py\", line 45, in ge
 
 def test_exploring_keeps_what_was_searched_and_not_found():
     talk = (
-        Talk().call("Grep", {"pattern": "ConnCase"}, "No matches found").call("Glob", {"pattern": "*.ex"}, "lib/a.ex")
+        Talk()
+        .call("Grep", {"pattern": "ConnCase"}, "No matches found")
+        .call("Glob", {"pattern": "*.ex"}, "lib/a.ex")
     )
     note = only(talk.notes(mode="explore"))
     assert note.priority == "medium"
@@ -21,15 +23,23 @@ def test_exploring_keeps_what_was_searched_and_not_found():
 def test_fixing_a_bug_keeps_type_trace_and_root_cause():
     talk = Talk().run("python src/a.py", TRACE, is_error=True)
     talk.agent("The root cause is that `id` is missing in the payload.").run("ls", "")
-    error, finding = talk.notes("error", mode="bug_fixing"), talk.notes("finding", mode="bug_fixing")
+    error, finding = (
+        talk.notes("error", mode="bug_fixing"),
+        talk.notes("finding", mode="bug_fixing"),
+    )
     assert only(error).mode_specific["errorType"] == "KeyError"
     assert "src/a.py" in only(error).mode_specific["stackTrace"]
-    assert only(finding).mode_specific["rootCause"] == "The root cause is that `id` is missing in the payload."
+    assert (
+        only(finding).mode_specific["rootCause"]
+        == "The root cause is that `id` is missing in the payload."
+    )
     assert only(finding).priority == "high"
 
 
 def test_testing_keeps_results_and_coverage():
-    output = "FAILED tests/a.py::test_b - x\nTOTAL      120     15    87%\n1 failed, 41 passed in 2s"
+    output = (
+        "FAILED tests/a.py::test_b - x\nTOTAL      120     15    87%\n1 failed, 41 passed in 2s"
+    )
     note = only(Talk().run("pytest --cov", output, is_error=True).notes(mode="testing"))
     summary, failing = note.mode_specific["testResults"]
     assert summary["status"] == "failed"
@@ -40,7 +50,11 @@ def test_testing_keeps_results_and_coverage():
 
 
 def test_refactoring_keeps_the_files_and_the_names_that_are_gone():
-    note = only(Talk().edit("src/a.py", "def old():\n    pass", "def new():\n    pass").notes(mode="refactoring"))
+    note = only(
+        Talk()
+        .edit("src/a.py", "def old():\n    pass", "def new():\n    pass")
+        .notes(mode="refactoring")
+    )
     assert note.mode_specific["filesAffected"] == ["src/a.py"]
     assert note.mode_specific["breaking"] == ["old"]
 
@@ -59,15 +73,23 @@ def test_debugging_keeps_symptoms_and_variables():
 
 def test_research_keeps_its_sources():
     note = only(
-        Talk().call("WebFetch", {"url": "https://x.dev/a"}, "See https://y.dev/b for more.").notes(mode="research")
+        Talk()
+        .call("WebFetch", {"url": "https://x.dev/a"}, "See https://y.dev/b for more.")
+        .notes(mode="research")
     )
     assert note.mode_specific["sources"] == ["https://x.dev/a", "https://y.dev/b"]
     assert note.priority == "medium"
 
 
 def test_the_fields_have_the_shapes_that_every_observer_uses():
-    talk = Talk().run("pytest", "TOTAL 9 1 87%\n1 failed in 1s", is_error=True).run("python a.py", TRACE, is_error=True)
-    talk.edit("a.py", "def a(): ...", "def b(): ...").call("Grep", {"pattern": "x"}, "No matches found")
+    talk = (
+        Talk()
+        .run("pytest", "TOTAL 9 1 87%\n1 failed in 1s", is_error=True)
+        .run("python a.py", TRACE, is_error=True)
+    )
+    talk.edit("a.py", "def a(): ...", "def b(): ...").call(
+        "Grep", {"pattern": "x"}, "No matches found"
+    )
     talk.call("WebFetch", {"url": "https://x.dev"}, "words")
     for mode, fields in MODE_FIELDS.items():
         for note in talk.notes(mode=mode):

@@ -7,7 +7,13 @@ from tests.unit.observations.offline.talk import Talk, only
 
 
 def test_the_current_task_is_the_newest_request():
-    talk = Talk().user("Add login").agent("Done, login works now.").user("Now add logout").run("make", "")
+    talk = (
+        Talk()
+        .user("Add login")
+        .agent("Done, login works now.")
+        .user("Now add logout")
+        .run("make", "")
+    )
     assert talk.draft().current_task == "Now add logout"
 
 
@@ -17,12 +23,16 @@ def test_a_request_that_is_done_waits_for_the_user():
 
 
 def test_an_answered_question_does_not_hide_the_request_before_it():
-    talk = Talk().user("Add login").run("make", "").user("did you push?").agent("Yes, it is pushed.")
+    talk = (
+        Talk().user("Add login").run("make", "").user("did you push?").agent("Yes, it is pushed.")
+    )
     assert talk.draft().current_task == "Waiting for the user. Last done: Add login"
 
 
 def test_an_open_question_is_the_task():
-    assert Talk().user("How does the cache work?").draft().current_task == "How does the cache work?"
+    assert (
+        Talk().user("How does the cache work?").draft().current_task == "How does the cache work?"
+    )
 
 
 def test_messages_without_a_request_say_nothing_of_the_task():
@@ -42,7 +52,8 @@ def test_a_response_is_suggested_only_when_asked_for():
     talk = Talk().user("Add login").run("make test", "1 failed in 1s", is_error=True)
     assert talk.draft().suggested_response is None
     assert (
-        talk.draft(wants_suggested_response=True).suggested_response == "First mend: make test failed: 1 failed in 1s"
+        talk.draft(wants_suggested_response=True).suggested_response
+        == "First mend: make test failed: 1 failed in 1s"
     )
 
 
@@ -59,13 +70,21 @@ def test_what_is_known_is_not_written_again():
 
 def test_nearly_the_same_words_are_known():
     known = "* 🔴 (09:15) User prefers: I always prefer to use tabs over spaces in this project"
-    assert Talk().user("I always prefer to use tabs over spaces in this project!").notes(known=known) == []
+    assert (
+        Talk().user("I always prefer to use tabs over spaces in this project!").notes(known=known)
+        == []
+    )
 
 
 def test_another_number_is_news():
     known = "* 🔴 (09:15) User said: The limit of the export is 100 rows for each user"
-    assert len(Talk().user("The limit of the export is 200 rows for each user").notes(known=known)) == 1
+    assert (
+        len(Talk().user("The limit of the export is 200 rows for each user").notes(known=known))
+        == 1
+    )
 
 
 def test_the_same_is_said_once_in_one_draft():
-    assert only(Talk().user("We use PostgreSQL 16.").user("We use PostgreSQL 16.").notes("preference"))
+    assert only(
+        Talk().user("We use PostgreSQL 16.").user("We use PostgreSQL 16.").notes("preference")
+    )

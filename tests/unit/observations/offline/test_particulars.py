@@ -12,9 +12,12 @@ from smara.observations.offline.particulars import is_particular, names_in, told
 @pytest.mark.parametrize(
     "text",
     [
-        "It lives in src/limits.py.", "Call parse_retry_after first.", "Use structuredClone instead.", "It takes 55 %.",
-        'I would recommend "Salt and Meridian".', "Add the `--since` flag", "run it with --dry-run", "Ask Okafor first",
-        "my sister Marguerite", "see @ada", "the version is 2.14.1", "重跑测试", "mix.exs", "lib/app: one",
+        "It lives in src/limits.py.", "Call parse_retry_after first.",
+        "Use structuredClone instead.", "It takes 55 %.",
+        'I would recommend "Salt and Meridian".', "Add the `--since` flag", "run it with --dry-run",
+        "Ask Okafor first",
+        "my sister Marguerite", "see @ada", "the version is 2.14.1", "重跑测试", "mix.exs",
+        "lib/app: one",
         "she said “no”",
     ],
 )  # fmt: skip
@@ -25,8 +28,10 @@ def test_names_paths_numbers_and_quotes_are_particular(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "All pass.", "There is no hurry.", "How nice!", "Noted, I will keep to that.", "Yes, it is covered; go on.",
-        "Agent answered: Happy to help with that.", "That's it, e.g. like this", "It's fine - really", "",
+        "All pass.", "There is no hurry.", "How nice!", "Noted, I will keep to that.",
+        "Yes, it is covered; go on.",
+        "Agent answered: Happy to help with that.", "That's it, e.g. like this",
+        "It's fine - really", "",
     ],
 )  # fmt: skip
 def test_what_could_be_said_of_anything_is_not(text: str) -> None:
@@ -50,13 +55,19 @@ def test_names_of_code(code: str, names: list[str]) -> None:
 
 
 def test_line_on_code_keeps_its_short_pieces_and_the_names_of_the_others() -> None:
-    line = "src/a.py: LIMIT = 5; def join_orders(left: list[Order], right: list[Order]); nothing to see here at all"
+    line = (
+        "src/a.py: LIMIT = 5; def join_orders(left: list[Order], right: list[Order]); nothing "
+        "to see here at all"
+    )
     assert told_by_names(line) == "src/a.py: LIMIT = 5; join_orders"
     assert told_by_names("src/a.py: nothing of it has a name that anybody would know") == ""
 
 
 def test_text_is_told_by_its_first_words_and_what_is_particular() -> None:
-    text = "Agent answered: I looked at it. It is nothing much, and it can wait for now. The cause is in src/a.py:14."
+    text = (
+        "Agent answered: I looked at it. It is nothing much, and it can wait for now. The "
+        "cause is in src/a.py:14."
+    )
     assert told_in(text, 80) == "Agent answered: I looked at it. The cause is in src/a.py:14. …"
     assert told_in(text, 1_000) == text
     assert len(told_in("word " * 100, 80)) <= 80

@@ -1,4 +1,6 @@
-"""What holds for any messages: only their words, the same every time, in order, and never a crash."""
+"""What holds for any messages: only their words, the same every time, in order, and never a
+crash.
+"""
 
 from __future__ import annotations
 
@@ -19,43 +21,86 @@ from tests.unit.observations.offline.talk import Talk
 WORD = re.compile(r"\w+")
 SENTENCES = st.sampled_from(
     [
-        "Add login to src/auth/login.ts:45 by Friday.", "We switched from Redux to Zustand.", "I prefer pnpm 9.1.",
-        "The root cause is a missing check in `parse_token`.", "All 42 tests pass now.", "Should I push?", "yes", "ok",
-        "- item one\n- item two: 3.5 GB", "```ts\nexport function f(a: string): void {\n```", "昨天我改用了 Rust。",
-        "| a | b |\n|---|---|\n| 1 | 2 |", "# Heading\n**bold** words 2**3", "<system-reminder>x</system-reminder>",
-        "Ana: I have two dogs.", "Ben: Great!", "\x1b[31mred\x1b[0m", "E   KeyError: 'id'", "1 failed, 3 passed in 2s",
-        "FAILED tests/a.py::test_b", "fatal: no upstream branch", "[main 1a2b3c4] feat: x", "No files found",
-        "{\"output\": \"x\"}",
+        "Add login to src/auth/login.ts:45 by Friday.",
+        "We switched from Redux to Zustand.",
+        "I prefer pnpm 9.1.",
+        "The root cause is a missing check in `parse_token`.",
+        "All 42 tests pass now.",
+        "Should I push?",
+        "yes",
+        "ok",
+        "- item one\n- item two: 3.5 GB",
+        "```ts\nexport function f(a: string): void {\n```",
+        "昨天我改用了 Rust。",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+        "# Heading\n**bold** words 2**3",
+        "<system-reminder>x</system-reminder>",
+        "Ana: I have two dogs.",
+        "Ben: Great!",
+        "\x1b[31mred\x1b[0m",
+        "E   KeyError: 'id'",
+        "1 failed, 3 passed in 2s",
+        "FAILED tests/a.py::test_b",
+        "fatal: no upstream branch",
+        "[main 1a2b3c4] feat: x",
+        "No files found",
+        '{"output": "x"}',
     ]
-)  # fmt: skip
+)
 TEXTS = st.one_of(
-    st.text(max_size=120), st.lists(st.one_of(SENTENCES, st.text(max_size=40)), max_size=6).map("\n".join)
+    st.text(max_size=120),
+    st.lists(st.one_of(SENTENCES, st.text(max_size=40)), max_size=6).map("\n".join),
 )
 COMMANDS = st.one_of(
     TEXTS,
     st.sampled_from(
-        ["pytest -q tests/a.py", "make build && make test | tail -3", "git commit -m 'feat: x'", "git push",
-         "npm i zod@3.2.1", "cat > x.py <<EOF\ndef g(): ...\nEOF", "ls src", "rg login src/", "psql -c 'select 1'"]
+        [
+            "pytest -q tests/a.py",
+            "make build && make test | tail -3",
+            "git commit -m 'feat: x'",
+            "git push",
+            "npm i zod@3.2.1",
+            "cat > x.py <<EOF\ndef g(): ...\nEOF",
+            "ls src",
+            "rg login src/",
+            "psql -c 'select 1'",
+        ]
     ),
-)  # fmt: skip
+)
 JSON = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), TEXTS), lambda inner: st.lists(inner, max_size=3), max_leaves=4
+    st.one_of(st.none(), st.booleans(), st.integers(), TEXTS),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=4,
 )
 ARGUMENTS = st.one_of(
     st.none(),
     JSON,
     st.fixed_dictionaries({"command": COMMANDS}),
     st.fixed_dictionaries({"file_path": TEXTS, "content": TEXTS}),
-    st.fixed_dictionaries({"file_path": st.just("src/a.py"), "old_string": TEXTS, "new_string": TEXTS}),
+    st.fixed_dictionaries(
+        {"file_path": st.just("src/a.py"), "old_string": TEXTS, "new_string": TEXTS}
+    ),
     st.fixed_dictionaries({"path": TEXTS, "offset": st.integers(0, 9)}),
     st.fixed_dictionaries({"pattern": TEXTS}),
     st.fixed_dictionaries({"query": TEXTS, "url": TEXTS}),
     st.dictionaries(st.text(max_size=8), JSON, max_size=3),
 )
 NAMES = st.sampled_from(
-    ["Bash", "Write", "Edit", "Read", "Grep", "WebFetch", "Task", "AskUserQuestion", "ExitPlanMode", "TodoWrite",
-     "TaskOutput", "x"]
-)  # fmt: skip
+    [
+        "Bash",
+        "Write",
+        "Edit",
+        "Read",
+        "Grep",
+        "WebFetch",
+        "Task",
+        "AskUserQuestion",
+        "ExitPlanMode",
+        "TodoWrite",
+        "TaskOutput",
+        "x",
+    ]
+)
 CALL_IDS = st.sampled_from(["a", "b", "c", None])
 PARTS = st.one_of(
     st.builds(Part, st.just("text"), TEXTS),
@@ -72,7 +117,11 @@ TIMES = st.integers(1_770_000_000_000, 1_770_000_900_000)
 def conversations(draw: Any) -> list[Message]:
     talk = Talk()
     for _ in range(draw(st.integers(0, 10))):
-        kind = draw(st.sampled_from([None, None, None, "agent_prompt", "interruption", "compaction_summary"]))
+        kind = draw(
+            st.sampled_from(
+                [None, None, None, "agent_prompt", "interruption", "compaction_summary"]
+            )
+        )
         talk.add(draw(ROLES), *draw(st.lists(PARTS, max_size=3)), kind=kind)
     return talk.messages
 
@@ -97,7 +146,9 @@ def said_in(note: Note) -> Iterator[str]:
 
 def unfounded(note: Note, messages: list[Message]) -> list[str]:
     """The words of a note that are neither in its source messages nor ours."""
-    source = "\n".join(clean(each.raw_content) for each in messages if note.first_seq <= each.seq <= note.last_seq)
+    source = "\n".join(
+        clean(each.raw_content) for each in messages if note.first_seq <= each.seq <= note.last_seq
+    )
     words = [word for text in said_in(note) for word in WORD.findall(text)]
     return [word for word in words if word.lower() not in FRAME_WORDS and word not in source]
 
@@ -117,7 +168,9 @@ def test_the_same_messages_give_the_same_notes(messages, mode, known):
 
 @given(conversations(), TEXTS, TEXTS)
 def test_notes_are_whole_bounded_and_in_the_order_of_their_times(messages, known, instructions):
-    draft = OfflineObserver().observe(ObserveRequest(messages, known=known, instructions=instructions))
+    draft = OfflineObserver().observe(
+        ObserveRequest(messages, known=known, instructions=instructions)
+    )
     assert [note.said_at for note in draft.notes] == sorted(note.said_at for note in draft.notes)
     seqs = {message.seq for message in messages}
     for note in draft.notes:
@@ -140,5 +193,7 @@ def test_messages_can_be_observed_in_two_halves(messages, cut):
 
 def test_the_check_of_words_is_able_to_fail():
     messages = Talk().user("Add login to src/a.py").messages
-    note = Note("high", "request", "User requested: Add logout to src/a.py", 0, first_seq=1, last_seq=1)
+    note = Note(
+        "high", "request", "User requested: Add logout to src/a.py", 0, first_seq=1, last_seq=1
+    )
     assert unfounded(note, messages) == ["logout"]

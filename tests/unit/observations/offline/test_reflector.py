@@ -17,14 +17,33 @@ from tests.unit.observations.offline.talk import MINUTE, WEDNESDAY, Talk
 
 REFLECTOR = OfflineReflector(EstimatingCounter())
 LEVELS = range(5)
-KEPT: tuple[Category, ...] = ("preference", "decision", "change", "completion", "request", "blocker")
+KEPT: tuple[Category, ...] = (
+    "preference",
+    "decision",
+    "change",
+    "completion",
+    "request",
+    "blocker",
+)
 
 
 def note(
-    text: str, category: Category = "statement", priority: Priority = "medium", minutes: int = 0, **fields
+    text: str,
+    category: Category = "statement",
+    priority: Priority = "medium",
+    minutes: int = 0,
+    **fields,
 ) -> Note:
     seq = minutes + 1
-    return Note(priority, category, text, WEDNESDAY + minutes * MINUTE, first_seq=seq, last_seq=seq, **fields)
+    return Note(
+        priority,
+        category,
+        text,
+        WEDNESDAY + minutes * MINUTE,
+        first_seq=seq,
+        last_seq=seq,
+        **fields,
+    )
 
 
 def reflect(notes: list[Note], level: int = 0, target: int = 1) -> list[Note]:
@@ -34,7 +53,9 @@ def reflect(notes: list[Note], level: int = 0, target: int = 1) -> list[Note]:
 def tokens(notes: list[Note]) -> int:
     """As the reflector counts them, marks and times included."""
     return sum(
-        EstimatingCounter().count("\n".join((each.text, *each.details))).tokens + 9 + 2 * len(each.details)
+        EstimatingCounter().count("\n".join((each.text, *each.details))).tokens
+        + 9
+        + 2 * len(each.details)
         for each in notes
     )
 
@@ -44,10 +65,14 @@ def session() -> list[Note]:
     talk = Talk().user("Add login to src/auth/login.py. I prefer small commits.")
     for step in range(12):
         talk.call("Read", {"file_path": f"src/auth/part{step}.py"}, "1→x")
-        talk.edit(f"src/auth/part{step}.py", "x", f"def step_{step}(value: int) -> int:\n    return value")
+        talk.edit(
+            f"src/auth/part{step}.py", "x", f"def step_{step}(value: int) -> int:\n    return value"
+        )
         talk.run("pytest -q", f"{step} passed in 1s")
         talk.agent(f"The problem is that step {step} needs the cache because the token expires.")
-        talk.run(f"git commit -m 'feat: step {step}'", f"[login 1a2b3c{step % 10}] feat: step {step}")
+        talk.run(
+            f"git commit -m 'feat: step {step}'", f"[login 1a2b3c{step % 10}] feat: step {step}"
+        )
     return talk.agent("All done. Login is now implemented.").notes()
 
 
@@ -61,7 +86,9 @@ def test_the_method_is_recorded():
 
 
 def test_what_is_said_again_is_kept_once_with_its_newest_time():
-    notes = [note("User prefers: tabs over spaces", "preference", "high", minutes) for minutes in (0, 30)]
+    notes = [
+        note("User prefers: tabs over spaces", "preference", "high", minutes) for minutes in (0, 30)
+    ]
     assert reflect(notes, target=100_000) == notes[1:]
 
 
@@ -78,14 +105,29 @@ def test_a_newer_state_replaces_the_older_one():
 
 
 def test_a_change_does_not_take_away_what_was_said_later():
-    change = note("User changed: from Redux to Zustand", "change", "high", 0, mode_specific={"replaces": "Redux"})
+    change = note(
+        "User changed: from Redux to Zustand",
+        "change",
+        "high",
+        0,
+        mode_specific={"replaces": "Redux"},
+    )
     later = note("User said: Redux comes back in the admin", "statement", "high", 9)
     assert reflect([change, later], target=100_000) == [change, later]
 
 
 def test_a_long_sentence_is_not_dropped_for_one_word_of_it():
-    words = "User said: We use Redux for state, Postgres 16 for data, Redis for the queue, Fly for hosting and Sentry"
-    new = note("User changed: from Redux to Zustand", "change", "high", 9, mode_specific={"replaces": "Redux"})
+    words = (
+        "User said: We use Redux for state, Postgres 16 for data, Redis for the queue, Fly "
+        "for hosting and Sentry"
+    )
+    new = note(
+        "User changed: from Redux to Zustand",
+        "change",
+        "high",
+        9,
+        mode_specific={"replaces": "Redux"},
+    )
     assert len(reflect([note(words, priority="high"), new], target=100_000)) == 2
 
 
@@ -110,7 +152,9 @@ def test_work_of_two_days_is_not_mixed():
 
 def test_the_hour_is_that_of_the_time_zone():
     notes = [note("Ran a: ok", "command", minutes=n, files=("x.py",)) for n in (0, 10)]
-    request = ReflectRequest([notes[0], replace(notes[1], text="Ran b: ok")], level=1, timezone="Asia/Tokyo")
+    request = ReflectRequest(
+        [notes[0], replace(notes[1], text="Ran b: ok")], level=1, timezone="Asia/Tokyo"
+    )
     assert "(until 18:25)" in REFLECTOR.reflect(request).notes[0].text
 
 
@@ -148,14 +192,18 @@ def test_it_stops_as_soon_as_it_fits():
 
 def test_failures_that_were_mended_go_before_findings():
     notes = [
-        note("pytest failed: KeyError", "error", minutes=0), note("Agent found: the key is gone", "finding", minutes=1),
+        note("pytest failed: KeyError", "error", minutes=0),
+        note("Agent found: the key is gone", "finding", minutes=1),
         note("Fixed: pytest failed: KeyError; then 3 passed", "fix", minutes=2),
-    ]  # fmt: skip
+    ]
     assert [each.category for each in reflect(notes, 3, 100_000)] == ["finding", "fix"]
 
 
 def test_a_note_that_loses_its_details_takes_the_first_over():
-    notes = [note("Ran:", "command", minutes=n, details=("make: ok", f"./tool {n}: done")) for n in range(2)]
+    notes = [
+        note("Ran:", "command", minutes=n, details=("make: ok", f"./tool {n}: done"))
+        for n in range(2)
+    ]
     assert all(each.text != "Ran:" for each in reflect(notes, 2, 30))
 
 
@@ -172,20 +220,34 @@ def afternoon() -> list[Note]:
     """What a person would look for later, among what could be said of anything."""
     talk = Talk()
     for step in range(6):
-        talk.user(f"Could you look at part {step} of the shop?").run(f"pytest tests/part{step} -q", "12 passed in 1.2s")
+        talk.user(f"Could you look at part {step} of the shop?").run(
+            f"pytest tests/part{step} -q", "12 passed in 1.2s"
+        )
         talk.agent("All of that is in order, and nothing needs to be done about it at the moment.")
     talk.user("Where should the discounts go?")
-    talk.call("Write", {"file_path": "/home/ada/shop/src/prices/rebate.py", "content": "STEP = 5\n"}, "created")
+    talk.call(
+        "Write",
+        {"file_path": "/home/ada/shop/src/prices/rebate.py", "content": "STEP = 5\n"},
+        "created",
+    )
     talk.agent("The discounts now live in `src/prices/rebate.py`.")
     talk.user("We need something that joins orders.")
-    talk.edit("/home/ada/shop/src/orders.py", "x = 1", "def join_orders(left, right):\n    return left + right")
+    talk.edit(
+        "/home/ada/shop/src/orders.py",
+        "x = 1",
+        "def join_orders(left, right):\n    return left + right",
+    )
     talk.agent("`join_orders` does it.")
-    talk.user("Why is it slow?").run("python -m cProfile shop.py", "1204 function calls in 3.1 seconds")
+    talk.user("Why is it slow?").run(
+        "python -m cProfile shop.py", "1204 function calls in 3.1 seconds"
+    )
     talk.agent("I profiled it: reading the catalog takes 71 % of the time.")
     talk.user("Can you recommend a book on it?")
     talk.agent('For that I would recommend "Slow Shops": it is short and to the point.')
     for step in range(6, 10):
-        talk.user(f"And part {step}?").run(f"pytest tests/part{step} -q", "9 passed in 0.9s").agent("All good.")
+        talk.user(f"And part {step}?").run(f"pytest tests/part{step} -q", "9 passed in 0.9s").agent(
+            "All good."
+        )
     return talk.notes()
 
 
@@ -207,16 +269,25 @@ def test_words_that_could_be_said_of_anything_go_first_also_the_newest():
 
 
 def test_details_that_hold_nothing_particular_go_before_the_others():
-    details = ("Hotel Adler (near the station)", "it is nice there", "so is this one", "Hotel Post, 90 euros", "yes")
+    details = (
+        "Hotel Adler (near the station)",
+        "it is nice there",
+        "so is this one",
+        "Hotel Post, 90 euros",
+        "yes",
+    )
     (kept,) = reflect([note("Agent listed:", "answer", details=details)], 2, 45)
     assert kept.details == ("Hotel Adler (near the station)", "Hotel Post, 90 euros")
 
 
 def test_code_is_told_by_its_names_when_room_is_short():
     lines = (
-        "def join_orders(left: list[Order], right: list[Order]) -> list[Order]; the rest is as it was before; LIMIT = 5"
+        "def join_orders(left: list[Order], right: list[Order]) -> list[Order]; the rest is "
+        "as it was before; LIMIT = 5"
     )
-    (kept,) = reflect([note(f"Changed src/orders.py: {lines}", "code", files=("src/orders.py",))], 3, 1_000)
+    (kept,) = reflect(
+        [note(f"Changed src/orders.py: {lines}", "code", files=("src/orders.py",))], 3, 1_000
+    )
     assert kept.text == "Changed src/orders.py: join_orders; LIMIT = 5"
 
 
@@ -230,7 +301,9 @@ def test_commands_are_told_by_their_first_words_when_room_is_short():
 
 def test_something_mended_still_says_how_it_ended_when_room_is_short():
     between = "; ".join(f"line {n} of app.py is as it was before" for n in range(12))
-    (kept,) = reflect([note(f"Fixed: make failed: no rule; {between}; then 14 passed", "fix")], 3, 1_000)
+    (kept,) = reflect(
+        [note(f"Fixed: make failed: no rule; {between}; then 14 passed", "fix")], 3, 1_000
+    )
     assert len(kept.text) <= 242
     assert kept.text.startswith("Fixed: make failed: no rule; ")
     assert kept.text.endswith("; then 14 passed")
@@ -249,16 +322,29 @@ def test_merged_work_keeps_the_names_that_were_written():
 
 
 def exchange(answers: int) -> list[Note]:
-    found = [note("User requested: Mend the door.", "request", "high", 0, mode_specific={"inputs": ["user"]})]
+    found = [
+        note(
+            "User requested: Mend the door.",
+            "request",
+            "high",
+            0,
+            mode_specific={"inputs": ["user"]},
+        )
+    ]
     for number in range(answers):
         text = f"Agent found: hinge {number} is of type B{number}."
         inputs = {"inputs": ["assistant"]}
-        found.append(note(text, "finding", minutes=number + 1, files=(f"{number}.py",), mode_specific=inputs))
+        found.append(
+            note(text, "finding", minutes=number + 1, files=(f"{number}.py",), mode_specific=inputs)
+        )
     return found
 
 
 def test_what_came_of_a_request_is_told_below_it():
-    notes = [*exchange(2), *(note(f"User said: word {n}", "statement", "high", 50 + n) for n in range(5))]
+    notes = [
+        *exchange(2),
+        *(note(f"User said: word {n}", "statement", "high", 50 + n) for n in range(5)),
+    ]
     kept = reflect(notes, 0, tokens(notes) * 8 // 10)
     head = kept[0]
     assert head.text == "User requested: Mend the door."
@@ -269,21 +355,27 @@ def test_what_came_of_a_request_is_told_below_it():
 
 def test_what_came_of_a_question_that_is_gone_is_not_told_below_another_request():
     notes = [
-        *exchange(0), note("User asked: How large is it?", "question", minutes=1),
+        *exchange(0),
+        note("User asked: How large is it?", "question", minutes=1),
         note("Agent answered: It has 40 rows.", "answer", minutes=2),
         *(note(f"User said: word {n}", "statement", "high", 50 + n) for n in range(5)),
-    ]  # fmt: skip
+    ]
     kept = reflect(notes, 0, tokens(notes) // 2)
     assert kept[0].details == ()
 
 
 def test_a_long_tale_is_not_told_below_one_request():
-    notes = [*exchange(9), *(note(f"User said: word {n}", "statement", "high", 50 + n) for n in range(5))]
+    notes = [
+        *exchange(9),
+        *(note(f"User said: word {n}", "statement", "high", 50 + n) for n in range(5)),
+    ]
     assert reflect(notes, 0, tokens(notes) * 6 // 10)[0].details == ()
 
 
 def test_what_holds_something_particular_goes_only_while_the_notes_are_far_too_large():
-    notes = [note(f"Agent found: part {n} lies in bin{n}.", "finding", minutes=n) for n in range(40)]
+    notes = [
+        note(f"Agent found: part {n} lies in bin{n}.", "finding", minutes=n) for n in range(40)
+    ]
     half = tokens(notes) // 2
     kept = reflect(notes, target=half)
     assert half < tokens(kept) <= half * 1.4
@@ -291,8 +383,11 @@ def test_what_holds_something_particular_goes_only_while_the_notes_are_far_too_l
     assert tokens(reflect(notes, 2, half)) <= half, "whoever begins with pressure gets the size"
 
 
-def test_conversation_of_any_length_comes_down_to_its_size_and_what_was_preferred_is_the_last_to_go():
-    notes = [note(f"User requested: change part{n} of the house", "request", "high", n) for n in range(400)]
+def test_conversation_of_any_length_comes_down_to_its_size_and_what_was_preferred_is_the_last_to_go():  # noqa: E501
+    notes = [
+        note(f"User requested: change part{n} of the house", "request", "high", n)
+        for n in range(400)
+    ]
     rules = [note(f"User prefers: rule{n} over all", "preference", "high", 7 * n) for n in range(9)]
     kept = reflect([*notes, *rules], target=600)
     assert tokens(kept) <= 600 * 1.4
@@ -309,14 +404,31 @@ NOTES = st.lists(
         lambda text, category, priority, minutes, details, files: note(
             text, category, priority, minutes, details=tuple(details), files=tuple(files)
         ),
-        st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=60).map(str.strip).filter(bool),
-        st.sampled_from(["request", "statement", "code", "command", "test", "error", "fix", "note", "completion"]),
-        st.sampled_from(["high", "medium", "low"]), st.integers(0, 4000),
-        st.lists(st.text("abc def", min_size=1, max_size=30).map(str.strip).filter(bool), max_size=4),
+        st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=60)
+        .map(str.strip)
+        .filter(bool),
+        st.sampled_from(
+            [
+                "request",
+                "statement",
+                "code",
+                "command",
+                "test",
+                "error",
+                "fix",
+                "note",
+                "completion",
+            ]
+        ),
+        st.sampled_from(["high", "medium", "low"]),
+        st.integers(0, 4000),
+        st.lists(
+            st.text("abc def", min_size=1, max_size=30).map(str.strip).filter(bool), max_size=4
+        ),
         st.lists(st.sampled_from(["src/a.py", "src/b/c.py", "README.md"]), max_size=3),
     ),
     max_size=14,
-)  # fmt: skip
+)
 
 
 @given(NOTES, st.sampled_from(LEVELS), st.integers(0, 400))
@@ -326,13 +438,21 @@ def test_a_reflection_invents_no_word_and_has_no_more_lines(notes, level, target
     for each in kept:
         text = re.sub(r"^Worked on \(until \d\d:\d\d\)", "", each.text)
         for line in (text, *each.details):
-            assert [w for w in re.findall(r"\w+", line) if w.lower() not in FRAME_WORDS and w not in source] == []
-    assert sum(1 + len(each.details) for each in kept) <= sum(1 + len(each.details) for each in notes)
+            assert [
+                w
+                for w in re.findall(r"\w+", line)
+                if w.lower() not in FRAME_WORDS and w not in source
+            ] == []
+    assert sum(1 + len(each.details) for each in kept) <= sum(
+        1 + len(each.details) for each in notes
+    )
     assert [each.said_at for each in kept] == sorted(each.said_at for each in kept)
 
 
 @given(NOTES, st.integers(0, 400))
-def test_the_same_notes_give_the_same_reflection_and_reflecting_it_again_does_no_harm(notes, target):
+def test_the_same_notes_give_the_same_reflection_and_reflecting_it_again_does_no_harm(
+    notes, target
+):
     once = reflect(notes, 1, target)
     assert once == reflect(notes, 1, target)
     assert len(reflect(once, 1, target)) <= len(once)

@@ -1,1 +1,3 @@
-"""Setting up agents: what is written into their configurations, shown first, kept apart, undone byte for byte."""
+"""Setting up agents: what is written into their configurations, shown first, kept apart, undone
+byte for byte.
+"""

@@ -1,4 +1,6 @@
-"""A block of ours at the end of a text file: TOML and Markdown, between two marks, the rest untouched."""
+"""A block of ours at the end of a text file: TOML and Markdown, between two marks, the rest
+untouched.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ _MARKS: dict[Form, tuple[str, str]] = {
 }
 _ANY: dict[Form, re.Pattern[str]] = {
     "toml": re.compile(r"(?:\r?\n)?^# smara:begin[^\n]*\n.*?^# smara:end[^\n]*\n?", re.S | re.M),
-    "markdown": re.compile(r"(?:\r?\n)?^<!-- smara:begin[^\n]*\n.*?^<!-- smara:end -->[^\n]*\n?", re.S | re.M),
+    "markdown": re.compile(
+        r"(?:\r?\n)?^<!-- smara:begin[^\n]*\n.*?^<!-- smara:end -->[^\n]*\n?", re.S | re.M
+    ),
 }
 
 

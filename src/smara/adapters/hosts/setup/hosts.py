@@ -17,7 +17,8 @@ from smara.environment import home_of
 from smara.errors import SmaraError
 
 NAMES: dict[Agent, str] = {
-    "claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "copilot": "Copilot CLI", "cursor": "Cursor",
+    "claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "copilot": "Copilot CLI",
+    "cursor": "Cursor",
     "opencode": "OpenCode", "generic": "another agent",
 }  # fmt: skip
 _PROGRAMS: dict[Agent, tuple[str, ...]] = {
@@ -59,7 +60,11 @@ def find_hosts(root: str, journal: Journal) -> list[FoundHost]:
         folder = home_of(*_FOLDERS[agent])
         if program or os.path.isdir(folder):
             has_plugin = agent == "claude" and _has_plugin(folder, root)
-            found.append(FoundHost(agent, NAMES[agent], program, folder, reaches(agent, root, journal), has_plugin))
+            found.append(
+                FoundHost(
+                    agent, NAMES[agent], program, folder, reaches(agent, root, journal), has_plugin
+                )
+            )
     return found
 
 
@@ -90,15 +95,20 @@ def _switches_on(path: str) -> bool:
             plugins = jsonc.parse(file.read()).get("enabledPlugins", {})
     except (OSError, ValueError, AttributeError, SmaraError):
         return False
-    return isinstance(plugins, dict) and any(name.split("@")[0] == "smara" and is_on for name, is_on in plugins.items())
+    return isinstance(plugins, dict) and any(
+        name.split("@")[0] == "smara" and is_on for name, is_on in plugins.items()
+    )
 
 
 def program() -> str:
     """What hosts are told to call: our name where a shell finds it, otherwise the whole path.
 
-    A name outlives an upgrade that moves the program, and a path outlives a shell without our folder.
+    A name outlives an upgrade that moves the program, and a path outlives a shell without our
+    folder.
     """
     if shutil.which("smara"):
         return "smara"
-    beside = os.path.join(os.path.dirname(sys.executable), "smara.exe" if sys.platform == "win32" else "smara")
+    beside = os.path.join(
+        os.path.dirname(sys.executable), "smara.exe" if sys.platform == "win32" else "smara"
+    )
     return beside if os.path.exists(beside) else "smara"

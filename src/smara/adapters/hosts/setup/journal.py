@@ -1,4 +1,5 @@
-"""What files looked like before ``smara setup`` changed them, so that they can be given back byte for byte.
+"""What files looked like before ``smara setup`` changed them, so that they can be given back byte
+for byte.
 
 One entry per file: its bytes before (or that it was not there), their hash, the hash of
 what was written, and the folders that were made for it. Private, and outside the repository.
@@ -36,8 +37,12 @@ class Journal:
         try:
             with open(self._place(path), "rb") as file:
                 told = json.loads(file.read())
-            before = None if told["before"] is None else base64.b64decode(told["before"], validate=True)
-            if told["path"] != path or (before is not None and hash_of(before) != told["beforeHash"]):
+            before = (
+                None if told["before"] is None else base64.b64decode(told["before"], validate=True)
+            )
+            if told["path"] != path or (
+                before is not None and hash_of(before) != told["beforeHash"]
+            ):
                 return None
             return Entry(path, before, told["writtenHash"], tuple(told["madeFolders"]))
         except (OSError, ValueError, KeyError, TypeError):
@@ -47,10 +52,12 @@ class Journal:
         """Keep an entry; on the disk before the file it speaks of is touched."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         told = {
-            "path": entry.path, "before": None if entry.before is None else base64.b64encode(entry.before).decode(),
-            "beforeHash": None if entry.before is None else hash_of(entry.before), "writtenHash": entry.written_hash,
+            "path": entry.path,
+            "before": None if entry.before is None else base64.b64encode(entry.before).decode(),
+            "beforeHash": None if entry.before is None else hash_of(entry.before),
+            "writtenHash": entry.written_hash,
             "madeFolders": list(entry.made_folders),
-        }  # fmt: skip
+        }
         write_whole(self._place(entry.path), json.dumps(told).encode(), 0o600)
 
     def forget(self, path: str) -> None:
@@ -71,7 +78,9 @@ def hash_of(content: bytes) -> str:
 
 
 def write_whole(path: str, content: bytes, mode: int | None = None) -> None:
-    """Write a file at one stroke; a file that was there keeps its permissions, a link stays a link."""
+    """Write a file at one stroke; a file that was there keeps its permissions, a link stays a
+    link.
+    """
     real = os.path.realpath(path)
     hidden = f"{real}.smara-{os.getpid()}"
     if mode is None:

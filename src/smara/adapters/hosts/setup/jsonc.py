@@ -1,4 +1,5 @@
-"""JSON with comments, edited as text: what is not ours keeps its comments, its order and its odd spaces.
+"""JSON with comments, edited as text: what is not ours keeps its comments, its order and its odd
+spaces.
 
 A reader notes where every value begins and ends; a change is a few splices. Comments and
 commas before a closing bracket are read wherever they stand. Worked example, appending 2
@@ -27,7 +28,9 @@ class Node:
     end: int
     value: Any
     members: list[tuple[str, int, Node]] = field(default_factory=list)
-    """Of an object: name, where the name begins, value. Of a list: an empty name, and where the element begins."""
+    """Of an object: name, where the name begins, value. Of a list: an empty name, and where the
+    element begins.
+    """
     has_last_comma: bool = False
 
     def member(self, name: str) -> Node | None:
@@ -74,7 +77,9 @@ class _Reader:
             return self.container(depth, "]")
         start = self.at
         if opening == '"':
-            return Node(start, self.string_end(), json.loads(self.text[start : self.at], strict=False))
+            return Node(
+                start, self.string_end(), json.loads(self.text[start : self.at], strict=False)
+            )
         while self.at < len(self.text) and self.text[self.at] not in ",]}/ \t\r\n":
             self.at += 1
         try:
@@ -151,14 +156,18 @@ def merge(text: str, additions: Mapping[str, Any]) -> str:
     """
     if not text.strip(_SPACE):
         newline = "\r\n" if "\r\n" in text else "\n"
-        return text.rstrip(_SPACE.replace("\ufeff", "")) + _dump(additions, "  ", newline, 0) + newline
+        return (
+            text.rstrip(_SPACE.replace("\ufeff", "")) + _dump(additions, "  ", newline, 0) + newline
+        )
     for path, value in _leaves(text, additions):
         text = _insert(text, path, value)
     return text
 
 
 def _leaves(text: str, additions: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Any]]:
-    """What is to be inserted where; the paths are found anew for each, since inserting moves the rest."""
+    """What is to be inserted where; the paths are found anew for each, since inserting moves the
+    rest.
+    """
     found: list[tuple[tuple[str, ...], Any]] = []
 
     def look(node: Node | None, path: tuple[str, ...], value: Any) -> None:
@@ -171,7 +180,9 @@ def _leaves(text: str, additions: Mapping[str, Any]) -> list[tuple[tuple[str, ..
 
     root = read(text)
     if not isinstance(root.value, dict):
-        raise InvalidInputError("The file holds no JSON object, so nothing can be added to it. Look at it by hand.")
+        raise InvalidInputError(
+            "The file holds no JSON object, so nothing can be added to it. Look at it by hand."
+        )
     look(root, (), additions)
     return found
 
@@ -193,11 +204,14 @@ def _append(text: str, node: Node, depth: int, entries: list[tuple[str, Any]]) -
     is_flat = bool(node.members) and "\n" not in inside and "//" not in inside
     lead = " " if is_flat else newline + unit * (depth + 1)
     written = ("," + lead).join(
-        (f"{json.dumps(name)}: " if name else "") + _dump(value, "" if is_flat else unit, newline, depth + 1)
+        (f"{json.dumps(name)}: " if name else "")
+        + _dump(value, "" if is_flat else unit, newline, depth + 1)
         for name, value in entries
     )
     close = node.end - 1
-    kept_until = close - (len(text[node.start + 1 : close]) - len(text[node.start + 1 : close].rstrip(_SPACE)))
+    kept_until = close - (
+        len(text[node.start + 1 : close]) - len(text[node.start + 1 : close].rstrip(_SPACE))
+    )
     tail = text[kept_until:close] if node.members or kept_until > node.start + 1 else ""
     if not is_flat and "\n" not in tail:
         tail = newline + unit * depth
@@ -226,7 +240,8 @@ def _indent(text: str) -> str:
 
 
 def remove(text: str, is_ours: Callable[[tuple[str, ...], Any], bool]) -> str:
-    """The text without the entries that are ours, and without the lists and objects that this leaves empty.
+    """The text without the entries that are ours, and without the lists and objects that this
+    leaves empty.
 
     ``is_ours`` is asked for every member and element with its path; elements have ``[]`` in theirs.
     """
@@ -243,7 +258,9 @@ def remove(text: str, is_ours: Callable[[tuple[str, ...], Any], bool]) -> str:
 _IsOurs = Callable[[tuple[str, ...], Any], bool]
 
 
-def _find(text: str, node: Node, path: tuple[str, ...], is_ours: _IsOurs) -> tuple[Node, int] | None:
+def _find(
+    text: str, node: Node, path: tuple[str, ...], is_ours: _IsOurs
+) -> tuple[Node, int] | None:
     for position, (name, start, inner) in enumerate(node.members):
         here = (*path, name or "[]")
         if is_ours(here, inner.value):
@@ -251,7 +268,11 @@ def _find(text: str, node: Node, path: tuple[str, ...], is_ours: _IsOurs) -> tup
         found = _find(text, inner, here, is_ours)
         if found is not None:
             # What held ours and nothing else goes with it; a comment is something else.
-            is_left_empty = found[0] is inner and _holds_one(text, inner) and "/" not in text[start : inner.start]
+            is_left_empty = (
+                found[0] is inner
+                and _holds_one(text, inner)
+                and "/" not in text[start : inner.start]
+            )
             return (node, position) if is_left_empty else found
     return None
 

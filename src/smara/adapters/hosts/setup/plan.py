@@ -39,12 +39,17 @@ class Change:
     def diff(self) -> str:
         """The change as people read it."""
         old, new = (_lines(content) for content in (self.before, self.after))
-        was, will_be = (self.path if content is not None else os.devnull for content in (self.before, self.after))
+        was, will_be = (
+            self.path if content is not None else os.devnull
+            for content in (self.before, self.after)
+        )
         return "".join(difflib.unified_diff(old, new, was, will_be))
 
 
 def plan(targets: Sequence[Target], journal: Journal) -> list[Change]:
-    """What setting up would change. Raises ``InvalidInputError`` for a file that cannot be read as what it is."""
+    """What setting up would change. Raises ``InvalidInputError`` for a file that cannot be read as
+    what it is.
+    """
     found = []
     for target in targets:
         before = _read(target.path)
@@ -68,7 +73,9 @@ def undo_plan(targets: Sequence[Target], journal: Journal) -> list[Change]:
 
 
 def apply(changes: Sequence[Change], journal: Journal) -> int:
-    """Make changes; how many files. The journal is written before the file, so that no kill leaves it unknown."""
+    """Make changes; how many files. The journal is written before the file, so that no kill leaves
+    it unknown.
+    """
     needed = [change for change in changes if change.is_needed]
     for change in needed:
         if change.after is None:
@@ -83,7 +90,9 @@ def apply(changes: Sequence[Change], journal: Journal) -> int:
 
 
 def undo(changes: Sequence[Change], journal: Journal) -> int:
-    """Undo; how many files were given back or taken away. Folders that were made go too, when they are empty."""
+    """Undo; how many files were given back or taken away. Folders that were made go too, when they
+    are empty.
+    """
     made: set[str] = set()
     for change in changes:
         entry = journal.find(change.path)
@@ -130,7 +139,9 @@ def _with_ours(target: Target, base: bytes | None) -> bytes:
     text = _decode(base or b"", target.path)
     if target.form == "own":
         if base is not None:
-            raise InvalidInputError(f"{target.path} is there and is not ours. Move it away, then set up again.")
+            raise InvalidInputError(
+                f"{target.path} is there and is not ours. Move it away, then set up again."
+            )
         made = target.body
     elif target.form == "json":
         made = _named(target.path, lambda: jsonc.merge(text, target.additions))
@@ -153,7 +164,9 @@ def _named(path: str, work: Callable[[], str]) -> str:
     try:
         return work()
     except InvalidInputError as error:
-        raise InvalidInputError(f"{path}: {error} Nothing was changed; mend the file first.", path=path) from None
+        raise InvalidInputError(
+            f"{path}: {error} Nothing was changed; mend the file first.", path=path
+        ) from None
 
 
 def _read(path: str) -> bytes | None:
@@ -163,19 +176,25 @@ def _read(path: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise InvalidInputError(f"{path} cannot be read: {error.strerror}. Check its permissions.") from None
+        raise InvalidInputError(
+            f"{path} cannot be read: {error.strerror}. Check its permissions."
+        ) from None
 
 
 def _decode(content: bytes, path: str) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        raise InvalidInputError(f"{path} is not written in UTF-8, so nothing was changed. Save it as UTF-8.") from None
+        raise InvalidInputError(
+            f"{path} is not written in UTF-8, so nothing was changed. Save it as UTF-8."
+        ) from None
 
 
 def _lines(content: bytes | None) -> list[str]:
     lines = (content or b"").decode("utf-8", "replace").splitlines(keepends=True)
-    return [line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines]
+    return [
+        line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines
+    ]
 
 
 def _missing_folders(path: str) -> list[str]:

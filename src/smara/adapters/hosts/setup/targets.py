@@ -30,7 +30,7 @@ _NOTE = """\
 
 This repository has a memory (Smara). Its tools find what was said, decided and learned in earlier sessions, also in
 other agents: `memory-search` answers questions about the past, `task-query` lists the open work.
-"""
+"""  # noqa: E501
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,12 @@ def targets_of(agent: Agent, reach: Reach, root: str, program: str = "smara") ->
 def _claude(reach: Reach, root: str, program: str) -> list[Target]:
     if reach == "global":
         folder = home_of("CLAUDE_CONFIG_DIR", ".claude")
-        return [Target(os.path.join(folder, "settings.json"), "json", {"hooks": claude_hooks(program)})]
-    hooks = Target(os.path.join(root, ".claude", "settings.json"), "json", {"hooks": claude_hooks(program)})
+        return [
+            Target(os.path.join(folder, "settings.json"), "json", {"hooks": claude_hooks(program)})
+        ]
+    hooks = Target(
+        os.path.join(root, ".claude", "settings.json"), "json", {"hooks": claude_hooks(program)}
+    )
     return [hooks, *_mcp(os.path.join(root, ".mcp.json"), program)]
 
 
@@ -87,12 +91,17 @@ def plugin_folder() -> str:
 def claude_hooks(program: str) -> dict[str, Any]:
     """The registrations of Claude Code.
 
-    One line each, and no list of arguments: Copilot CLI reads this file too, ignores such a list, and takes the
-    complaint of a program that was called without them for a refusal of every tool.
+    One line each, and no list of arguments: Copilot CLI reads this file too, ignores such a list,
+    and takes the complaint of a program that was called without them for a refusal of every tool.
     """
 
     def call(event: str, seconds: int, **more: Any) -> dict[str, Any]:
-        return {"type": "command", "command": _line(program, "claude", event), "timeout": seconds, **more}
+        return {
+            "type": "command",
+            "command": _line(program, "claude", event),
+            "timeout": seconds,
+            **more,
+        }
 
     def one(event: str, seconds: int) -> list[dict[str, Any]]:
         return [{"hooks": [call(event, seconds)]}]
@@ -118,48 +127,104 @@ def _codex(reach: Reach, root: str, program: str) -> list[Target]:
     folder = home_of("CODEX_HOME", ".codex") if reach == "global" else os.path.join(root, ".codex")
 
     def call(event: str, seconds: int, **more: Any) -> dict[str, Any]:
-        return {"type": "command", "command": _line(program, "codex", event), "timeout": seconds, **more}
+        return {
+            "type": "command",
+            "command": _line(program, "codex", event),
+            "timeout": seconds,
+            **more,
+        }
 
     drain = call("drain", DRAIN_SECONDS, **{"async": True})
-    plain = {"UserPromptSubmit": STEP_SECONDS, "PostToolUse": STEP_SECONDS, "SubagentStop": STEP_SECONDS,
-             "PreCompact": STEP_SECONDS, "PostCompact": STEP_SECONDS, "SessionEnd": END_SECONDS}  # fmt: skip
+    plain = {
+        "UserPromptSubmit": STEP_SECONDS,
+        "PostToolUse": STEP_SECONDS,
+        "SubagentStop": STEP_SECONDS,
+        "PreCompact": STEP_SECONDS,
+        "PostCompact": STEP_SECONDS,
+        "SessionEnd": END_SECONDS,
+    }
     hooks = {event: [{"hooks": [call(event, seconds)]}] for event, seconds in plain.items()}
     hooks["SessionStart"] = [{"hooks": [call("SessionStart", START_SECONDS), drain]}]
     hooks["PreToolUse"] = [{"hooks": [call("PreToolUse", STEP_SECONDS)]}]
     hooks["Stop"] = [{"hooks": [call("Stop", STEP_SECONDS), drain]}]
-    found = [Target(os.path.join(folder, "hooks.json"), "json", {"hooks": dict(sorted(hooks.items()))})]
+    found = [
+        Target(os.path.join(folder, "hooks.json"), "json", {"hooks": dict(sorted(hooks.items()))})
+    ]
     if _has_mcp():
-        # Codex hands a server hardly any of its environment: without these it would open another store than the hooks.
-        handed = json.dumps(["SMARA_DB", "SMARA_HOME", "SMARA_PROJECT", "SMARA_CONFIG", "XDG_DATA_HOME"])
-        body = f'[mcp_servers.smara]\ncommand = {json.dumps(program)}\nargs = ["mcp"]\nenv_vars = {handed}\n'
+        # Codex hands a server hardly any of its environment: without these it would open another
+        # store than the hooks.
+        handed = json.dumps(
+            ["SMARA_DB", "SMARA_HOME", "SMARA_PROJECT", "SMARA_CONFIG", "XDG_DATA_HOME"]
+        )
+        body = (
+            f'[mcp_servers.smara]\ncommand = {json.dumps(program)}\nargs = ["mcp"]\nenv_vars = '
+            f"{handed}\n"
+        )
         found.append(Target(os.path.join(folder, "config.toml"), "toml", body=body))
     return found
 
 
 def _gemini(reach: Reach, root: str, program: str) -> list[Target]:
-    folder = home_of("GEMINI_CONFIG_DIR", ".gemini") if reach == "global" else os.path.join(root, ".gemini")
-    seconds = {"SessionStart": START_SECONDS, "BeforeAgent": STEP_SECONDS, "AfterTool": STEP_SECONDS,
-               "AfterAgent": STEP_SECONDS, "PreCompress": STEP_SECONDS, "SessionEnd": END_SECONDS}  # fmt: skip
+    folder = (
+        home_of("GEMINI_CONFIG_DIR", ".gemini")
+        if reach == "global"
+        else os.path.join(root, ".gemini")
+    )
+    seconds = {
+        "SessionStart": START_SECONDS,
+        "BeforeAgent": STEP_SECONDS,
+        "AfterTool": STEP_SECONDS,
+        "AfterAgent": STEP_SECONDS,
+        "PreCompress": STEP_SECONDS,
+        "SessionEnd": END_SECONDS,
+    }
     hooks = {
-        event: [{
-            # An automatic one is asked about before every call of the model, whether or not anything is compressed.
-            "matcher": "manual" if event == "PreCompress" else "*",
-            "hooks": [{"type": "command", "name": "smara", "command": _line(program, "gemini", event),
-                       "timeout": each * 1000}],
-        }]
+        event: [
+            {
+                # An automatic one is asked about before every call of the model, whether or not
+                # anything is compressed.
+                "matcher": "manual" if event == "PreCompress" else "*",
+                "hooks": [
+                    {
+                        "type": "command",
+                        "name": "smara",
+                        "command": _line(program, "gemini", event),
+                        "timeout": each * 1000,
+                    }
+                ],
+            }
+        ]
         for event, each in seconds.items()
-    }  # fmt: skip
-    return [Target(os.path.join(folder, "settings.json"), "json", {"hooks": hooks, **_mcp_entry(program)})]
+    }
+    return [
+        Target(
+            os.path.join(folder, "settings.json"), "json", {"hooks": hooks, **_mcp_entry(program)}
+        )
+    ]
 
 
 def _copilot(reach: Reach, root: str, program: str) -> list[Target]:
-    seconds = {"sessionStart": START_SECONDS, "userPromptSubmitted": STEP_SECONDS, "postToolUse": STEP_SECONDS,
-               "postToolUseFailure": STEP_SECONDS, "preCompact": STEP_SECONDS, "agentStop": STEP_SECONDS,
-               "subagentStop": STEP_SECONDS,
-               "errorOccurred": STEP_SECONDS, "sessionEnd": STEP_SECONDS}  # fmt: skip
+    seconds = {
+        "sessionStart": START_SECONDS,
+        "userPromptSubmitted": STEP_SECONDS,
+        "postToolUse": STEP_SECONDS,
+        "postToolUseFailure": STEP_SECONDS,
+        "preCompact": STEP_SECONDS,
+        "agentStop": STEP_SECONDS,
+        "subagentStop": STEP_SECONDS,
+        "errorOccurred": STEP_SECONDS,
+        "sessionEnd": STEP_SECONDS,
+    }
     lines = {event: _line(program, "copilot", event) for event in seconds}
     hooks = {
-        event: [{"type": "command", "bash": lines[event], "powershell": lines[event], "timeoutSec": each}]
+        event: [
+            {
+                "type": "command",
+                "bash": lines[event],
+                "powershell": lines[event],
+                "timeoutSec": each,
+            }
+        ]
         for event, each in seconds.items()
     }
     content = json.dumps({"version": 1, "hooks": hooks}, indent=2) + "\n"
@@ -173,11 +238,26 @@ def _copilot(reach: Reach, root: str, program: str) -> list[Target]:
 
 
 def _cursor(reach: Reach, root: str, program: str) -> list[Target]:
-    folder = home_of("CURSOR_CONFIG_DIR", ".cursor") if reach == "global" else os.path.join(root, ".cursor")
-    seconds = {"sessionStart": START_SECONDS, "beforeSubmitPrompt": STEP_SECONDS, "afterShellExecution": STEP_SECONDS,
-               "afterMCPExecution": STEP_SECONDS, "afterFileEdit": STEP_SECONDS, "afterAgentResponse": STEP_SECONDS,
-               "preCompact": STEP_SECONDS, "stop": STEP_SECONDS, "sessionEnd": STEP_SECONDS}  # fmt: skip
-    hooks = {event: [{"command": _line(program, "cursor", event), "timeout": each}] for event, each in seconds.items()}
+    folder = (
+        home_of("CURSOR_CONFIG_DIR", ".cursor")
+        if reach == "global"
+        else os.path.join(root, ".cursor")
+    )
+    seconds = {
+        "sessionStart": START_SECONDS,
+        "beforeSubmitPrompt": STEP_SECONDS,
+        "afterShellExecution": STEP_SECONDS,
+        "afterMCPExecution": STEP_SECONDS,
+        "afterFileEdit": STEP_SECONDS,
+        "afterAgentResponse": STEP_SECONDS,
+        "preCompact": STEP_SECONDS,
+        "stop": STEP_SECONDS,
+        "sessionEnd": STEP_SECONDS,
+    }
+    hooks = {
+        event: [{"command": _line(program, "cursor", event), "timeout": each}]
+        for event, each in seconds.items()
+    }
     found = [Target(os.path.join(folder, "hooks.json"), "json", {"version": 1, "hooks": hooks})]
     if reach == "project":
         found.append(Target(os.path.join(root, PLACE), "own", body=rule_of(), changes_itself=True))
@@ -187,7 +267,9 @@ def _cursor(reach: Reach, root: str, program: str) -> list[Target]:
 
 
 def _exclude_file(root: str) -> str | None:
-    """Where git is told what to leave alone, for a repository and all its worktrees; ``None`` outside of one."""
+    """Where git is told what to leave alone, for a repository and all its worktrees; ``None``
+    outside of one.
+    """
     here = find_repository(root)
     folder = here.common_dir if here is not None else os.path.join(root, ".git")
     return os.path.join(folder, "info", "exclude") if os.path.isdir(folder) else None
@@ -195,7 +277,9 @@ def _exclude_file(root: str) -> str | None:
 
 def _opencode(reach: Reach, root: str, program: str) -> list[Target]:
     folder = os.path.join(home_of("XDG_CONFIG_HOME", ".config"), "opencode")
-    plugins = os.path.join(folder if reach == "global" else os.path.join(root, ".opencode"), "plugins")
+    plugins = os.path.join(
+        folder if reach == "global" else os.path.join(root, ".opencode"), "plugins"
+    )
     source = resources.files("smara.adapters.hosts") / "opencode" / "smara.ts"
     content = source.read_text(encoding="utf-8").replace('"smara"', json.dumps(program), 1)
     found = [Target(os.path.join(plugins, "smara.ts"), "own", body=content)]
@@ -208,7 +292,9 @@ def _opencode(reach: Reach, root: str, program: str) -> list[Target]:
 
 def _generic(reach: Reach, root: str, program: str) -> list[Target]:
     if reach == "global":
-        raise InvalidInputError("An agent of another kind is set up in a repository: leave --global out.")
+        raise InvalidInputError(
+            "An agent of another kind is set up in a repository: leave --global out."
+        )
     return [Target(os.path.join(root, "AGENTS.md"), "markdown", body=_NOTE)]
 
 

@@ -36,18 +36,24 @@ def status(call: Call) -> None:
             ("signals", f"{told.signals:,} noticed, {told.promoted:,} made memories"),
             (
                 "counted",
-                f"{told.files:,} files, {told.edges:,} pairs, {told.errors:,} errors, {told.modules:,} modules",
+                f"{told.files:,} files, {told.edges:,} pairs, {told.errors:,} errors, "
+                f"{told.modules:,} modules",
             ),
             ("by kind", ", ".join(f"{kind} {count:,}" for kind, count in told.by_kind.items())),
         ]
     )
     for each in synthesized:
-        told_of = f"{each.module} at {each.trigger_count:,}: {each.memories_generated} memories ({each.method})"
+        told_of = (
+            f"{each.module} at {each.trigger_count:,}: {each.memories_generated} memories "
+            f"({each.method})"
+        )
         output.say(f"synthesis  {output.moment(each.synthesized_at)}  {told_of}")
 
 
 @command.command("sessions")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="At most so many."
+)
 @common
 def sessions(call: Call, limit: int) -> None:
     """Sessions that were watched, the newest first."""
@@ -57,29 +63,54 @@ def sessions(call: Call, limit: int) -> None:
         output.envelope([_camel(asdict(each)) for each in found])
         return
     rows = [
-        (each.session_id, each.agent, each.state, each.type or "", each.outcome or "", each.events, each.promoted,
-         output.moment(each.last_event_at), each.why)
+        (
+            each.session_id,
+            each.agent,
+            each.state,
+            each.type or "",
+            each.outcome or "",
+            each.events,
+            each.promoted,
+            output.moment(each.last_event_at),
+            each.why,
+        )
         for each in found
-    ]  # fmt: skip
-    columns = ("session", "agent", "state", "type", "outcome", "events", "learned", "last event", "why")
+    ]
+    columns = (
+        "session",
+        "agent",
+        "state",
+        "type",
+        "outcome",
+        "events",
+        "learned",
+        "last event",
+        "why",
+    )
     output.table(columns, rows, folding=("session", "why"))
 
 
 @command.command("signals")
 @click.argument("session_id", metavar="SESSION")
-@click.option("--all", "show_all", is_flag=True, help="Also what was discarded or waits for other sessions.")
+@click.option(
+    "--all", "show_all", is_flag=True, help="Also what was discarded or waits for other sessions."
+)
 @common
 def signals(call: Call, session_id: str, show_all: bool) -> None:
     """What a session showed, and why each of it was or was not made a memory.
 
-    A session that has not been decided on shows only what is plain already; `smara behavior finalize SESSION` decides.
+    A session that has not been decided on shows only what is plain already; `smara behavior
+    finalize SESSION` decides.
     """
     with call.memory() as memory:
         session = memory.behavior.session(session_id)
         found = memory.behavior.noticed(session_id)
         early = memory.behavior.triggers(session_id) if session.state != "final" else []
     if call.as_json:
-        data = {"session": _camel(asdict(session)), "signals": [_camel(asdict(each)) for each in found]}
+        data = {
+            "session": _camel(asdict(session)),
+            "signals": [_camel(asdict(each)) for each in found],
+        }
         output.envelope(data | {"triggers": [_camel(asdict(each)) for each in early]})
         return
     output.say(_told(session), bold=True)
@@ -109,7 +140,11 @@ def finalize(call: Call, session_id: str | None) -> None:
             count = len(done.promoted) if done is not None else 0
             data = {"sessionId": session_id, "isDecided": done is not None, "promoted": count}
             told = f"{count:,} memories; `smara behavior signals {session_id} --all` says why."
-            told = told if done is not None else "Nothing was heard of it since it was last decided on."
+            told = (
+                told
+                if done is not None
+                else "Nothing was heard of it since it was last decided on."
+            )
     if call.as_json:
         output.envelope(data)
         return
@@ -118,46 +153,82 @@ def finalize(call: Call, session_id: str | None) -> None:
 
 @command.command("habits")
 @click.option("--file", "path", help="Only the files that are touched with this one.")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=10, show_default=True, help="At most so many of each.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000),
+    default=10,
+    show_default=True,
+    help="At most so many of each.",
+)
 @common
 def habits(call: Call, path: str | None, limit: int) -> None:
-    """What was counted over all sessions: files that go together, commands that fail, modules and their files."""
+    """What was counted over all sessions: files that go together, commands that fail, modules and
+    their files.
+    """
     with call.memory() as memory:
         watched = memory.behavior
         pairs, failures = watched.edges(path, limit), [] if path else watched.failures(limit)
         modules = [
-            {"module": name, "sessions": count, "prefetch": watched.prefetch(name), "plans": watched.calibration(name)}
+            {
+                "module": name,
+                "sessions": count,
+                "prefetch": watched.prefetch(name),
+                "plans": watched.calibration(name),
+            }
             for name, count in ([] if path else watched.modules(limit))
         ]
     if call.as_json:
         told: dict[str, Any] = {"pairs": [_camel(asdict(each)) for each in pairs]}
         told["failures"] = [_camel(asdict(each)) for each in failures]
-        told["modules"] = [{name: _plain(value) for name, value in each.items()} for each in modules]
+        told["modules"] = [
+            {name: _plain(value) for name, value in each.items()} for each in modules
+        ]
         output.envelope(told)
         return
     output.table(
         ("files", "sessions", "both changed", "apart", "first", "kinds of work"),
-        [_pair(each) for each in pairs], folding=("files",),
-    )  # fmt: skip
+        [_pair(each) for each in pairs],
+        folding=("files",),
+    )
     for failure in failures:
         fix = f"; {failure.how}: {failure.fix}" if failure.how else ""
-        output.say(f"failed {failure.occurrences:,} x in {failure.sessions:,}  {failure.command}: {failure.error}{fix}")
+        output.say(
+            f"failed {failure.occurrences:,} x in {failure.sessions:,}  {failure.command}: "
+            f"{failure.error}{fix}"
+        )
     for each in modules:
         output.say(_module(each))
 
 
 def _pair(edge: Any) -> tuple[object, ...]:
     apart = f"{edge.avg_time_delta_ms / 1000:.0f} s" if edge.avg_time_delta_ms else ""
-    first = {1: edge.file_a, -1: edge.file_b}.get((edge.directional > 0) - (edge.directional < 0), "")
+    first = {1: edge.file_a, -1: edge.file_b}.get(
+        (edge.directional > 0) - (edge.directional < 0), ""
+    )
     kinds = ", ".join(f"{kind} {count}" for kind, count in edge.task_types.items())
     files = f"{edge.file_a} + {edge.file_b}"
-    return files, edge.session_count, edge.edit_session_count, apart, first.rsplit("/", 1)[-1], kinds
+    return (
+        files,
+        edge.session_count,
+        edge.edit_session_count,
+        apart,
+        first.rsplit("/", 1)[-1],
+        kinds,
+    )
 
 
 def _module(told: dict[str, Any]) -> str:
     prefetch, plans = told["prefetch"], told["plans"]
-    read = f"; always read: {', '.join(prefetch.always)}" if prefetch is not None and prefetch.always else ""
-    steps = f"; plans take {plans.ratio:g} times their steps ({plans.samples:,} plans)" if plans is not None else ""
+    read = (
+        f"; always read: {', '.join(prefetch.always)}"
+        if prefetch is not None and prefetch.always
+        else ""
+    )
+    steps = (
+        f"; plans take {plans.ratio:g} times their steps ({plans.samples:,} plans)"
+        if plans is not None
+        else ""
+    )
     return f"module {told['module']}: {told['sessions']:,} sessions{read}{steps}"
 
 
@@ -168,7 +239,10 @@ def _plain(value: Any) -> Any:
 def _told(session: WatchedSession) -> str:
     if session.state != "final" and session.type is None:
         return f"{session.session_id}: {session.events:,} events; not decided on yet."
-    return f"{session.session_id}: {session.type}, {session.outcome} ({session.why}); {session.promoted} learned."
+    return (
+        f"{session.session_id}: {session.type}, {session.outcome} ({session.why}); "
+        f"{session.promoted} learned."
+    )
 
 
 def _line(each: Noticed) -> str:

@@ -15,7 +15,12 @@ _OFF = "read_only"
 @click.command("compact")
 @click.option("--thread", "thread_id", metavar="ID", shell_complete=complete_thread)
 @click.option(
-    "--keep", type=click.IntRange(0), metavar="N", default=0, show_default=True, help="Keep the newest that many whole."
+    "--keep",
+    type=click.IntRange(0),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="Keep the newest that many whole.",
 )
 @click.option("--when-due", is_flag=True, help="Only what the rules call old (30 and 90 messages).")
 @click.option("--undo", metavar="COMPACTION", help="Show the messages of a compaction whole again.")
@@ -37,13 +42,19 @@ def command(call: Call, thread_id: str | None, keep: int, when_due: bool, undo: 
             return
         both = memory.compact(thread_id or "", keep, is_when_due=when_due)
     done, observed = both.compacted, both.observed
-    warnings = [] if observed.success or observed.code == _OFF else [f"The thread was not observed: {observed.error}"]
+    warnings = (
+        []
+        if observed.success or observed.code == _OFF
+        else [f"The thread was not observed: {observed.error}"]
+    )
     if call.as_json:
         data = {
-            "messagesCompacted": done.messages_compacted, "messagesWhole": done.messages_whole,
+            "messagesCompacted": done.messages_compacted,
+            "messagesWhole": done.messages_whole,
             "compactions": [output.compaction_json(each) for each in done.compactions],
-            "observations": outcome_json(observed), "renewed": both.renewed,
-        }  # fmt: skip
+            "observations": outcome_json(observed),
+            "renewed": both.renewed,
+        }
         output.envelope(data, warnings)
         return
     output.warn(warnings)

@@ -44,18 +44,45 @@ def command() -> None:
     show_default=True,
     help="Without a thread: whose session begins; what its instruction files say is left out.",
 )
-@click.option("--file", "files", metavar="PATH", multiple=True, help="Without a thread: a file that is at hand.")
-@click.option("--memory", "provider", metavar="NAME", help="As this memory provider tells it: window, observational, …")
 @click.option(
-    "--mode", type=click.Choice(MODES), default="default", show_default=True, help="What the agent is busy with."
+    "--file",
+    "files",
+    metavar="PATH",
+    multiple=True,
+    help="Without a thread: a file that is at hand.",
 )
-@click.option("--step", type=click.IntRange(0), metavar="N", default=0, help="The step of the turn; 0 begins it.")
+@click.option(
+    "--memory",
+    "provider",
+    metavar="NAME",
+    help="As this memory provider tells it: window, observational, …",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    default="default",
+    show_default=True,
+    help="What the agent is busy with.",
+)
+@click.option(
+    "--step",
+    type=click.IntRange(0),
+    metavar="N",
+    default=0,
+    help="The step of the turn; 0 begins it.",
+)
 @common
 def preview(
-    call: Call, thread_id: str | None, agent: str, files: tuple[str, ...], provider: str | None, mode: AgentMode,
+    call: Call,
+    thread_id: str | None,
+    agent: str,
+    files: tuple[str, ...],
+    provider: str | None,
+    mode: AgentMode,
     step: int,
-) -> None:  # fmt: skip
-    """What the next step in a thread would begin with, and what it costs. Nothing is stored or observed.
+) -> None:
+    """What the next step in a thread would begin with, and what it costs. Nothing is stored or
+    observed.
 
     Without a thread: what a new session of an agent would be told here and now, byte for byte.
     """
@@ -90,24 +117,43 @@ def _preview_start(call: Call, agent: str, files: tuple[str, ...]) -> None:
         counted = counter_for(memory.settings.token_model).count(told.text)
     if call.as_json:
         items = [
-            {"kind": each.kind, "id": each.id, "text": each.text, "why": each.why, "tokens": each.tokens}
+            {
+                "kind": each.kind,
+                "id": each.id,
+                "text": each.text,
+                "why": each.why,
+                "tokens": each.tokens,
+            }
             for each in told.items
         ]
         data = {
-            "agent": agent, "text": told.text, "tokens": counted.tokens, "tokenMethod": counted.method,
-            "estimatedTokens": told.tokens, "characters": len(told.text), "items": items,
-        }  # fmt: skip
+            "agent": agent,
+            "text": told.text,
+            "tokens": counted.tokens,
+            "tokenMethod": counted.method,
+            "estimatedTokens": told.tokens,
+            "characters": len(told.text),
+            "items": items,
+        }
         output.envelope(data)
         return
     if told.text:
         output.say(told.text)
     if output.is_terminal():
         output.say()
-        size = f"{counted.tokens:,} tokens ({counted.method}), {len(told.text):,} characters, {len(told.items)} items"
-        output.say(f"{agent}: {size}." if told.text else f"{agent}: a session would begin with nothing.", bold=True)
+        size = (
+            f"{counted.tokens:,} tokens ({counted.method}), {len(told.text):,} characters, "
+            f"{len(told.items)} items"
+        )
+        output.say(
+            f"{agent}: {size}." if told.text else f"{agent}: a session would begin with nothing.",
+            bold=True,
+        )
 
 
-def _built(memory: Memory, context: Context) -> tuple[list[_Piece], dict[str, Any], tuple[str, ...]]:
+def _built(
+    memory: Memory, context: Context
+) -> tuple[list[_Piece], dict[str, Any], tuple[str, ...]]:
     counter = counter_for(memory.settings.token_model)
     pieces = [_Piece("section", each.name, each.tokens, each.text) for each in context.sections]
     pieces += [
@@ -116,24 +162,42 @@ def _built(memory: Memory, context: Context) -> tuple[list[_Piece], dict[str, An
     ]
     receipt = context.receipt
     data = {
-        "sections": [{"name": each.name, "text": each.text, "tokens": each.tokens} for each in context.sections],
+        "sections": [
+            {"name": each.name, "text": each.text, "tokens": each.tokens}
+            for each in context.sections
+        ],
         "messages": [
-            {"role": each.role, "content": each.content, "messageId": each.message_id, "seq": each.seq}
+            {
+                "role": each.role,
+                "content": each.content,
+                "messageId": each.message_id,
+                "seq": each.seq,
+            }
             for each in context.messages
         ],
-        "system": context.system, "tokens": context.tokens,
+        "system": context.system,
+        "tokens": context.tokens,
         "receipt": {
-            "threadId": receipt.thread_id, "observationIds": list(receipt.observation_ids),
-            "sectionTokens": dict(receipt.section_tokens), "messageTokens": receipt.message_tokens,
-            "leftOutMessages": receipt.left_out_messages, "notes": list(receipt.notes),
+            "threadId": receipt.thread_id,
+            "observationIds": list(receipt.observation_ids),
+            "sectionTokens": dict(receipt.section_tokens),
+            "messageTokens": receipt.message_tokens,
+            "leftOutMessages": receipt.left_out_messages,
+            "notes": list(receipt.notes),
         },
-    }  # fmt: skip
+    }
     left_out = receipt.left_out_messages
-    more = (f"{left_out:,} older messages are too many to be shown and not observed yet.",) if left_out else ()
+    more = (
+        (f"{left_out:,} older messages are too many to be shown and not observed yet.",)
+        if left_out
+        else ()
+    )
     return pieces, data, (*receipt.notes, *more)
 
 
-def _recalled(memory: Memory, name: str, thread_id: str) -> tuple[list[_Piece], dict[str, Any], tuple[str, ...]]:
+def _recalled(
+    memory: Memory, name: str, thread_id: str
+) -> tuple[list[_Piece], dict[str, Any], tuple[str, ...]]:
     """What a provider would begin with, had it been talking in this thread."""
     from smara.providers.registry import create_provider
 
@@ -143,11 +207,14 @@ def _recalled(memory: Memory, name: str, thread_id: str) -> tuple[list[_Piece], 
     if isinstance(provider, ResumableProvider):
         provider.resume(thread_id)
     else:
-        notes = (f"The provider {name!r} cannot be told a thread; this is what it recalls by itself.",)
+        notes = (
+            f"The provider {name!r} cannot be told a thread; this is what it recalls by itself.",
+        )
     found = provider.recall()
     counter = counter_for(memory.settings.token_model)
     pieces = [
-        _Piece("message", str(each.get("role", "")), counter.count(_text(each)).tokens, _text(each)) for each in found
+        _Piece("message", str(each.get("role", "")), counter.count(_text(each)).tokens, _text(each))
+        for each in found
     ]
     data = {"memory": name, "messages": found, "tokens": sum(each.tokens for each in pieces)}
     return pieces, data, notes
@@ -155,7 +222,11 @@ def _recalled(memory: Memory, name: str, thread_id: str) -> tuple[list[_Piece], 
 
 def _text(message: ChatMessage) -> str:
     content = message.get("content", "")
-    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, default=str)
+    return (
+        content
+        if isinstance(content, str)
+        else json.dumps(content, ensure_ascii=False, default=str)
+    )
 
 
 def _show(pieces: list[_Piece]) -> None:
@@ -168,7 +239,9 @@ def _show(pieces: list[_Piece]) -> None:
         output.say(f"— {each.name}{where} · {each.tokens:,} tokens", bold=True)
         output.say(each.text)
         output.say()
-    sections, messages = ([each for each in pieces if each.kind == kind] for kind in ("section", "message"))
+    sections, messages = (
+        [each for each in pieces if each.kind == kind] for kind in ("section", "message")
+    )
     output.say(
         f"{len(sections)} sections with {sum(each.tokens for each in sections):,} tokens,"
         f" {len(messages)} messages with {sum(each.tokens for each in messages):,} tokens."

@@ -30,18 +30,26 @@ export const LoginSchema = z.object({
 
 _KEY = "x7Kd93LmQp" * 3 + "a1B2c3."
 _FIRST_SESSION = (
-    ("user", "Implement the login with Zod. Passwords have at least 12 characters; a one-time code is optional."),
+    ("user",
+    "Implement the login with Zod. Passwords have at least 12 characters; a one-time code is "
+    "optional."),
     ("assistant", _SCHEMA),
     ("tool", "$ npm test -- auth\n42 passing (3s)"),
-    ("assistant", "All 42 tests pass. Refresh tokens live in the table refresh_tokens; POST /api/login gives one."),
-    ("user", "Good. Use HTTP-only cookies for the tokens, never localStorage. The staging key is ghp_" + _KEY),
+    ("assistant",
+    "All 42 tests pass. Refresh tokens live in the table refresh_tokens; POST /api/login gives "
+    "one."),
+    ("user",
+    "Good. Use HTTP-only cookies for the tokens, never localStorage. The staging key is ghp_" + _KEY),  # noqa: E501
 )  # fmt: skip
 
 _SMALL_TALK = (
     "Rename the button on the settings page.", "Why does the linter complain about unused imports?",
-    "Bump the version to 2.4.1 and write the changelog.", "The date picker is off by one day in Safari.",
-    "Make the sidebar collapse below 900 pixels.", "Add a retry with backoff to the webhook sender.",
-    "Translate the error messages to French.", "Profile the dashboard query, it takes four seconds.",
+    "Bump the version to 2.4.1 and write the changelog.",
+    "The date picker is off by one day in Safari.",
+    "Make the sidebar collapse below 900 pixels.",
+    "Add a retry with backoff to the webhook sender.",
+    "Translate the error messages to French.",
+    "Profile the dashboard query, it takes four seconds.",
 )  # fmt: skip
 
 _QUESTIONS = (
@@ -57,7 +65,9 @@ _QUESTIONS = (
 @click.option("--fast", is_flag=True, help="Without pauses.")
 @common
 def command(call: Call, fast: bool) -> None:
-    """A story in a minute: forgotten by the model, found in memory. Uses a temporary store, no key, no network."""
+    """A story in a minute: forgotten by the model, found in memory. Uses a temporary store, no key,
+    no network.
+    """
     pause = 0.0 if fast or not output.is_terminal() else 0.7
     clock = FakeClock(_TUESDAY)
     with open_temporary(clock=clock) as memory:
@@ -73,7 +83,10 @@ def _tell(memory: Memory, clock: FakeClock, pause: float, quiet: bool) -> dict[s
         memory.messages.add(thread_id="login-feature", role=role, content=text)  # type: ignore[arg-type]  # roles of the table
         tell.spoken(role, text)
         clock.advance(90)
-    tell.note("Every message is stored, redacted, indexed. The staging key was pasted; it never reached the disk:")
+    tell.note(
+        "Every message is stored, redacted, indexed. The staging key was pasted; it never reached "
+        "the disk:"
+    )
     tell.quoted(memory.messages.list(thread_id="login-feature")[-1].raw_content.split(". ")[-1])
 
     tell.heading("Three weeks go by")
@@ -81,13 +94,20 @@ def _tell(memory: Memory, clock: FakeClock, pause: float, quiet: bool) -> dict[s
         for number, words in enumerate(_SMALL_TALK):
             memory.messages.add(thread_id=f"day-{day}", role="user", content=words)
             memory.messages.add(
-                thread_id=f"day-{day}", role="assistant", content=f"Done: {words} (change {day * 8 + number})"
+                thread_id=f"day-{day}",
+                role="assistant",
+                content=f"Done: {words} (change {day * 8 + number})",
             )
         clock.advance(_THREE_WEEKS / 21)
     memory.compactions.compact("login-feature")
     totals = memory.threads.totals()
-    tell.note(f"{totals['messages']} messages in {totals['threads']} threads, {totals['tokens']:,} tokens.")
-    tell.note("The model's window has long moved on. The login session is now shown as one summary:")
+    tell.note(
+        f"{totals['messages']} messages in {totals['threads']} threads, {totals['tokens']:,} "
+        "tokens."
+    )
+    tell.note(
+        "The model's window has long moved on. The login session is now shown as one summary:"
+    )
     tell.quoted(memory.history.window("login-feature")[0].text.split("\n")[0])
 
     tell.heading("Session 2 · “Show me the login schema we agreed on.”")

@@ -20,10 +20,14 @@ _COLORS = {"ok": None, "warning": "yellow", "problem": "red"}
 
 
 @click.command("doctor")
-@click.option("--fix", is_flag=True, help="Mend permissions, the write-ahead log and the search index.")
+@click.option(
+    "--fix", is_flag=True, help="Mend permissions, the write-ahead log and the search index."
+)
 @common
 def command(call: Call, fix: bool) -> None:
-    """Find and explain problems of the store and of the agents' hooks. Exit code 8 when there are any."""
+    """Find and explain problems of the store and of the agents' hooks. Exit code 8 when there are
+    any.
+    """
     settings = load_settings(db=call.db, project=call.project)
     here = find_repository(os.getcwd())
     root = here.root if here else os.getcwd()
@@ -33,7 +37,13 @@ def command(call: Call, fix: bool) -> None:
     warnings = sum(finding.level == "warning" for finding in findings)
     if call.as_json:
         data = [
-            {"check": f.check, "level": f.level, "text": f.text, "advice": f.advice, "isFixed": f.is_fixed}
+            {
+                "check": f.check,
+                "level": f.level,
+                "text": f.text,
+                "advice": f.advice,
+                "isFixed": f.is_fixed,
+            }
             for f in findings
         ]
         output.envelope({"findings": data, "problems": problems})

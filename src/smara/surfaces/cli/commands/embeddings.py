@@ -41,7 +41,14 @@ def status(call: Call) -> None:
         output.table(
             ["model", "state", "dims", "vectors", "waiting", "refused"],
             [
-                (each.space.model_id, each.space.state, each.space.dims, each.total, each.waiting, len(each.failures))
+                (
+                    each.space.model_id,
+                    each.space.state,
+                    each.space.dims,
+                    each.total,
+                    each.waiting,
+                    len(each.failures),
+                )
                 for each in found.spaces
             ],
             folding=["model"],
@@ -57,7 +64,9 @@ def status(call: Call) -> None:
 @click.option("--retry", is_flag=True, help="Also those that the model refused before.")
 @common
 def run(call: Call, limit: int | None, seconds: float | None, retry: bool) -> None:
-    """Make the vectors that are missing. Safe to interrupt and to repeat, also while others do the same."""
+    """Make the vectors that are missing. Safe to interrupt and to repeat, also while others do the
+    same.
+    """
     with call.memory() as memory:
         if retry:
             memory.embeddings.retry()
@@ -68,12 +77,17 @@ def run(call: Call, limit: int | None, seconds: float | None, retry: bool) -> No
 
 @command.command("switch")
 @click.argument("embedder")
-@click.option("--later", is_flag=True, help="Only note it; a worker or `smara embeddings run` makes the vectors.")
+@click.option(
+    "--later",
+    is_flag=True,
+    help="Only note it; a worker or `smara embeddings run` makes the vectors.",
+)
 @common
 def switch(call: Call, embedder: str, later: bool) -> None:
     """Change the model: EMBEDDER as in the setting, such as offline or ollama:qwen3-embedding:4b.
 
-    The vectors of the old one answer until those of the new one are complete, and are kept: switching back is as easy.
+    The vectors of the old one answer until those of the new one are complete, and are kept:
+    switching back is as easy.
     """
     with call.memory() as memory:
         space = memory.embeddings.switch(embedder)
@@ -83,7 +97,8 @@ def switch(call: Call, embedder: str, later: bool) -> None:
     if not is_kept:
         warnings = [
             *warnings,
-            f"Text goes to another machine with {embedder}, so each process has to be told: set embedder = "
+            f"Text goes to another machine with {embedder}, so each process has to be told: set "
+            "embedder = "
             f'"{embedder}" in smara.toml, or SMARA_EMBEDDER.',
         ]
     _answer(call, done, warnings)
@@ -93,7 +108,9 @@ def switch(call: Call, embedder: str, later: bool) -> None:
 @click.argument("model_id", metavar="MODEL")
 @common
 def drop(call: Call, model_id: str) -> None:
-    """Take away all vectors of a model in this project, by its name in `smara embeddings status`."""
+    """Take away all vectors of a model in this project, by its name in `smara embeddings
+    status`.
+    """
     with call.memory() as memory:
         removed = memory.embeddings.drop(model_id)
     if call.as_json:
@@ -119,36 +136,62 @@ def _answer(call: Call, done: Progress, warnings: list[str]) -> None:
         output.envelope(_progress_json(done), warnings)
         return
     output.warn(warnings)
-    refused = f", {done.failed:,} were refused (`smara embeddings status` says why)" if done.failed else ""
+    refused = (
+        f", {done.failed:,} were refused (`smara embeddings status` says why)"
+        if done.failed
+        else ""
+    )
     output.say(f"{done.embedded:,} records have their vectors of {done.model_id} now{refused}.")
     if not done.is_done:
-        why = done.note or {"limit": "the limit is reached", "deadline": "the time is over"}.get(done.stopped, "")
+        why = done.note or {"limit": "the limit is reached", "deadline": "the time is over"}.get(
+            done.stopped, ""
+        )
         output.say(f"{done.waiting:,} or more wait" + (f": {why}." if why else "."))
 
 
 def _progress_json(done: Progress) -> dict[str, Any]:
     return {
-        "model": done.model_id, "embedded": done.embedded, "removed": done.removed, "failed": done.failed,
-        "cached": done.cached, "waiting": done.waiting, "stopped": done.stopped, "note": done.note,
-    }  # fmt: skip
+        "model": done.model_id,
+        "embedded": done.embedded,
+        "removed": done.removed,
+        "failed": done.failed,
+        "cached": done.cached,
+        "waiting": done.waiting,
+        "stopped": done.stopped,
+        "note": done.note,
+    }
 
 
 def _status_json(found: Status) -> dict[str, Any]:
     return {
-        "embedder": found.embedder, "model": found.model_id, "answering": found.answering, "note": found.note,
+        "embedder": found.embedder,
+        "model": found.model_id,
+        "answering": found.answering,
+        "note": found.note,
         "spaces": [_space_json(each) for each in found.spaces],
-    }  # fmt: skip
+    }
 
 
 def _space_json(each: SpaceStatus) -> dict[str, Any]:
     space = each.space
     return {
-        "model": space.model_id, "embedder": space.embedder, "dims": space.dims, "state": space.state,
-        "createdAt": space.created_at, "readyAt": space.ready_at, "vectors": dict(each.vectors),
-        "waiting": each.waiting, "holder": each.holder,
+        "model": space.model_id,
+        "embedder": space.embedder,
+        "dims": space.dims,
+        "state": space.state,
+        "createdAt": space.created_at,
+        "readyAt": space.ready_at,
+        "vectors": dict(each.vectors),
+        "waiting": each.waiting,
+        "holder": each.holder,
         "failures": [
-            {"kind": failure.kind, "no": failure.no, "code": failure.code, "message": failure.message,
-             "failedAt": failure.failed_at}
+            {
+                "kind": failure.kind,
+                "no": failure.no,
+                "code": failure.code,
+                "message": failure.message,
+                "failedAt": failure.failed_at,
+            }
             for failure in each.failures
         ],
-    }  # fmt: skip
+    }

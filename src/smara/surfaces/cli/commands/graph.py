@@ -24,10 +24,16 @@ def command() -> None:
 @command.command("index")
 @click.argument("root", required=False, type=click.Path(exists=True, file_okay=False))
 @click.option("--full", is_flag=True, help="Read every file again, changed or not.")
-@click.option("--scip", type=click.Path(exists=True, dir_okay=False), help="A SCIP index; by default ROOT/index.scip.")
+@click.option(
+    "--scip",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A SCIP index; by default ROOT/index.scip.",
+)
 @common
 def index(call: Call, root: str | None, full: bool, scip: str | None) -> None:
-    """Index the code in ROOT, by default the repository around the current folder. Only what changed is read."""
+    """Index the code in ROOT, by default the repository around the current folder. Only what
+    changed is read.
+    """
     with call.memory() as memory, bar("Indexing") as progress:
         report = memory.code.index(root, full=full, progress=progress, scip=scip)
         status = memory.code.status(root)
@@ -37,14 +43,19 @@ def index(call: Call, root: str | None, full: bool, scip: str | None) -> None:
         return
     output.warn(warnings)
     output.say(f"{status.root}: {_told(report)}")
-    output.say(f"{report.files:,} files, {report.nodes:,} nodes, {report.edges:,} edges, {report.chunks:,} chunks.")
+    output.say(
+        f"{report.files:,} files, {report.nodes:,} nodes, {report.edges:,} edges, "
+        f"{report.chunks:,} chunks."
+    )
     if report.skipped:
         output.say("Left out: " + _counted(report.skipped) + ".")
 
 
 @command.command("status")
 @click.argument("root", required=False, type=click.Path(file_okay=False))
-@click.option("--all", "is_all", is_flag=True, help="Every tree of the project, not only the one here.")
+@click.option(
+    "--all", "is_all", is_flag=True, help="Every tree of the project, not only the one here."
+)
 @common
 def status(call: Call, root: str | None, is_all: bool) -> None:
     """How the index of the code stands: what is in it, what was left out and why."""
@@ -64,7 +75,12 @@ def status(call: Call, root: str | None, is_all: bool) -> None:
 
 @command.command("watch")
 @click.argument("root", required=False, type=click.Path(exists=True, file_okay=False))
-@click.option("--seconds", type=click.FloatRange(0), metavar="S", help="Leave after so long; without it, when stopped.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0),
+    metavar="S",
+    help="Leave after so long; without it, when stopped.",
+)
 @common
 def watch(call: Call, root: str | None, seconds: float | None) -> None:
     """Index the code, and then every change as it is saved, until stopped."""
@@ -93,7 +109,9 @@ def watch(call: Call, root: str | None, seconds: float | None) -> None:
 
 @command.command("forget")
 @click.argument("root", required=False, type=click.Path(file_okay=False))
-@click.option("--gone", is_flag=True, help="The indexes of all folders of the project that are gone.")
+@click.option(
+    "--gone", is_flag=True, help="The indexes of all folders of the project that are gone."
+)
 @common
 def forget(call: Call, root: str | None, gone: bool) -> None:
     """Remove the index of the code in ROOT, by default the repository around the current folder.
@@ -102,7 +120,9 @@ def forget(call: Call, root: str | None, gone: bool) -> None:
     """
     with call.memory() as memory:
         where = root or memory.code.status().root
-        forgotten = memory.code.forget_gone() if gone else [where] if memory.code.forget(where) else []
+        forgotten = (
+            memory.code.forget_gone() if gone else [where] if memory.code.forget(where) else []
+        )
         warnings = memory.warnings
     if call.as_json:
         output.envelope({"forgotten": forgotten}, warnings)
@@ -111,7 +131,11 @@ def forget(call: Call, root: str | None, gone: bool) -> None:
     for each in forgotten:
         output.say(f"{each}: no longer indexed.")
     if not forgotten:
-        output.say("No folder of this project is gone." if gone else f"{where} is not indexed in this project.")
+        output.say(
+            "No folder of this project is gone."
+            if gone
+            else f"{where} is not indexed in this project."
+        )
 
 
 for _each in (*ASKING, locate):
@@ -119,17 +143,27 @@ for _each in (*ASKING, locate):
 
 
 def _told(report: IndexReport) -> str:
-    parts = [f"{report.indexed:,} read", f"{report.removed:,} removed", f"{report.unchanged:,} as before"]
+    parts = [
+        f"{report.indexed:,} read",
+        f"{report.removed:,} removed",
+        f"{report.unchanged:,} as before",
+    ]
     return f"{', '.join(parts)} in {report.seconds:.2f} s."
 
 
 def _counted(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in sorted(counts.items()))
+    return ", ".join(
+        f"{count:,} {reason.replace('_', ' ')}" for reason, count in sorted(counts.items())
+    )
 
 
 def _facts(status: TreeStatus) -> list[tuple[str, str]]:
     facts: list[tuple[str, str]] = [
-        ("root", status.root + ("" if os.path.isdir(status.root) else " (gone; `smara graph forget --gone`)")),
+        (
+            "root",
+            status.root
+            + ("" if os.path.isdir(status.root) else " (gone; `smara graph forget --gone`)"),
+        ),
         ("state", status.state + (f" ({status.note})" if status.note else "")),
     ]
     if status.state != "none":
@@ -145,16 +179,33 @@ def _facts(status: TreeStatus) -> list[tuple[str, str]]:
 
 def _report_json(report: IndexReport) -> dict[str, Any]:
     return {
-        "files": report.files, "indexed": report.indexed, "unchanged": report.unchanged, "removed": report.removed,
-        "nodes": report.nodes, "edges": report.edges, "chunks": report.chunks, "seconds": report.seconds,
-        "skipped": report.skipped, "complete": report.is_complete,
-    }  # fmt: skip
+        "files": report.files,
+        "indexed": report.indexed,
+        "unchanged": report.unchanged,
+        "removed": report.removed,
+        "nodes": report.nodes,
+        "edges": report.edges,
+        "chunks": report.chunks,
+        "seconds": report.seconds,
+        "skipped": report.skipped,
+        "complete": report.is_complete,
+    }
 
 
 def _status_json(status: TreeStatus) -> dict[str, Any]:
     return {
-        "root": status.root, "state": status.state, "note": status.note, "branch": status.branch,
-        "commit": status.commit, "files": status.files, "nodes": status.nodes, "edges": status.edges,
-        "chunks": status.chunks, "staleFiles": status.stale_files, "skipped": status.skipped,
-        "languages": status.languages, "indexedAt": status.indexed_at, "revision": status.revision,
-    }  # fmt: skip
+        "root": status.root,
+        "state": status.state,
+        "note": status.note,
+        "branch": status.branch,
+        "commit": status.commit,
+        "files": status.files,
+        "nodes": status.nodes,
+        "edges": status.edges,
+        "chunks": status.chunks,
+        "staleFiles": status.stale_files,
+        "skipped": status.skipped,
+        "languages": status.languages,
+        "indexedAt": status.indexed_at,
+        "revision": status.revision,
+    }

@@ -1,4 +1,6 @@
-"""``smara graph impact``, ``deps``, ``callers``, ``tests``, ``symbol``, ``map`` and the other questions about code."""
+"""``smara graph impact``, ``deps``, ``callers``, ``tests``, ``symbol``, ``map`` and the other
+questions about code.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +26,33 @@ def _asked(call: Call) -> Iterator[tuple[Memory, Any, list[str]]]:
     with call.memory() as memory:
         asking = memory.code.asking()
         note = memory.code.catch_up()
-        yield memory, asking, [*memory.warnings, *([f"{note[0].upper()}{note[1:]}."] if note else [])]
+        yield (
+            memory,
+            asking,
+            [*memory.warnings, *([f"{note[0].upper()}{note[1:]}."] if note else [])],
+        )
 
 
 def _limit(default: int) -> Callable[[Any], Any]:
-    return click.option("--limit", type=_MANY, default=default, show_default=True, metavar="N", help="Show so many.")
+    return click.option(
+        "--limit", type=_MANY, default=default, show_default=True, metavar="N", help="Show so many."
+    )
 
 
 def _depth(default: int) -> Callable[[Any], Any]:
     return click.option(
-        "--depth", type=click.IntRange(1, 20), default=default, show_default=True, metavar="N", help=_DEPTH
+        "--depth",
+        type=click.IntRange(1, 20),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help=_DEPTH,
     )
 
 
-def _answer_walk(call: Call, walk: Walk, warnings: list[str], one: str, many: str, is_backward: bool = True) -> None:
+def _answer_walk(
+    call: Call, walk: Walk, warnings: list[str], one: str, many: str, is_backward: bool = True
+) -> None:
     if call.as_json:
         output.envelope(graph_shapes.walk_json(walk), warnings)
         return
@@ -52,7 +67,11 @@ def _answer_walk(call: Call, walk: Walk, warnings: list[str], one: str, many: st
 @_TARGET
 @_depth(3)
 @_limit(200)
-@click.option("--picture", type=click.Choice(["dot", "mermaid"]), help="Draw it instead: for Graphviz or Markdown.")
+@click.option(
+    "--picture",
+    type=click.Choice(["dot", "mermaid"]),
+    help="Draw it instead: for Graphviz or Markdown.",
+)
 @common
 def impact(call: Call, target: str, depth: int, limit: int, picture: str | None) -> None:
     """What may break when TARGET changes: who depends on it, and through what.
@@ -123,9 +142,23 @@ def symbol(call: Call, target: str) -> None:
 
 
 @click.command("map")
-@click.option("--tokens", type=click.IntRange(1, 200_000), default=1_024, show_default=True, help="At most so many.")
-@click.option("--file", "files", multiple=True, metavar="PATH", help="A file or folder in play; may be repeated.")
-@click.option("--name", "names", multiple=True, metavar="NAME", help="A name in play; may be repeated.")
+@click.option(
+    "--tokens",
+    type=click.IntRange(1, 200_000),
+    default=1_024,
+    show_default=True,
+    help="At most so many.",
+)
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    metavar="PATH",
+    help="A file or folder in play; may be repeated.",
+)
+@click.option(
+    "--name", "names", multiple=True, metavar="NAME", help="A name in play; may be repeated."
+)
 @common
 def map_code(call: Call, tokens: int, files: tuple[str, ...], names: tuple[str, ...]) -> None:
     """The most important names of the code, in so many tokens, ranked for what is in play."""
@@ -137,7 +170,10 @@ def map_code(call: Call, tokens: int, files: tuple[str, ...], names: tuple[str, 
     output.warn(warnings)
     output.say(found.text)
     if output.is_terminal():
-        shown = f"{found.symbols} of {found.total_symbols} names in {found.files} of {found.total_files} files"
+        shown = (
+            f"{found.symbols} of {found.total_symbols} names in {found.files} of "
+            f"{found.total_files} files"
+        )
         output.say(f"\n{found.tokens} tokens: {shown}.", dim=True)
 
 
@@ -154,7 +190,10 @@ def cycles(call: Call, lazy: bool, limit: int) -> None:
         return
     output.warn(warnings)
     if not found and output.is_terminal():
-        output.say("No file imports itself through others." + ("" if lazy else " --lazy looks into functions, too."))
+        output.say(
+            "No file imports itself through others."
+            + ("" if lazy else " --lazy looks into functions, too.")
+        )
     for each in found:
         steps = [f"{path}:{line}" for path, line in zip(each.path, each.lines, strict=False)]
         output.say(" → ".join([*steps, each.path[-1]]))
@@ -176,7 +215,10 @@ def hotspots(call: Call, limit: int) -> None:
     output.warn(warnings)
     output.table(
         ("score", "file", "used by", "commits", "lines"),
-        [(f"{each.score:.2f}", each.path, each.dependents, each.commits, each.lines) for each in found],
+        [
+            (f"{each.score:.2f}", each.path, each.dependents, each.commits, each.lines)
+            for each in found
+        ],
         folding=("file",),
     )
 
@@ -189,10 +231,14 @@ def entries(call: Call, limit: int) -> None:
     with _asked(call) as (_, asking, warnings):
         found = asking.entry_points(limit)
     if call.as_json:
-        output.envelope({"entryPoints": [graph_shapes.entry_json(each) for each in found]}, warnings)
+        output.envelope(
+            {"entryPoints": [graph_shapes.entry_json(each) for each in found]}, warnings
+        )
         return
     output.warn(warnings)
-    rows = [(graph_lines.place(each.node), each.node.qualname, each.why, each.reaches) for each in found]
+    rows = [
+        (graph_lines.place(each.node), each.node.qualname, each.why, each.reaches) for each in found
+    ]
     output.table(("where", "name", "why", "reaches"), rows, folding=("where", "name"))
 
 
@@ -206,12 +252,17 @@ def cochange(call: Call, file: str, limit: int) -> None:
         asking.read_history()
         found = asking.cochange(file, limit)
     if call.as_json:
-        output.envelope({"file": file, "files": [graph_shapes.cochange_json(each) for each in found]}, warnings)
+        output.envelope(
+            {"file": file, "files": [graph_shapes.cochange_json(each) for each in found]}, warnings
+        )
         return
     output.warn(warnings)
     output.table(
         ("confidence", "together", "file", "last"),
-        [(f"{each.confidence:.0%}", each.together, each.path, output.moment(each.last_at)) for each in found],
+        [
+            (f"{each.confidence:.0%}", each.together, each.path, output.moment(each.last_at))
+            for each in found
+        ],
         folding=("file",),
     )
 

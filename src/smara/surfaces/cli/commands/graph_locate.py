@@ -18,8 +18,8 @@ from smara.surfaces.cli.options import Call, common
 @click.option("--tests", is_flag=True, help="Look among tests too.")
 @common
 def locate(call: Call, text: str, limit: int, tests: bool) -> None:
-    """Find the files that TEXT is about: an issue, an error with its traceback, a question. With - it is read
-    from the standard input.
+    """Find the files that TEXT is about: an issue, an error with its traceback, a question. With -
+    it is read from the standard input.
     """
     said = sys.stdin.read() if text == "-" else text
     with call.memory() as memory:
@@ -39,6 +39,12 @@ def locate(call: Call, text: str, limit: int, tests: bool) -> None:
 
 def _json(each: Located) -> dict[str, Any]:
     return {
-        "path": each.path, "score": each.score, "why": list(each.why), "name": each.name, "isStale": each.is_stale,
-        "firstLine": each.first_line, "lastLine": each.last_line, "citation": each.citation,
-    }  # fmt: skip
+        "path": each.path,
+        "score": each.score,
+        "why": list(each.why),
+        "name": each.name,
+        "isStale": each.is_stale,
+        "firstLine": each.first_line,
+        "lastLine": each.last_line,
+        "citation": each.citation,
+    }

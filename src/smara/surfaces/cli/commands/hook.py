@@ -17,7 +17,11 @@ from smara.surfaces.cli.options import Call, common
 @click.argument("agent")
 @click.argument("event", required=False)
 @click.option(
-    "--seconds", type=click.FloatRange(0.1), default=300.0, show_default=True, help="How long a drain may take."
+    "--seconds",
+    type=click.FloatRange(0.1),
+    default=300.0,
+    show_default=True,
+    help="How long a drain may take.",
 )
 @common
 def command(call: Call, agent: str, event: str | None, seconds: float) -> None:
@@ -31,7 +35,9 @@ def command(call: Call, agent: str, event: str | None, seconds: float) -> None:
     and ends those that are over.
     """
     if agent != "drain" or event is not None:
-        raise InvalidInputError("Give an agent and an event, or `drain`: smara hook claude Stop, smara hook drain.")
+        raise InvalidInputError(
+            "Give an agent and an event, or `drain`: smara hook claude Stop, smara hook drain."
+        )
     with call.memory() as memory:
         done = drain(memory, spool_folder(), seconds)
         drafts = refresh(memory, spool_folder(), done)
@@ -39,19 +45,26 @@ def command(call: Call, agent: str, event: str | None, seconds: float) -> None:
     for draft in drafts:
         finish(spool_folder(), draft)
     if done.is_busy:
-        raise BusyError("Another process is draining the spool at the moment. Nothing is lost; try again later.")
+        raise BusyError(
+            "Another process is draining the spool at the moment. Nothing is lost; try again later."
+        )
     if call.as_json:
         output.envelope(_json(done), warnings)
         return
     output.warn(warnings)
     output.say(
-        f"{done.taken:,} events taken in, {done.repeated:,} told twice, {done.unreadable:,} unreadable;"
+        f"{done.taken:,} events taken in, {done.repeated:,} told twice, {done.unreadable:,} "
+        "unreadable;"
         f" {done.messages:,} messages, {done.jobs_done:,} jobs done, {done.jobs_failed:,} failed."
     )
 
 
 def _json(done: Drained) -> dict[str, int]:
     return {
-        "taken": done.taken, "repeated": done.repeated, "unreadable": done.unreadable, "messages": done.messages,
-        "jobsDone": done.jobs_done, "jobsFailed": done.jobs_failed,
-    }  # fmt: skip
+        "taken": done.taken,
+        "repeated": done.repeated,
+        "unreadable": done.unreadable,
+        "messages": done.messages,
+        "jobsDone": done.jobs_done,
+        "jobsFailed": done.jobs_failed,
+    }

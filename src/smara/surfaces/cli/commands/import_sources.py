@@ -1,4 +1,6 @@
-"""``smara import --from``: the history of git, stores of Mastra, and what agents have noted by themselves."""
+"""``smara import --from``: the history of git, stores of Mastra, and what agents have noted by
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,21 @@ if TYPE_CHECKING:
 
 _NOTES = "-memory"
 OTHER_SOURCES = (
-    "git", "mastra", "claude-memory", "codex-memory", "gemini-memory", "goose-memory", "agent-memories",
+    "git", "mastra", "claude-memory", "codex-memory", "gemini-memory", "goose-memory",
+    "agent-memories",
 )  # fmt: skip
 _SHOWN = 12
 
 
 def run(
-    call: Call, source: str, files: Sequence[str], dry_run: bool, resource: str | None, limit: int | None,
+    call: Call,
+    source: str,
+    files: Sequence[str],
+    dry_run: bool,
+    resource: str | None,
+    limit: int | None,
     code: bool | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Import from one of these sources, and say what came of it."""
     if source == "git":
         _git(call, files, dry_run, limit, code)
@@ -35,7 +43,9 @@ def run(
         _notes(call, source, files, dry_run)
 
 
-def _git(call: Call, files: Sequence[str], dry_run: bool, limit: int | None, code: bool | None) -> None:
+def _git(
+    call: Call, files: Sequence[str], dry_run: bool, limit: int | None, code: bool | None
+) -> None:
     from smara.adapters.git_history import import_history
     from smara.adapters.git_history.importing import MOST_MEMORIES, warm_up
 
@@ -45,13 +55,18 @@ def _git(call: Call, files: Sequence[str], dry_run: bool, limit: int | None, cod
         for folder in files or (None,):
             with bar("commits") as progress:
                 report = import_history(
-                    memory, folder, is_dry_run=dry_run, limit=limit or MOST_MEMORIES, progress=progress
+                    memory,
+                    folder,
+                    is_dry_run=dry_run,
+                    limit=limit or MOST_MEMORIES,
+                    progress=progress,
                 )
             try:
                 with bar("reading the code") as progress:
                     warm_up(memory, report, progress, code=code)
             except SmaraError as error:
-                # The memories are in: that the code could not be indexed takes nothing away from them.
+                # The memories are in: that the code could not be indexed takes nothing away from
+                # them.
                 problems.append(f"Which files change together was not counted: {error}")
             reports.append(report)
         warnings = [*memory.warnings, *problems]
@@ -64,7 +79,10 @@ def _git(call: Call, files: Sequence[str], dry_run: bool, limit: int | None, cod
 
 
 def _tell_git(report: GitReport) -> None:
-    rows = [(each.outcome, each.memory_id, each.type, each.sha[:10], each.content) for each in report.changes]
+    rows = [
+        (each.outcome, each.memory_id, each.type, each.sha[:10], each.content)
+        for each in report.changes
+    ]
     if not output.is_terminal():
         output.table(("outcome", "memory", "type", "commit", "content"), rows)
         return
@@ -77,7 +95,10 @@ def _tell_git(report: GitReport) -> None:
         output.say()
     counts = report.counts
     what = "would become memories" if report.is_dry_run else "became memories"
-    output.say(f"{report.commits:,} commits read: {counts['added']:,} {what}, {counts['known']:,} were known.")
+    output.say(
+        f"{report.commits:,} commits read: {counts['added']:,} {what}, {counts['known']:,} were "
+        "known."
+    )
     others = counts["duplicate"] + counts["refused"]
     if others:
         output.say(f"{others:,} said nothing new, or were refused.")
@@ -90,35 +111,56 @@ def _tell_git(report: GitReport) -> None:
     if report.warmed_commits:
         output.say(f"Files that change together were counted in {report.warmed_commits:,} commits.")
     if report.left_for_later:
-        output.say(f"The code ({report.left_for_later:,} files) was not indexed: --code, or `smara graph index`.")
+        output.say(
+            f"The code ({report.left_for_later:,} files) was not indexed: --code, or `smara graph "
+            "index`."
+        )
     if counts["added"] and not report.is_dry_run:
         output.say("They wait for you: `smara memories review`.", dim=True)
 
 
 def _git_json(report: GitReport) -> dict[str, Any]:
     return {
-        "root": report.root, "isDryRun": report.is_dry_run, "commits": report.commits, "isAll": report.is_all,
-        "counts": dict(report.counts), "cut": report.cut, "leftOut": dict(report.left_out),
-        "countedTogether": report.warmed_commits, "filesNotIndexed": report.left_for_later,
+        "root": report.root,
+        "isDryRun": report.is_dry_run,
+        "commits": report.commits,
+        "isAll": report.is_all,
+        "counts": dict(report.counts),
+        "cut": report.cut,
+        "leftOut": dict(report.left_out),
+        "countedTogether": report.warmed_commits,
+        "filesNotIndexed": report.left_for_later,
         "memories": [
-            {"outcome": each.outcome, "id": each.memory_id, "type": each.type, "kind": each.kind,
-             "content": each.content, "commit": each.sha, "at": each.at_ms, "why": list(each.why)}
+            {
+                "outcome": each.outcome,
+                "id": each.memory_id,
+                "type": each.type,
+                "kind": each.kind,
+                "content": each.content,
+                "commit": each.sha,
+                "at": each.at_ms,
+                "why": list(each.why),
+            }
             for each in report.changes
         ],
-    }  # fmt: skip
+    }
 
 
 def _mastra(call: Call, files: Sequence[str], dry_run: bool, resource: str | None) -> None:
     from smara.adapters.mastra import import_mastra
 
     if not files:
-        raise InvalidInputError("Name the store: `smara import --from mastra FILE`, or its postgresql:// URL.")
+        raise InvalidInputError(
+            "Name the store: `smara import --from mastra FILE`, or its postgresql:// URL."
+        )
     reports: list[MastraReport] = []
     with call.memory() as memory:
         for place in files:
             with bar("messages") as progress:
                 reports.append(
-                    import_mastra(memory, place, is_dry_run=dry_run, resource_id=resource, progress=progress)
+                    import_mastra(
+                        memory, place, is_dry_run=dry_run, resource_id=resource, progress=progress
+                    )
                 )
         warnings = memory.warnings
     if call.as_json:
@@ -127,11 +169,32 @@ def _mastra(call: Call, files: Sequence[str], dry_run: bool, resource: str | Non
     output.warn(warnings)
     stored = "would store" if dry_run else "stored"
     rows = [
-        (each.source, each.threads, each.messages, each.stored, each.grown, each.repeated, sum(each.left_out.values()),
-         each.pages, each.observations, len(each.refused))
+        (
+            each.source,
+            each.threads,
+            each.messages,
+            each.stored,
+            each.grown,
+            each.repeated,
+            sum(each.left_out.values()),
+            each.pages,
+            each.observations,
+            len(each.refused),
+        )
         for each in reports
-    ]  # fmt: skip
-    columns = ("store", "threads", "messages", stored, "grown", "known", "left out", "pages", "observations", "refused")
+    ]
+    columns = (
+        "store",
+        "threads",
+        "messages",
+        stored,
+        "grown",
+        "known",
+        "left out",
+        "pages",
+        "observations",
+        "refused",
+    )
     output.table(columns, rows, folding=("store",))
     for each in reports:
         for reason, count in each.left_out.most_common():
@@ -145,12 +208,21 @@ def _mastra(call: Call, files: Sequence[str], dry_run: bool, resource: str | Non
 
 def _mastra_json(report: MastraReport) -> dict[str, Any]:
     return {
-        "source": report.source, "isDryRun": report.is_dry_run, "threads": report.threads,
-        "messages": report.messages, "stored": report.stored, "repeated": report.repeated, "grown": report.grown,
-        "leftOut": dict(report.left_out), "pages": report.pages, "pagesSame": report.pages_same,
-        "pagesKept": report.pages_kept, "observations": report.observations, "problems": report.problems,
+        "source": report.source,
+        "isDryRun": report.is_dry_run,
+        "threads": report.threads,
+        "messages": report.messages,
+        "stored": report.stored,
+        "repeated": report.repeated,
+        "grown": report.grown,
+        "leftOut": dict(report.left_out),
+        "pages": report.pages,
+        "pagesSame": report.pages_same,
+        "pagesKept": report.pages_kept,
+        "observations": report.observations,
+        "problems": report.problems,
         "refused": [{"name": name, "reason": reason} for name, reason in report.refused],
-    }  # fmt: skip
+    }
 
 
 def _notes(call: Call, source: str, files: Sequence[str], dry_run: bool) -> None:
@@ -165,7 +237,9 @@ def _notes(call: Call, source: str, files: Sequence[str], dry_run: bool) -> None
         vendors = [each for each in VENDORS if f"{each}{_NOTES}" == source]
     with call.memory() as memory:
         with bar("notes") as progress:
-            report = import_vendor_memories(memory, None, vendors, is_dry_run=dry_run, progress=progress)
+            report = import_vendor_memories(
+                memory, None, vendors, is_dry_run=dry_run, progress=progress
+            )
         warnings = memory.warnings
     if call.as_json:
         output.envelope(report_json(report), warnings)

@@ -27,10 +27,15 @@ from smara.surfaces.cli.progress import bar
 
 
 @click.command("init")
-@click.option("--yes", is_flag=True, help="Set up every agent that is found, bring in past sessions, and do not ask.")
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Set up every agent that is found, bring in past sessions, and do not ask.",
+)
 @common
 def command(call: Call, yes: bool) -> None:
-    """Make the store, if there is none, and offer what is here: agents to set up, past sessions to bring in.
+    """Make the store, if there is none, and offer what is here: agents to set up, past sessions to
+    bring in.
 
     Nothing is written into your repository unless you say so; every change is shown first.
     """
@@ -45,13 +50,26 @@ def command(call: Call, yes: bool) -> None:
         output.warn(warnings)
         _tell(status, hosts, sessions)
     may_ask = not yes and not call.as_json and sys.stdin.isatty()
-    done = [host.agent for host in hosts if not host.is_set_up and _set_up(host, root, journal, yes, may_ask)]
-    imported = _bring_in(call, sessions) if sessions and (yes or (may_ask and _wants(sessions))) else BulkReport()
+    done = [
+        host.agent
+        for host in hosts
+        if not host.is_set_up and _set_up(host, root, journal, yes, may_ask)
+    ]
+    imported = (
+        _bring_in(call, sessions)
+        if sessions and (yes or (may_ask and _wants(sessions)))
+        else BulkReport()
+    )
     _prepare(call, root, [host.agent for host in hosts if host.is_set_up or host.agent in done])
     if call.as_json:
-        found = {"found": len(sessions), "stored": sum(each.stored for each in imported.reports),
-                 "learned": imported.learned.memories}  # fmt: skip
-        output.envelope({**status, "hosts": [_json(host, done) for host in hosts], "sessions": found}, warnings)
+        found = {
+            "found": len(sessions),
+            "stored": sum(each.stored for each in imported.reports),
+            "learned": imported.learned.memories,
+        }
+        output.envelope(
+            {**status, "hosts": [_json(host, done) for host in hosts], "sessions": found}, warnings
+        )
         return
     _tell_done(hosts, done, imported)
     is_new = len(sessions) > len(imported.reports) and len(sessions) > int(status["threads"])
@@ -91,7 +109,9 @@ def _set_up(host: FoundHost, root: str, journal: Journal, yes: bool, may_ask: bo
 
 def _wants(sessions: Sequence[Found]) -> bool:
     output.say()
-    return click.confirm(f"Bring in {_count(len(sessions), 'past session')} of this repository?", default=True)
+    return click.confirm(
+        f"Bring in {_count(len(sessions), 'past session')} of this repository?", default=True
+    )
 
 
 def _bring_in(call: Call, sessions: Sequence[Found]) -> BulkReport:
@@ -121,11 +141,17 @@ def _tell_done(hosts: Sequence[FoundHost], done: Sequence[str], imported: BulkRe
             output.say(f"Set up   {host.name}; `smara setup {host.agent} --remove` undoes it")
     if imported.reports:
         stored, learned = sum(each.stored for each in imported.reports), imported.learned
-        told = f"; learned {_count(learned.memories, 'thing')} from them" if learned.memories else ""
-        output.say(f"Took in  {stored:,} messages of {_count(len(imported.reports), 'session')}{told}")
+        told = (
+            f"; learned {_count(learned.memories, 'thing')} from them" if learned.memories else ""
+        )
+        output.say(
+            f"Took in  {stored:,} messages of {_count(len(imported.reports), 'session')}{told}"
+        )
 
 
-def _next(hosts: Sequence[FoundHost], done: Sequence[str], learned: int, *, has_sessions: bool) -> None:
+def _next(
+    hosts: Sequence[FoundHost], done: Sequence[str], learned: int, *, has_sessions: bool
+) -> None:
     output.say()
     waiting = [host.agent for host in hosts if not host.is_set_up and host.agent not in done]
     lines = [(f"smara setup {agent}", "make it tell and hear what is known") for agent in waiting]

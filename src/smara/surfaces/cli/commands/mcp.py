@@ -15,37 +15,76 @@ from smara.tools import ToolContext
 
 
 @click.command("mcp")
-@click.option("--http", "address", metavar="HOST:PORT", help="Serve HTTP there; without it, standard input and output.")
+@click.option(
+    "--http",
+    "address",
+    metavar="HOST:PORT",
+    help="Serve HTTP there; without it, standard input and output.",
+)
 @click.option("--token", metavar="TOKEN", help="What HTTP clients must send; also SMARA_MCP_TOKEN.")
-@click.option("--session", "session_id", metavar="ID", help="The agent's session; also SMARA_SESSION.")
+@click.option(
+    "--session", "session_id", metavar="ID", help="The agent's session; also SMARA_SESSION."
+)
 @click.option("--thread", "thread_id", metavar="ID", help="The conversation the agent is in.")
-@click.option("--resource", "resource_id", metavar="ID", help="Whose working memory; also SMARA_RESOURCE.")
-@click.option("--actor", metavar="NAME", help="Who stands in the history of tasks; also SMARA_ACTOR.")
-@click.option("--profile", type=click.Choice(["default", "coding"]),
-              help="Which tools: three, or two more: code, what was learned; also SMARA_TOOL_PROFILE.")  # fmt: skip
-@click.option("--schemas", "form", type=click.Choice(["flat", "union"]), default="flat", show_default=True,
-              help="How tools are described; union is exact, but some hosts reject it.")  # fmt: skip
+@click.option(
+    "--resource", "resource_id", metavar="ID", help="Whose working memory; also SMARA_RESOURCE."
+)
+@click.option(
+    "--actor", metavar="NAME", help="Who stands in the history of tasks; also SMARA_ACTOR."
+)
+@click.option(
+    "--profile",
+    type=click.Choice(["default", "coding"]),
+    help="Which tools: three, or two more: code, what was learned; also SMARA_TOOL_PROFILE.",
+)
+@click.option(
+    "--schemas",
+    "form",
+    type=click.Choice(["flat", "union"]),
+    default="flat",
+    show_default=True,
+    help="How tools are described; union is exact, but some hosts reject it.",
+)
 @common
 def command(
-    call: Call, address: str | None, token: str | None, session_id: str | None, thread_id: str | None,
-    resource_id: str | None, actor: str | None, profile: Any, form: str,
-) -> None:  # fmt: skip
+    call: Call,
+    address: str | None,
+    token: str | None,
+    session_id: str | None,
+    thread_id: str | None,
+    resource_id: str | None,
+    actor: str | None,
+    profile: Any,
+    form: str,
+) -> None:
     """Serve the memory to agents by the Model Context Protocol."""
     settings = load_settings(
-        db=call.db, project=call.project, session=session_id, actor=actor, resource=resource_id, mcp_token=token,
+        db=call.db,
+        project=call.project,
+        session=session_id,
+        actor=actor,
+        resource=resource_id,
+        mcp_token=token,
         tool_profile=profile,
-    )  # fmt: skip
+    )
     try:
         from smara.surfaces.mcp.run import ServerOptions, run_server
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("smara"):
             raise
         raise MissingExtraError(
-            f'The MCP server needs the package {error.name}. Install it with: pip install "smara[mcp]"', extra="mcp"
+            f"The MCP server needs the package {error.name}. Install it with: pip install "
+            '"smara[mcp]"',
+            extra="mcp",
         ) from None
     context = ToolContext(settings.session, thread_id, resource_id, settings.actor)
     opened = partial(
-        open_memory, call.db, project=call.project, session=session_id, actor=actor, resource=resource_id
-    )  # fmt: skip
+        open_memory,
+        call.db,
+        project=call.project,
+        session=session_id,
+        actor=actor,
+        resource=resource_id,
+    )
     options = ServerOptions(context, form, address, settings.mcp_token, settings.tool_profile)  # type: ignore[arg-type]
     run_server(opened, options)

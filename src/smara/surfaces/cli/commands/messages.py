@@ -18,10 +18,16 @@ def command() -> None:
 @command.command("add")
 @click.option("--thread", "thread_id", metavar="ID", required=True, shell_complete=complete_thread)
 @click.option("--role", type=click.Choice(ROLES), required=True)
-@click.option("--content", metavar="TEXT|-", required=True, help="The text; - reads it from standard input.")
+@click.option(
+    "--content", metavar="TEXT|-", required=True, help="The text; - reads it from standard input."
+)
 @click.option("--resource", metavar="ID", help="Who the thread belongs to.")
-@click.option("--id", "client_id", metavar="ID", help="Your own id; adding the same id twice stores it once.")
-@click.option("--task", "task_id", metavar="ID", help="The task it belongs to.", shell_complete=complete_task)
+@click.option(
+    "--id", "client_id", metavar="ID", help="Your own id; adding the same id twice stores it once."
+)
+@click.option(
+    "--task", "task_id", metavar="ID", help="The task it belongs to.", shell_complete=complete_task
+)
 @common
 def add(
     call: Call,
@@ -36,9 +42,13 @@ def add(
     text = standard_input() if content == "-" else content
     with call.memory() as memory:
         message = memory.messages.add(
-            thread_id=thread_id, role=role, content=text, resource_id=resource, client_id=client_id,
+            thread_id=thread_id,
+            role=role,
+            content=text,
+            resource_id=resource,
+            client_id=client_id,
             task_id=find_task_id(memory, task_id),
-        )  # fmt: skip
+        )
         warnings = memory.warnings
     if call.as_json:
         output.envelope(output.message_json(message), warnings)
@@ -50,23 +60,40 @@ def add(
 @command.command("list")
 @click.option("--thread", "thread_id", metavar="ID", required=True, shell_complete=complete_thread)
 @click.option(
-    "--limit", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="The newest that many."
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    default=20,
+    show_default=True,
+    help="The newest that many.",
 )
-@click.option("--before", type=int, metavar="SEQ", help="Only messages before this sequence number.")
+@click.option(
+    "--before", type=int, metavar="SEQ", help="Only messages before this sequence number."
+)
 @click.option("--after", type=int, metavar="SEQ", help="Only messages after this sequence number.")
 @common
-def list_messages(call: Call, thread_id: str, limit: int, before: int | None, after: int | None) -> None:
+def list_messages(
+    call: Call, thread_id: str, limit: int, before: int | None, after: int | None
+) -> None:
     """Messages of a thread, oldest first."""
     with call.memory() as memory:
         memory.threads.get(thread_id)
-        messages = memory.messages.list(thread_id=thread_id, limit=limit, before=before, after=after)
+        messages = memory.messages.list(
+            thread_id=thread_id, limit=limit, before=before, after=after
+        )
         warnings = memory.warnings
     if call.as_json:
         output.envelope([output.message_json(message) for message in messages], warnings)
         return
     output.warn(warnings)
     rows = [
-        (message.seq, message.role, output.moment(message.created_at), message.token_count, _line(message))
+        (
+            message.seq,
+            message.role,
+            output.moment(message.created_at),
+            message.token_count,
+            _line(message),
+        )
         for message in messages
     ]
     output.table(("seq", "role", "time", "tokens", "content"), rows, folding=("content",))
@@ -79,7 +106,11 @@ def _line(message: Message) -> str:
 @command.command("show")
 @click.argument("message_id", metavar="MESSAGE")
 @click.option(
-    "--around", type=click.IntRange(0, 100), metavar="N", default=0, help="So many messages before and after it, too."
+    "--around",
+    type=click.IntRange(0, 100),
+    metavar="N",
+    default=0,
+    help="So many messages before and after it, too.",
 )
 @common
 def show(call: Call, message_id: str, around: int) -> None:
@@ -88,7 +119,11 @@ def show(call: Call, message_id: str, around: int) -> None:
         message = find_message(memory, message_id)
         shown = memory.messages.around(message.id, before=around, after=around)
     if call.as_json:
-        output.envelope([output.message_json(each) for each in shown] if around else output.message_json(message))
+        output.envelope(
+            [output.message_json(each) for each in shown]
+            if around
+            else output.message_json(message)
+        )
         return
     for each in shown:
         output.say(

@@ -27,12 +27,18 @@ def show(call: Call) -> None:
     if call.as_json:
         output.envelope(status)
         return
-    rows = [("models", models_line(status)), ("embedder", embedder_line(status["embedder"])), *limit_rows(status)]
+    rows = [
+        ("models", models_line(status)),
+        ("embedder", embedder_line(status["embedder"])),
+        *limit_rows(status),
+    ]
     output.facts(rows)
 
 
 @command.command("calls")
-@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many."
+)
 @common
 def calls(call: Call, limit: int) -> None:
     """The newest calls of this project, with what they used."""
@@ -45,24 +51,33 @@ def calls(call: Call, limit: int) -> None:
         ["started", "purpose", "model", "outcome", "read", "written", "dollars"],
         [
             (
-                output.moment(each.started_at), each.purpose, each.model, each.reason or each.outcome,
-                each.input_tokens, each.output_tokens, "?" if each.cost_dollars is None else f"{each.cost_dollars:.4f}",
+                output.moment(each.started_at),
+                each.purpose,
+                each.model,
+                each.reason or each.outcome,
+                each.input_tokens,
+                each.output_tokens,
+                "?" if each.cost_dollars is None else f"{each.cost_dollars:.4f}",
             )
             for each in found
         ],
         folding=["model"],
-    )  # fmt: skip
+    )
 
 
 @command.command("pause")
-@click.option("--reason", default="No reason was given.", show_default=False, help="Why, for whoever wonders.")
+@click.option(
+    "--reason", default="No reason was given.", show_default=False, help="Why, for whoever wonders."
+)
 @common
 def pause(call: Call, reason: str) -> None:
     """Stop every call of a model in this store, in all processes, until `smara models resume`."""
     with call.memory() as memory:
         made = memory.models.pause(reason)
     if call.as_json:
-        output.envelope({"paused": True, "reason": made.reason, "actor": made.actor, "at": made.paused_at})
+        output.envelope(
+            {"paused": True, "reason": made.reason, "actor": made.actor, "at": made.paused_at}
+        )
     else:
         output.say("Paused. No model is asked until `smara models resume`.")
 
@@ -80,7 +95,13 @@ def resume(call: Call) -> None:
 
 
 def _shape(call: ModelCall) -> dict[str, Any]:
-    names = {"input_tokens": "inputTokens", "output_tokens": "outputTokens", "cached_tokens": "cachedTokens",
-             "cost_dollars": "costDollars", "is_measured": "isMeasured", "started_at": "startedAt",
-             "ended_at": "endedAt"}  # fmt: skip
+    names = {
+        "input_tokens": "inputTokens",
+        "output_tokens": "outputTokens",
+        "cached_tokens": "cachedTokens",
+        "cost_dollars": "costDollars",
+        "is_measured": "isMeasured",
+        "started_at": "startedAt",
+        "ended_at": "endedAt",
+    }
     return {names.get(name, name): value for name, value in asdict(call).items()}

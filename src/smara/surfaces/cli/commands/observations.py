@@ -14,7 +14,9 @@ from smara.surfaces.cli.code_lines import code_line, code_word
 from smara.surfaces.cli.observation_lines import failure_json, observation_json, source, warned_json
 from smara.surfaces.cli.options import Call, common, complete_thread
 
-_OFFSET = click.option("--offset", type=click.IntRange(0), metavar="N", default=0, help="Leave out so many first.")
+_OFFSET = click.option(
+    "--offset", type=click.IntRange(0), metavar="N", default=0, help="Leave out so many first."
+)
 
 
 @click.group("observations")
@@ -23,34 +25,61 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("--thread", "thread_id", metavar="ID", help="Only of this thread.", shell_complete=complete_thread)
+@click.option(
+    "--thread",
+    "thread_id",
+    metavar="ID",
+    help="Only of this thread.",
+    shell_complete=complete_thread,
+)
 @click.option("--state", type=click.Choice(STATES))
-@click.option("--category", type=click.Choice(CATEGORIES), metavar="C", help=f"One of {', '.join(CATEGORIES)}.")
+@click.option(
+    "--category",
+    type=click.Choice(CATEGORIES),
+    metavar="C",
+    help=f"One of {', '.join(CATEGORIES)}.",
+)
 @click.option("--priority", type=click.Choice(PRIORITIES))
 @click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=50, show_default=True)
 @_OFFSET
 @common
 def list_observations(
-    call: Call, thread_id: str | None, state: str | None, category: str | None, priority: str | None, limit: int,
+    call: Call,
+    thread_id: str | None,
+    state: str | None,
+    category: str | None,
+    priority: str | None,
+    limit: int,
     offset: int,
-) -> None:  # fmt: skip
+) -> None:
     """Observations, the newest first; condensed ones too."""
     with call.memory() as memory:
         if thread_id is not None:
             memory.threads.get(thread_id)
         found = memory.observations.list(
-            thread_id=thread_id, state=state, category=category, priority=priority, limit=limit + 1, offset=offset
+            thread_id=thread_id,
+            state=state,
+            category=category,
+            priority=priority,
+            limit=limit + 1,
+            offset=offset,
         )
         code = memory.observations.freshness(found[:limit])
         warnings = memory.warnings
     shown, following = found[:limit], offset + limit if len(found) > limit else None
     if call.as_json:
-        data = {"observations": [observation_json(each, code.get(each.id)) for each in shown], "nextOffset": following}
+        data = {
+            "observations": [observation_json(each, code.get(each.id)) for each in shown],
+            "nextOffset": following,
+        }
         output.envelope(data, warnings)
         return
     output.warn(warnings)
     if not shown and output.is_terminal():
-        output.say("No observations. `smara observe THREAD` makes some; `smara worker` makes them by itself.")
+        output.say(
+            "No observations. `smara observe THREAD` makes some; `smara worker` makes them by "
+            "itself."
+        )
         return
     if output.is_terminal():
         for each in shown:
@@ -65,16 +94,26 @@ def list_observations(
 
 def _row(each: Observation, code: Freshness | None) -> tuple[Any, ...]:
     return (
-        each.id, output.moment(each.said_at), each.priority, each.category, each.state, each.thread_id, source(each),
-        each.text, code_word(code),
-    )  # fmt: skip
+        each.id,
+        output.moment(each.said_at),
+        each.priority,
+        each.category,
+        each.state,
+        each.thread_id,
+        source(each),
+        each.text,
+        code_word(code),
+    )
 
 
 def _show_one(each: Observation, code: Freshness | None) -> None:
     """One observation for a person: with nine columns, a table would leave its text no room."""
     where = f"{each.thread_id}:{source(each)}" if each.thread_id else "several threads"
     state = "" if each.state == "active" else f" · {each.state}"
-    output.say(f"{output.moment(each.said_at)} · {each.priority} · {each.category}{state} · {where}", bold=True)
+    output.say(
+        f"{output.moment(each.said_at)} · {each.priority} · {each.category}{state} · {where}",
+        bold=True,
+    )
     output.say(output.paragraph(" ".join(each.text.split()), "   ", "   "))
     if code is not None and code.hedge is not None:
         output.say(output.paragraph(code.hedge, "   but: ", "   "), fg="yellow")
@@ -96,17 +135,32 @@ def show(call: Call, observation_id: str) -> None:
         return
     output.warn(warnings)
     into = "" if found.reflected_into is None else f"generation {found.reflected_into}"
-    output.facts([
-        ("observation", found.id), ("text", found.text), *(("detail", each) for each in found.details),
-        ("kind", found.kind), ("state", found.state), ("condensed into", into),
-        ("priority", found.priority), ("category", found.category), ("mode", found.mode),
-        ("thread", found.thread_id or ""), ("messages", source(found)), ("said", output.moment(found.said_at)),
-        ("speaks of", found.refers_to or ""), ("code", code_line(code)), ("files", ", ".join(found.files)),
-        ("lines", ", ".join(map(str, found.lines))),
-        *((name, _value(value)) for name, value in found.mode_specific.items()),
-        ("taint", ", ".join(found.taint)), ("tokens", f"{found.tokens:,}"), ("made by", found.method),
-        ("made", output.moment(found.created_at)), *(("left out", each) for each in left_out),
-    ])  # fmt: skip
+    output.facts(
+        [
+            ("observation", found.id),
+            ("text", found.text),
+            *(("detail", each) for each in found.details),
+            ("kind", found.kind),
+            ("state", found.state),
+            ("condensed into", into),
+            ("priority", found.priority),
+            ("category", found.category),
+            ("mode", found.mode),
+            ("thread", found.thread_id or ""),
+            ("messages", source(found)),
+            ("said", output.moment(found.said_at)),
+            ("speaks of", found.refers_to or ""),
+            ("code", code_line(code)),
+            ("files", ", ".join(found.files)),
+            ("lines", ", ".join(map(str, found.lines))),
+            *((name, _value(value)) for name, value in found.mode_specific.items()),
+            ("taint", ", ".join(found.taint)),
+            ("tokens", f"{found.tokens:,}"),
+            ("made by", found.method),
+            ("made", output.moment(found.created_at)),
+            *(("left out", each) for each in left_out),
+        ]
+    )
 
 
 def _value(value: Any) -> str:
@@ -125,18 +179,22 @@ def why(call: Call, observation_id: str, limit: int, offset: int) -> None:
         messages = memory.observations.why(observation_id, limit=limit, offset=offset)
         code = memory.observations.freshness([found]).get(found.id)
         warnings = memory.warnings
-    following = offset + limit if found.first_seq + offset + limit <= found.last_seq and messages else None
+    following = (
+        offset + limit if found.first_seq + offset + limit <= found.last_seq and messages else None
+    )
     if call.as_json:
         data = {
-            "observation": observation_json(found, code), "messages": [output.message_json(each) for each in messages],
+            "observation": observation_json(found, code),
+            "messages": [output.message_json(each) for each in messages],
             "nextOffset": following,
-        }  # fmt: skip
+        }
         output.envelope(data, warnings)
         return
     output.warn(warnings)
     if found.thread_id is None:
         output.say(
-            "It condenses observations of several threads; `smara observations list --state reflected` has them."
+            "It condenses observations of several threads; `smara observations list --state "
+            "reflected` has them."
         )
         return
     _show_messages(found, messages)
@@ -145,15 +203,28 @@ def why(call: Call, observation_id: str, limit: int, offset: int) -> None:
 
 def _show_messages(observation: Observation, messages: list[Message]) -> None:
     if output.is_terminal():
-        output.say(output.paragraph(f"{observation.text} ({observation.priority})", "", ""), bold=True)
+        output.say(
+            output.paragraph(f"{observation.text} ({observation.priority})", "", ""), bold=True
+        )
         output.say()
     else:
         output.row(("thread", "seq", "role", "time", "content"))
     for each in messages:
         if not output.is_terminal():
-            output.row((each.thread_id, each.seq, each.role, output.moment(each.created_at), each.raw_content))
+            output.row(
+                (
+                    each.thread_id,
+                    each.seq,
+                    each.role,
+                    output.moment(each.created_at),
+                    each.raw_content,
+                )
+            )
             continue
-        output.say(f"— {each.role} · {each.thread_id}:{each.seq} · {output.moment(each.created_at)}", bold=True)
+        output.say(
+            f"— {each.role} · {each.thread_id}:{each.seq} · {output.moment(each.created_at)}",
+            bold=True,
+        )
         output.say(each.raw_content)
         output.say()
 
@@ -171,21 +242,29 @@ def status(call: Call, thread_id: str) -> None:
         output.envelope(found, warnings)
         return
     output.warn(warnings)
-    output.facts([
-        ("scope", found["scope"]), ("pending tokens", f"{found['pendingTokens']:,}"),
-        ("buffered tokens", f"{found['bufferedTokens']:,}"),
-        ("observation tokens", f"{found['observationTokens']:,}"),
-        ("buffered reflection", f"{found['bufferedReflectionTokens']:,}"),
-        ("observed tokens", f"{found['observedTokens']:,}"), ("generation", str(found["generation"])),
-        ("last observed", _moment(found["lastObservedAt"])), ("last reflected", _moment(found["lastReflectedAt"])),
-        ("waiting", _waiting(found["waiting"])),
-    ])  # fmt: skip
+    output.facts(
+        [
+            ("scope", found["scope"]),
+            ("pending tokens", f"{found['pendingTokens']:,}"),
+            ("buffered tokens", f"{found['bufferedTokens']:,}"),
+            ("observation tokens", f"{found['observationTokens']:,}"),
+            ("buffered reflection", f"{found['bufferedReflectionTokens']:,}"),
+            ("observed tokens", f"{found['observedTokens']:,}"),
+            ("generation", str(found["generation"])),
+            ("last observed", _moment(found["lastObservedAt"])),
+            ("last reflected", _moment(found["lastReflectedAt"])),
+            ("waiting", _waiting(found["waiting"])),
+        ]
+    )
 
 
 def _waiting(waiting: dict[str, Any] | None) -> str:
     if waiting is None:
         return ""
-    return f"{waiting['message']} Tried {waiting['attempts']:,} times, again {output.moment(waiting['retryAt'])}."
+    return (
+        f"{waiting['message']} Tried {waiting['attempts']:,} times, again "
+        f"{output.moment(waiting['retryAt'])}."
+    )
 
 
 def _moment(milliseconds: int | None) -> str:
@@ -202,28 +281,62 @@ def failures(call: Call, limit: int) -> None:
         warned = memory.observations.warned(limit=limit)
         warnings = memory.warnings
     if call.as_json:
-        data = {"failures": [failure_json(each) for each in found], "warned": [warned_json(each) for each in warned]}
+        data = {
+            "failures": [failure_json(each) for each in found],
+            "warned": [warned_json(each) for each in warned],
+        }
         output.envelope(data, warnings)
         return
     output.warn(warnings)
     if output.is_terminal():
         _show_failures(found, warned)
         return
-    output.table(("failed", "operation", "thread", "first", "attempts", "code", "next", "message"), [
-        *((output.moment(each.failed_at), each.operation, each.thread_id, each.first_seq, each.attempts, each.code,
-           _next(each), each.message) for each in found),
-        *((output.moment(each.created_at), "left out", each.thread_id, each.first_seq, "", "", "", line)
-          for each in warned for line in each.warnings),
-    ])  # fmt: skip
+    output.table(
+        ("failed", "operation", "thread", "first", "attempts", "code", "next", "message"),
+        [
+            *(
+                (
+                    output.moment(each.failed_at),
+                    each.operation,
+                    each.thread_id,
+                    each.first_seq,
+                    each.attempts,
+                    each.code,
+                    _next(each),
+                    each.message,
+                )
+                for each in found
+            ),
+            *(
+                (
+                    output.moment(each.created_at),
+                    "left out",
+                    each.thread_id,
+                    each.first_seq,
+                    "",
+                    "",
+                    "",
+                    line,
+                )
+                for each in warned
+                for line in each.warnings
+            ),
+        ],
+    )
 
 
 def _show_failures(found: list[Failure], warned: list[Warned]) -> None:
     if not found and not warned:
         output.say("No failures.")
     for each in found:
-        where = f"{each.thread_id or 'several threads'}:{each.first_seq}" if each.first_seq else each.thread_id
+        where = (
+            f"{each.thread_id or 'several threads'}:{each.first_seq}"
+            if each.first_seq
+            else each.thread_id
+        )
         head = (
-            f"{output.moment(each.failed_at)} · {each.operation} · {where} · {each.attempts} attempts · {_next(each)}"
+            f"{output.moment(each.failed_at)} · {each.operation} · {where} · {each.attempts} "
+            f"attempts · {_next(each)}"
         )
         output.say(head, bold=True)
         output.say(output.paragraph(f"{each.code}: {each.message}", "   ", "   "))

@@ -6,21 +6,34 @@ import click
 
 from smara.observations.models import MODES, AgentMode, Outcome
 from smara.surfaces.cli import output
-from smara.surfaces.cli.observation_lines import outcome_json, recovery, require_success, require_writing
+from smara.surfaces.cli.observation_lines import (
+    outcome_json,
+    recovery,
+    require_success,
+    require_writing,
+)
 from smara.surfaces.cli.options import Call, common, complete_thread
 
 
 @click.command("observe")
 @click.argument("thread_id", metavar="THREAD", shell_complete=complete_thread)
 @click.option(
-    "--mode", type=click.Choice(MODES), default="default", show_default=True, help="What the agent was busy with."
+    "--mode",
+    type=click.Choice(MODES),
+    default="default",
+    show_default=True,
+    help="What the agent was busy with.",
 )
 @click.option(
-    "--buffer", "is_buffered", is_flag=True, help="Prepare them; the agent sees them when they are activated."
+    "--buffer",
+    "is_buffered",
+    is_flag=True,
+    help="Prepare them; the agent sees them when they are activated.",
 )
 @common
 def command(call: Call, thread_id: str, mode: AgentMode, is_buffered: bool) -> None:
-    """Observe what was said in a thread since the last time. Safe to repeat: no message is observed twice.
+    """Observe what was said in a thread since the last time. Safe to repeat: no message is observed
+    twice.
 
     What failed before is tried again at once.
     """

@@ -17,11 +17,20 @@ def command(call: Call) -> None:
         current = memory.project
     if call.as_json:
         data = [
-            {"id": each.id, "name": each.name, "gitCommonDir": each.git_common_dir, "remote": each.remote,
-             "createdAt": each.created_at, "isCurrent": each.id == current}
+            {
+                "id": each.id,
+                "name": each.name,
+                "gitCommonDir": each.git_common_dir,
+                "remote": each.remote,
+                "createdAt": each.created_at,
+                "isCurrent": each.id == current,
+            }
             for each in projects
-        ]  # fmt: skip
+        ]
         output.envelope(data)
         return
-    rows = [("*" if each.id == current else "", each.id, each.name, each.git_common_dir) for each in projects]
+    rows = [
+        ("*" if each.id == current else "", each.id, each.name, each.git_common_dir)
+        for each in projects
+    ]
     output.table(("", "project", "name", "git directory"), rows, folding=("git directory",))

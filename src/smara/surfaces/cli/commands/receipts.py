@@ -12,11 +12,13 @@ from smara.surfaces.cli.options import Call, common
 
 _POINTS = {
     "start": "session start", "first_message": "first message", "before_tool": "before a tool",
-    "after_tool": "after a tool", "between_steps": "between steps", "planner": "planner", "coder": "coder", "qa": "qa",
+    "after_tool": "after a tool", "between_steps": "between steps", "planner": "planner",
+    "coder": "coder", "qa": "qa",
 }  # fmt: skip
 _HOW = {
     "ran": "what it recommends was run and worked", "cited": "the agent named it",
-    "named": "a name of it stands in what the agent wrote", "opened": "a file that it speaks of was opened",
+    "named": "a name of it stands in what the agent wrote",
+    "opened": "a file that it speaks of was opened",
     "avoided": "what it warns of was not run again", "repeated": "what it warns of was run again",
 }  # fmt: skip
 
@@ -42,8 +44,12 @@ def command() -> None:
 
 @command.command("list")
 @click.option("--session", "session_id", metavar="ID", help="Only what this session was told.")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="At most so many.")
-@click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Leave out the newest N.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="At most so many."
+)
+@click.option(
+    "--offset", type=click.IntRange(0), default=0, metavar="N", help="Leave out the newest N."
+)
 @common
 def list_receipts(call: Call, session_id: str | None, limit: int, offset: int) -> None:
     """What was said, the newest first."""
@@ -53,11 +59,17 @@ def list_receipts(call: Call, session_id: str | None, limit: int, offset: int) -
     page = found[:limit]
     if call.as_json:
         rest = offset + limit if len(found) > limit else None
-        data = {"receipts": [_json(each) for each in page], "nextOffset": rest, "totals": _totals_json(totals)}
+        data = {
+            "receipts": [_json(each) for each in page],
+            "nextOffset": rest,
+            "totals": _totals_json(totals),
+        }
         output.envelope(data)
         return
     if not page and output.is_terminal():
-        output.say("Nothing was said yet. `smara context preview` shows what a session would begin with.")
+        output.say(
+            "Nothing was said yet. `smara context preview` shows what a session would begin with."
+        )
         return
     wide = not output.is_terminal() or output.terminal_width(200) >= _WIDE
     shown = [_row(each) for each in page]
@@ -78,19 +90,43 @@ def show(call: Call, receipt_id: str) -> None:
     if call.as_json:
         output.envelope(_json(found))
         return
-    said = "said" if found.is_said else "not said: what this session of the control arm would have been told"
+    said = (
+        "said"
+        if found.is_said
+        else "not said: what this session of the control arm would have been told"
+    )
     output.facts(
         [
-            ("receipt", found.id), ("when", output.moment(found.at)), ("point", _POINTS[found.point]),
-            ("session", found.session_id), ("agent", found.agent), ("source", found.source), ("arm", found.arm or ""),
-            ("cost", f"{found.tokens:,} tokens by estimate, {found.characters:,} characters, {found.elapsed_ms} ms"),
+            ("receipt", found.id),
+            ("when", output.moment(found.at)),
+            ("point", _POINTS[found.point]),
+            ("session", found.session_id),
+            ("agent", found.agent),
+            ("source", found.source),
+            ("arm", found.arm or ""),
+            (
+                "cost",
+                f"{found.tokens:,} tokens by estimate, {found.characters:,} characters, "
+                f"{found.elapsed_ms} ms",
+            ),
             ("said", said),
-            ("handed over", output.moment(found.delivered_at) if found.delivered_at is not None else "not yet known"),
-            ("reached", output.moment(found.reached_at) if found.reached_at is not None else "not known"),
+            (
+                "handed over",
+                output.moment(found.delivered_at)
+                if found.delivered_at is not None
+                else "not yet known",
+            ),
+            (
+                "reached",
+                output.moment(found.reached_at) if found.reached_at is not None else "not known",
+            ),
             ("used", _used(found)),
-            ("saved", f"about {found.saved_tokens:,} tokens of reading" if found.saved_tokens else ""),
+            (
+                "saved",
+                f"about {found.saved_tokens:,} tokens of reading" if found.saved_tokens else "",
+            ),
         ]
-    )  # fmt: skip
+    )
     output.say()
     output.say("What and why", bold=True)
     for each in found.items:
@@ -105,9 +141,11 @@ def show(call: Call, receipt_id: str) -> None:
 @click.option("--off", "choice", flag_value="off", help="No longer.")
 @common
 def arms(call: Call, choice: str | None) -> None:
-    """The experiment of this project: 5 of 100 sessions are told nothing, 10 only before the work, 85 everything.
+    """The experiment of this project: 5 of 100 sessions are told nothing, 10 only before the work,
+    85 everything.
 
-    It is off until somebody turns it on. The arm of a session is a matter of its id, and is kept in its receipts.
+    It is off until somebody turns it on. The arm of a session is a matter of its id, and is kept in
+    its receipts.
     """
     with call.memory() as memory:
         if choice is not None:
@@ -124,10 +162,16 @@ def arms(call: Call, choice: str | None) -> None:
 
 def _row(receipt: Receipt) -> dict[str, Any]:
     return {
-        "receipt": receipt.id, "when": output.moment(receipt.at), "point": _POINTS[receipt.point],
-        "agent": receipt.agent, "session": receipt.session_id[:13], "what": _what(receipt), "tokens": receipt.tokens,
-        "state": _state(receipt), "saved": receipt.saved_tokens or "",
-    }  # fmt: skip
+        "receipt": receipt.id,
+        "when": output.moment(receipt.at),
+        "point": _POINTS[receipt.point],
+        "agent": receipt.agent,
+        "session": receipt.session_id[:13],
+        "what": _what(receipt),
+        "tokens": receipt.tokens,
+        "state": _state(receipt),
+        "saved": receipt.saved_tokens or "",
+    }
 
 
 def _what(receipt: Receipt) -> str:
@@ -157,41 +201,67 @@ def _used(receipt: Receipt) -> str:
 def _item_line(item: ReceiptItem) -> str:
     came = "" if item.outcome is None else f" — {item.outcome}: {_HOW.get(item.how, item.how)}"
     saved = f" (spares about {item.saved_tokens:,}: {item.saved_how})" if item.saved_tokens else ""
-    return f"  {item.kind:<8} {item.text}\n           {item.why}; {item.tokens:,} tokens{saved}{came}"
+    return (
+        f"  {item.kind:<8} {item.text}\n           {item.why}; {item.tokens:,} tokens{saved}{came}"
+    )
 
 
 def _summary(totals: ReceiptTotals) -> str:
     return (
-        f"{totals.receipts:,} receipts: {totals.said:,} said with {totals.tokens:,} tokens, {totals.used:,} used.\n"
+        f"{totals.receipts:,} receipts: {totals.said:,} said with {totals.tokens:,} tokens, "
+        f"{totals.used:,} used.\n"
         f"About {totals.saved_tokens:,} tokens of reading saved, by estimate."
     )
 
 
 def _json(receipt: Receipt) -> dict[str, Any]:
     return {
-        "id": receipt.id, "sessionId": receipt.session_id, "point": receipt.point, "at": receipt.at,
-        "agent": receipt.agent, "source": receipt.source, "arm": receipt.arm, "isSaid": receipt.is_said,
-        "text": receipt.text, "tokens": receipt.tokens, "characters": receipt.characters,
-        "elapsedMs": receipt.elapsed_ms, "deliveredAt": receipt.delivered_at, "reachedAt": receipt.reached_at,
+        "id": receipt.id,
+        "sessionId": receipt.session_id,
+        "point": receipt.point,
+        "at": receipt.at,
+        "agent": receipt.agent,
+        "source": receipt.source,
+        "arm": receipt.arm,
+        "isSaid": receipt.is_said,
+        "text": receipt.text,
+        "tokens": receipt.tokens,
+        "characters": receipt.characters,
+        "elapsedMs": receipt.elapsed_ms,
+        "deliveredAt": receipt.delivered_at,
+        "reachedAt": receipt.reached_at,
         "usedAt": receipt.used_at,
-        "usedHow": receipt.used_how, "savedTokens": receipt.saved_tokens,
+        "usedHow": receipt.used_how,
+        "savedTokens": receipt.saved_tokens,
         "items": [
             {
-                "kind": each.kind, "id": each.id, "text": each.text, "why": each.why, "tokens": each.tokens,
-                "savedTokens": each.saved_tokens, "savedHow": each.saved_how, "outcome": each.outcome, "how": each.how,
+                "kind": each.kind,
+                "id": each.id,
+                "text": each.text,
+                "why": each.why,
+                "tokens": each.tokens,
+                "savedTokens": each.saved_tokens,
+                "savedHow": each.saved_how,
+                "outcome": each.outcome,
+                "how": each.how,
                 "settledAt": each.settled_at,
             }
             for each in receipt.items
         ],
-    }  # fmt: skip
+    }
 
 
 def _totals_json(totals: ReceiptTotals) -> dict[str, Any]:
     return {
-        "receipts": totals.receipts, "said": totals.said, "delivered": totals.delivered, "reached": totals.reached,
+        "receipts": totals.receipts,
+        "said": totals.said,
+        "delivered": totals.delivered,
+        "reached": totals.reached,
         "used": totals.used,
-        "tokens": totals.tokens, "savedTokens": totals.saved_tokens, "arms": _arms_json(totals),
-    }  # fmt: skip
+        "tokens": totals.tokens,
+        "savedTokens": totals.saved_tokens,
+        "arms": _arms_json(totals),
+    }
 
 
 def _arms_json(totals: ReceiptTotals) -> dict[str, Any]:

@@ -15,10 +15,23 @@ from smara.surfaces.cli.options import Call, common, standard_input
 
 @click.command("remember")
 @click.argument("words", metavar="TEXT...|-", nargs=-1, required=True)
-@click.option("--type", "type_", type=click.Choice(TYPES), metavar="T",
-              help=f"One of {', '.join(TYPES)}; without it, guessed by the words.")  # fmt: skip
-@click.option("--file", "files", metavar="PATH", multiple=True, help="A file it speaks of; may be repeated.")
-@click.option("--module", "modules", metavar="NAME", multiple=True, help="A module it speaks of; may be repeated.")
+@click.option(
+    "--type",
+    "type_",
+    type=click.Choice(TYPES),
+    metavar="T",
+    help=f"One of {', '.join(TYPES)}; without it, guessed by the words.",
+)
+@click.option(
+    "--file", "files", metavar="PATH", multiple=True, help="A file it speaks of; may be repeated."
+)
+@click.option(
+    "--module",
+    "modules",
+    metavar="NAME",
+    multiple=True,
+    help="A module it speaks of; may be repeated.",
+)
 @click.option("--tag", "tags", metavar="TEXT", multiple=True, help="May be repeated.")
 @click.option("--pin", "is_pinned", is_flag=True, help="It never fades.")
 @click.option("--personal", is_flag=True, help="For you alone, not for the project.")
@@ -26,7 +39,7 @@ from smara.surfaces.cli.options import Call, common, standard_input
 @common
 def command(
     call: Call, words: tuple[str, ...], type_: Any, personal: bool, actor: str | None, **given: Any
-) -> None:  # fmt: skip
+) -> None:
     """Remember something, taught by you: it is trusted at once.
 
     A newer statement takes the place of an older one that it contradicts;
@@ -34,11 +47,17 @@ def command(
     """
     text = standard_input() if words == ("-",) else " ".join(words)
     if not text.strip():
-        raise InvalidInputError("There is nothing to remember. Give a sentence, or - to read it from standard input.")
+        raise InvalidInputError(
+            "There is nothing to remember. Give a sentence, or - to read it from standard input."
+        )
     guess = type_of(text)
     with call.memory() as memory:
         added = memory.memories.remember(
-            text, type=type_ or guess.type, actor=actor, visibility="personal" if personal else "project", **given
+            text,
+            type=type_ or guess.type,
+            actor=actor,
+            visibility="personal" if personal else "project",
+            **given,
         )
         is_guessed = type_ is None and added.outcome == "added"
         tell_added(call, memory, added, guess.why if is_guessed else (), "Remembered")

@@ -18,32 +18,91 @@ _DEEP_SECONDS = 30.0
 @click.command("search")
 @click.argument("query")
 @click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=10, show_default=True)
-@click.option("--thread", "thread_id", metavar="ID", help="Only in this thread.", shell_complete=complete_thread)
-@click.option("--resource", "resource_id", metavar="ID", help="Only in threads of this resource.")
-@click.option("--role", type=click.Choice(ROLES), multiple=True, help="Only messages of this role; may be repeated.")
-@click.option("--since", metavar="TIME", help="Only messages from this time on, such as 2026-03-01.")
-@click.option("--until", metavar="TIME", help="Only messages before this time.")
-@click.option("--task", "task_id", metavar="ID", help="Only messages of this task.", shell_complete=complete_task)
-@click.option("--source", "sources", type=click.Choice(tuple(KINDS)), multiple=True, help="Only this; may be repeated.")
-@click.option("--threads", "by_thread", is_flag=True, help="Find conversations instead of single things.")
 @click.option(
-    "--phase", type=click.Choice(PHASES), help="What you are doing: it decides which memories count for more."
+    "--thread",
+    "thread_id",
+    metavar="ID",
+    help="Only in this thread.",
+    shell_complete=complete_thread,
 )
-@click.option("--file", "files", metavar="PATH", multiple=True, help="A file in play; may be repeated.")
-@click.option("--deep", is_flag=True, help="Make what vectors are missing, and wait for the embedder.")
-@click.option("--pack", "budget", type=click.IntRange(100), metavar="TOKENS", help="Print one text of so many tokens.")
+@click.option("--resource", "resource_id", metavar="ID", help="Only in threads of this resource.")
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    multiple=True,
+    help="Only messages of this role; may be repeated.",
+)
+@click.option(
+    "--since", metavar="TIME", help="Only messages from this time on, such as 2026-03-01."
+)
+@click.option("--until", metavar="TIME", help="Only messages before this time.")
+@click.option(
+    "--task",
+    "task_id",
+    metavar="ID",
+    help="Only messages of this task.",
+    shell_complete=complete_task,
+)
+@click.option(
+    "--source",
+    "sources",
+    type=click.Choice(tuple(KINDS)),
+    multiple=True,
+    help="Only this; may be repeated.",
+)
+@click.option(
+    "--threads", "by_thread", is_flag=True, help="Find conversations instead of single things."
+)
+@click.option(
+    "--phase",
+    type=click.Choice(PHASES),
+    help="What you are doing: it decides which memories count for more.",
+)
+@click.option(
+    "--file", "files", metavar="PATH", multiple=True, help="A file in play; may be repeated."
+)
+@click.option(
+    "--deep", is_flag=True, help="Make what vectors are missing, and wait for the embedder."
+)
+@click.option(
+    "--pack",
+    "budget",
+    type=click.IntRange(100),
+    metavar="TOKENS",
+    help="Print one text of so many tokens.",
+)
 @click.option("--full", is_flag=True, help="Print whole messages instead of snippets.")
-@click.option("--explain", is_flag=True, help="Say why each hit is there, and what the search cost.")
+@click.option(
+    "--explain", is_flag=True, help="Say why each hit is there, and what the search cost."
+)
 @common
 def command(
-    call: Call, query: str, limit: int, thread_id: str | None, resource_id: str | None, role: tuple[str, ...],
-    since: str | None, until: str | None, task_id: str | None, sources: tuple[str, ...], by_thread: bool,
-    phase: str | None, files: tuple[str, ...], deep: bool, budget: int | None, full: bool, explain: bool,
-) -> None:  # fmt: skip
+    call: Call,
+    query: str,
+    limit: int,
+    thread_id: str | None,
+    resource_id: str | None,
+    role: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    task_id: str | None,
+    sources: tuple[str, ...],
+    by_thread: bool,
+    phase: str | None,
+    files: tuple[str, ...],
+    deep: bool,
+    budget: int | None,
+    full: bool,
+    explain: bool,
+) -> None:
     """Find anything remembered: words, questions, names, paths, parts of names, "exact phrases"."""
     filters: dict[str, Any] = {
-        "resource_id": resource_id, "role": role or None, "since": since, "until": until, "deep": deep,
-    }  # fmt: skip
+        "resource_id": resource_id,
+        "role": role or None,
+        "since": since,
+        "until": until,
+        "deep": deep,
+    }
     with call.memory() as memory:
         if deep:
             memory.embeddings.embed_pending(deadline_seconds=_DEEP_SECONDS)
@@ -52,9 +111,16 @@ def command(
             return
         task = find_task_id(memory, task_id)
         answer = memory.search(
-            query, limit, thread_id=thread_id, task_id=task, neighbors=1, sources=sources or None, phase=phase,
-            files=files, **filters,
-        )  # fmt: skip
+            query,
+            limit,
+            thread_id=thread_id,
+            task_id=task,
+            neighbors=1,
+            sources=sources or None,
+            phase=phase,
+            files=files,
+            **filters,
+        )
         warnings = [*memory.warnings, *answer.warnings]
         packed = None if budget is None else memory.pack(answer, budget, phase=phase)
     if packed is not None:
@@ -71,15 +137,35 @@ def command(
 def hit_json(hit: Hit) -> dict[str, Any]:
     """A hit in the shape every door uses."""
     return {
-        "id": hit.id, "source": hit.source, "content": hit.content, "rank": hit.rank, "taskId": hit.task_id,
-        "createdAt": hit.created_at, "threadId": hit.thread_id, "score": hit.score, "why": list(hit.why),
-        "snippet": hit.snippet, "role": hit.role, "seq": hit.seq, "resourceId": hit.resource_id,
-        "type": hit.type, "title": hit.title, "files": list(hit.files), "isConfirmed": hit.is_confirmed,
-        "freshness": hit.metadata.get("freshness"), "hedge": hit.metadata.get("hedge"),
+        "id": hit.id,
+        "source": hit.source,
+        "content": hit.content,
+        "rank": hit.rank,
+        "taskId": hit.task_id,
+        "createdAt": hit.created_at,
+        "threadId": hit.thread_id,
+        "score": hit.score,
+        "why": list(hit.why),
+        "snippet": hit.snippet,
+        "role": hit.role,
+        "seq": hit.seq,
+        "resourceId": hit.resource_id,
+        "type": hit.type,
+        "title": hit.title,
+        "files": list(hit.files),
+        "isConfirmed": hit.is_confirmed,
+        "freshness": hit.metadata.get("freshness"),
+        "hedge": hit.metadata.get("hedge"),
         "stages": _stages_json(hit),
-        "before": [{"id": each.id, "role": each.role, "seq": each.seq, "snippet": each.snippet} for each in hit.before],
-        "after": [{"id": each.id, "role": each.role, "seq": each.seq, "snippet": each.snippet} for each in hit.after],
-    }  # fmt: skip
+        "before": [
+            {"id": each.id, "role": each.role, "seq": each.seq, "snippet": each.snippet}
+            for each in hit.before
+        ],
+        "after": [
+            {"id": each.id, "role": each.role, "seq": each.seq, "snippet": each.snippet}
+            for each in hit.after
+        ],
+    }
 
 
 def _stages_json(hit: Hit) -> dict[str, Any] | None:
@@ -87,18 +173,25 @@ def _stages_json(hit: Hit) -> dict[str, Any] | None:
     if stages is None:
         return None
     return {
-        "words": round(stages.words, 4), "meaning": None if stages.meaning is None else round(stages.meaning, 4),
-        "fused": round(stages.fused, 4), "factors": [[name, round(factor, 4)] for name, factor in stages.factors],
-    }  # fmt: skip
+        "words": round(stages.words, 4),
+        "meaning": None if stages.meaning is None else round(stages.meaning, 4),
+        "fused": round(stages.fused, 4),
+        "factors": [[name, round(factor, 4)] for name, factor in stages.factors],
+    }
 
 
 def _trace_json(answer: Answer) -> dict[str, Any]:
     trace = answer.trace
     return {
-        "terms": trace.terms, "postings": trace.postings, "candidates": trace.candidates,
-        "isComplete": trace.is_complete, "notes": list(trace.notes), "queryType": trace.query_type,
-        "usedMeaning": trace.used_meaning, "stages": list(trace.stages),
-    }  # fmt: skip
+        "terms": trace.terms,
+        "postings": trace.postings,
+        "candidates": trace.candidates,
+        "isComplete": trace.is_complete,
+        "notes": list(trace.notes),
+        "queryType": trace.query_type,
+        "usedMeaning": trace.used_meaning,
+        "stages": list(trace.stages),
+    }
 
 
 def _show(answer: Answer, full: bool, explain: bool) -> None:
@@ -108,7 +201,10 @@ def _show(answer: Answer, full: bool, explain: bool) -> None:
             return
     is_terminal = output.is_terminal()
     for hit in answer:
-        output.say(f"{hit.rank}. {_head(hit)} · {output.moment(hit.created_at)} · {hit.score:.2f}", bold=True)
+        output.say(
+            f"{hit.rank}. {_head(hit)} · {output.moment(hit.created_at)} · {hit.score:.2f}",
+            bold=True,
+        )
         for line in _lines(hit, full, is_terminal):
             click.echo(f"   {_lit(line, hit) if is_terminal else output.printable(line)}")
         if explain:
@@ -120,7 +216,10 @@ def _show(answer: Answer, full: bool, explain: bool) -> None:
     if explain:
         for stage in answer.trace.stages:
             output.say(stage)
-        output.say(f"{answer.total_hits:,} hold any of it{'' if answer.trace.is_complete else '; cut short'}.")
+        output.say(
+            f"{answer.total_hits:,} hold any of "
+            f"it{'' if answer.trace.is_complete else '; cut short'}."
+        )
 
 
 def _head(hit: Hit) -> str:
@@ -152,15 +251,21 @@ def _stages(hit: Hit) -> str:
 def _show_packed(call: Call, packed: Packed, warnings: list[str]) -> None:
     if call.as_json:
         data = {
-            "text": packed.text, "tokens": packed.tokens, "budgetTokens": packed.budget_tokens,
-            "results": [hit_json(hit) for hit in packed.hits], "leftOut": [hit.id for hit in packed.left_out],
+            "text": packed.text,
+            "tokens": packed.tokens,
+            "budgetTokens": packed.budget_tokens,
+            "results": [hit_json(hit) for hit in packed.hits],
+            "leftOut": [hit.id for hit in packed.left_out],
             "repeated": [hit.id for hit in packed.repeated],
-        }  # fmt: skip
+        }
         output.envelope(data, warnings)
         return
     output.warn(warnings)
     click.echo(output.printable(packed.text) if packed.text else "", nl=bool(packed.text))
-    click.echo(f"{packed.tokens} of {packed.budget_tokens} tokens; {len(packed.left_out)} left out.", err=True)
+    click.echo(
+        f"{packed.tokens} of {packed.budget_tokens} tokens; {len(packed.left_out)} left out.",
+        err=True,
+    )
 
 
 def _lines(hit: Hit, full: bool, is_terminal: bool) -> list[str]:
@@ -191,14 +296,28 @@ def _lit(text: str, hit: Hit) -> str:
 def _show_threads(call: Call, found: list[Any]) -> None:
     if call.as_json:
         data = [
-            {"threadId": each.thread_id, "resourceId": each.resource_id, "title": each.title, "rank": each.rank,
-             "score": each.score, "why": list(each.why)}
+            {
+                "threadId": each.thread_id,
+                "resourceId": each.resource_id,
+                "title": each.title,
+                "rank": each.rank,
+                "score": each.score,
+                "why": list(each.why),
+            }
             for each in found
-        ]  # fmt: skip
+        ]
         output.envelope({"results": data, "totalHits": len(data)})
         return
     rows = [
-        (each.rank, f"{each.score:.2f}", each.thread_id, output.short(each.title or "", 50), "; ".join(each.why))
+        (
+            each.rank,
+            f"{each.score:.2f}",
+            each.thread_id,
+            output.short(each.title or "", 50),
+            "; ".join(each.why),
+        )
         for each in found
     ]
-    output.table(("rank", "score", "thread", "title", "why"), rows, folding=("thread", "title", "why"))
+    output.table(
+        ("rank", "score", "thread", "title", "why"), rows, folding=("thread", "title", "why")
+    )

@@ -22,25 +22,48 @@ from smara.surfaces.cli import output
 Mode = Literal["write", "check", "remove", "print"]
 _AFTERWARDS = {
     ("claude", "global"): "For the tools as well:  claude mcp add --scope user smara -- smara mcp",
-    ("codex", "project"): "Codex runs them once they are trusted: start `codex` here; it asks, `codex exec` never.",
-    ("codex", "global"): "Codex runs them once they are trusted: start `codex`; it asks, `codex exec` never.",
+    (
+        "codex",
+        "project",
+    ): "Codex runs them once they are trusted: start `codex` here; it asks, `codex exec` never.",
+    (
+        "codex",
+        "global",
+    ): "Codex runs them once they are trusted: start `codex`; it asks, `codex exec` never.",
     ("cursor", "project"): "Cursor runs hooks of a project in trusted workspaces alone.",
 }
 
 
 @click.command("setup")
 @click.argument("agent", type=click.Choice(AGENTS))
-@click.option("--project", "reach", flag_value="project", default="project", help="In this repository (the default).")
-@click.option("--global", "reach", flag_value="global", help="For all repositories of this user.")
-@click.option("--check", "mode", flag_value="check", help="Say whether it is set up; exit code 8 when it is not.")
 @click.option(
-    "--remove", "mode", flag_value="remove", help="Undo it: files that were not changed since, byte for byte."
+    "--project",
+    "reach",
+    flag_value="project",
+    default="project",
+    help="In this repository (the default).",
 )
-@click.option("--print", "mode", flag_value="print", help="Print what would be written, and write nothing.")
+@click.option("--global", "reach", flag_value="global", help="For all repositories of this user.")
+@click.option(
+    "--check",
+    "mode",
+    flag_value="check",
+    help="Say whether it is set up; exit code 8 when it is not.",
+)
+@click.option(
+    "--remove",
+    "mode",
+    flag_value="remove",
+    help="Undo it: files that were not changed since, byte for byte.",
+)
+@click.option(
+    "--print", "mode", flag_value="print", help="Print what would be written, and write nothing."
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 def command(agent: Agent, reach: Reach, mode: Mode | None, yes: bool, as_json: bool) -> None:
-    """Make an agent tell what happens and hear what is known: its hooks, and the tools where `smara mcp` is installed.
+    """Make an agent tell what happens and hear what is known: its hooks, and the tools where `smara
+    mcp` is installed.
 
     Every change is shown as a diff first. Files keep their comments and their form; what
     they were before is kept outside the repository, and --remove gives it back.
@@ -67,7 +90,13 @@ def command(agent: Agent, reach: Reach, mode: Mode | None, yes: bool, as_json: b
 
 
 def _change(
-    agent: Agent, changes: list[Change], journal: Journal, yes: bool, as_json: bool, *, is_undone: bool
+    agent: Agent,
+    changes: list[Change],
+    journal: Journal,
+    yes: bool,
+    as_json: bool,
+    *,
+    is_undone: bool,
 ) -> bool:
     """Show what would change, ask, and do it; whether it was done."""
     needed = [change for change in changes if change.is_needed]
@@ -85,14 +114,20 @@ def _change(
     if as_json:
         output.envelope({"agent": agent, "changed": [_json(change) for change in needed]})
     elif count:
-        output.say(f"{count} file{'s' if count > 1 else ''} {'given back' if is_undone else 'written'}.")
+        output.say(
+            f"{count} file{'s' if count > 1 else ''} {'given back' if is_undone else 'written'}."
+        )
     return True
 
 
 def _agreed(count: int) -> bool:
     if not sys.stdin.isatty():
-        raise InvalidInputError("Nobody can be asked here, so nothing was changed. Add --yes to change these files.")
-    return click.confirm(f"Change {'these' if count > 1 else 'this'} {count} file{'s' if count > 1 else ''}?")
+        raise InvalidInputError(
+            "Nobody can be asked here, so nothing was changed. Add --yes to change these files."
+        )
+    return click.confirm(
+        f"Change {'these' if count > 1 else 'this'} {count} file{'s' if count > 1 else ''}?"
+    )
 
 
 def _json(change: Change) -> dict[str, Any]:
@@ -115,9 +150,13 @@ def _print(targets: list[Target], as_json: bool) -> None:
     import json
 
     if as_json:
-        output.envelope([{"path": each.path, "content": each.additions or each.body} for each in targets])
+        output.envelope(
+            [{"path": each.path, "content": each.additions or each.body} for each in targets]
+        )
         return
     for target in targets:
         output.say(f"# {target.path}")
-        output.say(json.dumps(target.additions, indent=2) if target.additions else target.body.rstrip("\n"))
+        output.say(
+            json.dumps(target.additions, indent=2) if target.additions else target.body.rstrip("\n")
+        )
         output.say()

@@ -41,14 +41,21 @@ def command(call: Call) -> None:
 
 
 def _observations(totals: dict[str, int]) -> str:
-    told = f"{totals['total']:,} ({totals['active']:,} active), condensed {totals['generations']:,} times"
+    told = (
+        f"{totals['total']:,} ({totals['active']:,} active), condensed "
+        f"{totals['generations']:,} times"
+    )
     if totals["threadsWaiting"]:
-        told += f"; {totals['threadsWaiting']:,} threads wait for the model (`smara observations failures` says why)"
+        told += (
+            f"; {totals['threadsWaiting']:,} threads wait for the model (`smara observations "
+            "failures` says why)"
+        )
     return told
 
 
 def _tasks(totals: dict[str, int]) -> str:
     return (
-        f"{totals['open'] + totals['inProgress']:,} unfinished ({totals['inProgress']:,} in progress,"
+        f"{totals['open'] + totals['inProgress']:,} unfinished ({totals['inProgress']:,} in "
+        "progress,"
         f" {totals['ready']:,} ready, {totals['blocked']:,} blocked), {totals['closed']:,} closed"
     )

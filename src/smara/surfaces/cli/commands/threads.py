@@ -40,7 +40,9 @@ def list_threads(call: Call, resource: str | None, kind: str | None, limit: int)
         )
         for thread in threads
     ]
-    output.table(("thread", "kind", "messages", "last used", "title"), rows, folding=("thread", "title"))
+    output.table(
+        ("thread", "kind", "messages", "last used", "title"), rows, folding=("thread", "title")
+    )
 
 
 @command.command("show")
@@ -53,17 +55,26 @@ def show(call: Call, thread_id: str) -> None:
         compactions = memory.compactions.list(thread_id)
         warnings = memory.warnings
     if call.as_json:
-        data = output.thread_json(thread) | {"compactions": [output.compaction_json(each) for each in compactions]}
+        data = output.thread_json(thread) | {
+            "compactions": [output.compaction_json(each) for each in compactions]
+        }
         output.envelope(data, warnings)
         return
     output.warn(warnings)
-    output.facts([
-        ("thread", thread.id), ("title", thread.title or ""), ("kind", thread.kind), ("resource", thread.resource_id),
-        ("parent", thread.parent_id or ""), ("messages", f"{thread.message_count:,}"),
-        ("tokens", f"{thread.token_count:,}"),
-        ("created", output.moment(thread.created_at)), ("last used", output.moment(thread.updated_at)),
-        ("compactions", str(sum(each.undone_at is None for each in compactions))),
-    ])  # fmt: skip
+    output.facts(
+        [
+            ("thread", thread.id),
+            ("title", thread.title or ""),
+            ("kind", thread.kind),
+            ("resource", thread.resource_id),
+            ("parent", thread.parent_id or ""),
+            ("messages", f"{thread.message_count:,}"),
+            ("tokens", f"{thread.token_count:,}"),
+            ("created", output.moment(thread.created_at)),
+            ("last used", output.moment(thread.updated_at)),
+            ("compactions", str(sum(each.undone_at is None for each in compactions))),
+        ]
+    )
 
 
 @command.command("update")

@@ -17,7 +17,11 @@ def command(call: Call) -> None:
     """The version of Smara and of what it stands on."""
     import apsw
 
-    data = {"smara": __version__, "python": platform.python_version(), "sqlite": apsw.sqlite_lib_version()}
+    data = {
+        "smara": __version__,
+        "python": platform.python_version(),
+        "sqlite": apsw.sqlite_lib_version(),
+    }
     if call.as_json:
         output.envelope(data)
     else:

@@ -48,17 +48,32 @@ class _Round(Protocol):
 @click.command("worker")
 @click.option("--once", is_flag=True, help="Look at every thread once, and leave.")
 @click.option(
-    "--poll", "poll_seconds", type=click.FloatRange(0.1), metavar="SECONDS", default=5.0, show_default=True,
+    "--poll",
+    "poll_seconds",
+    type=click.FloatRange(0.1),
+    metavar="SECONDS",
+    default=5.0,
+    show_default=True,
     help="How long to rest between two rounds.",
-)  # fmt: skip
+)
 @click.option(
-    "--leave-after", "leave_after_minutes", type=click.FloatRange(0), metavar="MINUTES", default=10.0,
-    show_default=True, help="Leave when there was nothing to do for so long; 0 stays.",
-)  # fmt: skip
-@click.option("--all-projects", is_flag=True, help="Serve all projects, also where SMARA_PROJECT names one.")
+    "--leave-after",
+    "leave_after_minutes",
+    type=click.FloatRange(0),
+    metavar="MINUTES",
+    default=10.0,
+    show_default=True,
+    help="Leave when there was nothing to do for so long; 0 stays.",
+)
+@click.option(
+    "--all-projects", is_flag=True, help="Serve all projects, also where SMARA_PROJECT names one."
+)
 @common
-def command(call: Call, once: bool, poll_seconds: float, leave_after_minutes: float, all_projects: bool) -> None:
-    """Observe the threads that nobody is talking in, and those that have grown; make missing vectors.
+def command(
+    call: Call, once: bool, poll_seconds: float, leave_after_minutes: float, all_projects: bool
+) -> None:
+    """Observe the threads that nobody is talking in, and those that have grown; make missing
+    vectors.
 
     It serves every project of the store, in turn; with --project (or SMARA_PROJECT) that one alone.
     One per machine; any number of machines. Ctrl-C and SIGTERM stop it when the round it is in
@@ -104,7 +119,9 @@ def _drain(memory: Memory) -> None:
         for draft in refresh(memory, folder, drain(memory, folder)):
             finish(folder, draft)
     except SmaraError as error:
-        log.warning("spool.not_drained", error=error.code)  # the files stay, and the next round may do
+        log.warning(
+            "spool.not_drained", error=error.code
+        )  # the files stay, and the next round may do
 
 
 def _until_told(stop: threading.Event, work: Callable[[], int]) -> int:
@@ -149,7 +166,9 @@ def _heard(*awaited: signal.Signals) -> Iterator[list[int]]:
         if len(arrived) > 1:
             raise KeyboardInterrupt
 
-    before: list[tuple[signal.Signals, Any]] = [(each, signal.signal(each, note)) for each in awaited]
+    before: list[tuple[signal.Signals, Any]] = [
+        (each, signal.signal(each, note)) for each in awaited
+    ]
     try:
         yield arrived
     finally:
@@ -159,17 +178,25 @@ def _heard(*awaited: signal.Signals) -> Iterator[list[int]]:
 
 def _sums(rounds: list[_Round]) -> dict[str, int]:
     return {
-        "lookedAt": sum(each.looked_at for each in rounds), "observed": sum(each.observed for each in rounds),
-        "reflected": sum(each.reflected for each in rounds), "failed": sum(each.failed for each in rounds),
-        "embedded": sum(each.embedded for each in rounds), "learned": sum(each.learned for each in rounds),
+        "lookedAt": sum(each.looked_at for each in rounds),
+        "observed": sum(each.observed for each in rounds),
+        "reflected": sum(each.reflected for each in rounds),
+        "failed": sum(each.failed for each in rounds),
+        "embedded": sum(each.embedded for each in rounds),
+        "learned": sum(each.learned for each in rounds),
         "projects": max((each.projects for each in rounds), default=0),
-    }  # fmt: skip
+    }
 
 
 def _line(done: _Round) -> str:
-    failed = f", {done.failed:,} failed (`smara observations failures` says why)" if done.failed else ""
+    failed = (
+        f", {done.failed:,} failed (`smara observations failures` says why)" if done.failed else ""
+    )
     embedded = f", {done.embedded:,} records embedded" if done.embedded else ""
     learned = f", {done.learned:,} sessions and jobs of learning" if done.learned else ""
     where = f" in {done.projects:,} projects" if done.projects > 1 else ""
-    told = f"{done.looked_at:,} threads due{where}: {done.observed:,} observed, {done.reflected:,} reflected"
+    told = (
+        f"{done.looked_at:,} threads due{where}: {done.observed:,} observed, "
+        f"{done.reflected:,} reflected"
+    )
     return f"{told}{failed}{embedded}{learned}."

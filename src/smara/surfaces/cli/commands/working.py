@@ -15,7 +15,13 @@ from smara.errors import ConflictError, InvalidInputError
 from smara.memory import Memory
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Call, common, complete_thread
-from smara.working.models import FORMATS, TEMPLATE_NAMES, WorkingFormat, WorkingMemory, WorkingVersion
+from smara.working.models import (
+    FORMATS,
+    TEMPLATE_NAMES,
+    WorkingFormat,
+    WorkingMemory,
+    WorkingVersion,
+)
 
 Command = Callable[..., Any]
 
@@ -31,7 +37,13 @@ def command() -> None:
 def of_a_page(function: Command) -> Command:
     """The options that say which page is meant."""
     for option in (
-        click.option("--thread", "thread_id", metavar="ID", shell_complete=complete_thread, help="A thread's page."),
+        click.option(
+            "--thread",
+            "thread_id",
+            metavar="ID",
+            shell_complete=complete_thread,
+            help="A thread's page.",
+        ),
         click.option("--resource", "resource_id", metavar="ID", help="The page of this resource."),
     ):
         function = option(function)
@@ -44,7 +56,10 @@ def of_a_change(function: Command) -> Command:
         click.option("--reason", metavar="TEXT", help="Why; kept in the history."),
         click.option("--actor", metavar="NAME", help="Who; kept in the history."),
         click.option(
-            "--expected-version", type=click.IntRange(0), metavar="N", help="Refuse unless the page is at this version."
+            "--expected-version",
+            type=click.IntRange(0),
+            metavar="N",
+            help="Refuse unless the page is at this version.",
         ),
     ):
         function = option(function)
@@ -78,7 +93,10 @@ def show(call: Call, rendered: bool, version: int | None, **place: Any) -> None:
 
 @command.command("put")
 @click.argument(
-    "file", metavar="[FILE|-]", required=False, type=click.Path(exists=True, dir_okay=False, allow_dash=True)
+    "file",
+    metavar="[FILE|-]",
+    required=False,
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
 )
 @of_a_page
 @click.option(
@@ -92,7 +110,9 @@ def show(call: Call, rendered: bool, version: int | None, **place: Any) -> None:
     metavar="FILE",
     help="A JSON Schema that the page satisfies.",
 )
-@click.option("--format", "format_", type=click.Choice(FORMATS), help="What the page is from now on.")
+@click.option(
+    "--format", "format_", type=click.Choice(FORMATS), help="What the page is from now on."
+)
 @of_a_change
 @common
 def put(
@@ -102,12 +122,16 @@ def put(
     schema: str | None,
     format_: WorkingFormat | None,
     **given: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Replace the whole page by a file, by standard input (-), or by an empty template."""
     if file is None and template is None:
         raise InvalidInputError("Name a file, - for standard input, or a --template to begin with.")
     content = None if file is None else _read(file)
-    shape = _read(template) if template and template not in TEMPLATE_NAMES and Path(template).is_file() else template
+    shape = (
+        _read(template)
+        if template and template not in TEMPLATE_NAMES and Path(template).is_file()
+        else template
+    )
     rules = None if schema is None else _read(schema)
     with call.memory() as memory:
         page = memory.working.put(content, template=shape, schema=rules, format=format_, **given)
@@ -117,8 +141,14 @@ def put(
 
 @command.command("edit")
 @of_a_page
-@click.option("--section", metavar="NAME", help="A heading, a field, Heading/Field, or a path of a JSON page.")
-@click.option("--content", metavar="TEXT|-", help="What the section is to say; - reads it from standard input.")
+@click.option(
+    "--section", metavar="NAME", help="A heading, a field, Heading/Field, or a path of a JSON page."
+)
+@click.option(
+    "--content",
+    metavar="TEXT|-",
+    help="What the section is to say; - reads it from standard input.",
+)
 @of_a_change
 @common
 def edit(call: Call, section: str | None, content: str | None, **given: Any) -> None:
@@ -126,9 +156,15 @@ def edit(call: Call, section: str | None, content: str | None, **given: Any) -> 
     if (section is None) is not (content is None):
         raise InvalidInputError("--section and --content go together.")
     if section is None and not output.is_terminal():
-        raise InvalidInputError("An editor needs a terminal. Give --section and --content, or use `smara working put`.")
+        raise InvalidInputError(
+            "An editor needs a terminal. Give --section and --content, or use `smara working put`."
+        )
     with call.memory() as memory:
-        page = _edit_by_hand(memory, given) if section is None else _edit_section(memory, section, content or "", given)
+        page = (
+            _edit_by_hand(memory, given)
+            if section is None
+            else _edit_section(memory, section, content or "", given)
+        )
         warnings = memory.warnings
     _report(call, page, warnings)
 
@@ -136,9 +172,16 @@ def edit(call: Call, section: str | None, content: str | None, **given: Any) -> 
 @command.command("history")
 @of_a_page
 @click.option(
-    "--limit", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="The newest that many."
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    default=20,
+    show_default=True,
+    help="The newest that many.",
 )
-@click.option("--before", type=click.IntRange(1), metavar="N", help="Only versions before this one.")
+@click.option(
+    "--before", type=click.IntRange(1), metavar="N", help="Only versions before this one."
+)
 @common
 def history(call: Call, limit: int, before: int | None, **place: Any) -> None:
     """The versions of the page, newest first."""
@@ -150,10 +193,18 @@ def history(call: Call, limit: int, before: int | None, **place: Any) -> None:
         return
     output.warn(warnings)
     rows = [
-        (each.version, output.moment(each.created_at), each.actor, len(each.content), each.reason or "")
+        (
+            each.version,
+            output.moment(each.created_at),
+            each.actor,
+            len(each.content),
+            each.reason or "",
+        )
         for each in versions
     ]
-    output.table(("version", "time", "actor", "characters", "reason"), rows, folding=("actor", "reason"))
+    output.table(
+        ("version", "time", "actor", "characters", "reason"), rows, folding=("actor", "reason")
+    )
 
 
 @command.command("restore")
@@ -169,7 +220,9 @@ def restore(call: Call, version: int, **given: Any) -> None:
     _report(call, page, warnings)
 
 
-def _edit_section(memory: Memory, section: str, content: str, given: dict[str, Any]) -> WorkingMemory:
+def _edit_section(
+    memory: Memory, section: str, content: str, given: dict[str, Any]
+) -> WorkingMemory:
     text: Any = _read("-") if content == "-" else content
     place = {name: given[name] for name in ("resource_id", "thread_id")}
     if memory.working.get(**place).format == "json":
@@ -178,7 +231,9 @@ def _edit_section(memory: Memory, section: str, content: str, given: dict[str, A
 
 
 def _json_or_text(text: str) -> Any:
-    """What is typed for a field of a JSON page: JSON where it is JSON, and else the words themselves."""
+    """What is typed for a field of a JSON page: JSON where it is JSON, and else the words
+    themselves.
+    """
     try:
         return json.loads(text)
     except ValueError:
@@ -196,13 +251,20 @@ def _edit_by_hand(memory: Memory, given: dict[str, Any]) -> WorkingMemory:
     try:
         return memory.working.put(edited, **{**given, "expected_version": version})
     except (ConflictError, InvalidInputError) as error:
-        raise type(error)(f"{error} Your text is kept in {_kept(edited, suffix)}.", **error.facts) from None
+        raise type(error)(
+            f"{error} Your text is kept in {_kept(edited, suffix)}.", **error.facts
+        ) from None
 
 
 def _kept(text: str, suffix: str) -> str:
     """Where a text is that could not be stored; what a person has written is not thrown away."""
     with tempfile.NamedTemporaryFile(
-        "w", prefix="smara-working-", suffix=suffix, delete=False, encoding="utf-8", errors="surrogateescape"
+        "w",
+        prefix="smara-working-",
+        suffix=suffix,
+        delete=False,
+        encoding="utf-8",
+        errors="surrogateescape",
     ) as file:
         file.write(text)
     return file.name
@@ -228,24 +290,44 @@ def _report(call: Call, page: WorkingMemory, warnings: list[str]) -> None:
 def _heading(page: WorkingMemory, old: WorkingVersion | None) -> str:
     owner = f"thread {page.thread_id}" if page.thread_id else f"resource {page.resource_id}"
     if old is not None:
-        return f"— {owner} · version {old.version} of {page.version} · {output.moment(old.created_at)} · {old.actor}"
+        return (
+            f"— {owner} · version {old.version} of {page.version} · "
+            f"{output.moment(old.created_at)} · {old.actor}"
+        )
     if not page.is_stored:
         return f"— {owner} · nothing is written yet; this is the empty template"
-    return f"— {owner} · version {page.version} · {output.moment(page.updated_at or 0)} · {page.updated_by}"
+    return (
+        f"— {owner} · version {page.version} · {output.moment(page.updated_at or 0)} · "
+        f"{page.updated_by}"
+    )
 
 
 def _page_json(page: WorkingMemory) -> dict[str, Any]:
     return {
-        "id": page.id, "scope": page.scope, "resourceId": page.resource_id, "threadId": page.thread_id,
-        "format": page.format, "content": page.content, "value": page.value, "template": page.template,
-        "schema": page.schema, "version": page.version, "createdAt": page.created_at, "updatedAt": page.updated_at,
+        "id": page.id,
+        "scope": page.scope,
+        "resourceId": page.resource_id,
+        "threadId": page.thread_id,
+        "format": page.format,
+        "content": page.content,
+        "value": page.value,
+        "template": page.template,
+        "schema": page.schema,
+        "version": page.version,
+        "createdAt": page.created_at,
+        "updatedAt": page.updated_at,
         "updatedBy": page.updated_by,
-    }  # fmt: skip
+    }
 
 
 def _version_json(version: WorkingVersion) -> dict[str, Any]:
     return {
-        "version": version.version, "format": version.format, "content": version.content,
-        "template": version.template, "schema": version.schema, "actor": version.actor, "reason": version.reason,
+        "version": version.version,
+        "format": version.format,
+        "content": version.content,
+        "template": version.template,
+        "schema": version.schema,
+        "actor": version.actor,
+        "reason": version.reason,
         "createdAt": version.created_at,
-    }  # fmt: skip
+    }

@@ -24,8 +24,20 @@ def command() -> None:
 
 
 for _each in (
-    reading.list_memories, reading.search, reading.show, reading.why, changing.add, changing.edit, reviewing.review,
-    changing.pin, changing.unpin, changing.verify, changing.forget, changing.restore, importing.import_files,
-    reading.audit, reviewing.trust,
-):  # fmt: skip
+    reading.list_memories,
+    reading.search,
+    reading.show,
+    reading.why,
+    changing.add,
+    changing.edit,
+    reviewing.review,
+    changing.pin,
+    changing.unpin,
+    changing.verify,
+    changing.forget,
+    changing.restore,
+    importing.import_files,
+    reading.audit,
+    reviewing.trust,
+):
     command.add_command(_each)

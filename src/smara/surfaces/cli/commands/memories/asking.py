@@ -47,7 +47,11 @@ def worth_of(memory: Memory, memories: Iterable[TypedMemory]) -> dict[str, float
 
 def tell(call: Call, memory: Memory, changed: list[TypedMemory], verb: str) -> None:
     """The answer to a change of one or several memories."""
-    worth, warnings, code = worth_of(memory, changed), memory.warnings, memory.memories.freshness(changed)
+    worth, warnings, code = (
+        worth_of(memory, changed),
+        memory.warnings,
+        memory.memories.freshness(changed),
+    )
     if call.as_json:
         told = [memory_json(each, worth[each.id], code.get(each.id)) for each in changed]
         output.envelope({"memories": told}, warnings)

@@ -20,8 +20,10 @@ _SHOWN = {
     "returned": ("+", "green", "said again"), "verified": ("*", "green", "vouched for now"),
     "removed": ("-", "red", "no longer said, and put aside"),
     "stale": ("-", "yellow", "no longer said; confirmed by you, so only marked as stale"),
-    "refused": ("!", "red", "refused"), "known": ("=", None, "known already"), "moved": (">", None, "at other lines"),
-    "put aside": ("x", None, "put aside by a person, and left so"), "unchanged": (" ", None, "unchanged"),
+    "refused": ("!", "red", "refused"), "known": ("=", None, "known already"), "moved": (">", None,
+    "at other lines"),
+    "put aside": ("x", None, "put aside by a person, and left so"), "unchanged": (" ", None,
+    "unchanged"),
 }  # fmt: skip
 _TEXT_AT = 28
 _LISTED = ("added", "changed", "returned", "removed", "stale", "refused")
@@ -30,13 +32,24 @@ _LISTED = ("added", "changed", "returned", "removed", "stale", "refused")
 @click.command("import")
 @click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH...]")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
-@click.option("--verified", is_flag=True, help="You vouch for all that they say, also for what came in before.")
-@click.option("--all", "with_all", is_flag=True, help="List every statement, and what was left out.")
+@click.option(
+    "--verified",
+    is_flag=True,
+    help="You vouch for all that they say, also for what came in before.",
+)
+@click.option(
+    "--all", "with_all", is_flag=True, help="List every statement, and what was left out."
+)
 @click.option("--actor", metavar="NAME", help="Who does it; also SMARA_ACTOR. Without it, you.")
 @common
 def import_files(
-    call: Call, paths: tuple[str, ...], dry_run: bool, verified: bool, with_all: bool, actor: str | None
-) -> None:  # fmt: skip
+    call: Call,
+    paths: tuple[str, ...],
+    dry_run: bool,
+    verified: bool,
+    with_all: bool,
+    actor: str | None,
+) -> None:
     """Bring in CLAUDE.md, AGENTS.md and their like.
 
     Without a path: all instruction files of this repository, for whichever
@@ -47,14 +60,18 @@ def import_files(
     from smara.adapters.instructions import import_instructions
 
     with call.memory() as memory:
-        report = import_instructions(memory, None, paths, is_dry_run=dry_run, is_verified=verified, actor=actor)
+        report = import_instructions(
+            memory, None, paths, is_dry_run=dry_run, is_verified=verified, actor=actor
+        )
         warnings = memory.warnings
     if call.as_json:
         output.envelope(report_json(report), warnings)
         return
     output.warn(warnings)
     if not report.files and not report.unreadable:
-        say_more(f"No instruction files below {report.root}. Name one: `smara memories import PATH`.")
+        say_more(
+            f"No instruction files below {report.root}. Name one: `smara memories import PATH`."
+        )
         return
     tell(report, with_all, verified)
 
@@ -64,7 +81,10 @@ def tell(report: InstructionReport, with_all: bool = False, is_verified: bool = 
     if output.is_terminal():
         _print(report, with_all)
     else:
-        rows = [(each.outcome, each.memory_id, each.type, " ".join(each.places), each.text) for each in report.changes]
+        rows = [
+            (each.outcome, each.memory_id, each.type, " ".join(each.places), each.text)
+            for each in report.changes
+        ]
         output.table(("outcome", "memory", "type", "places", "content"), rows)
     _print_problems(report, with_all)
     _print_sum(report, is_verified)
@@ -83,7 +103,9 @@ def _print(report: InstructionReport, with_all: bool) -> None:
 def _by_file(changes: list[Change]) -> dict[str, list[Change]]:
     found: dict[str, list[Change]] = {}
     for each in changes:
-        found.setdefault(each.places[0].split(":")[0].split("@")[0] if each.places else "", []).append(each)
+        found.setdefault(
+            each.places[0].split(":")[0].split("@")[0] if each.places else "", []
+        ).append(each)
     return found
 
 
@@ -107,14 +129,19 @@ def _print_problems(report: InstructionReport, with_all: bool) -> None:
     for path, reason in report.unreadable:
         output.warn([f"{path} was not read. {reason}"])
     for each in report.not_followed:
-        output.warn([f"{each.path}:{each.line} draws in {each.target}, which was not read: {each.reason}"])
+        output.warn(
+            [f"{each.path}:{each.line} draws in {each.target}, which was not read: {each.reason}"]
+        )
     if not with_all or not output.is_terminal():
         return
     left = [(file.path, each) for file in report.files for each in file.left_out]
     if left:
         output.say("Left out", bold=True)
         for path, one in left:
-            output.say(output.paragraph(f"{path}:{one.line}  {one.reason}: {one.text}", "  ", "    "), dim=True)
+            output.say(
+                output.paragraph(f"{path}:{one.line}  {one.reason}: {one.text}", "  ", "    "),
+                dim=True,
+            )
         output.say()
 
 
@@ -134,16 +161,32 @@ def _print_sum(report: InstructionReport, is_verified: bool) -> None:
 
 def report_json(report: InstructionReport) -> dict[str, Any]:
     return {
-        "root": report.root, "isDryRun": report.is_dry_run, "isNothingNew": report.is_nothing_new,
+        "root": report.root,
+        "isDryRun": report.is_dry_run,
+        "isNothingNew": report.is_nothing_new,
         "counts": dict(Counter(report.counts)),
         "files": [
-            {"path": each.path, "host": each.host, "statements": each.statements,
-             "leftOut": [{"line": left.line, "reason": left.reason, "text": left.text} for left in each.left_out]}
+            {
+                "path": each.path,
+                "host": each.host,
+                "statements": each.statements,
+                "leftOut": [
+                    {"line": left.line, "reason": left.reason, "text": left.text}
+                    for left in each.left_out
+                ],
+            }
             for each in report.files
         ],
         "statements": [
-            {"outcome": each.outcome, "id": each.memory_id, "type": each.type, "content": each.text,
-             "places": list(each.places), "replaces": each.replaces, "why": list(each.why)}
+            {
+                "outcome": each.outcome,
+                "id": each.memory_id,
+                "type": each.type,
+                "content": each.text,
+                "places": list(each.places),
+                "replaces": each.replaces,
+                "why": list(each.why),
+            }
             for each in report.changes
         ],
         "notFollowed": [
@@ -151,4 +194,4 @@ def report_json(report: InstructionReport) -> dict[str, Any]:
             for each in report.not_followed
         ],
         "unreadable": [{"path": path, "reason": reason} for path, reason in report.unreadable],
-    }  # fmt: skip
+    }

@@ -26,7 +26,13 @@ from smara.surfaces.cli.task_lines import say_more
 @click.option("--type", "type_", type=click.Choice(TYPES), metavar="T", help="Only of this type.")
 @click.option("--session", "session_id", metavar="ID", help="Only what this session brought.")
 @click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=20, show_default=True)
-@click.option("--offset", type=click.IntRange(0), metavar="N", default=0, help="Leave out the first that many.")
+@click.option(
+    "--offset",
+    type=click.IntRange(0),
+    metavar="N",
+    default=0,
+    help="Leave out the first that many.",
+)
 @common
 def review(call: Call, type_: Any, session_id: str | None, limit: int, offset: int) -> None:
     """What waits for a person; accept it, mend it, or reject it.
@@ -36,17 +42,26 @@ def review(call: Call, type_: Any, session_id: str | None, limit: int, offset: i
     ctx = click.get_current_context()
     if ctx.invoked_subcommand is not None:
         above = ctx.find_root()
-        above.obj = {**(above.obj or {}), "db": call.db, "project": call.project, "as_json": call.as_json}
+        above.obj = {
+            **(above.obj or {}),
+            "db": call.db,
+            "project": call.project,
+            "as_json": call.as_json,
+        }
         return
     with call.memory() as memory:
         memory.memories.check_code()  # what has drifted since waits, too
-        page = memory.memories.to_review(session_id=session_id, type=type_, limit=limit, offset=offset)
+        page = memory.memories.to_review(
+            session_id=session_id, type=type_, limit=limit, offset=offset
+        )
         worth, code = worth_of(memory, page), memory.memories.freshness(page)
         total = memory.memories.totals().to_review
         warnings = memory.warnings
     if call.as_json:
         listed = [memory_json(each, worth[each.id], code.get(each.id)) for each in page]
-        output.envelope({"memories": listed, "nextOffset": page.next_offset, "toReview": total}, warnings)
+        output.envelope(
+            {"memories": listed, "nextOffset": page.next_offset, "toReview": total}, warnings
+        )
         return
     output.warn(warnings)
     memory_lines.print_list(page, worth, True, code)
@@ -55,20 +70,32 @@ def review(call: Call, type_: Any, session_id: str | None, limit: int, offset: i
         return
     more = f" The next ones: --offset {page.next_offset}." if page.next_offset is not None else ""
     first = page[0].short_id
-    say_more(f"{total:,} wait.{more} `smara memories review accept {first}`, or edit, reject; `undo` takes it back.")
+    say_more(
+        f"{total:,} wait.{more} `smara memories review accept {first}`, or edit, reject; `undo` "
+        "takes it back."
+    )
 
 
 @review.command("accept")
 @click.argument("memory_ids", metavar="[MEMORY...]", nargs=-1, shell_complete=complete_memory)
 @click.option(
-    "--all", "all_of_them", is_flag=True, help="All that wait, but for what is tainted or contradicts something."
+    "--all",
+    "all_of_them",
+    is_flag=True,
+    help="All that wait, but for what is tainted or contradicts something.",
 )
-@click.option("--session", "session_id", metavar="ID", help="With --all: only what this session brought.")
+@click.option(
+    "--session", "session_id", metavar="ID", help="With --all: only what this session brought."
+)
 @common
 @acting
 def accept(
-    call: Call, who: dict[str, Any], memory_ids: tuple[str, ...], all_of_them: bool, session_id: str | None
-) -> None:  # fmt: skip
+    call: Call,
+    who: dict[str, Any],
+    memory_ids: tuple[str, ...],
+    all_of_them: bool,
+    session_id: str | None,
+) -> None:
     """Say that they are true.
 
     What each of them surely contradicts gives way to it.
@@ -78,46 +105,77 @@ def accept(
     with call.memory() as memory:
         if not all_of_them:
             wanted = [memory.memories.get(each) for each in memory_ids]
-            tell(call, memory, [memory.memories.accept(each.id, **who) for each in wanted], "Accepted")
+            tell(
+                call,
+                memory,
+                [memory.memories.accept(each.id, **who) for each in wanted],
+                "Accepted",
+            )
             return
         done = memory.memories.accept_all(session_id=session_id, **who)
         warnings = memory.warnings
     if call.as_json:
-        output.envelope({
-            "memories": [memory_json(each) for each in done.accepted],
-            "left": [{"memory": memory_json(each), "why": why} for each, why in done.left],
-        }, warnings)  # fmt: skip
+        output.envelope(
+            {
+                "memories": [memory_json(each) for each in done.accepted],
+                "left": [{"memory": memory_json(each), "why": why} for each, why in done.left],
+            },
+            warnings,
+        )
         return
     output.warn(warnings)
     memory_lines.changed(done.accepted, "Accepted")
     for each, why in done.left:
         click.echo(output.printable(f"left: {each.short_id}: {why}"), err=not output.is_terminal())
     if output.is_terminal():
-        output.say(f"{len(done.accepted):,} accepted, {len(done.left):,} left to be looked at one by one.")
+        output.say(
+            f"{len(done.accepted):,} accepted, {len(done.left):,} left to be looked at one by one."
+        )
 
 
 @review.command("edit")
 @memory_argument
-@click.option("--text", metavar="TEXT|-", help="What it is to say; - reads standard input. Without it, your editor.")
+@click.option(
+    "--text",
+    metavar="TEXT|-",
+    help="What it is to say; - reads standard input. Without it, your editor.",
+)
 @click.option("--type", "type_", type=click.Choice(TYPES), metavar="T", help="Another type.")
 @click.option(
-    "--file", "files", metavar="PATH", multiple=True, help="The files it speaks of, in place of those before."
+    "--file",
+    "files",
+    metavar="PATH",
+    multiple=True,
+    help="The files it speaks of, in place of those before.",
 )
-@click.option("--tag", "tags", metavar="TEXT", multiple=True, help="The tags, in place of those before.")
+@click.option(
+    "--tag", "tags", metavar="TEXT", multiple=True, help="The tags, in place of those before."
+)
 @common
 @acting
 def edit(
-    call: Call, who: dict[str, Any], memory_id: str, text: str | None, type_: Any, files: tuple[str, ...],
+    call: Call,
+    who: dict[str, Any],
+    memory_id: str,
+    text: str | None,
+    type_: Any,
+    files: tuple[str, ...],
     tags: tuple[str, ...],
-) -> None:  # fmt: skip
+) -> None:
     """Accept a memory in better words."""
-    changes = {"content": text_or_input(text), "type": type_, "files": files or None, "tags": tags or None}
+    changes = {
+        "content": text_or_input(text),
+        "type": type_,
+        "files": files or None,
+        "tags": tags or None,
+    }
     with call.memory() as memory:
         found = memory.memories.get(memory_id)
         if not any(changes.values()):
             if not output.is_terminal():
                 raise InvalidInputError(
-                    "Say what to change: --text, --type, --file or --tag. An editor needs a terminal."
+                    "Say what to change: --text, --type, --file or --tag. An editor needs a "
+                    "terminal."
                 )
             edited = click.edit(found.content, extension=".md")
             if edited is None or not edited.strip():
@@ -125,7 +183,12 @@ def edit(
                 return
             changes["content"] = edited.strip()
         given = {name: value for name, value in changes.items() if value is not None}
-        tell(call, memory, [memory.memories.accept(found.id, version=found.version, **given, **who)], "Accepted")
+        tell(
+            call,
+            memory,
+            [memory.memories.accept(found.id, version=found.version, **given, **who)],
+            "Accepted",
+        )
 
 
 @review.command("reject")
@@ -140,7 +203,12 @@ def reject(call: Call, who: dict[str, Any], memory_ids: tuple[str, ...], why: st
     """
     with call.memory() as memory:
         wanted = [memory.memories.get(each) for each in memory_ids]
-        tell(call, memory, [memory.memories.reject(each.id, why, **who) for each in wanted], "Rejected")
+        tell(
+            call,
+            memory,
+            [memory.memories.reject(each.id, why, **who) for each in wanted],
+            "Rejected",
+        )
 
 
 @review.command("undo")
@@ -159,7 +227,9 @@ def undo(call: Call, who: dict[str, Any], memory_ids: tuple[str, ...]) -> None:
 
 @click.command("trust")
 @click.argument("level", required=False, type=click.IntRange(1, 4), metavar="[LEVEL]")
-@click.option("--decline", is_flag=True, help="Stay at this level although a more careful one is offered.")
+@click.option(
+    "--decline", is_flag=True, help="Stay at this level although a more careful one is offered."
+)
 @common
 @acting
 def trust(call: Call, who: dict[str, Any], level: int | None, decline: bool) -> None:
@@ -182,14 +252,17 @@ def trust(call: Call, who: dict[str, Any], level: int | None, decline: bool) -> 
         output.envelope(trust_json(status), warnings)
         return
     output.warn(warnings)
-    _print_trust([
-        ("level", f"{status.level} {status.name}: {status.meaning}"),
-        ("told unasked", f"what is worth more than {status.inject_above:.0%}"),
-        ("sessions", f"{status.sessions:,}"), ("confirmed", f"{status.confirmed_share:.0%} of what was learned"),
-        ("wrong", f"{status.correction_rate:.0%} of what was used"),
-        ("to the next level", "; ".join(status.next_level_needs)),
-        ("offered", f"level {status.offer.level}: {status.offer.why}" if status.offer else ""),
-    ])  # fmt: skip
+    _print_trust(
+        [
+            ("level", f"{status.level} {status.name}: {status.meaning}"),
+            ("told unasked", f"what is worth more than {status.inject_above:.0%}"),
+            ("sessions", f"{status.sessions:,}"),
+            ("confirmed", f"{status.confirmed_share:.0%} of what was learned"),
+            ("wrong", f"{status.correction_rate:.0%} of what was used"),
+            ("to the next level", "; ".join(status.next_level_needs)),
+            ("offered", f"level {status.offer.level}: {status.offer.why}" if status.offer else ""),
+        ]
+    )
 
 
 def _print_trust(facts: list[tuple[str, str]]) -> None:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import click
 
-from smara.surfaces.cli.commands.tasks import changing, claiming, dependencies, drawing, files, reading
+from smara.surfaces.cli.commands.tasks import (
+    changing,
+    claiming,
+    dependencies,
+    drawing,
+    files,
+    reading,
+)
 
 
 class _InOrder(click.Group):
@@ -24,8 +31,24 @@ def command() -> None:
 
 
 for _each in (
-    changing.add, reading.list_tasks, reading.ready, reading.show, claiming.claim, claiming.release, changing.close,
-    changing.reopen, changing.update, dependencies.dep, dependencies.link, drawing.tree, reading.history, changing.undo,
-    reading.search, changing.compact, changing.restore, files.import_tasks, files.export,
-):  # fmt: skip
+    changing.add,
+    reading.list_tasks,
+    reading.ready,
+    reading.show,
+    claiming.claim,
+    claiming.release,
+    changing.close,
+    changing.reopen,
+    changing.update,
+    dependencies.dep,
+    dependencies.link,
+    drawing.tree,
+    reading.history,
+    changing.undo,
+    reading.search,
+    changing.compact,
+    changing.restore,
+    files.import_tasks,
+    files.export,
+):
     command.add_command(_each)

@@ -17,7 +17,9 @@ def priority_of(given: str | int) -> int:
     """0 to 4, also written P0 to P4; 0 is the most urgent."""
     digits = str(given).strip().upper().removeprefix("P")
     if digits not in ("0", "1", "2", "3", "4"):
-        raise click.BadParameter(f"{given!r} is no priority. Give 0 (most urgent) to 4, or P0 to P4.")
+        raise click.BadParameter(
+            f"{given!r} is no priority. Give 0 (most urgent) to 4, or P0 to P4."
+        )
     return int(digits)
 
 
@@ -25,10 +27,17 @@ task_argument = click.argument("task_id", metavar="TASK", shell_complete=complet
 
 
 def acting(function: F) -> Callable[..., Any]:
-    """Give a command ``--actor`` and ``--session``; it gets both as ``who``. Stands below ``common``."""
+    """Give a command ``--actor`` and ``--session``; it gets both as ``who``. Stands below
+    ``common``.
+    """
 
     @click.option("--actor", metavar="NAME", help="Who does it; also SMARA_ACTOR. Without it, you.")
-    @click.option("--session", "session_id", metavar="ID", help="The agent session that does it; also SMARA_SESSION.")
+    @click.option(
+        "--session",
+        "session_id",
+        metavar="ID",
+        help="The agent session that does it; also SMARA_SESSION.",
+    )
     @wraps(function)
     def wrapped(call: Call, actor: str | None, session_id: str | None, **options: Any) -> Any:
         return function(call, who={"actor": actor, "session_id": session_id}, **options)

@@ -19,7 +19,9 @@ MESSAGES_SHOWN = 5
 """The newest that many messages of a task are on its card."""
 
 
-def print_card(details: TaskDetails, messages: Sequence[LinkedMessage], blocked: set[str], is_full: bool) -> None:
+def print_card(
+    details: TaskDetails, messages: Sequence[LinkedMessage], blocked: set[str], is_full: bool
+) -> None:
     """Print a task; ``blocked`` holds the ids of the tasks around it that wait for others."""
     if not output.is_terminal():
         _print_facts(details, is_full)
@@ -45,8 +47,16 @@ def _facts(details: TaskDetails) -> list[str]:
     state = task_lines.state_of(task, details.is_blocked)
     who = f"@{task.assignee}" if task.assignee else ""
     session = f"session {task.session_id}" if task.session_id else ""
-    first = [f"P{task.priority} {task.type}", state, who, session, *(f"#{label}" for label in task.labels)]
-    made = f"made {output.moment(task.created_at)}" + (f" by {task.created_by}" if task.created_by else "")
+    first = [
+        f"P{task.priority} {task.type}",
+        state,
+        who,
+        session,
+        *(f"#{label}" for label in task.labels),
+    ]
+    made = f"made {output.moment(task.created_at)}" + (
+        f" by {task.created_by}" if task.created_by else ""
+    )
     moved = [made, f"changed {output.moment(task.updated_at)}"]
     if task.closed_at is not None:
         moved.append(f"closed {output.moment(task.closed_at)} ({task.close_reason})")
@@ -60,10 +70,16 @@ def _print_text(task: Task, is_full: bool) -> None:
         for line in text.replace("\r\n", "\n").rstrip().split("\n"):
             indent = " " * (2 + len(line) - len(line.lstrip()))
             item = _ITEM.match(line)
-            output.say(output.paragraph(line.strip(), indent, indent + " " * len(item[1] if item else "")).rstrip())
+            output.say(
+                output.paragraph(
+                    line.strip(), indent, indent + " " * len(item[1] if item else "")
+                ).rstrip()
+            )
     if task.is_compacted and not is_full:
         output.say()
-        output.say(f"  Shortened; --full shows all {len(task.full_description):,} characters.", dim=True)
+        output.say(
+            f"  Shortened; --full shows all {len(task.full_description):,} characters.", dim=True
+        )
     if task.summary:
         _heading("Summary")
         output.say(output.paragraph(" ".join(task.summary.split()), "    ", "    "))
@@ -99,7 +115,8 @@ def _heading(title: str, more: str = "") -> None:
 def _print_message(linked: LinkedMessage) -> None:
     message = linked.message
     output.say(
-        f"    {message.role} · {message.thread_id}:{message.seq} · {output.moment(message.created_at)}"
+        f"    {message.role} · {message.thread_id}:{message.seq} · "
+        f"{output.moment(message.created_at)}"
         f" · {linked.relation}"
     )
     text = output.short(message.raw_content, output.terminal_width() - 6)
@@ -110,17 +127,33 @@ def _print_facts(details: TaskDetails, is_full: bool) -> None:
     """Names and values, one a line, then the text as it is."""
     task = details.task
     rows: list[tuple[str, Any]] = [
-        ("task", task.short_id), ("uuid", task.id), ("title", task.title), ("status", task.status),
-        ("blocked", "yes" if details.is_blocked else "no"), ("priority", task.priority), ("type", task.type),
-        ("assignee", task.assignee), ("session", task.session_id), ("labels", ", ".join(task.labels)),
-        ("created", output.moment(task.created_at)), ("created by", task.created_by),
+        ("task", task.short_id),
+        ("uuid", task.id),
+        ("title", task.title),
+        ("status", task.status),
+        ("blocked", "yes" if details.is_blocked else "no"),
+        ("priority", task.priority),
+        ("type", task.type),
+        ("assignee", task.assignee),
+        ("session", task.session_id),
+        ("labels", ", ".join(task.labels)),
+        ("created", output.moment(task.created_at)),
+        ("created by", task.created_by),
         ("updated", output.moment(task.updated_at)),
-        ("closed", "" if task.closed_at is None else output.moment(task.closed_at)), ("reason", task.close_reason),
-        ("summary", task.summary), ("blocked by", _ids(details.blocking_tasks)), ("blocks", _ids(details.dependents)),
-        ("children", _ids(details.children)), ("parents", _ids(details.parents)), ("related", _ids(details.related)),
-        ("progress", f"{details.progress.closed}/{details.progress.total}" if details.progress else ""),
+        ("closed", "" if task.closed_at is None else output.moment(task.closed_at)),
+        ("reason", task.close_reason),
+        ("summary", task.summary),
+        ("blocked by", _ids(details.blocking_tasks)),
+        ("blocks", _ids(details.dependents)),
+        ("children", _ids(details.children)),
+        ("parents", _ids(details.parents)),
+        ("related", _ids(details.related)),
+        (
+            "progress",
+            f"{details.progress.closed}/{details.progress.total}" if details.progress else "",
+        ),
         ("messages", " ".join(details.linked_message_ids)),
-    ]  # fmt: skip
+    ]
     for row in rows:
         output.row(row)
     text = task.full_description if is_full else task.description

@@ -11,7 +11,12 @@ import click
 from smara.errors import InvalidInputError
 from smara.memory import Memory
 from smara.surfaces.cli import output, task_lines
-from smara.surfaces.cli.commands.tasks.asking import acting, priority_of, task_argument, text_or_input
+from smara.surfaces.cli.commands.tasks.asking import (
+    acting,
+    priority_of,
+    task_argument,
+    text_or_input,
+)
 from smara.surfaces.cli.commands.tasks.reading import told
 from smara.surfaces.cli.options import Call, common, complete_task
 from smara.surfaces.cli.task_shapes import task_json
@@ -20,42 +25,77 @@ from smara.tasks.models import CLOSE_REASONS, DEFAULT_PRIORITY, TYPES, Task
 
 @click.command("add")
 @click.argument("title")
-@click.option("--description", "-d", metavar="TEXT|-", default="", help="All there is to say; - reads standard input.")
+@click.option(
+    "--description",
+    "-d",
+    metavar="TEXT|-",
+    default="",
+    help="All there is to say; - reads standard input.",
+)
 @click.option("--type", "type_", type=click.Choice(TYPES), default="task", show_default=True)
 @click.option(
-    "--priority", "-p", type=priority_of, metavar="0-4", default=DEFAULT_PRIORITY, show_default=True,
+    "--priority",
+    "-p",
+    type=priority_of,
+    metavar="0-4",
+    default=DEFAULT_PRIORITY,
+    show_default=True,
     help="0 is the most urgent; P0 works, too.",
-)  # fmt: skip
+)
 @click.option("--label", "-l", "labels", metavar="TEXT", multiple=True, help="May be repeated.")
 @click.option("--assignee", metavar="NAME", help="Who it is meant for.")
-@click.option("--parent", metavar="TASK", help="The task it is part of.", shell_complete=complete_task)
 @click.option(
-    "--needs", metavar="TASK", multiple=True, help="A task that must be done first; may be repeated.",
+    "--parent", metavar="TASK", help="The task it is part of.", shell_complete=complete_task
+)
+@click.option(
+    "--needs",
+    metavar="TASK",
+    multiple=True,
+    help="A task that must be done first; may be repeated.",
     shell_complete=complete_task,
-)  # fmt: skip
+)
 @common
 @acting
 def add(
-    call: Call, who: dict[str, Any], title: str, description: str, type_: Any, priority: int, labels: tuple[str, ...],
-    assignee: str | None, parent: str | None, needs: tuple[str, ...],
-) -> None:  # fmt: skip
+    call: Call,
+    who: dict[str, Any],
+    title: str,
+    description: str,
+    type_: Any,
+    priority: int,
+    labels: tuple[str, ...],
+    assignee: str | None,
+    parent: str | None,
+    needs: tuple[str, ...],
+) -> None:
     """Add a task; its id is printed."""
     with call.memory() as memory:
         task = memory.tasks.add(
-            title, description=text_or_input(description) or "", type=type_, priority=priority, labels=labels,
-            assignee=assignee, parent=parent, depends_on=needs, **who,
-        )  # fmt: skip
+            title,
+            description=text_or_input(description) or "",
+            type=type_,
+            priority=priority,
+            labels=labels,
+            assignee=assignee,
+            parent=parent,
+            depends_on=needs,
+            **who,
+        )
         _tell(call, memory, task, f"Added {task.short_id}: {task.title}")
 
 
 @click.command("close")
 @task_argument
-@click.option("--summary", "-s", metavar="TEXT|-", help="What was done, where, and what was learned.")
+@click.option(
+    "--summary", "-s", metavar="TEXT|-", help="What was done, where, and what was learned."
+)
 @click.option("--reason", type=click.Choice(CLOSE_REASONS), default="completed", show_default=True)
 @click.option("--force", is_flag=True, help="Also when somebody else works on it.")
 @common
 @acting
-def close(call: Call, who: dict[str, Any], task_id: str, summary: str | None, reason: Any, force: bool) -> None:
+def close(
+    call: Call, who: dict[str, Any], task_id: str, summary: str | None, reason: Any, force: bool
+) -> None:
     """Close a task, with a summary of what came of it."""
     said = text_or_input(summary)
     if said is None:
@@ -72,7 +112,8 @@ def close(call: Call, who: dict[str, Any], task_id: str, summary: str | None, re
 def _asked_for_summary(call: Call, task_id: str) -> str:
     if call.as_json or not (sys.stdin.isatty() and output.is_terminal()):
         raise InvalidInputError(
-            "Closing a task needs a summary: --summary TEXT says what was done, where, and what was learned;"
+            "Closing a task needs a summary: --summary TEXT says what was done, where, and what "
+            "was learned;"
             " --summary - reads it from standard input."
         )
     with call.memory() as memory:
@@ -102,35 +143,59 @@ def reopen(call: Call, who: dict[str, Any], task_id: str) -> None:
 @click.option("--remove-label", metavar="TEXT", multiple=True, help="May be repeated.")
 @click.option("--assignee", metavar="NAME", help="Who it is meant for; empty for nobody.")
 @click.option(
-    "--meta", metavar="KEY=VALUE", multiple=True,
+    "--meta",
+    metavar="KEY=VALUE",
+    multiple=True,
     help="Metadata; JSON where it is JSON, else text. KEY= takes the key out. May be repeated.",
-)  # fmt: skip
+)
 @common
 @acting
 def update(
-    call: Call, who: dict[str, Any], task_id: str, title: str | None, description: str | None, priority: int | None,
-    type_: Any, add_label: tuple[str, ...], remove_label: tuple[str, ...], assignee: str | None, meta: tuple[str, ...],
-) -> None:  # fmt: skip
+    call: Call,
+    who: dict[str, Any],
+    task_id: str,
+    title: str | None,
+    description: str | None,
+    priority: int | None,
+    type_: Any,
+    add_label: tuple[str, ...],
+    remove_label: tuple[str, ...],
+    assignee: str | None,
+    meta: tuple[str, ...],
+) -> None:
     """Change what a task says; only what is named changes."""
     fields: dict[str, Any] = {
-        "title": title, "description": text_or_input(description), "priority": priority, "type": type_,
-        "assignee": assignee, "metadata": dict(map(_pair, meta)) if meta else None,
-    }  # fmt: skip
+        "title": title,
+        "description": text_or_input(description),
+        "priority": priority,
+        "type": type_,
+        "assignee": assignee,
+        "metadata": dict(map(_pair, meta)) if meta else None,
+    }
     if not any(value is not None for value in fields.values()) and not (add_label or remove_label):
-        raise InvalidInputError("Say what to change: --title, --description, --priority, --type, --add-label …")
+        raise InvalidInputError(
+            "Say what to change: --title, --description, --priority, --type, --add-label …"
+        )
     with call.memory() as memory:
         before = memory.tasks.get(task_id)
         if add_label or remove_label:
             fields["labels"] = sorted((set(before.labels) | set(add_label)) - set(remove_label))
         task = memory.tasks.update(task_id, **fields, **who)
         is_new = task.updated_at != before.updated_at or task_json(task) != task_json(before)
-        _tell(call, memory, task, f"{'Changed' if is_new else 'Nothing new for'} {task.short_id}: {task.title}")
+        _tell(
+            call,
+            memory,
+            task,
+            f"{'Changed' if is_new else 'Nothing new for'} {task.short_id}: {task.title}",
+        )
 
 
 def _pair(given: str) -> tuple[str, Any]:
     key, equals, value = given.partition("=")
     if not equals or not key.strip():
-        raise InvalidInputError(f"--meta {given!r} has no key and value. Give KEY=VALUE, or KEY= to take a key out.")
+        raise InvalidInputError(
+            f"--meta {given!r} has no key and value. Give KEY=VALUE, or KEY= to take a key out."
+        )
     try:
         return key.strip(), json.loads(value) if value else None
     except ValueError:

@@ -30,9 +30,13 @@ def dep() -> None:
 @task_argument
 @_needed_argument
 @click.option(
-    "--type", "type_", type=click.Choice(DEPENDENCY_TYPES), default="blocks", show_default=True,
+    "--type",
+    "type_",
+    type=click.Choice(DEPENDENCY_TYPES),
+    default="blocks",
+    show_default=True,
     help="parent-child: NEEDED is the parent.",
-)  # fmt: skip
+)
 @common
 @acting
 def add(call: Call, who: dict[str, Any], task_id: str, depends_on: str, type_: Any) -> None:
@@ -51,7 +55,12 @@ def add(call: Call, who: dict[str, Any], task_id: str, depends_on: str, type_: A
 @dep.command("remove")
 @task_argument
 @_needed_argument
-@click.option("--type", "type_", type=click.Choice(DEPENDENCY_TYPES), help="Only this; without it, all between them.")
+@click.option(
+    "--type",
+    "type_",
+    type=click.Choice(DEPENDENCY_TYPES),
+    help="Only this; without it, all between them.",
+)
 @common
 @acting
 def remove(call: Call, who: dict[str, Any], task_id: str, depends_on: str, type_: Any) -> None:
@@ -77,7 +86,9 @@ def remove(call: Call, who: dict[str, Any], task_id: str, depends_on: str, type_
 @click.option("--remove", "is_removed", is_flag=True, help="Take the link away.")
 @common
 @acting
-def link(call: Call, who: dict[str, Any], task_id: str, message_id: str, relation: Any, is_removed: bool) -> None:
+def link(
+    call: Call, who: dict[str, Any], task_id: str, message_id: str, relation: Any, is_removed: bool
+) -> None:
     """Connect a message of the past with a task.
 
     THREAD:SEQ works as well as the id of a message.
@@ -92,13 +103,19 @@ def link(call: Call, who: dict[str, Any], task_id: str, message_id: str, relatio
         warnings = memory.warnings
     if call.as_json:
         data = {
-            "taskId": task.short_id, "messageId": message.id, "relation": None if is_removed else relation,
-        }  # fmt: skip
+            "taskId": task.short_id,
+            "messageId": message.id,
+            "relation": None if is_removed else relation,
+        }
         output.envelope(data, warnings)
         return
     output.warn(warnings)
     if output.is_terminal():
         how = "is not linked any more to" if is_removed else f"is linked ({relation}) to"
-        output.say(output.paragraph(f"{message.thread_id}:{message.seq} {how} {task.short_id}: {task.title}", "", ""))
+        output.say(
+            output.paragraph(
+                f"{message.thread_id}:{message.seq} {how} {task.short_id}: {task.title}", "", ""
+            )
+        )
     else:
         output.row((task.short_id, message.id, "" if is_removed else relation))

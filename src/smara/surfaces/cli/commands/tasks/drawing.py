@@ -15,8 +15,15 @@ from smara.tasks.models import Task, TreeNode
 
 @click.command("tree")
 @click.argument("task_id", metavar="[TASK]", required=False, shell_complete=complete_task)
-@click.option("--all", "with_closed", is_flag=True, help="Finished branches, too; for one task they always are.")
-@click.option("--critical", is_flag=True, help="The longest chain of tasks that wait for each other.")
+@click.option(
+    "--all",
+    "with_closed",
+    is_flag=True,
+    help="Finished branches, too; for one task they always are.",
+)
+@click.option(
+    "--critical", is_flag=True, help="The longest chain of tasks that wait for each other."
+)
 @common
 def tree(call: Call, task_id: str | None, with_closed: bool, critical: bool) -> None:
     """Tasks with their children and what they need."""
@@ -35,7 +42,17 @@ def tree(call: Call, task_id: str | None, with_closed: bool, critical: bool) -> 
     output.warn(warnings)
     if not output.is_terminal():
         output.table(
-            ("depth", "relation", "task", "status", "blocked", "priority", "type", "progress", "title"),
+            (
+                "depth",
+                "relation",
+                "task",
+                "status",
+                "blocked",
+                "priority",
+                "type",
+                "progress",
+                "title",
+            ),
             list(_rows(nodes)),
         )
     elif nodes:
@@ -58,9 +75,16 @@ def _rows(nodes: Iterable[TreeNode], depth: int = 0) -> Iterator[tuple[object, .
     for node in nodes:
         task, progress = node.task, node.progress
         yield (
-            depth, node.relation, task.short_id, task.status, "yes" if node.is_blocked else "", task.priority,
-            task.type, f"{progress.closed}/{progress.total}" if progress else "", task.title,
-        )  # fmt: skip
+            depth,
+            node.relation,
+            task.short_id,
+            task.status,
+            "yes" if node.is_blocked else "",
+            task.priority,
+            task.type,
+            f"{progress.closed}/{progress.total}" if progress else "",
+            task.title,
+        )
         yield from _rows(node.nodes, depth + 1)
 
 

@@ -57,20 +57,42 @@ def import_tasks(call: Call, files: tuple[str, ...]) -> None:
 
 def _print_counts(reports: list[BeadsImported]) -> None:
     if not output.is_terminal():
-        names = ("file", "lines", "issues", "added", "changed", "unchanged", "newer here", "dependencies")
+        names = (
+            "file",
+            "lines",
+            "issues",
+            "added",
+            "changed",
+            "unchanged",
+            "newer here",
+            "dependencies",
+        )
         rows = [
-            (each.path, each.lines, each.issues, each.added, each.changed, each.unchanged, each.newer_here,
-             each.dependencies)
+            (
+                each.path,
+                each.lines,
+                each.issues,
+                each.added,
+                each.changed,
+                each.unchanged,
+                each.newer_here,
+                each.dependencies,
+            )
             for each in reports
-        ]  # fmt: skip
+        ]
         output.table(names, rows)
         return
     for each in reports:
         counts = {
-            "added": each.added, "changed": each.changed, "unchanged": each.unchanged,
+            "added": each.added,
+            "changed": each.changed,
+            "unchanged": each.unchanged,
             "changed here since and left alone": each.newer_here,
-        }  # fmt: skip
-        told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) or "nothing to do"
+        }
+        told = (
+            ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+            or "nothing to do"
+        )
         output.say(each.path, bold=True)
         issues = "1 issue" if each.issues == 1 else f"{each.issues:,} issues"
         output.say(f"{issues}: {told}; {each.dependencies:,} dependencies.")
@@ -82,11 +104,20 @@ def _print_became(reports: list[BeadsImported]) -> None:
         sum((getattr(each, name) for each in reports), Counter[str]())
         for name in ("kept_in_metadata", "folded", "others")
     )
-    implied, secrets = sum(each.implied_parents for each in reports), sum(each.redacted for each in reports)
+    implied, secrets = (
+        sum(each.implied_parents for each in reports),
+        sum(each.redacted for each in reports),
+    )
     rows = [
         *((count, *_split(what)) for what, count in kept.most_common()),
-        *((count, f"field {name}", "a section of the description") for name, count in folded.most_common()),
-        *((count, f"record {name}", "a message of the thread beads") for name, count in others.most_common()),
+        *(
+            (count, f"field {name}", "a section of the description")
+            for name, count in folded.most_common()
+        ),
+        *(
+            (count, f"record {name}", "a message of the thread beads")
+            for name, count in others.most_common()
+        ),
         (implied, "parent named by an id alone", "a dependency"),
         (secrets, "secret", "a placeholder"),
     ]
@@ -109,7 +140,10 @@ def _print_left_out(reports: list[BeadsImported]) -> None:
         found = [
             *(f"not read: {each.path}:{line}: {reason}" for line, reason in each.unreadable),
             *(f"repeated: {each.path}:{line}: {reason}" for line, reason in each.repeated),
-            *(f"refused: {refused.task}: {refused.what}: {refused.why}" for refused in each.refused),
+            *(
+                f"refused: {refused.task}: {refused.what}: {refused.why}"
+                for refused in each.refused
+            ),
         ]
         for line in found[:_LINES_NAMED]:
             output.say(line)
@@ -119,20 +153,33 @@ def _print_left_out(reports: list[BeadsImported]) -> None:
 
 def _report_json(report: BeadsImported) -> dict[str, Any]:
     return {
-        "path": report.path, "lines": report.lines, "issues": report.issues, "added": report.added,
-        "changed": report.changed, "unchanged": report.unchanged, "newerHere": report.newer_here,
-        "dependencies": report.dependencies, "impliedParents": report.implied_parents,
-        "tombstones": report.tombstones, "others": dict(report.others), "folded": dict(report.folded),
-        "keptInMetadata": dict(report.kept_in_metadata), "redacted": report.redacted,
+        "path": report.path,
+        "lines": report.lines,
+        "issues": report.issues,
+        "added": report.added,
+        "changed": report.changed,
+        "unchanged": report.unchanged,
+        "newerHere": report.newer_here,
+        "dependencies": report.dependencies,
+        "impliedParents": report.implied_parents,
+        "tombstones": report.tombstones,
+        "others": dict(report.others),
+        "folded": dict(report.folded),
+        "keptInMetadata": dict(report.kept_in_metadata),
+        "redacted": report.redacted,
         "unreadable": [{"line": line, "reason": reason} for line, reason in report.unreadable],
         "repeated": [{"line": line, "reason": reason} for line, reason in report.repeated],
-        "refused": [{"task": each.task, "what": each.what, "why": each.why} for each in report.refused],
-    }  # fmt: skip
+        "refused": [
+            {"task": each.task, "what": each.what, "why": each.why} for each in report.refused
+        ],
+    }
 
 
 @click.command("export")
 @click.argument("file", required=False, default="-", type=click.Path(), metavar="[FILE|-]")
-@click.option("--format", "format_", type=click.Choice(["beads"]), default="beads", show_default=True)
+@click.option(
+    "--format", "format_", type=click.Choice(["beads"]), default="beads", show_default=True
+)
 @common
 def export(call: Call, file: str, format_: str) -> None:
     """Write every task as a line of JSON, as beads does.
@@ -166,7 +213,9 @@ def export(call: Call, file: str, format_: str) -> None:
 
 @contextmanager
 def _replaced(path: Path) -> Iterator[TextIO]:
-    """A file to write; it takes the place of the old one when all went well, and vanishes otherwise."""
+    """A file to write; it takes the place of the old one when all went well, and vanishes
+    otherwise.
+    """
     if path.is_dir():
         raise InvalidInputError(f"{path} is a folder. Give the path of a file.")
     target = path.resolve()  # a link stays a link
@@ -180,6 +229,8 @@ def _replaced(path: Path) -> Iterator[TextIO]:
             shutil.copymode(target, fresh)
         os.replace(fresh, target)
     except OSError as error:
-        raise InvalidInputError(f"{path} cannot be written: {error.strerror}. Give another path.") from None
+        raise InvalidInputError(
+            f"{path} cannot be written: {error.strerror}. Give another path."
+        ) from None
     finally:
         fresh.unlink(missing_ok=True)

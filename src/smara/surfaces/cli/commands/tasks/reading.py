@@ -23,23 +23,47 @@ _LIMIT = click.option("--limit", type=click.IntRange(1), metavar="N", default=50
 @click.option("--type", "type_", type=click.Choice(TYPES), help="Only tasks of this type.")
 @click.option("--label", metavar="TEXT", help="Only tasks with this label.")
 @click.option("--assignee", metavar="NAME", help="Only tasks of this person or session.")
-@click.option("--priority", "-p", type=priority_of, metavar="0-4", help="Only tasks of this priority.")
-@click.option("--parent", metavar="TASK", help="Only children of this task.", shell_complete=complete_task)
+@click.option(
+    "--priority", "-p", type=priority_of, metavar="0-4", help="Only tasks of this priority."
+)
+@click.option(
+    "--parent", metavar="TASK", help="Only children of this task.", shell_complete=complete_task
+)
 @click.option("--all", "with_closed", is_flag=True, help="Closed tasks, too.")
 @_LIMIT
-@click.option("--offset", type=click.IntRange(0), metavar="N", default=0, help="Leave out the first that many.")
+@click.option(
+    "--offset",
+    type=click.IntRange(0),
+    metavar="N",
+    default=0,
+    help="Leave out the first that many.",
+)
 @common
 def list_tasks(
-    call: Call, status: Any, type_: Any, label: str | None, assignee: str | None, priority: int | None,
-    parent: str | None, with_closed: bool, limit: int, offset: int,
-) -> None:  # fmt: skip
+    call: Call,
+    status: Any,
+    type_: Any,
+    label: str | None,
+    assignee: str | None,
+    priority: int | None,
+    parent: str | None,
+    with_closed: bool,
+    limit: int,
+    offset: int,
+) -> None:
     """Tasks: in progress, then open, by priority and age."""
     is_filtered = any(given is not None for given in (type_, label, assignee, priority, parent))
     with call.memory() as memory:
         page = memory.tasks.list(
-            status=status, type=type_, label=label, assignee=assignee, priority=priority, parent=parent, limit=limit,
+            status=status,
+            type=type_,
+            label=label,
+            assignee=assignee,
+            priority=priority,
+            parent=parent,
+            limit=limit,
             offset=offset,
-        )  # fmt: skip
+        )
         # Closed ones come last: the first of them ends what was asked for.
         tasks = [task for task in page if with_closed or status or task.status != "closed"]
         following = page.next_offset if len(tasks) == len(page) else None
@@ -89,27 +113,42 @@ def _print(tasks: list[Task], blocked: set[str]) -> None:
 
 @click.command("ready")
 @click.option("--limit", type=click.IntRange(1), metavar="N", default=10, show_default=True)
-@click.option("--offset", type=click.IntRange(0), metavar="N", default=0, help="Leave out the first that many.")
+@click.option(
+    "--offset",
+    type=click.IntRange(0),
+    metavar="N",
+    default=0,
+    help="Leave out the first that many.",
+)
 @click.option("--type", "type_", type=click.Choice(TYPES), help="Only tasks of this type.")
 @click.option("--label", metavar="TEXT", help="Only tasks with this label.")
 @click.option("--assignee", metavar="NAME", help="Only tasks meant for this person.")
 @common
-def ready(call: Call, limit: int, offset: int, type_: Any, label: str | None, assignee: str | None) -> None:
+def ready(
+    call: Call, limit: int, offset: int, type_: Any, label: str | None, assignee: str | None
+) -> None:
     """What can be worked on now, by priority, then age."""
     with call.memory() as memory:
-        page = memory.tasks.ready(limit=limit, offset=offset, type=type_, label=label, assignee=assignee)
+        page = memory.tasks.ready(
+            limit=limit, offset=offset, type=type_, label=label, assignee=assignee
+        )
         totals = memory.tasks.totals()
         warnings = memory.warnings
     if call.as_json:
         data = {
-            "tasks": [task_json(task) for task in page], "readyCount": page.ready_count,
-            "blockedCount": page.blocked_count, "nextOffset": page.next_offset,
-        }  # fmt: skip
+            "tasks": [task_json(task) for task in page],
+            "readyCount": page.ready_count,
+            "blockedCount": page.blocked_count,
+            "nextOffset": page.next_offset,
+        }
         output.envelope(data, warnings)
         return
     output.warn(warnings)
     _print(list(page), set())
-    counts = f"{page.ready_count:,} ready, {page.blocked_count:,} blocked, {totals.in_progress:,} in progress."
+    counts = (
+        f"{page.ready_count:,} ready, {page.blocked_count:,} blocked, {totals.in_progress:,} "
+        "in progress."
+    )
     if page:
         task_lines.say_more(f"{counts} `smara tasks claim --next` takes the first.")
     elif output.is_terminal():
@@ -128,7 +167,9 @@ def show(call: Call, task_id: str, full: bool) -> None:
         details = memory.tasks.show(task_id)
         skipped = max(0, len(details.linked_message_ids) - MESSAGES_SHOWN)
         messages = memory.links.messages(details.task.id, limit=MESSAGES_SHOWN, offset=skipped)
-        blocked = memory.tasks.blocked([*details.blocking_tasks, *details.dependents, *details.children])
+        blocked = memory.tasks.blocked(
+            [*details.blocking_tasks, *details.dependents, *details.children]
+        )
         warnings = memory.warnings
     if call.as_json:
         output.envelope(details_json(details, full), warnings)
@@ -151,7 +192,12 @@ def history(call: Call, task_id: str, limit: int) -> None:
         return
     output.warn(warnings)
     rows = [
-        (output.moment(event.at), event.kind + (" (undone)" if event.is_undone else ""), _who(event), told(event))
+        (
+            output.moment(event.at),
+            event.kind + (" (undone)" if event.is_undone else ""),
+            _who(event),
+            told(event),
+        )
         for event in events
     ]
     output.table(("time", "event", "who", "change"), rows, folding=("who", "change"))
@@ -170,7 +216,9 @@ def told(event: TaskEvent) -> str:
     if "message_id" in one:
         return f"{sign} message {one.get('message_id')} ({one.get('relation')})"
     names = [name for name in dict.fromkeys((*before, *after)) if name not in _UNTOLD]
-    return "; ".join(filter(None, (_one(name, before.get(name), after.get(name)) for name in names)))
+    return "; ".join(
+        filter(None, (_one(name, before.get(name), after.get(name)) for name in names))
+    )
 
 
 _UNTOLD = ("updated_at", "claimed_at", "closed_at", "compacted_at", "original_content", "metadata")
@@ -217,7 +265,10 @@ def search(call: Call, query: str, limit: int, status: Any, with_messages: bool)
         blocked = memory.tasks.blocked([hit.task for hit in answer])
         warnings = [*memory.warnings, *answer.warnings]
     if call.as_json:
-        data: dict[str, Any] = {"results": [task_hit_json(hit) for hit in answer], "totalHits": answer.total_hits}
+        data: dict[str, Any] = {
+            "results": [task_hit_json(hit) for hit in answer],
+            "totalHits": answer.total_hits,
+        }
         if answer.messages is not None:
             data["messages"] = [hit_json(hit) for hit in answer.messages]
         output.envelope(data, warnings)
@@ -230,7 +281,14 @@ def search(call: Call, query: str, limit: int, status: Any, with_messages: bool)
     else:
         rows = [(hit.rank, f"{hit.score:.2f}", *_found(hit.task), hit.snippet) for hit in answer]
         rows += [
-            (hit.rank, f"{hit.score:.2f}", f"{hit.thread_id}:{hit.seq}", hit.role or "", "", hit.snippet)
+            (
+                hit.rank,
+                f"{hit.score:.2f}",
+                f"{hit.thread_id}:{hit.seq}",
+                hit.role or "",
+                "",
+                hit.snippet,
+            )
             for hit in answer.messages or ()
         ]
         output.table(("rank", "score", "task", "status", "title", "snippet"), rows)
@@ -250,5 +308,7 @@ def _print_found(answer: TaskAnswer, blocked: set[str]) -> None:
         output.say()
         output.say("Said about it", bold=True)
     for found in answer.messages or ():
-        output.say(f"  {found.role} · {found.thread_id}:{found.seq} · {output.moment(found.created_at)}")
+        output.say(
+            f"  {found.role} · {found.thread_id}:{found.seq} · {output.moment(found.created_at)}"
+        )
         output.say(output.paragraph(found.snippet, "    ", "    "), dim=True)
