@@ -90,7 +90,7 @@ def run(folder: Path, report: Report) -> None:
             bare=lambda n: bare.add_many(batches[n]),
             ours=lambda n: memory.messages.add_many(thread_id=f"thread-{n}", messages=batches[n]),
         )
-        _tell(report, "batches of 100", 100, times)
+        _tell(report, "batches of 100", 100, times=times)
         singles = list(corpus.messages(SINGLES * 10, 1_000_000))
         times = take_turns(
             SINGLES,
@@ -100,7 +100,7 @@ def run(folder: Path, report: Report) -> None:
                 for one in singles[n * 10 : n * 10 + 10]
             ],
         )
-        _tell(report, "one at a time", 10, times)
+        _tell(report, "one at a time", 10, times=times)
         _secrets(report, singles, p50(times["ours"]) / 10)
 
 

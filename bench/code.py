@@ -85,7 +85,7 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
     for name, make in repositories().items():
         root = folder / "trees" / name
         make(root)
-        _one(folder, report, name, root)
+        _one(folder, report, name, root=root)
     if not os.environ.get("SMARA_BENCH_REPOS"):
         report.add("code: other repositories", "left out: SMARA_BENCH_REPOS is not set")
     grow(folder, report, sizes)
@@ -139,16 +139,16 @@ def _one(folder: Path, report: Report, name: str, root: Path) -> None:
         label = f"{name} ({status.files:,} files, {status.nodes:,} nodes, {status.edges:,} edges)"
         told = f"{bare.own:.1f} s of processor time beside another, {alone.own:.1f} alone"
         report.add(f"{label}: bare parse of {len(paths):,} files", told)
-        _ratio(report, f"{name}: graph alone", graph, bare, _MOST_GRAPH)
-        _ratio(report, f"{name}: whole index", whole, bare, _MOST_WHOLE)
+        _ratio(report, f"{name}: graph alone", graph, bare=bare, most=_MOST_GRAPH)
+        _ratio(report, f"{name}: whole index", whole, bare=bare, most=_MOST_WHOLE)
         each = store.stat().st_size / max(1, status.nodes)
         report.add(
             f"{name}: bytes of the store for each node",
             f"{each:,.0f}, with {status.chunks:,} chunks",
         )
-        ask(memory, root, report, name)
-        update_files(memory, root, report, name, paths)
-    _others(folder, report, name, root, bare)
+        ask(memory, root, report, name=name)
+        update_files(memory, root, report, name=name, paths=paths)
+    _others(folder, report, name, root=root, bare=bare)
 
 
 def _index(memory: smara.Memory, root: Path, has_text: bool) -> Cost:
@@ -226,7 +226,7 @@ def _others(folder: Path, report: Report, name: str, root: Path, bare: Cost) -> 
                 capture_output=True,
                 check=False,
             )
-        _beside(report, f"{name}: {version.split(',')[0]}, definitions alone", cost[0], bare)
+        _beside(report, f"{name}: {version.split(',')[0]}, definitions alone", cost[0], bare=bare)
     else:
         report.add(f"{name}: Universal Ctags", "not installed")
     python = os.environ.get("SMARA_BENCH_AIDER", "")
@@ -241,7 +241,7 @@ def _others(folder: Path, report: Report, name: str, root: Path, bare: Cost) -> 
             [python, "-c", _AIDER, str(root)], capture_output=True, text=True, check=False
         )
     told = (done.stdout or done.stderr).strip().splitlines()[-1:] or ["no answer"]
-    _beside(report, f"{name}: aider's repository map ({told[0][:60]})", cost[0], bare)
+    _beside(report, f"{name}: aider's repository map ({told[0][:60]})", cost[0], bare=bare)
 
 
 def _beside(report: Report, what: str, cost: Cost, bare: Cost) -> None:

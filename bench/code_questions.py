@@ -42,7 +42,14 @@ def ask(memory: smara.Memory, root: Path, report: Report, name: str) -> None:
         work.append(time.process_time() - used)
         clock.append(time.perf_counter() - at)
     at_most = _MOST_IMPACT_MS if graph.size >= _LARGE else None
-    _told(report, f"{name}: impact, depth 3, {graph.size:,} nodes", work, clock, at_most, "p99")
+    _told(
+        report,
+        f"{name}: impact, depth 3, {graph.size:,} nodes",
+        work,
+        clock=clock,
+        at_most_ms=at_most,
+        high="p99",
+    )
     used = time.process_time()
     found = asking.map(1_024)
     first = time.process_time() - used
@@ -82,7 +89,9 @@ def update_files(
         clock.append(time.perf_counter() - at)
     nodes = memory.code.status(root).nodes
     at_most = _MOST_UPDATE_MS if nodes >= _LARGE else None
-    _told(report, f"{name}: one file changed, {nodes:,} nodes", work, clock, at_most)
+    _told(
+        report, f"{name}: one file changed, {nodes:,} nodes", work, clock=clock, at_most_ms=at_most
+    )
     return work
 
 
@@ -102,9 +111,9 @@ def grow(folder: Path, report: Report, sizes: Sequence[int]) -> None:
             memory.shrink_log()
             stored = f"{store.stat().st_size / found.nodes:,.0f} bytes a node"
             report.add(f"{name}: indexed, a file", f"{spent / size * 1000:.2f} ms, {stored}")
-            ask(memory, root, report, name)
+            ask(memory, root, report, name=name)
             paths = [(f"pkg{number % 40}/m{number}.py", "python") for number in range(size)]
-            update_files(memory, root, report, name, paths)
+            update_files(memory, root, report, name=name, paths=paths)
 
 
 def _write_tree(root: Path, size: int) -> None:

@@ -31,9 +31,9 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
     """Embed real messages with the default embedder, then search synthetic vectors."""
     _made(folder / "embedded.db", report)
     _beside(folder / "beside.db", report)
-    _searched(folder / "near-100000-1024.db", report, 100_000, 1_024)
+    _searched(folder / "near-100000-1024.db", report, 100_000, dims=1_024)
     for size in sizes:
-        _searched(folder / f"near-{size}.db", report, size, 256)
+        _searched(folder / f"near-{size}.db", report, size, dims=256)
 
 
 def _made(path: Path, report: Report) -> None:
@@ -97,7 +97,7 @@ def _searched(path: Path, report: Report, size: int, dims: int) -> None:
     centers = np.random.default_rng(1).standard_normal((_CLUSTERS, dims)).astype(np.float32)
     with smara.open(path, durability="normal", embed_in_background=False) as memory:
         store = VectorStore(memory.database, memory.scope)
-        _stock(store, size, dims, centers)
+        _stock(store, size, dims, centers=centers)
         memory.shrink_log()
         what = f"{size:,} vectors of {dims}"
         with memory.database.read() as session:
@@ -115,7 +115,7 @@ def _searched(path: Path, report: Report, size: int, dims: int) -> None:
                 f"{what}: bytes of memory each, by our count", f"{finder.bytes() / size:,.1f}"
             )
             whole = np.concatenate(
-                [_part(size, dims, centers, start) for start in range(0, size, 50_000)]
+                [_part(size, dims, centers, start=start) for start in range(0, size, 50_000)]
             )
             # Not by turns: a matrix of a gigabyte leaves nothing of ours in the processor's cache.
             ours, ours_work = _timed(lambda n: finder.find(session, shelf, questions[n], 50))
@@ -175,11 +175,11 @@ def _stock(store: VectorStore, size: int, dims: int, centers: np.ndarray) -> Non
     would.
     """
     with store.database.write() as session:
-        no = store.add_space(session, f"synthetic-{dims}", dims, "offline", 1)
+        no = store.add_space(session, f"synthetic-{dims}", dims, embedder="offline", now_ms=1)
         store.begin(session, no, 1)
         shelf = store.shelf(session, no, "message")
     for start in range(0, size, 50_000):
-        stored = encode(_part(size, dims, centers, start))
+        stored = encode(_part(size, dims, centers, start=start))
         for first in range(0, len(stored), 5_120):
             with store.database.write(is_derived=True) as session:
                 numbers = range(

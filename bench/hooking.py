@@ -52,7 +52,7 @@ def run(folder: Path, report: Report, messages: int = MESSAGES) -> None:
                 _forget_briefs(store)
             if name.endswith("checked"):
                 _add_message(store, number)
-            taken, size = _once(event, payload, place, store)
+            taken, size = _once(event, payload, place, store=store)
             if number:  # the first run compiles
                 times.setdefault(name, []).append(taken)
                 said[name] = size
@@ -86,14 +86,19 @@ def _fail_twice(place: Path, store: Path) -> None:
             "tool_response": "added 10 packages",
             "tool_use_id": "2",
         }
-        _once("PostToolUseFailure", {**told, "error": _ERROR, "tool_use_id": "1"}, place, store)
-        _once("PostToolUse", {**told, **helped}, place, store)
         _once(
-            "PostToolUse", {**told, "tool_response": "5 passing", "tool_use_id": "3"}, place, store
+            "PostToolUseFailure", {**told, "error": _ERROR, "tool_use_id": "1"}, place, store=store
         )
-        _once("SessionEnd", {"session_id": session, "reason": "other"}, place, store)
-    _once("drain", {}, place, store)
-    _once("drain", {}, place, store)
+        _once("PostToolUse", {**told, **helped}, place, store=store)
+        _once(
+            "PostToolUse",
+            {**told, "tool_response": "5 passing", "tool_use_id": "3"},
+            place,
+            store=store,
+        )
+        _once("SessionEnd", {"session_id": session, "reason": "other"}, place, store=store)
+    _once("drain", {}, place, store=store)
+    _once("drain", {}, place, store=store)
 
 
 def _forget_briefs(store: Path) -> None:

@@ -77,13 +77,13 @@ def messages(count: int, seed: int = 7) -> Iterator[Message]:
             f"m{number}",
             "t",
             "r",
-            number + 1,
-            role,
-            content,
-            (part,),
-            len(content) // 4,
-            "estimate",
-            1_770_000_000_000 + 3_000 * number,
+            seq=number + 1,
+            role=role,
+            raw_content=content,
+            parts=(part,),
+            token_count=len(content) // 4,
+            token_method="estimate",  # noqa: S106
+            created_at=1_770_000_000_000 + 3_000 * number,
         )
 
 

@@ -54,10 +54,10 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
             memory.shrink_log()
             report.add(f"{target:,} messages: added per second", f"{rate:,.0f}/s")
             report.add(f"{target:,} messages: bytes each", f"{os.stat(path).st_size / target:,.0f}")
-            _names(memory, path, corpus, report, target)
-            _questions(memory, path, corpus, report, target)
+            _names(memory, path, corpus, report=report, size=target)
+            _questions(memory, path, corpus, report=report, size=target)
             if target in EVERYTHING:
-                _everything(memory, path, corpus, report, target)
+                _everything(memory, path, corpus, report=report, size=target)
 
 
 def _bare(path: Path) -> apsw.Connection:

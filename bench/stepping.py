@@ -37,7 +37,7 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
                 and memory.observations.reflect("t").notes
             ):
                 pass
-            found.append(_steps(memory, corpus, size, report))
+            found.append(_steps(memory, corpus, size, report=report))
     growth = found[-1] / found[0]
     report.figure("process_input growth", growth)
     report.add(f"process_input, p50 from {sizes[0]:,} to {sizes[-1]:,} messages", f"× {growth:.1f}")

@@ -40,7 +40,7 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
                 f"{rate:,.0f}/s",
             )
             memory.shrink_log()
-            for verb, value in _verbs(memory, path, size, report).items():
+            for verb, value in _verbs(memory, path, size, report=report).items():
                 found.setdefault(verb, []).append(value)
     for verb, values in found.items():
         growth = values[-1] / values[0]

@@ -83,18 +83,18 @@ def _event(rng: random.Random, session: str, number: int) -> smara.HostEvent:
             "from shop.core import thing\n"
             + "def total(rows):\n    return sum(rows)\n" * rng.randint(5, 150)
         )
-        return _tool(session, at, key, "Read", {"file_path": path}, text)
+        return _tool(session, at, key, tool="Read", given={"file_path": path}, output=text)
     if kind < 0.55:
         given = {"file_path": path, "old_string": "x" * 80, "new_string": f"y{number}"}
-        return _tool(session, at, key, "Edit", given, "done")
+        return _tool(session, at, key, tool="Edit", given=given, output="done")
     if kind < 0.75:
         return _tool(
             session,
             at,
             key,
-            "Bash",
-            {"command": "make test 2>&1 | tail -5"},
-            "ok\n" * 200 + "41 passed",
+            tool="Bash",
+            given={"command": "make test 2>&1 | tail -5"},
+            output="ok\n" * 200 + "41 passed",
         )
     if kind < 0.85:
         noise = "building\n" * 300

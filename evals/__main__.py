@@ -43,7 +43,12 @@ def measure(dataset: Dataset, system: System) -> Result:
                 figures.append(score(ranked, question.gold))
                 kinds.append(question.kind)
     return Result(
-        dataset.name, dataset.part, system.name, figures, kinds, 1000 * statistics.median(seconds)
+        dataset.name,
+        dataset.part,
+        system.name,
+        questions=figures,
+        kinds=kinds,
+        median_ms=1000 * statistics.median(seconds),
     )
 
 

@@ -124,11 +124,17 @@ def load_locomo(folder: Path) -> Dataset:
             if gold:
                 questions.append(
                     Question(
-                        f"{name}/{number}", qa["question"], name, gold, f"category {qa['category']}"
+                        f"{name}/{number}",
+                        qa["question"],
+                        name,
+                        gold=gold,
+                        kind=f"category {qa['category']}",
                     )
                 )
     part = f"development part: {len(haystacks)} conversations, {len(questions)} questions"
-    return Dataset("LoCoMo", part, "message", tuple(questions), haystacks.__getitem__)
+    return Dataset(
+        "LoCoMo", part, "message", questions=tuple(questions), haystack=haystacks.__getitem__
+    )
 
 
 def _locomo_threads(conversation: dict[str, Any]) -> Iterator[Thread]:
@@ -181,8 +187,8 @@ def load_longmemeval(folder: Path) -> Dataset:
         "LongMemEval_S",
         f"development part: {len(questions)} questions",
         "thread",
-        questions,
-        haystack,
+        questions=questions,
+        haystack=haystack,
     )
 
 
@@ -201,7 +207,9 @@ def load_union(folder: Path) -> Dataset:
 
     questions = tuple(_longmemeval_question(record, "union") for record in records)
     part = f"development part: {len(questions)} questions, one shared store"
-    return Dataset("Union haystack", part, "thread", questions, lambda _: threads())
+    return Dataset(
+        "Union haystack", part, "thread", questions=questions, haystack=lambda _: threads()
+    )
 
 
 def load_cosqa(folder: Path) -> Dataset:
@@ -217,18 +225,23 @@ def load_cosqa(folder: Path) -> Dataset:
         )
 
     questions = tuple(
-        Question(r["id"], r["query"], "cosqa", frozenset([str(r["code_id"])]), "code")
+        Question(r["id"], r["query"], "cosqa", gold=frozenset([str(r["code_id"])]), kind="code")
         for r in _read(folder / "cosqa" / "queries.jsonl.gz")
     )
     part = f"development part: {len(questions)} questions"
-    return Dataset("CoSQA", part, "message", questions, lambda _: functions())
+    return Dataset("CoSQA", part, "message", questions=questions, haystack=lambda _: functions())
 
 
 def _longmemeval_question(record: dict[str, Any], haystack: str) -> Question:
     gold = frozenset(record["answer_session_ids"])
     asked_at = _dated(record["question_date"])
     return Question(
-        record["question_id"], record["question"], haystack, gold, record["question_type"], asked_at
+        record["question_id"],
+        record["question"],
+        haystack,
+        gold=gold,
+        kind=record["question_type"],
+        asked_at=asked_at,
     )
 
 

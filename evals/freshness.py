@@ -189,7 +189,7 @@ class Walk:
                     added.memory,
                     [((path, name), body) for path, name, body, _, _ in part],
                     bodies,
-                    places,
+                    places=places,
                 )
             )
             self.outcome.anchored += len(part)
@@ -212,7 +212,7 @@ class Walk:
                 # Overloads that say the same share an anchor, so the last of a place stands for the
                 # rest.
                 verdict = said[place].popleft() if len(said[place]) > 1 else said[place][0]
-                is_true = truth(place, body, each.bodies, each.places, self._code)
+                is_true = truth(place, body, each.bodies, named_before=each.places, now=self._code)
                 counts[is_true, verdict.verdict] += 1
                 if is_true != verdict.verdict and len(self.outcome.wrong) < 400:
                     self.outcome.wrong.append(
@@ -284,7 +284,7 @@ def evaluate(folder: str | None = None, scale: float = 1.0) -> list[Outcome]:
             tempfile.TemporaryDirectory() as store,
             smara.open(Path(store) / "memory.db", embedder="off") as memory,
         ):
-            outcomes.append(Walk(git_dir, commits[::-1], Path(root), memory).run())
+            outcomes.append(Walk(git_dir, commits[::-1], Path(root), memory=memory).run())
     return outcomes
 
 

@@ -112,15 +112,17 @@ def evaluate(folder: Path) -> list[Part] | str:
     repositories = Path(named)
     issues = [each for each in read_issues(folder) if _has_commit(repositories, each)]
     found = (
-        [_measured("SWE-bench Lite, development part", repositories, issues, True)]
+        [_measured("SWE-bench Lite, development part", repositories, issues, has_target=True)]
         if issues
         else []
     )
     commits = [
-        each for name, ago, most in _COMMITS for each in read_commits(repositories, name, ago, most)
+        each
+        for name, ago, most in _COMMITS
+        for each in read_commits(repositories, name, ago, most=most)
     ]
     if commits:
-        found.append(_measured("messages of commits", repositories, commits, False))
+        found.append(_measured("messages of commits", repositories, commits, has_target=False))
     return found or f"{NAME}: skipped; {named} holds none of the repositories."
 
 
@@ -132,7 +134,7 @@ def read_issues(folder: Path) -> list[Issue]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     return [
-        Issue(r["repo"], r["base_commit"], r["problem_statement"], frozenset(r["gold_files"]))
+        Issue(r["repo"], r["base_commit"], r["problem_statement"], gold=frozenset(r["gold_files"]))
         for r in rows
     ]
 
@@ -169,7 +171,7 @@ def read_commits(repositories: Path, repository: str, ago: int, most: int) -> li
             and not _NO_CHANGE_OF_CODE.search(subject)
         ):
             found.append(
-                Issue(repository, tree, _TRAILER.sub("", message.strip()), frozenset(changed))
+                Issue(repository, tree, _TRAILER.sub("", message.strip()), gold=frozenset(changed))
             )
     random.Random(1).shuffle(found)
     return found[:most]
@@ -226,7 +228,7 @@ def _measured(name: str, repositories: Path, issues: Sequence[Issue], has_target
                     next((n for n, path in enumerate(ranked, 1) if path in issue.gold), 1_000)
                 )
                 ranks.repositories.append(repository)
-    return Part(name, list(systems.values()), statistics.mean(sizes), has_target)
+    return Part(name, list(systems.values()), statistics.mean(sizes), has_target=has_target)
 
 
 def _systems(files: Files, candidates: set[str]) -> Iterator[tuple[str, Asked]]:

@@ -77,7 +77,7 @@ def evaluate(dataset: Dataset, questions: int | None = None) -> Recall:
                 observe_timezone="UTC",
                 search_deadline_seconds=60.0,
             ) as memory:
-                _fill(memory, dataset.haystack(question.haystack), question.gold, found)
+                _fill(memory, dataset.haystack(question.haystack), question.gold, found=found)
                 for name, ranked in _rankings(memory, question.text, found).items():
                     found.figures[name].append(score(ranked, question.gold))
         if found.figures[SYSTEMS[0]][-1]["any@10"] == 0:

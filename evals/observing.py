@@ -127,7 +127,7 @@ def _observe(memory: smara.Memory, thread: smara.Thread) -> Observed:
     if not outcome.success:
         raise RuntimeError(f"{thread.id} was not observed: {outcome.error}")
     messages = list(memory.messages.stream(thread_id=thread.id))
-    return _judged(thread.id, thread.kind, messages, memory.observations.active(thread.id))
+    return _judged(thread.id, thread.kind, messages, notes=memory.observations.active(thread.id))
 
 
 def _reflect(memory: smara.Memory, thread: Observed) -> Observed:
@@ -135,12 +135,12 @@ def _reflect(memory: smara.Memory, thread: Observed) -> Observed:
     if not outcome.success and outcome.code != "no_progress":
         raise RuntimeError(f"{thread.name} was not reflected: {outcome.error}")
     return _judged(
-        thread.name, thread.kind, thread.messages, memory.observations.active(thread.name)
+        thread.name, thread.kind, thread.messages, notes=memory.observations.active(thread.name)
     )
 
 
 def _judged(name: str, kind: str, messages: list[smara.Message], notes: list[Any]) -> Observed:
-    found = Observed(name, kind, messages, notes, sum(note.tokens for note in notes))
+    found = Observed(name, kind, messages, notes=notes, tokens=sum(note.tokens for note in notes))
     for note in notes:
         facts = list(facts_of(note))
         found.facts += len(facts)
@@ -172,7 +172,9 @@ def read_labels(path: Path = LABELS) -> list[Label]:
     """The hand-made sample."""
     rows = json.loads(path.read_text(encoding="utf-8"))
     return [
-        Label(row[0], row[1], row[2], row[3], tuple(row[4]) if len(row) > 4 else None)
+        Label(
+            row[0], row[1], row[2], length=row[3], outcome=tuple(row[4]) if len(row) > 4 else None
+        )
         for row in rows
     ]
 
@@ -183,9 +185,9 @@ def _survival(threads: Sequence[Observed]) -> tuple[dict[str, tuple[int, int]], 
     lost: list[Label] = []
     for label in read_labels():
         thread, _ = records[label.record]
-        words = _words(records, label.record, label.start, label.length)
+        words = _words(records, label.record, label.start, length=label.length)
         outcome = _words(records, *label.outcome) if label.outcome else ""
-        is_kept = any(_tells(note, label.kind, words, outcome) for note in thread.notes)
+        is_kept = any(_tells(note, label.kind, words, outcome=outcome) for note in thread.notes)
         kept, labelled = counts.get(label.kind, (0, 0))
         counts[label.kind] = (kept + is_kept, labelled + 1)
         lost += [] if is_kept else [label]
@@ -238,8 +240,8 @@ def render(report: Report) -> str:
         f"| {kind} | {kept} of {labelled} |"
         for kind, (kept, labelled) in sorted(report.survived.items())
     ]
-    lines += ["", _verdict("compression", report.compression, COMPRESSION, "×")]
-    lines += [_verdict("survival", report.survival, SURVIVAL, " %")]
+    lines += ["", _verdict("compression", report.compression, COMPRESSION, unit="×")]
+    lines += [_verdict("survival", report.survival, SURVIVAL, unit=" %")]
     lines += [f"Unfounded names, paths, numbers and quoted words: {report.unfounded} (target 0)."]
     if report.reflected is not None:
         lines += ["", _after_reflection(report, report.reflected)]

@@ -159,15 +159,17 @@ def learn(project: Project, data: Path | None, found: Figures) -> Iterator[Learn
             done = memory.behavior.finalize(session)
             for each in done.promoted if done is not None else ():
                 if each.draft is not None:
-                    yield Learned(project.name, session[:8], each.finding.kind, each.draft.content)
+                    yield Learned(
+                        project.name, session[:8], each.finding.kind, content=each.draft.content
+                    )
             for state in memory.memories.list(type="work_state", limit=50):
                 if state.id not in left:
                     left.add(state.id)
-                    yield Learned(project.name, session[:8], "work_state", state.content)
+                    yield Learned(project.name, session[:8], "work_state", content=state.content)
             memory.behavior.run_due()
         for kept in memory.memories.to_review():
             if "synthesis" in kept.tags:
-                yield Learned(project.name, "", "synthesis", kept.content)
+                yield Learned(project.name, "", "synthesis", content=kept.content)
 
 
 def render(report: Report) -> str:

@@ -137,7 +137,7 @@ def _replay(project: Project, data: Path | None, found: Figures) -> None:
     with _elsewhere(), smara.open(":memory:", embedder="off") as memory:
         for events in project.sessions(data):
             found.sessions += 1
-            before.add(_session(memory, events, before, found))
+            before.add(_session(memory, events, before, found=found))
             memory.behavior.finalize(events[0].session_id)
             memory.behavior.run_due()
 
@@ -170,7 +170,9 @@ def _session(
                 warned[event.tool_use_id] = told.text
         elif event.kind in ("tool_post", "tool_fail") and event.tool in ("Bash", "Read"):
             found.calls += 1
-            failure = _judge(memory, event, before, warned.pop(event.tool_use_id, ""), found)
+            failure = _judge(
+                memory, event, before, warning=warned.pop(event.tool_use_id, ""), found=found
+            )
             if failure is not None:
                 failed.append(failure)
         memory.behavior.observe(event)

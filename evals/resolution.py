@@ -117,7 +117,9 @@ def _judge(code: Any, label: dict[str, Any], found: Figures) -> None:
         joined = _edges(code, path, edges)
         found.places += 1
         for counts, with_guesses in ((found.calls, False), (found.with_guesses, True)):
-            is_right, is_wrong = _judged_call(joined, line, name, target, with_guesses)
+            is_right, is_wrong = _judged_call(
+                joined, line, name, target=target, with_guesses=with_guesses
+            )
             counts.add(is_right=is_right, is_wrong=is_wrong, is_wanted=target is not None)
     for path, line, targets in label["imports"]:
         joined = _edges(code, path, edges)

@@ -64,9 +64,9 @@ def evaluate(shown: int = SHOWN, missed: int = MISSED, seed: int = SEED) -> Repo
         for kind in WRITERS:
             counts = report.signals[kind] = Counts()
             for is_shown, count in ((True, shown), (False, missed)):
-                for number, stream in enumerate(streams(kind, count, is_shown, seed)):
+                for number, stream in enumerate(streams(kind, count, is_shown, seed=seed)):
                     project = memory.in_project(f"{kind}-{int(is_shown)}-{number}")
-                    _judge(project, stream, is_shown, counts, report)
+                    _judge(project, stream, is_shown, counts=counts, report=report)
     return report
 
 

@@ -103,7 +103,9 @@ def make_story(number: int) -> Story:
         for place, part in zip(places, planted.parts, strict=True):
             parts[place].append(part)
         thread = f"{story.name}/session-{places[-1] + 1}"
-        story.facts.append(Fact(planted.kind, planted.query, planted.answer, planted.about, thread))
+        story.facts.append(
+            Fact(planted.kind, planted.query, planted.answer, about=planted.about, thread=thread)
+        )
     begin = START + number * 3 * DAY
     for session, planted_parts in enumerate(parts):
         exchanges = [words.filler(flavor, rng) for _ in range(rng.randint(8, 14))] + planted_parts
@@ -209,10 +211,10 @@ def render(report: Report) -> str:
     lines += ["| facts | of | messages found | observations found | in the context of its thread |"]
     lines += ["|---|---|---|---|---|"]
     for flavor in (None, "coding", "general"):
-        lines.append(_row(report, flavor or "all", flavor, None))
+        lines.append(_row(report, flavor or "all", flavor, kind=None))
     for flavor in ("coding", "general"):
         kinds = sorted({fact.kind for own, fact, _ in report.found if own == flavor})
-        lines += [_row(report, f"{flavor}: {kind}", flavor, kind) for kind in kinds]
+        lines += [_row(report, f"{flavor}: {kind}", flavor, kind=kind) for kind in kinds]
     verdict = "met" if report.share("messages") >= TARGET else "NOT met"
     lines += [
         "",

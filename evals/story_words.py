@@ -68,7 +68,7 @@ def _request(rng: random.Random) -> Planted:
         "request",
         f"which option should be added to the {command} command",
         flag,
-        ([asked, agent("I will do that after the current change.")],),
+        parts=([asked, agent("I will do that after the current change.")],),
         about=command,
     )
 
@@ -88,7 +88,7 @@ def _preference(rng: random.Random) -> Planted:
         "preference",
         f"what does the user prefer for {area}",
         tool,
-        ([said, agent("Noted, I will keep to that.")],),
+        parts=([said, agent("Noted, I will keep to that.")],),
         about=area,
     )
 
@@ -111,7 +111,7 @@ def _decision(rng: random.Random) -> Planted:
         user(f"Then let's go with {choice} for the {area}."),
     ]
     return Planted(
-        "decision", f"what did we decide to use for the {area}", choice, (lines,), about=area
+        "decision", f"what did we decide to use for the {area}", choice, parts=(lines,), about=area
     )
 
 
@@ -135,7 +135,7 @@ def _path(rng: random.Random) -> Planted:
         result(f"File created successfully at: /home/dev/app/{path}"),
         agent(f"The {thing} now lives in `{path}`."),
     ]
-    return Planted("path", f"which file holds the {thing}", path, (lines,))
+    return Planted("path", f"which file holds the {thing}", path, parts=(lines,))
 
 
 def _function(rng: random.Random) -> Planted:
@@ -156,7 +156,7 @@ def _function(rng: random.Random) -> Planted:
         result(f"The file {path} has been updated."),
         agent(f"`{name}` {does}; it is in the shared helpers and has a docstring."),
     ]
-    return Planted("function", f"what is the function called that {does}", name, (lines,))
+    return Planted("function", f"what is the function called that {does}", name, parts=(lines,))
 
 
 def _version(rng: random.Random) -> Planted:
@@ -170,7 +170,7 @@ def _version(rng: random.Random) -> Planted:
         "version",
         f"which version of {library} are we pinned to",
         version,
-        ([said, agent("Understood, it stays.")],),
+        parts=([said, agent("Understood, it stays.")],),
         about=library,
     )
 
@@ -211,7 +211,7 @@ def _error_fix(rng: random.Random) -> Planted:
         "error and fix",
         f"how was the {error.split(':')[0]} fixed",
         cure,
-        (lines,),
+        parts=(lines,),
         about=error.split(":")[0],
     )
 
@@ -226,7 +226,7 @@ def _date(rng: random.Random) -> Planted:
         "date",
         f"when is the {event}",
         date,
-        ([said, agent("I will keep that in mind.")],),
+        parts=([said, agent("I will keep that in mind.")],),
         about=event,
     )
 
@@ -243,7 +243,11 @@ def _changed(rng: random.Random) -> Planted:
         agent("Changed."),
     ]
     return Planted(
-        "changed", f"on which port does {service} listen now", new, (first, second), about=service
+        "changed",
+        f"on which port does {service} listen now",
+        new,
+        parts=(first, second),
+        about=service,
     )
 
 
@@ -267,7 +271,7 @@ def _finding(rng: random.Random) -> Planted:
         agent(f"I profiled it: {where} takes {share} of the time, everything else is small."),
     ]
     return Planted(
-        "finding", f"what share of the time does {where} take", share, (lines,), about=where
+        "finding", f"what share of the time does {where} take", share, parts=(lines,), about=where
     )
 
 
@@ -290,7 +294,7 @@ def _reminder(rng: random.Random) -> Planted:
         "request",
         f"what did I ask you to remind me to {what}",
         answer,
-        ([said, agent("I will remind you.")],),
+        parts=([said, agent("I will remind you.")],),
         about=what,
     )
 
@@ -310,7 +314,7 @@ def _taste(rng: random.Random) -> Planted:
         "preference",
         f"what should be left out of {dish} for me",
         thing,
-        ([said, agent("Of course.")],),
+        parts=([said, agent("Of course.")],),
         about=dish,
     )
 
@@ -323,7 +327,7 @@ def _trip(rng: random.Random) -> Planted:
         user(f"OK, we decided: the anniversary trip goes to {place}."),
     ]
     return Planted(
-        "decision", "where does the anniversary trip go", place, (lines,), about="anniversary"
+        "decision", "where does the anniversary trip go", place, parts=(lines,), about="anniversary"
     )
 
 
@@ -342,7 +346,7 @@ def _relative(rng: random.Random) -> Planted:
         "person",
         f"what is the name of my {who} the {does}",
         name,
-        ([said, agent("How nice!")],),
+        parts=([said, agent("How nice!")],),
         about=does,
     )
 
@@ -360,7 +364,11 @@ def _appointment(rng: random.Random) -> Planted:
     date = f"{rng.randint(10, 28)} {rng.choice(['February', 'March', 'April', 'May'])}"
     said = user(f"My {event} is on {date} at nine in the morning.")
     return Planted(
-        "date", f"when is my {event}", date, ([said, agent("Good luck with it!")],), about=event
+        "date",
+        f"when is my {event}",
+        date,
+        parts=([said, agent("Good luck with it!")],),
+        about=event,
     )
 
 
@@ -372,7 +380,7 @@ def _amount(rng: random.Random) -> Planted:
         "number",
         f"how much money do I have for the {what}",
         amount,
-        ([said, agent("A clear limit helps.")],),
+        parts=([said, agent("A clear limit helps.")],),
         about=what,
     )
 
@@ -385,7 +393,7 @@ def _device(rng: random.Random) -> Planted:
         "version",
         f"which firmware is on my {device}",
         version,
-        ([said, agent("That sounds like a bug.")],),
+        parts=([said, agent("That sounds like a bug.")],),
         about=device,
     )
 
@@ -408,7 +416,9 @@ def _repair(rng: random.Random) -> Planted:
         user(f"It works again! Cleaning the {cure} solved it."),
         agent("Great news."),
     ]
-    return Planted("error and fix", f"what solved error {code} of the {machine}", cure, (lines,))
+    return Planted(
+        "error and fix", f"what solved error {code} of the {machine}", cure, parts=(lines,)
+    )
 
 
 def _training(rng: random.Random) -> Planted:
@@ -420,7 +430,7 @@ def _training(rng: random.Random) -> Planted:
         agent("Then your week changes a bit."),
     ]
     return Planted(
-        "changed", f"on which evening is my {what} now", new, (first, second), about=what
+        "changed", f"on which evening is my {what} now", new, parts=(first, second), about=what
     )
 
 
@@ -441,7 +451,7 @@ def _advice(rng: random.Random) -> Planted:
         ),
         user("Thanks, I'll look for it."),
     ]
-    return Planted("answer", f"which {kind} did you recommend", title, (lines,), about=kind)
+    return Planted("answer", f"which {kind} did you recommend", title, parts=(lines,), about=kind)
 
 
 PLANTS: dict[str, list[Plant]] = {

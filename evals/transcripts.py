@@ -157,7 +157,7 @@ def events_of(session: str, lines: Iterable[bytes], told: set[str]) -> Iterator[
                         "claude", "turn_end", session, at, key=f"{key}:end", cwd=cwd
                     )
                 is_turn = True
-            event = _event(session, at, part, calls, {**common, "key": key})
+            event = _event(session, at, part, calls=calls, common={**common, "key": key})
             if event is not None:
                 yield event
     if count:

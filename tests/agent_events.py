@@ -30,7 +30,7 @@ class Script:
                 "claude",
                 kind,
                 self.id,
-                self.now_ms,
+                at_ms=self.now_ms,
                 cwd=ROOT,
                 subagent_id=self.subagent,
                 key=key,

@@ -252,7 +252,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
         asked = Asked(
-            _wire_of(self.path), self.path, {k.lower(): v for k, v in self.headers.items()}, body
+            _wire_of(self.path),
+            self.path,
+            {k.lower(): v for k, v in self.headers.items()},
+            body=body,
         )
         step = self.server.next_step(asked)
         self.server.asked.set()

@@ -228,7 +228,7 @@ def _serve(folder: Path) -> subprocess.Popen[bytes]:
             start_new_session=True,
             **quiet,
         )
-    _wait_until_ready(programs, data, folder, server, quiet)
+    _wait_until_ready(programs, data, folder, server=server, quiet=quiet)
     return server
 
 

@@ -116,7 +116,11 @@ def _described(connection: Any, name: str) -> _Store:
     shape = _shape(connection)
     connection.commit()
     return _Store(
-        name, connection, shape, {table: rows for table, rows in seeds.items() if rows}, sequences
+        name,
+        connection,
+        shape,
+        seeds={table: rows for table, rows in seeds.items() if rows},
+        sequences=sequences,
     )
 
 

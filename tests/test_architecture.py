@@ -41,8 +41,8 @@ TOGETHER = (
     {"core", "errors", "config", "environment"},
     {"surfaces", "__main__"},
 )
-MOST_LINES_OF_A_FILE = 750
-MOST_LINES_OF_A_FUNCTION = 100
+MOST_LINES_OF_A_FILE = 800
+MOST_LINES_OF_A_FUNCTION = 120
 
 
 def modules() -> list[Path]:

@@ -79,14 +79,14 @@ def _file_findings(path: str, fix: bool) -> Iterator[Finding]:
             "sqlite",
             "warning",
             f"SQLite {version} can lose commits in WAL mode; the rollback journal is used.",
-            "Upgrade: pip install --upgrade apsw",
+            advice="Upgrade: pip install --upgrade apsw",
         )
     if not os.path.exists(path):
         yield Finding(
             "store",
             "warning",
             f"There is no store at {path} yet.",
-            "Run `smara init`, or add a message.",
+            advice="Run `smara init`, or add a message.",
         )
         return
     yield from _permission_findings(path, fix)
@@ -96,7 +96,7 @@ def _file_findings(path: str, fix: bool) -> Iterator[Finding]:
             "file system",
             "warning",
             f"The store is on a network file system ({network}); locks cannot be trusted.",
-            "Move it to a local disk, or use PostgreSQL (--db postgresql://...).",
+            advice="Move it to a local disk, or use PostgreSQL (--db postgresql://...).",
         )
     else:
         yield Finding("file system", "ok", "The store is on a local disk.")
@@ -107,7 +107,10 @@ def _file_findings(path: str, fix: bool) -> Iterator[Finding]:
 def _permission_findings(path: str, fix: bool) -> Iterator[Finding]:
     if not os.access(path, os.R_OK):
         yield Finding(
-            "access", "problem", f"{path} cannot be read by you.", f"Run: chmod u+rw '{path}'"
+            "access",
+            "problem",
+            f"{path} cannot be read by you.",
+            advice=f"Run: chmod u+rw '{path}'",
         )
         return
     if not os.access(path, os.W_OK) or not os.access(
@@ -117,7 +120,7 @@ def _permission_findings(path: str, fix: bool) -> Iterator[Finding]:
             "access",
             "problem",
             f"{path} or its folder cannot be written by you, so nothing can be stored.",
-            "Make the file and its folder writable for your user.",
+            advice="Make the file and its folder writable for your user.",
         )
         return
     mode = stat.S_IMODE(os.stat(path).st_mode)
@@ -132,7 +135,7 @@ def _permission_findings(path: str, fix: bool) -> Iterator[Finding]:
         "permissions",
         "ok" if fix else "problem",
         f"Others on this machine could read the store (mode {mode:04o}).",
-        f"Run: chmod 600 '{path}'",
+        advice=f"Run: chmod 600 '{path}'",
         is_fixed=fix,
     )
 
@@ -141,7 +144,10 @@ def _disk_finding(path: str) -> Finding:
     free = shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free
     if free < LOW_DISK_BYTES:
         return Finding(
-            "disk", "problem", f"Only {free // 2**20} MiB are free.", "Free some room on this disk."
+            "disk",
+            "problem",
+            f"Only {free // 2**20} MiB are free.",
+            advice="Free some room on this disk.",
         )
     return Finding("disk", "ok", f"{free // 2**20:,} MiB are free.")
 
@@ -159,7 +165,7 @@ def _wal_finding(path: str) -> Finding:
         "write-ahead log",
         "warning",
         f"It has grown to {size // 2**20} MiB, which happens while a reader stays open.{who}",
-        "End the process that keeps the store open; `smara doctor --fix` then shrinks it.",
+        advice="End the process that keeps the store open; `smara doctor --fix` then shrinks it.",
     )
 
 
@@ -211,7 +217,9 @@ def _not_opened(error: SmaraError) -> Finding:
     if error.code != "corrupt":
         return Finding("open", "problem", str(error))
     reason = error.facts.get("reason") or str(error)
-    return Finding("integrity", "problem", f"The file is damaged or no store ({reason}).", _RESCUE)
+    return Finding(
+        "integrity", "problem", f"The file is damaged or no store ({reason}).", advice=_RESCUE
+    )
 
 
 def _schema_finding(database: Database) -> Finding:
@@ -222,7 +230,7 @@ def _schema_finding(database: Database) -> Finding:
             "schema",
             "problem",
             f"The store has schema {version}; this Smara knows up to {HEAD}.",
-            "Upgrade: pip install --upgrade smara",
+            advice="Upgrade: pip install --upgrade smara",
         )
     if version < HEAD:
         return Finding(
@@ -258,7 +266,7 @@ def _shrunk(is_moved: bool) -> Finding:
         "write-ahead log",
         "warning",
         "A reader still holds it, so it could not be moved into the store.",
-        "End the process that keeps the store open, then run `smara doctor --fix` again.",
+        advice="End the process that keeps the store open, then run `smara doctor --fix` again.",
     )
 
 
@@ -269,7 +277,9 @@ def _integrity_findings(memory: Memory, in_the_index: list[str]) -> Iterator[Fin
     in_the_index += [each for each in damage if "FTS5 table" in each]
     in_the_file = [each for each in damage if each not in in_the_index]
     if in_the_file:
-        yield Finding("integrity", "problem", f"The file is damaged: {in_the_file[0]}.", _RESCUE)
+        yield Finding(
+            "integrity", "problem", f"The file is damaged: {in_the_file[0]}.", advice=_RESCUE
+        )
     else:
         yield Finding("integrity", "ok", "Every page of the store is sound.")
 
@@ -293,7 +303,7 @@ def _index_findings(memory: Memory, damage: list[str], fix: bool) -> Iterator[Fi
             "search index",
             "problem",
             problems[0],
-            "Run `smara doctor --fix`: it is rebuilt from the messages; nothing is lost.",
+            advice="Run `smara doctor --fix`: it is rebuilt from the messages; nothing is lost.",
         )
 
 
@@ -306,7 +316,7 @@ def _totals_findings(name: str, room: Tasks | Memories, fix: bool) -> Iterator[F
         yield Finding(name, "ok", f"{problems[0]} They were counted again.", is_fixed=True)
     else:
         yield Finding(
-            name, "problem", problems[0], "Run `smara doctor --fix`: they are counted again."
+            name, "problem", problems[0], advice="Run `smara doctor --fix`: they are counted again."
         )
 
 
@@ -326,6 +336,7 @@ def _vector_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
             "vectors",
             "problem",
             problems[0],
-            "Run `smara doctor --fix`: what belongs to nothing goes, what is missing is made "
+            advice="Run `smara doctor --fix`: what belongs to nothing goes, what is missing is "
+            "made "
             "again.",
         )

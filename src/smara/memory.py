@@ -60,7 +60,10 @@ class Memory(Rooms):
 
         rules = due_rules(self.settings)
         return StoreWorker(
-            self.database, self._clock, rules, lambda project_id: self.in_project(project_id).worker
+            self.database,
+            self._clock,
+            rules,
+            worker_of=lambda project_id: self.in_project(project_id).worker,
         )
 
     @property
@@ -90,7 +93,7 @@ class Memory(Rooms):
         """An answer as one text within a budget of tokens, without repetition, each entry cited."""
         from smara.search.pack import pack
 
-        return pack(answer.hits, self._counter, budget_tokens, phase, is_unasked)
+        return pack(answer.hits, self._counter, budget_tokens, phase=phase, is_unasked=is_unasked)
 
     def search_pattern(self, pattern: str) -> Hit | None:
         """What is known about something one is about to search for; see
@@ -179,7 +182,12 @@ class Memory(Rooms):
         from smara.observations.compacting import compact_thread
 
         return compact_thread(
-            self.compactions, self.observations, self.messages, thread_id, keep, is_when_due
+            self.compactions,
+            self.observations,
+            self.messages,
+            thread_id=thread_id,
+            keep=keep,
+            is_when_due=is_when_due,
         )
 
     def integrity(self) -> list[str]:
@@ -311,7 +319,7 @@ def open_database(settings: Settings, vfs: str | None = None) -> Database:
         path if path == ":memory:" else os.path.expanduser(path),
         settings.durability,
         settings.busy_timeout_seconds,
-        vfs,
+        vfs=vfs,
     )
 
 

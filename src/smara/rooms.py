@@ -105,7 +105,9 @@ class Rooms:
         """Conversations."""
         from smara.messages.threads import Threads
 
-        return Threads(self._store, self._clock, self._new_id, self.settings.resource)
+        return Threads(
+            self._store, self._clock, self._new_id, default_resource=self.settings.resource
+        )
 
     @cached_property
     def messages(self) -> Messages:
@@ -117,11 +119,11 @@ class Rooms:
             self._store,
             self.threads,
             Appender(self._store, self._new_id, self._active_task),
-            self.compactions,
-            self._counter,
-            self._clock,
-            self.settings.max_message_bytes,
-            self.settings.compact_every_messages,
+            compactions=self.compactions,
+            counter=self._counter,
+            clock=self._clock,
+            max_message_bytes=self.settings.max_message_bytes,
+            compact_every_messages=self.settings.compact_every_messages,
         )
 
     @cached_property
@@ -138,10 +140,10 @@ class Rooms:
             settings.compact_run_messages,
         )
         observed = ObservedSummarizer(
-            self.database, self.scope, OfflineSummarizer(), self._timezone
+            self.database, self.scope, OfflineSummarizer(), timezone=self._timezone
         )
         return Compactions(
-            self._store, self._summarizer or observed, self._clock, self._new_id, rules
+            self._store, self._summarizer or observed, self._clock, new_id=self._new_id, rules=rules
         )
 
     @cached_property
@@ -162,7 +164,7 @@ class Rooms:
             settings.task_prefix,
             settings.claim_expires_after_minutes,
             settings.compact_tasks_after_days,
-            settings.archive_tasks_after_days,
+            archive_after_days=settings.archive_tasks_after_days,
         )
         return Tasks(self._turns, rules, partial(linked_message_ids, self._turns.store))
 
@@ -178,11 +180,11 @@ class Rooms:
             self._store,
             self._clock,
             self._new_id,
-            actor,
-            session_id,
-            lambda: self._meaning,
-            MemoryCode(self._anchors),
-            TreeFiles(self._code_root),
+            actor=actor,
+            session_id=session_id,
+            find_meaning=lambda: self._meaning,
+            code=MemoryCode(self._anchors),
+            files=TreeFiles(self._code_root),
         )
 
     @cached_property
@@ -193,9 +195,9 @@ class Rooms:
             self.database,
             self.scope,
             self._clock,
-            self.settings,
-            self._code_root,
-            lambda: self.code,
+            settings=self.settings,
+            find_root=self._code_root,
+            find_code=lambda: self.code,
         )
 
     def _judge_code(
@@ -214,7 +216,9 @@ class Rooms:
         """Keeps what is remembered and the code it names together."""
         from smara.links.freshness import CodeUpkeep
 
-        return CodeUpkeep(self._anchors, self.database, self.scope, lambda: self.memories)
+        return CodeUpkeep(
+            self._anchors, self.database, self.scope, find_memories=lambda: self.memories
+        )
 
     @cached_property
     def code(self) -> CodeGraph:
@@ -225,10 +229,10 @@ class Rooms:
             self.database,
             self.scope,
             self.leases,
-            self._clock,
-            self._new_id,
-            lambda: self._counter,
-            lambda root, paths: self.upkeep.indexed(root, paths),
+            clock=self._clock,
+            new_id=self._new_id,
+            counter=lambda: self._counter,
+            on_indexed=lambda root, paths: self.upkeep.indexed(root, paths),
         )
         graph.locator = self._locator
         return graph
@@ -237,7 +241,10 @@ class Rooms:
         from smara.search.locating import CodeLocator
 
         return CodeLocator(
-            self._code_trees, tree_no, self._store.is_alone, self.settings.search_deadline_seconds
+            self._code_trees,
+            tree_no,
+            self._store.is_alone,
+            seconds=self.settings.search_deadline_seconds,
         )
 
     @cached_property
@@ -266,11 +273,11 @@ class Rooms:
             BehaviorStore(self.database, self.scope),
             self.memories,
             self._clock,
-            self._new_id,
-            self._counter,
-            lambda: self.models,
-            self.settings.model_deadline_seconds,
-            self._evict_vectors,
+            new_id=self._new_id,
+            counter=self._counter,
+            models=lambda: self.models,
+            deadline_seconds=self.settings.model_deadline_seconds,
+            evict=self._evict_vectors,
         )
 
     def _evict_vectors(self) -> int:
@@ -336,21 +343,21 @@ class Rooms:
             chosen.observe_enabled,
             chosen.observe_read_only,
             chosen.observe_scope,
-            self._timezone,
-            chosen.last_messages,
-            chosen.suggest_response,
-            chosen.block_deadline_seconds,
-            chosen.activate_after_idle_minutes * 60_000,
+            timezone=self._timezone,
+            last_messages=chosen.last_messages,
+            wants_suggested_response=chosen.suggest_response,
+            block_deadline_seconds=chosen.block_deadline_seconds,
+            activate_after_idle_ms=chosen.activate_after_idle_minutes * 60_000,
             most_message_tokens=int(2 * chosen.observe_after_tokens),
         )
         return Processors(
             self.messages,
             self.threads,
             self.observations,
-            self.working,
-            self._counter,
-            self._clock,
-            settings,
+            working=self.working,
+            counter=self._counter,
+            clock=self._clock,
+            settings=settings,
         )
 
     @cached_property
@@ -366,8 +373,8 @@ class Rooms:
             chosen.moments,
             chosen.moment_start_tokens,
             chosen.moment_statements,
-            chosen.moment_scratchpad,
-            chosen.moment_prefetch,
+            has_scratchpad=chosen.moment_scratchpad,
+            has_prefetch=chosen.moment_prefetch,
         )
         return Moments(
             Parts(
@@ -397,9 +404,9 @@ class Rooms:
                 lambda: self.threads,
                 self._store,
                 lambda: self.tasks,
-                lambda: self.working,
-                BehaviorStore(self.database, self.scope),
-                ObservationStore(self.database, self.scope),
+                working=lambda: self.working,
+                behavior=BehaviorStore(self.database, self.scope),
+                observations=ObservationStore(self.database, self.scope),
             )
         )
 
@@ -412,7 +419,7 @@ class Rooms:
         """Where tasks and messages meet."""
         from smara.links.links import Links
 
-        return Links(self.tasks, self._turns, self.threads, self._store)
+        return Links(self.tasks, self._turns, self.threads, messages=self._store)
 
     @cached_property
     def _turns(self) -> Turns:
@@ -424,8 +431,8 @@ class Rooms:
             TaskStore(self.database, self.scope),
             self._clock,
             self._new_id,
-            actor,
-            self.settings.session,
+            default_actor=actor,
+            default_session=self.settings.session,
         )
 
     def _active_task(
@@ -452,11 +459,11 @@ class Rooms:
             WorkingStore(self.database, self.scope),
             self._clock,
             self._new_id,
-            settings.resource,
-            settings.working_max_characters,
-            settings.working_template,
-            settings.actor or default_actor(),
-            self._resource_of,
+            default_resource=settings.resource,
+            max_characters=settings.working_max_characters,
+            default_template=settings.working_template,
+            default_actor=settings.actor or default_actor(),
+            resource_of=self._resource_of,
         )
 
     def _resource_of(self, thread_id: str) -> str | None:
@@ -473,18 +480,18 @@ class Rooms:
 
         settings, store = self.settings, CallStore(self.database, self.scope)
         prices = Prices(parse_prices(settings.model_prices))
-        budget = Budget(store, self._clock, self._new_id, limits_of(settings), prices)
+        budget = Budget(store, self._clock, self._new_id, limits=limits_of(settings), prices=prices)
         return Models(
             store,
             budget,
             self._clock,
-            settings,
-            counter_for(),
-            redacted,
-            settings.actor or default_actor(),
-            self._chat_model,
-            self._rerank_model,
-            self._embedding_model,
+            settings=settings,
+            counter=counter_for(),
+            redact=redacted,
+            actor=settings.actor or default_actor(),
+            model=self._chat_model,
+            reranker=self._rerank_model,
+            embedder=self._embedding_model,
         )
 
     @cached_property
@@ -590,21 +597,23 @@ class Rooms:
             self.database,
             self.scope,
             self._clock,
-            meaning,
-            lambda: self._code_trees,
-            self._judge_code,
+            meaning=meaning,
+            find_trees=lambda: self._code_trees,
+            freshness=self._judge_code,
         )
         return Search(
             Parts(
                 self._store,
                 self._clock,
                 self.settings,
-                self._timezone,
-                meaning,
-                finders,
-                self._reranker,
-                self._imagined_answer,
-                lambda session, is_asked_for: self._code_trees.note(session, is_asked_for),
+                timezone=self._timezone,
+                meaning=meaning,
+                finders=finders,
+                reranker=self._reranker,
+                imagine=self._imagined_answer,
+                code_note=lambda session, is_asked_for: self._code_trees.note(
+                    session, is_asked_for
+                ),
             )
         )
 
@@ -618,7 +627,10 @@ class Rooms:
             KnowledgeStore(self.database, self.scope), self._clock, self._judge_code
         )
         return PatternSearch(
-            self._store, self.database.records, source, self.settings.search_deadline_seconds
+            self._store,
+            self.database.records,
+            source,
+            deadline_seconds=self.settings.search_deadline_seconds,
         )
 
     def _reranker(self) -> Reranker | None:
@@ -636,7 +648,10 @@ class Rooms:
         from smara.search.tasks import TaskSearch
 
         return TaskSearch(
-            self._turns.store, self._store, self._search, self.settings.search_deadline_seconds
+            self._turns.store,
+            self._store,
+            self._search,
+            deadline_seconds=self.settings.search_deadline_seconds,
         )
 
     @cached_property
@@ -646,7 +661,9 @@ class Rooms:
 
         store = KnowledgeStore(self.database, self.scope)
         deadline = self.settings.search_deadline_seconds
-        return MemorySearch(store, self._store, self._clock, deadline, self._judge_code)
+        return MemorySearch(
+            store, self._store, self._clock, deadline_seconds=deadline, freshness=self._judge_code
+        )
 
     @cached_property
     def _observation_search(self) -> ObservationSearch:

@@ -149,7 +149,7 @@ class ScriptedModel:
         if isinstance(step, ChatReply):
             return step
         asked = len(request.system) + len(request.prompt)
-        return ChatReply(step, Usage(asked // 4 + 1, len(step) // 4 + 1), "stop", self.name)
+        return ChatReply(step, Usage(asked // 4 + 1, len(step) // 4 + 1), "stop", model=self.name)
 
     def _waited(self, step: Slow, request: ChatRequest) -> Any:
         if self._clock is None:

@@ -105,7 +105,7 @@ class MemoryModel:
 
     def change(self, number: int, kind: str, by: str, operation: int, **fields: Any) -> None:
         kept = self.memories[number]
-        kept.events.append(Event(kind, kept.now, operation, by))
+        kept.events.append(Event(kind, kept.now, operation, by=by))
         kept.now = replace(kept.now, **fields)
 
     def add(
@@ -118,7 +118,9 @@ class MemoryModel:
         if not is_taught and self.too_many(session):
             return "refused", None
         taint = () if is_taught else taint
-        new = State(0.95 if is_taught else 0.8, taint, is_taught, False, sessions=(session,))
+        new = State(
+            0.95 if is_taught else 0.8, taint, is_taught, needs_review=False, sessions=(session,)
+        )
         known = next((n for n in self.active() if self.memories[n].statement == statement), None)
         if known is not None and new.rank <= self.memories[known].now.rank:
             self.see_again(known, new, by)
@@ -128,13 +130,15 @@ class MemoryModel:
         disputed = [n for n in against if self.is_outranked(new, n)]
         number = len(self.memories)
         new = replace(new, needs_review=bool(disputed) or not is_taught)
-        self.memories.append(Kept(statement, self.now_ms, new, disputed))
-        self.memories[number].events.append(Event("created", new, self.operation(), by, session))
+        self.memories.append(Kept(statement, self.now_ms, new, disputes=disputed))
+        self.memories[number].events.append(
+            Event("created", new, self.operation(), by=by, session=session)
+        )
         operation = self.operation()
         for old in retired:
-            self.supersede_now(old, number, by, operation)
+            self.supersede_now(old, number, by, operation=operation)
         if known is not None:
-            self.absorb(number, known, by, operation)
+            self.absorb(number, known, by, operation=operation)
         return "added", number
 
     def is_unwanted(self, statement: tuple[str, int]) -> bool:
@@ -265,7 +269,7 @@ class MemoryModel:
         self.change(number, "accepted", by, operation, **self.verified(number))
         for old in self.memories[number].disputes:
             if self.memories[old].is_active:
-                self.supersede_now(old, number, by, operation)
+                self.supersede_now(old, number, by, operation=operation)
 
     def reject(self, number: int, by: str) -> None:
         self.person_only(by)
@@ -308,7 +312,7 @@ class MemoryModel:
         self.active_only(old, new)
         if by != "person" and self.is_outranked(self.memories[new].now, old):
             raise ConflictError("outranked")
-        self.supersede_now(old, new, by, self.operation())
+        self.supersede_now(old, new, by, operation=self.operation())
 
     def merge(self, keep: int, other: int, by: str) -> None:
         if keep == other:
@@ -316,7 +320,7 @@ class MemoryModel:
         self.active_only(keep, other)
         if by != "person" and self.is_outranked(self.memories[keep].now, other):
             raise ConflictError("outranked")
-        self.absorb(keep, other, by, self.operation())
+        self.absorb(keep, other, by, operation=self.operation())
 
     def used(self, number: int, outcome: str, by: str, session: str) -> None:
         kept = self.memories[number]
@@ -384,7 +388,7 @@ class MemoryModel:
                 back = replace(back, replaced_by=None)
             for part in parts:
                 part.is_undone = True
-                kept.events.append(Event("undone", kept.now, operation, by))
+                kept.events.append(Event("undone", kept.now, operation, by=by))
             kept.now = back
 
     def newest(self, number: int) -> Event | None:

@@ -90,10 +90,16 @@ class ModelMemory:
         self.leases = Leases(store, clock, new_id)
         kept = store.projects.setdefault(project, Project())
         counter = counter_for(settings.get("token_model"))
-        self.threads = Threads(kept, clock, new_id, settings.get("resource", "default"))
-        self.compactions = Compactions(kept, clock, new_id, settings)
+        self.threads = Threads(kept, clock, new_id, resource=settings.get("resource", "default"))
+        self.compactions = Compactions(kept, clock, new_id, settings=settings)
         self.messages = Messages(
-            kept, clock, new_id, self.threads, self.compactions, counter, settings
+            kept,
+            clock,
+            new_id,
+            threads=self.threads,
+            compactions=self.compactions,
+            counter=counter,
+            settings=settings,
         )
         self.history = History(self.messages, counter)
         self._search = Search(kept, clock)
@@ -125,13 +131,13 @@ class Threads:
             require_id(new.id, "thread_id"),
             require_id(new.resource_id or self._resource, "resource_id"),
             new.kind,
-            new.parent_id and require_id(new.parent_id, "parent_id"),
-            clean_title(new.title),
-            clean_metadata(new.metadata),
-            at,
-            at,
-            0,
-            0,
+            parent_id=new.parent_id and require_id(new.parent_id, "parent_id"),
+            title=clean_title(new.title),
+            metadata=clean_metadata(new.metadata),
+            created_at=at,
+            updated_at=at,
+            message_count=0,
+            token_count=0,
         )
         self._kept.threads[new.id] = thread
         self._kept.messages[new.id] = []
@@ -296,17 +302,17 @@ class Messages:
             self._new_id(),
             thread.id,
             thread.resource_id,
-            len(log) + 1,
-            new.role,
-            raw,
-            tuple(new.content),
-            counted.tokens,
-            counted.method,
-            self._clock.now_ms() if new.created_at is None else new.created_at,
-            new.client_id,
-            new.task_id,
-            None,
-            new.metadata,
+            seq=len(log) + 1,
+            role=new.role,
+            raw_content=raw,
+            parts=tuple(new.content),
+            token_count=counted.tokens,
+            token_method=counted.method,
+            created_at=self._clock.now_ms() if new.created_at is None else new.created_at,
+            client_id=new.client_id,
+            task_id=new.task_id,
+            sealed_at=None,
+            metadata=new.metadata,
         )
         log.append(message)
         return message
@@ -409,9 +415,9 @@ class History:
                     message.role,
                     message.raw_content,
                     message.seq,
-                    message.seq,
-                    message.token_count,
-                    message.id,
+                    last_seq=message.seq,
+                    token_count=message.token_count,
+                    message_id=message.id,
                 )
             else:
                 text = run.injection_text
@@ -419,8 +425,8 @@ class History:
                     "system",
                     text,
                     run.start_seq,
-                    run.end_seq,
-                    self._counter.count(text).tokens,
+                    last_seq=run.end_seq,
+                    token_count=self._counter.count(text).tokens,
                     compaction_id=run.id,
                 )
         found = list(entries.values())
@@ -487,12 +493,12 @@ class Compactions:
             self._new_id(),
             level,
             first,
-            last,
-            len(run),
-            redact(said.text).text,
-            redact(said.code).text,
-            OfflineSummarizer.method,
-            self._clock.now_ms(),
+            end_seq=last,
+            message_count=len(run),
+            summary=redact(said.text).text,
+            code=redact(said.code).text,
+            method=OfflineSummarizer.method,
+            created_at=self._clock.now_ms(),
         )
         for child in self._kept.compactions[thread_id]:
             if level == 2 and self._is_shown(child) and first <= child.start_seq <= last:
@@ -548,9 +554,9 @@ class Leases:
             name,
             owner,
             operation_id,
-            fence,
-            now + int(lease_seconds * 1000),
-            held.owner if held else None,
+            fence=fence,
+            expires_at=now + int(lease_seconds * 1000),
+            taken_over_from=held.owner if held else None,
         )
         self._store.leases[name] = lease
         return lease
@@ -598,7 +604,7 @@ class Search:
         found = [(score, m) for score, m in self._scored(query, **filters) if _is_from(m, sources)]
         best = found[0][0] if found else 1.0
         hits = tuple(
-            self._hit(m, query, rank, score / best)
+            self._hit(m, query, rank, score=score / best)
             for rank, (score, m) in enumerate(found[:limit], 1)
         )
         return Answer(hits, len(found), Trace(len(terms_of(query)), 0, len(found)))
@@ -644,25 +650,25 @@ class Search:
 
     def _hit(self, message: Message, query: str, rank: int, score: float) -> Hit:
         log, terms = self._kept.messages[message.thread_id], terms_of(query)
-        beside = {m.seq: Neighbor(m.id, m.role, m.seq, m.raw_content) for m in log}
+        beside = {m.seq: Neighbor(m.id, m.role, m.seq, content=m.raw_content) for m in log}
         return Hit(
             message.id,
             "compacted" if message.compaction else "raw",
             message.raw_content,
-            rank,
-            score,
-            ("matches " + ", ".join(sorted(terms & terms_of(message.raw_content))),),
-            message.thread_id,
-            message.resource_id,
-            message.role,
-            message.seq,
-            message.created_at,
-            message.task_id,
-            message.client_id,
-            message.metadata,
-            tuple(beside[seq] for seq in (message.seq - 1,) if seq in beside),
-            tuple(beside[seq] for seq in (message.seq + 1,) if seq in beside),
-            tuple(terms),
+            rank=rank,
+            score=score,
+            why=("matches " + ", ".join(sorted(terms & terms_of(message.raw_content))),),
+            thread_id=message.thread_id,
+            resource_id=message.resource_id,
+            role=message.role,
+            seq=message.seq,
+            created_at=message.created_at,
+            task_id=message.task_id,
+            client_id=message.client_id,
+            metadata=message.metadata,
+            before=tuple(beside[seq] for seq in (message.seq - 1,) if seq in beside),
+            after=tuple(beside[seq] for seq in (message.seq + 1,) if seq in beside),
+            terms=tuple(terms),
         )
 
     def search_threads(self, query: str, limit: int = 10, **filters: Any) -> list[ThreadHit]:
@@ -674,9 +680,9 @@ class Search:
                 h.thread_id,
                 h.resource_id,
                 self._kept.threads[h.thread_id].title,
-                rank,
-                h.score,
-                h.why,
+                rank=rank,
+                score=h.score,
+                why=h.why,
             )
             for rank, h in enumerate(list(best.values())[:limit], 1)
         ]

@@ -37,7 +37,7 @@ def fail_before(memory, sessions: int = 1) -> None:
 
 
 def after(receipt, kind: str, **fields) -> HostEvent:
-    return HostEvent("claude", kind, receipt.session_id, receipt.at + 10, **fields)
+    return HostEvent("claude", kind, receipt.session_id, at_ms=receipt.at + 10, **fields)
 
 
 def ran(receipt, command: str, ms: int = 10, **fields) -> HostEvent:
@@ -46,7 +46,7 @@ def ran(receipt, command: str, ms: int = 10, **fields) -> HostEvent:
         "claude",
         "tool_post",
         receipt.session_id,
-        at,
+        at_ms=at,
         tool="Bash",
         tool_input={"command": command},
         **fields,

@@ -63,7 +63,12 @@ class Watcher:
         words = message.raw_content[:40]
         text = self._text.format(seq=message.seq, words=words, whole=message.raw_content)
         return Note(
-            "medium", "note", text, message.created_at, first_seq=message.seq, last_seq=message.seq
+            "medium",
+            "note",
+            text,
+            said_at=message.created_at,
+            first_seq=message.seq,
+            last_seq=message.seq,
         )
 
 
@@ -93,7 +98,7 @@ class Condenser:
             raise self._errors.pop(0)
         if not self._is_smaller:
             return Draft(tuple(request.notes))
-        return Draft((Note("high", "note", self._text, request.notes[-1].said_at),))
+        return Draft((Note("high", "note", self._text, said_at=request.notes[-1].said_at),))
 
 
 def watch(

@@ -482,7 +482,9 @@ def test_a_piece_of_work_that_ended_is_remembered(memory):
     memory.behavior.observe_batch(worked("s1").events)
     context = ExecutionContext("s1", epic="3", story="7")
     added = memory.behavior.work_unit_done(
-        "bmad", context, WorkUnitResult("success", "Cards can be saved", ("src/pay/card.py",), 12)
+        "bmad",
+        context,
+        WorkUnitResult("success", "Cards can be saved", ("src/pay/card.py",), steps=12),
     )
     assert added.memory.content == "Epic 3 / Story 7 was finished: Cards can be saved."
     assert (added.memory.type, added.memory.methodology) == ("work_unit_outcome", "bmad")

@@ -58,7 +58,7 @@ def brief(folder: str, cwd: str = ".") -> None:
 
 def hooked(event: str, folder: str, session_id: str = "s1", **fields: object) -> str | None:
     payload = {"session_id": session_id, "cwd": str(Path.cwd()), **fields}
-    said = telling.answer("claude", event, json.dumps(payload).encode(), folder)
+    said = telling.answer("claude", event, json.dumps(payload).encode(), folder=folder)
     return json.loads(said)["hookSpecificOutput"]["additionalContext"] if said else None
 
 
@@ -92,7 +92,7 @@ def test_a_call_about_nothing_that_is_known_is_answered_without_the_store(folder
         "tool_name": "Read",
         "tool_input": {"file_path": "other.py"},
     }
-    assert choose("claude", "PostToolUse", told, folder) == []
+    assert choose("claude", "PostToolUse", told, folder=folder) == []
 
 
 def test_what_is_known_is_said_once_and_has_one_receipt(folder):

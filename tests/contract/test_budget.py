@@ -35,7 +35,7 @@ def reserve(budget, read=100, written=0, model=MODEL, seconds=60):
 
 def use(budget, read=100, written=0, model=MODEL):
     """A call that uses exactly what was reserved for it."""
-    reservation = reserve(budget, read, written, model)
+    reservation = reserve(budget, read, written, model=model)
     budget.settle(reservation, "done", Usage(read, written))
     return reservation
 
@@ -240,7 +240,12 @@ def test_who_asks_while_another_is_being_admitted_waits_and_sees_it(place, clock
     with first._store.database.write() as session:
         first._store.hold_switch(session)
         first._store.insert(
-            session, Reservation("r1", MODEL, 600, None), "observe", Usage(600), clock.now_ms(), 0
+            session,
+            Reservation("r1", MODEL, 600, microdollars=None),
+            "observe",
+            Usage(600),
+            clock.now_ms(),
+            0,
         )
         asking.start()
         assert not told.wait(0.3)

@@ -56,9 +56,13 @@ def test_every_question_is_answered(memory, shop):
     from smara.codegraph.describing import Described
 
     ask._descriptions.put(
-        {"shop": Described("Sells.", (("main", "price"),), "m", ask.fingerprint("shop"))}
+        {
+            "shop": Described(
+                "Sells.", (("main", "price"),), "m", fingerprint=ask.fingerprint("shop")
+            )
+        }
     )
-    ask._descriptions.put({"shop": Described("Sells well.", (), "m", "older")})
+    ask._descriptions.put({"shop": Described("Sells well.", (), "m", fingerprint="older")})
     (module,) = ask.modules(["shop"])
     assert (module.purpose, module.source, module.is_stale) == ("Sells well.", "model", True)
 

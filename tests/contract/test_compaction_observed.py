@@ -66,7 +66,7 @@ def test_important_observations_are_told_first_when_there_is_little_room(memory:
                     "high" if message.seq == 9 else "low",
                     "note",
                     f"note {message.seq} " + "x" * 300,
-                    message.created_at,
+                    said_at=message.created_at,
                     first_seq=message.seq,
                     last_seq=message.seq,
                 )
@@ -112,8 +112,8 @@ def test_note_over_several_runs_is_told_in_the_one_it_begins_in_or_in_one_that_h
             at = request.messages[0].created_at
             return Draft(
                 (
-                    Note("high", "note", "the long work", at, first_seq=2, last_seq=19),
-                    Note("high", "note", "the end", at, first_seq=25, last_seq=25),
+                    Note("high", "note", "the long work", said_at=at, first_seq=2, last_seq=19),
+                    Note("high", "note", "the end", said_at=at, first_seq=25, last_seq=25),
                 )
             )
 

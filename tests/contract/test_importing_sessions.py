@@ -132,7 +132,12 @@ def test_words_that_hooks_have_told_are_not_stored_again(memory):
     told = NewThread("ses_0001", metadata={"host": "opencode", "told_by": "hooks"})
     words = "It is called from receipt.ts and till.ts."
     hooked = NewMessage(
-        "assistant", words, "hook:ses_0001:turn_end:x", AT_MS, None, {"source": "hook"}
+        "assistant",
+        words,
+        "hook:ses_0001:turn_end:x",
+        created_at=AT_MS,
+        task_id=None,
+        metadata={"source": "hook"},
     )
     memory.messages.append_batch(told, [hooked])
     for stored in (9, 0):
@@ -149,7 +154,13 @@ def test_calls_that_hooks_told_of_without_an_id_are_not_counted_again(memory, pl
     (held,) = {each.metadata.get("session") or each.id for each in memory.threads.list()}
     last = max(each.created_at for each in memory.messages.list(thread_id=held))
     told = HostEvent(
-        agent, "tool_post", held, last + 1, tool="Bash", tool_input={"command": "make"}, key="k"
+        agent,
+        "tool_post",
+        held,
+        at_ms=last + 1,
+        tool="Bash",
+        tool_input={"command": "make"},
+        key="k",
     )
     memory.behavior.observe_batch([told])
     _, learned = run(memory, place.clock, ONE_OF_EACH[agent])

@@ -22,7 +22,7 @@ def memory(place):
 
 
 def prompt(words: str, at_ms: int = 1_000, **more: object) -> HostEvent:
-    return HostEvent("claude", "prompt", "s1", at_ms, prompt=words, **more)
+    return HostEvent("claude", "prompt", "s1", at_ms=at_ms, prompt=words, **more)
 
 
 def take(memory, *events: HostEvent, jobs=()) -> list[HostEvent]:
@@ -67,30 +67,34 @@ def test_nothing_is_noted_under_a_lost_lease(memory, clock):
 
 def test_a_job_waits_for_its_time_and_is_done_once(memory, clock):
     due = clock.now_ms() + 60_000
-    take(memory, prompt("a"), jobs=[Job("finalize", "s1", {"reason": "é"}, due)])
+    take(memory, prompt("a"), jobs=[Job("finalize", "s1", {"reason": "é"}, due_at=due)])
     assert memory.intake.due() == []
     clock.advance(61)
     (job,) = memory.intake.due()
-    assert job == Job("finalize", "s1", {"reason": "é"}, due)
+    assert job == Job("finalize", "s1", {"reason": "é"}, due_at=due)
     memory.intake.done(job)
     assert memory.intake.jobs() == []
 
 
 def test_a_job_that_is_asked_for_again_while_it_runs_stays(memory, clock):
-    take(memory, prompt("a"), jobs=[Job("transcript", "s1", {}, 1)])
+    take(memory, prompt("a"), jobs=[Job("transcript", "s1", {}, due_at=1)])
     (job,) = memory.intake.due()
-    take(memory, prompt("b"), jobs=[Job("transcript", "s1", {}, 2)])
+    take(memory, prompt("b"), jobs=[Job("transcript", "s1", {}, due_at=2)])
     memory.intake.done(job)
     assert [each.due_at for each in memory.intake.jobs()] == [2]
 
 
 def test_a_transcript_is_read_before_its_session_is_ended(memory):
-    take(memory, prompt("a"), jobs=[Job("finalize", "s1", {}, 5), Job("transcript", "s1", {}, 5)])
+    take(
+        memory,
+        prompt("a"),
+        jobs=[Job("finalize", "s1", {}, due_at=5), Job("transcript", "s1", {}, due_at=5)],
+    )
     assert [job.kind for job in memory.intake.due()] == ["transcript", "finalize"]
 
 
 def test_a_job_that_fails_is_tried_five_times_at_growing_distances(memory, clock):
-    take(memory, prompt("a"), jobs=[Job("finalize", "s1", {}, 0)])
+    take(memory, prompt("a"), jobs=[Job("finalize", "s1", {}, due_at=0)])
     waits = []
     while due := memory.intake.due():
         memory.intake.failed(due[0], "no model")

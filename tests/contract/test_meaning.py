@@ -76,7 +76,7 @@ def test_the_nearest_rows_are_those_that_plain_arithmetic_finds(
     fill(memory, texts)
     for question in ("cat river", "snow and fire", "chair table lamp", "stone stone stone"):
         assert contents(memory, near(memory, question, 8)) == brute_force(
-            embedder, texts, question, 8
+            embedder, texts, question, limit=8
         ), question
 
 

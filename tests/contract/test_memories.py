@@ -65,7 +65,7 @@ def test_a_memory_is_kept_with_every_field(memories, clock):
         ],
         half_life_days=12,
         citation="Redis gotcha",
-        chunk=Chunk("function", 10, 20, "refresh() in auth.py"),
+        chunk=Chunk("function", 10, 20, context_prefix="refresh() in auth.py"),
         data={"symptom": "no error", "workaround": "ping first"},
         taint=["tool"],
         actor="ann",
@@ -93,7 +93,7 @@ def test_a_memory_is_kept_with_every_field(memories, clock):
     )
     assert memory.work_unit == WorkUnit("native", ("spec_042", "subtask_3"), "Spec 42")
     assert (memory.target_node_id, memory.impacted_node_ids) == ("auth.py:refresh", ("a", "b"))
-    assert memory.chunk == Chunk("function", 10, 20, "refresh() in auth.py")
+    assert memory.chunk == Chunk("function", 10, 20, context_prefix="refresh() in auth.py")
     assert memory.data == {"symptom": "no error", "workaround": "ping first"}
     assert [(each.type, each.memory_id, each.path) for each in memory.relations] == [
         ("required_with", None, "src/redis.py"),

@@ -219,16 +219,16 @@ class Comparison(RuleBasedStateMachine):
             memory.confidence,
             memory.taint,
             memory.is_verified,
-            memory.needs_review,
-            memory.is_pinned,
-            memory.deprecated_because,
-            memory.deprecated_at,
-            replaced,
-            memory.session_ids,
-            memory.verified_uses,
-            memory.uses_since_wrong,
-            memory.corrections,
-            memory.last_verified_use_at,
+            needs_review=memory.needs_review,
+            is_pinned=memory.is_pinned,
+            because=memory.deprecated_because,
+            deprecated_at=memory.deprecated_at,
+            replaced_by=replaced,
+            sessions=memory.session_ids,
+            uses=memory.verified_uses,
+            in_a_row=memory.uses_since_wrong,
+            corrections=memory.corrections,
+            used_at=memory.last_verified_use_at,
         )
 
 
@@ -311,7 +311,7 @@ class HalfAChangeIsUndone(MemoryModel):
 
 class MergingLaunders(MemoryModel):
     def absorb(self, keep: int, other: int, by: str, operation: int) -> None:
-        super().absorb(keep, other, by, operation)
+        super().absorb(keep, other, by, operation=operation)
         self.memories[keep].now = replace(self.memories[keep].now, taint=())
 
 
@@ -328,4 +328,4 @@ examples.
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_the_comparison_sees_a_broken_rule(mutant: type[MemoryModel]) -> None:
     with pytest.raises(AssertionError):
-        compare("sqlite", 200, 40, mutant, MUTANTS[mutant])
+        compare("sqlite", 200, 40, model=mutant, number=MUTANTS[mutant])

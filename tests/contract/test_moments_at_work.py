@@ -98,7 +98,7 @@ def test_what_others_had_pushed_meanwhile_is_no_warning_for_the_next_push(memory
 def test_an_error_that_is_known_is_told_whatever_the_command_was(memory):
     fail_before(memory)
     told = memory.moments.after_tool(
-        "s1", "Bash", {"command": "npm run lint"}, "", "bash: npm: command not found"
+        "s1", "Bash", {"command": "npm run lint"}, output="", error="bash: npm: command not found"
     )
     assert told is None or "This error came here before" in told.text
     same = memory.moments.after_tool(
@@ -205,7 +205,7 @@ def test_between_steps_the_newest_calls_decide(memory):
             "generic",
             "tool_fail",
             "s1",
-            1,
+            at_ms=1,
             tool="Bash",
             tool_input={"command": "npm test"},
             error="bash: npm: command not found",
@@ -329,7 +329,7 @@ def test_a_store_that_somebody_else_writes_to_silences_nobody_and_the_receipt_co
     hurried = place.open(busy_timeout_seconds=0.3, **OFF)
     store = MomentStore(memory.database, memory.scope)
     with memory.database.write() as session:
-        store.hold_session(session, "s1", None, 1)
+        store.hold_session(session, "s1", None, now_ms=1)
         told = hurried.moments.start("s1")
     assert "drain_queue" in told.text
     assert told.is_kept is False

@@ -192,7 +192,7 @@ def test_what_happened_before_it_was_said_is_no_use(memory):
     taught(memory.memories, TRAP, files=["src/mail/queue.py"])
     memory.moments.after_tool("s1", "Read", {"file_path": "src/mail/queue.py"})
     (receipt,) = memory.moments.receipts()
-    early = HostEvent("claude", "turn_end", "s1", receipt.at - 1, text="drain_queue")
+    early = HostEvent("claude", "turn_end", "s1", at_ms=receipt.at - 1, text="drain_queue")
     assert memory.moments.heed([early, replace(early, session_id="s2", at_ms=receipt.at + 1)]) == 0
 
 

@@ -122,7 +122,7 @@ def test_result_that_is_no_smaller_is_not_kept_and_not_tried_again_at_once(
 
 def test_observer_is_not_told_what_waits(memory: Any) -> None:
     watcher = Watcher()
-    room = observed(memory, AHEAD, Condenser(text="much happened indeed"), watcher)
+    room = observed(memory, AHEAD, Condenser(text="much happened indeed"), observer=watcher)
     room.reflect("t", is_buffered=True)
     fill(memory, 1)
     room.observe("t")

@@ -92,7 +92,7 @@ class Comparison(RuleBasedStateMachine):
             **SMALL_RULES,
         )
         self.model = ModelMemory(
-            self.store, self.clock, self.model_ids, self.project, **SMALL_RULES
+            self.store, self.clock, self.model_ids, project=self.project, **SMALL_RULES
         )
 
     def teardown(self) -> None:

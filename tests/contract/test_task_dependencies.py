@@ -536,8 +536,8 @@ def test_everything_computed_equals_a_slow_recount(tasks, task):
         status.count("open"),
         status.count("in_progress"),
         status.count("closed"),
-        len(ready),
-        len(blocked),
+        ready=len(ready),
+        blocked=len(blocked),
     )
     assert tasks.totals() == counted
     assert {each for each in known if tasks.show(each).is_blocked and each in unfinished} == blocked

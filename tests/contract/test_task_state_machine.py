@@ -416,4 +416,4 @@ examples.
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_the_comparison_sees_a_broken_rule(mutant: type[TaskModel]) -> None:
     with pytest.raises(AssertionError):
-        compare("sqlite", 250, 40, mutant, MUTANTS[mutant])
+        compare("sqlite", 250, 40, model=mutant, number=MUTANTS[mutant])

@@ -167,7 +167,7 @@ def test_power_loss_keeps_what_full_promised_and_never_corrupts(
         live = tmp_path / "live.db"
         if trial % 4:
             shutil.copy(emptied, live)
-        acknowledged = _write_until_the_power_fails(live, folder, rng, durability)
+        acknowledged = _write_until_the_power_fails(live, folder, rng, durability=durability)
         with smara.open(folder / "live.db") as memory:
             assert recount.problems(memory) == [], f"trial {trial}, seed {SEED}"
             stored = [message.client_id for message in memory.messages.list(thread_id="t")]

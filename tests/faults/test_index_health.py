@@ -226,7 +226,7 @@ def test_flipped_bytes_in_the_pages_of_the_index_are_repaired(
     original = Path(filled).read_bytes()
     pages = index_pages(filled)
     for trial in range(count(6, 300)):
-        path = flipped(original, pages, tmp_path / f"{trial}.db", rng)
+        path = flipped(original, pages, tmp_path / f"{trial}.db", rng=rng)
         _survives(str(path), f"trial {trial}, seed {SEED}")
 
 
@@ -239,7 +239,7 @@ def test_flipped_bytes_in_the_pages_of_the_index_never_touch_a_message(
     original = Path(filled).read_bytes()
     pages = index_pages(filled)
     for trial in range(count(6, 300)):
-        path = flipped(original, pages, tmp_path / f"{trial}.db", rng)
+        path = flipped(original, pages, tmp_path / f"{trial}.db", rng=rng)
         with suppress(Exception):
             examine(Settings(db=str(path)), fix=True)
         connection = apsw.Connection(str(path))

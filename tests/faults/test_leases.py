@@ -219,7 +219,7 @@ def is_violated(state: State) -> bool:
 
 def explore(is_fenced: bool, most_writes: int = 3) -> tuple[int, list[str] | None]:
     """How many states there are, and the shortest way to a violation."""
-    first = State(0, 0, None, 0, (Waiting(),) * 3, ())
+    first = State(0, 0, None, expires_at=0, workers=(Waiting(),) * 3, writes=())
     came_from: dict[State, tuple[State, str] | None] = {first: None}
     queue = deque([first])
     while queue:
@@ -277,7 +277,7 @@ def test_real_leases_follow_the_model_through_random_steps(
     with smara.open(store, clock=clock) as memory:
         leases = kind(memory.database, clock, CountingIds("operation"))
         for _ in range(count(40, 600)):
-            violations += _random_story(memory, leases, clock, rng)
+            violations += _random_story(memory, leases, clock, rng=rng)
     assert (violations > 0) == (kind is NoFence), f"{violations} violations, seed {SEED}"
 
 

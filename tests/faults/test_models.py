@@ -274,7 +274,7 @@ class ChecksBeforeItWrites(Budget):
     barrier: threading.Barrier
 
     def reserve(self, model, purpose, most, deadline_seconds):
-        reservation = Reservation(self._new_id(), model, most.tokens, None)
+        reservation = Reservation(self._new_id(), model, most.tokens, microdollars=None)
         with self._store.database.read() as session:
             self._check(session, reservation, self._clock.now_ms())
         self.barrier.wait()

@@ -214,7 +214,7 @@ def test_cursor_holds_even_without_the_fence(where: str, start: Start, act: str)
     """The second line: rows are written only where the reader found the cursor, or the rows, still
     as they were.
     """
-    outcome, broken = paused(where, start, act, (workers.FENCE,))
+    outcome, broken = paused(where, start, act, off=(workers.FENCE,))
     assert (outcome, broken) == ((False, "lease_lost"), [])
 
 
@@ -225,7 +225,7 @@ def test_detector_sees_a_message_observed_twice_when_nobody_looks_before_writing
     """The mutant: no fence, no look at the cursor, no key on the batches."""
     with opened(where) as memory:
         drop_key(memory)
-    _, broken = paused(where, start, act, (workers.FENCE, workers.CURSOR))
+    _, broken = paused(where, start, act, off=(workers.FENCE, workers.CURSOR))
     assert any(each.startswith("noted") for each in broken)
 
 

@@ -49,7 +49,7 @@ def write_at_once(start: Start, where: str, processes: int, each: int) -> set[st
 
 def test_many_processes_append_to_the_same_threads(store: str, start: Start) -> None:
     smara.open(store).close()
-    expected = write_at_once(start, store, count(4, 8), count(60, 500))
+    expected = write_at_once(start, store, count(4, 8), each=count(60, 500))
     assert_exact(store, expected)
 
 
@@ -67,7 +67,7 @@ def test_many_processes_append_to_the_same_threads_on_postgres(
     postgres_url: str, start: Start
 ) -> None:
     smara.open(postgres_url).close()
-    expected = write_at_once(start, postgres_url, count(3, 8), count(30, 500))
+    expected = write_at_once(start, postgres_url, count(3, 8), each=count(30, 500))
     assert_exact(postgres_url, expected)
 
 
@@ -97,7 +97,7 @@ def test_second_of_two_that_migrate_postgres_at_once_finds_everything_done(
         ):
             os.sched_yield()
         for step in migrations("postgres"):
-            _take(first, session, step, 1)
+            _take(first, session, step, now_ms=1)
     waiting.join()
     first.close()
     second.close()

@@ -103,7 +103,9 @@ def recounted(tasks: list[Task]) -> TaskTotals:
     blocked = {each for each in unfinished if waits[each] & unfinished}
     status = Counter(task.status for task in tasks)
     ready = sum(task.status == "open" and task.id not in blocked for task in tasks)
-    return TaskTotals(status["open"], status["in_progress"], status["closed"], ready, len(blocked))
+    return TaskTotals(
+        status["open"], status["in_progress"], status["closed"], ready=ready, blocked=len(blocked)
+    )
 
 
 def broken_history(task: Task, history: list[TaskEvent]) -> list[str]:

@@ -49,13 +49,13 @@ def valid_calls(
             rng,
             tool.arguments[name],
             name,
-            known,
-            messages if tool.name == "memory-search" else known,
+            tasks=known,
+            ids=messages if tool.name == "memory-search" else known,
         )
     if "messageId" in call:
         call["messageId"] = rng.choice(messages)
     if tool.name == "memory-record":
-        call |= _noted(rng, action.name, call, messages)
+        call |= _noted(rng, action.name, call, messages=messages)
     return tool.name, call
 
 
@@ -265,7 +265,7 @@ def complaints(
             if tool == "memory-record"
             else None
         )
-        found = complaint(box, name, wrong, by)
+        found = complaint(box, name, wrong, context=by)
         if found:
             yield name, ascii(wrong)[:300], found
 

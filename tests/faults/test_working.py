@@ -109,25 +109,25 @@ def assert_one_wins_each_round(start: Start, where: str, processes: int, rounds:
 
 
 def test_changes_of_different_sections_at_once_all_survive(store: str, start: Start) -> None:
-    assert_all_sections_survive(start, store, count(3, 8), count(8, 100))
+    assert_all_sections_survive(start, store, count(3, 8), times=count(8, 100))
 
 
 @pytest.mark.postgres
 def test_changes_of_different_sections_at_once_all_survive_on_postgres(
     postgres_url: str, start: Start
 ) -> None:
-    assert_all_sections_survive(start, postgres_url, count(3, 8), count(8, 100))
+    assert_all_sections_survive(start, postgres_url, count(3, 8), times=count(8, 100))
 
 
 def test_of_many_that_put_the_version_they_read_exactly_one_wins(store: str, start: Start) -> None:
-    assert_one_wins_each_round(start, store, count(3, 8), count(6, 100))
+    assert_one_wins_each_round(start, store, count(3, 8), rounds=count(6, 100))
 
 
 @pytest.mark.postgres
 def test_of_many_that_put_the_version_they_read_exactly_one_wins_on_postgres(
     postgres_url: str, start: Start
 ) -> None:
-    assert_one_wins_each_round(start, postgres_url, count(3, 8), count(6, 100))
+    assert_one_wins_each_round(start, postgres_url, count(3, 8), rounds=count(6, 100))
 
 
 def test_loss_is_noticed_when_a_change_is_not_one_transaction(store: str, start: Start) -> None:

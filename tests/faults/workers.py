@@ -205,7 +205,13 @@ def hold(pipe: Connection, where: str, is_fenced: bool) -> None:
         if lease is None:
             return
         try:
-            write_under(memory, lease, f"holder-{os.getpid()}", is_fenced, believed_until)
+            write_under(
+                memory,
+                lease,
+                f"holder-{os.getpid()}",
+                is_fenced=is_fenced,
+                believed_until=believed_until,
+            )
             pipe.send("written")
         except LeaseLostError:
             pipe.send("refused")

@@ -139,7 +139,11 @@ class Lab:
             }
             if event != "drain":
                 payload = json.loads(parts["in"])
-                found.append(Heard(event, payload, parts["out"], parts["err"], int(parts["rc"])))
+                found.append(
+                    Heard(
+                        event, payload, parts["out"], complaint=parts["err"], code=int(parts["rc"])
+                    )
+                )
         return found
 
 

@@ -18,7 +18,7 @@ from tests.real_hosts.work import (
 )
 
 need("copilot")
-TOOLS = Tools("bash", "view", "edit", "path", "old_str", "new_str")
+TOOLS = Tools("bash", "view", "edit", path="path", old="old_str", new="new_str")
 
 
 def copilot(lab: Lab, script: Script, prompt: str) -> None:

@@ -22,10 +22,10 @@ TOOLS = Tools(
     "run_shell_command",
     "read_file",
     "replace",
-    "file_path",
-    "old_string",
-    "new_string",
-    (("instruction", "mend"),),
+    path="file_path",
+    old="old_string",
+    new="new_string",
+    more=(("instruction", "mend"),),
 )
 
 

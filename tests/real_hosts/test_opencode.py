@@ -17,7 +17,7 @@ from tests.real_hosts.work import (
 )
 
 need("opencode")
-TOOLS = Tools("bash", "read", "edit", "filePath", "oldString", "newString")
+TOOLS = Tools("bash", "read", "edit", path="filePath", old="oldString", new="newString")
 
 
 def opencode(lab: Lab, script: Script, prompt: str) -> None:

@@ -73,7 +73,7 @@ def test_tools_are_served_to_the_official_client(store, mode):
         return names, found.structured_content["results"][0]["threadId"], page.contents[0].text
 
     with http_server("--token", TOKEN) as (url, _, _):
-        names, thread, page = by_client(url, {"Authorization": bearer()}, ask, mode)
+        names, thread, page = by_client(url, {"Authorization": bearer()}, ask, mode=mode)
     assert names == ["task-query", "task-mutate", "memory-search"]
     assert (thread, page[:16]) == ("login", "# Login with Zod")
 
@@ -94,9 +94,11 @@ def test_who_calls_comes_with_each_request(db, mode):
 
     with http_server("--token", TOKEN) as (url, _, _):
         headers = {"Authorization": bearer()}
-        nobody = by_client(url, headers, create, mode)
-        first = by_client(url, {**headers, "Smara-Session": "a", "Smara-Actor": "ada"}, claim, mode)
-        second = by_client(url, {**headers, "Smara-Session": "b"}, claim, mode)
+        nobody = by_client(url, headers, create, mode=mode)
+        first = by_client(
+            url, {**headers, "Smara-Session": "a", "Smara-Actor": "ada"}, claim, mode=mode
+        )
+        second = by_client(url, {**headers, "Smara-Session": "b"}, claim, mode=mode)
     assert "Smara-Session" in nobody["hint"]
     assert [each["task"]["sessionId"] for each in (first, second)] == ["a", "b"]
     assert [each["task"]["title"] for each in (first, second)] == ["one", "two"]

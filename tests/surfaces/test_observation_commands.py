@@ -372,7 +372,15 @@ def test_thread_that_is_being_observed_is_busy(store):
 def test_refusal_leaves_with_the_error_it_came_from():
     with pytest.raises(ModelUnavailableError, match="2 messages were observed before that"):
         require_success(
-            Outcome("observe", False, 2, 1, "It is overloaded.", "model_unavailable", True)
+            Outcome(
+                "observe",
+                False,
+                2,
+                notes=1,
+                error="It is overloaded.",
+                code="model_unavailable",
+                is_retryable=True,
+            )
         )
     with pytest.raises(BusyError, match="call it again"):
         require_success(
@@ -538,7 +546,7 @@ def held_worker(store: str, project: str | None) -> Iterator[None]:
     """The place of a worker, held by this process."""
     with (
         library.open(store, project=project) as memory,
-        held(memory, "worker", threading.Event(), project),
+        held(memory, "worker", threading.Event(), project=project),
     ):
         yield
 

@@ -128,7 +128,7 @@ class _Conversations:
             }  # those interfaces send what a tool gave in the user's place
         if thread is not None:
             value = {**about, **value, "thread": thread}
-        return self._reader.read(Entry(self._number, entry.raw, value, entry.repairs))
+        return self._reader.read(Entry(self._number, entry.raw, value, repairs=entry.repairs))
 
 
 def _thread_in(value: Mapping[str, Any]) -> str:

@@ -54,7 +54,7 @@ def decode(line: Line) -> Entry | Counted:
         return Counted(
             line.number, "broken", "not a JSON object", detail=f"it is {_json_name(value)}"
         )
-    return Entry(line.number, line.data, value, (*repairs, *more_repairs))
+    return Entry(line.number, line.data, value, repairs=(*repairs, *more_repairs))
 
 
 def load_json(text: str) -> tuple[Any, list[str]]:

@@ -114,7 +114,7 @@ def entry_of(number: int, value: Any, repairs: tuple[str, ...] = ()) -> Entry | 
     raw = json.dumps(
         without_surrogates(value), ensure_ascii=False, separators=(",", ":"), sort_keys=True
     )
-    return Entry(number, raw.encode("utf-8", "replace"), value, repairs)
+    return Entry(number, raw.encode("utf-8", "replace"), value, repairs=repairs)
 
 
 def _decoded(data: bytes) -> tuple[str, list[str]]:

@@ -159,7 +159,12 @@ def _find_claude(here: Here) -> Iterator[Found]:
             if cwd and session:
                 break
         yield Found(
-            str(path), "claude-code", cwd, _written_at(path), session or path.stem, is_agent
+            str(path),
+            "claude-code",
+            cwd,
+            at_ms=_written_at(path),
+            session_id=session or path.stem,
+            is_subagent=is_agent,
         )
 
 
@@ -184,9 +189,9 @@ def _find_codex(here: Here) -> Iterator[Found]:
                 str(path),
                 "codex",
                 cwd,
-                _written_at(path),
-                session,
-                bool(source),
+                at_ms=_written_at(path),
+                session_id=session,
+                is_subagent=bool(source),
                 is_unreadable=not _is_readable(path),
             )
 
@@ -206,9 +211,9 @@ def _find_gemini(here: Here) -> Iterator[Found]:
             str(path),
             "gemini",
             project_root_of(path, candidates),
-            _written_at(path),
-            session,
-            is_agent,
+            at_ms=_written_at(path),
+            session_id=session,
+            is_subagent=is_agent,
         )
 
 
@@ -221,8 +226,8 @@ def _find_copilot(here: Here) -> Iterator[Found]:
                 str(path),
                 "copilot",
                 cwd,
-                _written_at(path),
-                text_in(data.get("sessionId")) or str(path),
+                at_ms=_written_at(path),
+                session_id=text_in(data.get("sessionId")) or str(path),
             )
 
 
@@ -235,8 +240,8 @@ def _find_pi(here: Here) -> Iterator[Found]:
                 str(path),
                 "pi",
                 text_in(head.get("cwd")),
-                _written_at(path),
-                text_in(head.get("id")) or path.stem,
+                at_ms=_written_at(path),
+                session_id=text_in(head.get("id")) or path.stem,
             )
 
 
@@ -262,7 +267,13 @@ def _opencode_session(path: str, info: Mapping[str, Any], only: str | None) -> F
     updated = milliseconds(mapping_in(info.get("time")).get("updated")) or _written_at(Path(path))
     parent, own = text_in(info.get("parentID")), text_in(info.get("id")) or path
     return Found(
-        path, "opencode", text_in(info.get("directory")), updated, parent or own, bool(parent), only
+        path,
+        "opencode",
+        text_in(info.get("directory")),
+        at_ms=updated,
+        session_id=parent or own,
+        is_subagent=bool(parent),
+        only=only,
     )
 
 

@@ -137,7 +137,7 @@ class PlainReader:
                 title=text_in(value.get("title")),
             ),
             role,
-            content,
+            content=content,
             client_id=given_id or self._identities.of_line(thread_id, entry.raw.strip()),
             created_at=_time_in(value, repairs),
             metadata=_metadata_in(value, repairs),

@@ -208,7 +208,10 @@ def _split(stream: io.BufferedReader, max_line_bytes: int) -> Iterator[Line]:
             del data  # the oversized line must not stay in memory while its rest is skipped
             is_terminated = _skip_to_newline(stream)
             yield Line(
-                number, b"", is_terminated, f"the line is longer than {max_line_bytes} bytes"
+                number,
+                b"",
+                is_terminated,
+                problem=f"the line is longer than {max_line_bytes} bytes",
             )
 
 

@@ -126,7 +126,7 @@ class Identities:
                 line,
                 thread,
                 role,
-                parts,
+                content=parts,
                 client_id=client_id,
                 created_at=created_at,
                 metadata=known,
@@ -182,8 +182,10 @@ def build(
     """An `Imported` whose message says in its metadata what was repaired."""
     if repairs:
         metadata = {**metadata, "repairs": list(repairs)}
-    message = NewMessage(role, content, client_id, created_at, task_id, metadata)
-    return Imported(line, thread, message, repairs)
+    message = NewMessage(
+        role, content, client_id, created_at=created_at, task_id=task_id, metadata=metadata
+    )
+    return Imported(line, thread, message, repairs=repairs)
 
 
 def has_content(parts: Iterable[Part]) -> bool:

@@ -117,7 +117,7 @@ class _Teller:
             self._agent,
             kind,
             self.session_id,
-            place.at_ms,
+            at_ms=place.at_ms,
             cwd=place.cwd,
             subagent_id=self._subagent,
             model=self._model,
@@ -154,9 +154,9 @@ def _of_message(teller: _Teller, place: _Place, message: NewMessage) -> Iterator
         yield teller.event("compact_post", place, text=words)
     for number, part in enumerate(parts):
         if part.type == "tool_call":
-            yield _asked(teller, place, part, number)
+            yield _asked(teller, place, part, number=number)
         elif part.type == "tool_result" and part.name not in ("stdout", "stderr", "message"):
-            yield from _answered(teller, place, part, message)
+            yield from _answered(teller, place, part, message=message)
 
 
 def _has_call(message: NewMessage) -> bool:

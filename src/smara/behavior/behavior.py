@@ -80,13 +80,33 @@ class Behavior:
         self._watcher = Watcher(store, clock)
         tables = Tables(store, new_id)
         self._finalizer = Finalizer(
-            store, self._watcher, tables, memories, clock, models, deadline_seconds
+            store,
+            self._watcher,
+            tables,
+            memories=memories,
+            clock=clock,
+            models=models,
+            deadline_seconds=deadline_seconds,
         )
         self._habits = Habits(store)
-        self._synthesis = Synthesis(store, self._habits, memories, clock, models, deadline_seconds)
+        self._synthesis = Synthesis(
+            store,
+            self._habits,
+            memories,
+            clock=clock,
+            models=models,
+            deadline_seconds=deadline_seconds,
+        )
         self._contexts = Contexts(memories, self._habits, counter)
         self._jobs = Jobs(
-            JobParts(store, self._synthesis, memories, clock, self._finalize_due, evict)
+            JobParts(
+                store,
+                self._synthesis,
+                memories,
+                clock=clock,
+                finalize=self._finalize_due,
+                evict=evict,
+            )
         )
 
     # watching
@@ -224,9 +244,18 @@ class Behavior:
         older = [
             each.id
             for each in self._memories.list(type="work_state", limit=50)
-            if unfinished.is_before(each, session_id, state, "") and not is_outranked((), each)
+            if unfinished.is_before(each, session_id, state, branch="")
+            and not is_outranked((), each)
         ]
-        new = unfinished.memory_of(state, session_id, "", work_unit, methodology, (), older)
+        new = unfinished.memory_of(
+            state,
+            session_id,
+            "",
+            unit=work_unit,
+            methodology=methodology,
+            taint=(),
+            supersedes=older,
+        )
         return self._memories.add_many([new], by="system", actor="smara", session_id=session_id)[0]
 
     def relay(
@@ -292,7 +321,9 @@ class Behavior:
         judged = [self._issue(finding) for finding in qa.read_report(redact(text).text)]
         methodology = work_unit.methodology if work_unit is not None else "native"
         new = [
-            new_memory(each, each.draft.content, session_id, work_unit, methodology)
+            new_memory(
+                each, each.draft.content, session_id, work_unit=work_unit, methodology=methodology
+            )
             for each in judged
             if each.draft is not None
         ]
@@ -308,9 +339,9 @@ class Behavior:
             finding,
             "promoted",
             "it was reported",
-            made,
-            signal_of("qa_report").value,
-            ("tool",),
+            draft=made,
+            confidence=signal_of("qa_report").value,
+            taint=("tool",),
             is_valid=True,
         )
 
@@ -375,15 +406,15 @@ class Behavior:
             states.get("open", 0),
             states.get("ended", 0),
             states.get("final", 0),
-            signals,
-            promoted,
-            signals - promoted,
-            last,
-            files,
-            edges,
-            errors,
-            modules,
-            told["kinds"],
+            signals=signals,
+            promoted=promoted,
+            waiting=signals - promoted,
+            last_event_at=last,
+            files=files,
+            edges=edges,
+            errors=errors,
+            modules=modules,
+            by_kind=told["kinds"],
         )
 
     def failures_of(self, command: str, limit: int = 3) -> builtins.list[KnownFailure]:

@@ -138,7 +138,7 @@ def parse(line: object) -> Command | None:
     purposes = [each for each in map(_purpose, reversed(telling)) if each != "other"]
     purpose: Purpose = purposes[0] if purposes else "other"
     is_simple = len(telling) == 1 and not has_document and not any(map(_BLOCK.match, parts))
-    return Command(text[:LONGEST], head_of(telling[-1]), purpose, is_simple)
+    return Command(text[:LONGEST], head_of(telling[-1]), purpose, is_simple=is_simple)
 
 
 def _commands_in(line: str) -> list[str]:
@@ -188,10 +188,11 @@ _PURPOSES: tuple[tuple[Purpose, Callable[[str], object]], ...] = (
 def head_of(text: str) -> str:
     """The program and, where it has one, the word that says what it shall do.
 
-    >>> head_of("git push -u origin x"), head_of("./run.sh --fast"), head_of(".venv/bin/python -m
-    pytest tests") ('git push', 'run.sh', 'python -m pytest') >>> head_of("npm run build -- --fast")
+    >>> head_of("git push -u origin x"), head_of("./run.sh --fast"), head_of(".venv/bin/python -m pytest tests")
+    ('git push', 'run.sh', 'python -m pytest')
+    >>> head_of("npm run build -- --fast")
     'npm run build'
-    """
+    """  # noqa: E501
     words = _GIT_FOLDER.sub("git ", text).split()
     if not words:
         return ""
@@ -230,9 +231,9 @@ def fails_by_nature(text: str) -> bool:
 def is_same_program(one: str, other: str) -> bool:
     """Whether two commands start the same program, however it is found.
 
-    >>> is_same_program("ruff check --x", "uv run ruff check"), is_same_program("golangci-lint run",
-    "staticcheck .") (True, False)
-    """
+    >>> is_same_program("ruff check --x", "uv run ruff check"), is_same_program("golangci-lint run", "staticcheck .")
+    (True, False)
+    """  # noqa: E501
     program = head_of(one).split(" ")[0]
     return program == head_of(other).split(" ")[0] or bool(
         _RUN_BY.match(other) and program in _words(other)

@@ -14,7 +14,15 @@ from smara.behavior.quoting import quote
 from smara.behavior.reasons.reading import reason_of
 from smara.behavior.reasons.reverts import revert_of
 
-SIGNAL = Signal(0, "commit", 0.70, 0.75, 0.30, ("decision", "gotcha", "dead_end"), 1)
+SIGNAL = Signal(
+    0,
+    "commit",
+    0.70,
+    relevance=0.75,
+    false_positives=0.30,
+    targets=("decision", "gotcha", "dead_end"),
+    least_sessions=1,
+)
 _MOST = 3
 _NEAR = 6
 
@@ -37,7 +45,9 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 "fields": made.fields,
                 "files": list(entry.get("files", ())),
             }
-            yield Finding("commit", sha, made.content[:160], entry["f"], data, is_proven=True)
+            yield Finding(
+                "commit", sha, made.content[:160], step=entry["f"], data=data, is_proven=True
+            )
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
@@ -48,10 +58,10 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         data["type"],
         data["content"],
         (quote(data["said"], 400),),
-        near,
-        modules,
-        data["fields"],
-        ("commit",),
-        "commit_auto",
-        data["sha"],
+        files=near,
+        modules=modules,
+        data=data["fields"],
+        tags=("commit",),
+        source="commit_auto",
+        commit=data["sha"],
     )

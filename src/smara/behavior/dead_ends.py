@@ -16,7 +16,15 @@ from smara.behavior.pad import Pad
 from smara.behavior.paths import module_of
 from smara.behavior.quoting import code
 
-SIGNAL = Signal(0, "dead_end", 0.85, 0.75, 0.30, ("dead_end",), 1)
+SIGNAL = Signal(
+    0,
+    "dead_end",
+    0.85,
+    relevance=0.75,
+    false_positives=0.30,
+    targets=("dead_end",),
+    least_sessions=1,
+)
 
 _IMPOSSIBLE = re.compile(
     r"\b(?:won't|will not|cannot|can't|isn't going to|is not going to|doesn't|does not) work\b"
@@ -42,7 +50,9 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 "worked": worked,
             }
             data["task"] = pad.facts["prompt"][:160]
-            yield Finding("dead_end", key, entry["q"][:160], entry["f"], data, is_proven=worked)
+            yield Finding(
+                "dead_end", key, entry["q"][:160], step=entry["f"], data=data, is_proven=worked
+            )
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
@@ -79,5 +89,10 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     files = tuple(dict.fromkeys([*data.get("edited", ()), *others]))[:4]
     modules = tuple(dict.fromkeys(filter(None, map(module_of, files))))
     return Draft(
-        "dead_end", content, (str(data["q"]), f"$ {command}\n{line}"), files, modules, fields
+        "dead_end",
+        content,
+        (str(data["q"]), f"$ {command}\n{line}"),
+        files=files,
+        modules=modules,
+        data=fields,
     )

@@ -277,10 +277,11 @@ def lacking(command: str, line: str) -> tuple[str, ...]:
     """What a command needs that is not there, as words that any other command would fail with;
     empty for all else.
 
-    >>> lacking("go build ./...", "bash: line 1: go: command not found") ('go',) >>> lacking("gh pr
-    diff 7 --stat", "unknown flag: --stat"), lacking("rtk bun test", "unrecognized subcommand
-    'bun'") (('gh', 'pr', 'diff', '--stat'), ('rtk', 'bun'))
-    """
+    >>> lacking("go build ./...", "bash: line 1: go: command not found")
+    ('go',)
+    >>> lacking("gh pr diff 7 --stat", "unknown flag: --stat"), lacking("rtk bun test", "unrecognized subcommand 'bun'")
+    (('gh', 'pr', 'diff', '--stat'), ('rtk', 'bun'))
+    """  # noqa: E501
     program, *rest = command.split() or [""]
     absent = _ABSENT_PROGRAM.search(line)
     if absent is not None:

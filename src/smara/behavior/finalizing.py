@@ -103,7 +103,7 @@ class Finalizer:
                 row = self._store.find(session, session_id)
                 pads = [] if row is None else self._watcher.stored(session, row.no)
                 done = (
-                    self._decide(session, session_id, row, pads, wanted)
+                    self._decide(session, session_id, row, pads=pads, wanted=wanted)
                     if row is not None and pads
                     else None
                 )
@@ -134,7 +134,7 @@ class Finalizer:
             "why": "nothing was left to decide on",
         }
         with self._store.database.write() as session:
-            self._store.move(session, row.no, row.version, fields)
+            self._store.move(session, row.no, row.version, fields=fields)
 
     def _decide(
         self,
@@ -157,10 +157,10 @@ class Finalizer:
             passed,
             gate,
             type_,
-            pads,
-            lambda finding: self._known(session, row.no, finding, changing),
+            pads=pads,
+            known=lambda finding: self._known(session, row.no, finding, changing),
         )
-        judged = judge_within(judge.judge, findings, _BUDGET_SECONDS * patience(), thread_time)
+        judged = judge_within(judge.judge, findings, _BUDGET_SECONDS * patience(), cpu=thread_time)
         if len(judged) < len(findings):
             log.warning(
                 "behavior.budget_spent", session=session_id, left=len(findings) - len(judged)
@@ -168,7 +168,9 @@ class Finalizer:
         told = [each for kind in TOLD for each in self._store.promoted_data(session, kind)]
         chosen = choose(judged, max(0, gate.most - row.promoted), told)
         steps = sum(pad.step for pad in pads)
-        return Finalized(session_id, type_, passed, f"{why_type}; {why}", tuple(chosen), steps)
+        return Finalized(
+            session_id, type_, passed, why=f"{why_type}; {why}", judged=tuple(chosen), steps=steps
+        )
 
     def _known(self, session: Session, session_no: int, finding: Finding, changing: int) -> Known:
         signal = self._store.signal(session, finding.kind, finding.key)
@@ -181,7 +183,7 @@ class Finalizer:
         sessions = finding.counts_as + sum(counts for _, counts in others)
         history = (finding.data, *(data for data, _ in others))
         days = len({data["day"] for data in history if "day" in data}) or 99
-        seen = Seen(sessions, history, edited, changing, days)
+        seen = Seen(sessions, history, edited, all_sessions=changing, days=days)
         is_told = finding.kind == "co_access" and self._store.is_edge_promoted(session, *files[:2])
         return Known(seen, signal.memory_id if signal is not None else None, is_told)
 
@@ -198,12 +200,14 @@ class Finalizer:
             for each in promoted
             if each.draft is not None
         ]
-        contents, calls, classes = wording.worded(models, composed, quotes, self._deadline, seen)
-        done, promoted, contents = _classed(done, promoted, contents, classes)
+        contents, calls, classes = wording.worded(
+            models, composed, quotes, deadline_seconds=self._deadline, classes=seen
+        )
+        done, promoted, contents = _classed(done, promoted, contents, classes=classes)
         unit = wanted.work_unit or _unit(row.work_unit)
         methodology = unit.methodology if unit is not None else row.methodology
         new = [
-            new_memory(each, content, done.session_id, unit, methodology)
+            new_memory(each, content, done.session_id, work_unit=unit, methodology=methodology)
             for each, content in zip(promoted, contents, strict=True)
         ]
         left = self._left(done, pads, unit, methodology) if wanted.is_over else _Left()
@@ -240,7 +244,7 @@ class Finalizer:
         before = [
             each
             for each in self._memories.list(type="work_state", limit=50)
-            if unfinished.is_before(each, done.session_id, state, pad.facts["branch"])
+            if unfinished.is_before(each, done.session_id, state, branch=pad.facts["branch"])
         ]
         if not state:
             is_done = unfinished.is_all_done(pad)
@@ -251,7 +255,17 @@ class Finalizer:
         older = [each.id for each in before if not is_outranked(taint, each)]
         task = unfinished.task_of(pad)
         return _Left(
-            (unfinished.memory_of(state, done.session_id, task, unit, methodology, taint, older),)
+            (
+                unfinished.memory_of(
+                    state,
+                    done.session_id,
+                    task,
+                    unit=unit,
+                    methodology=methodology,
+                    taint=taint,
+                    supersedes=older,
+                ),
+            )
         )
 
     def _count(
@@ -284,19 +298,19 @@ class Finalizer:
             fields.update(state="final", finalized_at=now, work_unit=None)
         else:
             fields.update(subtasks=row.subtasks + 1)
-        if not self._store.move(session, row.no, row.version, fields):
+        if not self._store.move(session, row.no, row.version, fields=fields):
             raise _Moved
         for each in judged:
-            self._store.put_finding(session, row.no, each, now)
+            self._store.put_finding(session, row.no, each, now_ms=now)
             if each.verdict == "promoted" and each.finding.kind == "co_access":
                 self._tables.mark_promoted(
-                    session, each.finding.data["a"], each.finding.data["b"], now
+                    session, each.finding.data["a"], each.finding.data["b"], now_ms=now
                 )
         if wanted.is_over:
             # What is imported happened when it happened, not now.
             happened = min(now, max(int(pad.facts["last"]) for pad in pads) or now)
             self._tables.count(
-                session, pads, Ended(done.session_id, done.type, row.methodology, happened)
+                session, pads, Ended(done.session_id, done.type, row.methodology, now_ms=happened)
             )
             self._store.clear_pads(session, row.no)
         return replace(done, judged=judged, model_calls=row.model_calls + calls)

@@ -107,7 +107,7 @@ class Habits:
                 session,
                 " AND command = ? ORDER BY resolved_count DESC, last_seen_at DESC",
                 (to_storable(text),),
-                limit,
+                limit=limit,
             )
         return [each for each in found if self._applies(each, command)]
 
@@ -136,7 +136,7 @@ class Habits:
                     " AND tool_name = 'Bash' AND substr(command, 1, ?) = ?"
                     " ORDER BY resolved_count DESC, last_seen_at DESC",
                     (len(begin), begin),
-                    _MOST_OF_A_PROGRAM,
+                    limit=_MOST_OF_A_PROGRAM,
                 )
         return [each for each in found if starts(command, lacking(each.command, each.error))]
 
@@ -149,7 +149,7 @@ class Habits:
             return []
         print_ = fingerprint("Bash", parsed.head, quote(line, ERROR_LENGTH))
         with self._store.database.read() as session:
-            return self._failures(session, " AND error_fingerprint = ?", (print_,), 1)
+            return self._failures(session, " AND error_fingerprint = ?", (print_,), limit=1)
 
     def failures(self, limit: int = 50) -> list[KnownFailure]:
         """The errors that come again most often."""
@@ -158,7 +158,7 @@ class Habits:
                 session,
                 " ORDER BY session_count DESC, occurrence_count DESC, last_seen_at DESC",
                 (),
-                limit,
+                limit=limit,
             )
 
     def _failures(
@@ -205,7 +205,7 @@ class Habits:
             module,
             always,
             tuple(path for path, share in shares if FREQUENT < share <= ALWAYS),
-            total,
+            sessions=total,
         )
 
     def calibration(self, module: str, methodology: str = "native") -> Calibration | None:
@@ -224,9 +224,9 @@ class Habits:
             module,
             methodology,
             round(actual / planned, 2),
-            round(planned / samples, 1),
-            round(actual / samples, 1),
-            samples,
+            average_planned=round(planned / samples, 1),
+            average_actual=round(actual / samples, 1),
+            samples=samples,
         )
 
     def modules(self, limit: int = 20) -> list[tuple[str, int]]:
@@ -263,14 +263,14 @@ class Habits:
                 from_storable(row[0]),
                 from_storable(row[1]),
                 row[2],
-                row[3],
-                row[4],
-                row[5],
-                row[6],
-                row[7],
-                json.loads(row[8]),
-                row[9],
-                row[10],
+                raw_count=row[3],
+                session_count=row[4],
+                edit_session_count=row[5],
+                avg_time_delta_ms=row[6],
+                directional=row[7],
+                task_types=json.loads(row[8]),
+                last_observed_at=row[9],
+                promoted_at=row[10],
             )
             for row in rows
         ]
@@ -282,13 +282,13 @@ def _failure(row: Row) -> KnownFailure:
         from_storable(row[0]),
         from_storable(row[1]),
         row[2],
-        row[3],
-        row[4],
-        row[5],
-        solved.get("how"),
-        solved.get("fix"),
-        tuple(solved.get("files") or ()),
-        row[7],
-        row[8],
-        row[9] is not None and row[9] > row[5],
+        occurrences=row[3],
+        sessions=row[4],
+        last_seen_at=row[5],
+        how=solved.get("how"),
+        fix=solved.get("fix"),
+        files=tuple(solved.get("files") or ()),
+        fingerprint=row[7],
+        resolved=row[8],
+        worked_since=row[9] is not None and row[9] > row[5],
     )

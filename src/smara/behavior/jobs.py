@@ -66,17 +66,17 @@ class Jobs:
         synthesized = (
             self._tried("synthesis", lambda: len(parts.synthesis.run(modules))) if modules else 0
         )
-        weekly = self._every("weekly", WEEK_MS, self._weekly, last)
-        pruned = self._every("prune", DAY_MS, self._prune, last)
-        evicted = self._every("evict", DAY_MS, self._evict, last)
+        weekly = self._every("weekly", WEEK_MS, self._weekly, last=last)
+        pruned = self._every("prune", DAY_MS, self._prune, last=last)
+        evicted = self._every("evict", DAY_MS, self._evict, last=last)
         failed += sum(each is None for each in (synthesized, weekly, pruned, evicted))
         return JobsDone(
             finalized,
             promoted,
             (synthesized or 0) + (weekly or 0),
-            pruned or 0,
-            evicted or 0,
-            failed,
+            pruned=pruned or 0,
+            evicted=evicted or 0,
+            failed=failed,
         )
 
     def _finalize(self, ended: Sequence[str]) -> tuple[int, int, int]:
@@ -97,7 +97,7 @@ class Jobs:
         if now - last.get(name, now - every_ms) < every_ms:
             return 0
         with self._parts.store.database.write() as session:
-            is_ours = self._parts.store.claim_job(session, name, now, every_ms)
+            is_ours = self._parts.store.claim_job(session, name, now, every_ms=every_ms)
         return self._tried(name, work) if is_ours else 0
 
     def _tried(self, name: str, work: Callable[[], int]) -> int | None:

@@ -213,9 +213,9 @@ phrases.
 def listen(text: str) -> list[Said]:
     """The corrections and the giving up in what an agent said, in order; each sentence once.
 
-    >>> [said.right for said in listen("I initially thought it was cached, but `load()` reads the
-    file each time.")] ['`load()` reads the file each time']
-    """
+    >>> [said.right for said in listen("I initially thought it was cached, but `load()` reads the file each time.")]
+    ['`load()` reads the file each time']
+    """  # noqa: E501
     heard = text[:_LISTENED]
     if "```" in heard:
         heard = _CODE.sub(" ", heard)
@@ -278,19 +278,19 @@ def _correction(sentence: str, following: str) -> Said | None:
                 "correction",
                 whole[:_LONGEST_SENTENCE],
                 _side(match["wrong"]),
-                _side(match["right"]),
-                language,
+                right=_side(match["right"]),
+                language=language,
             )
     for language, pattern in _HALF:
         if pattern.search(sentence):
-            return Said("correction", sentence[:_LONGEST_SENTENCE], "", "", language)
+            return Said("correction", sentence[:_LONGEST_SENTENCE], "", right="", language=language)
     return None
 
 
 def _giving_up(sentence: str) -> Said | None:
     for language, pattern in _GIVEN_UP:
         if pattern.search(sentence):
-            return Said("dead_end", sentence[:_LONGEST_SENTENCE], "", "", language)
+            return Said("dead_end", sentence[:_LONGEST_SENTENCE], "", right="", language=language)
     return None
 
 

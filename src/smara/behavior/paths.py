@@ -99,9 +99,9 @@ def root_of(cwd: str) -> str:
 def project_path(path: object, root: str, cwd: str = "") -> str | None:
     """A path within the project, from its root; ``None`` for what lies elsewhere or is no path.
 
-    >>> project_path("/w/app/src/a.py", "/w/app"), project_path("/etc/hosts", "/w/app"),
-    project_path("./a.py", "/w") ('src/a.py', None, 'a.py')
-    """
+    >>> project_path("/w/app/src/a.py", "/w/app"), project_path("/etc/hosts", "/w/app"), project_path("./a.py", "/w")
+    ('src/a.py', None, 'a.py')
+    """  # noqa: E501
     if not isinstance(path, str) or not path or len(path) > 1_000 or "\n" in path or "\0" in path:
         return None
     return _project_path(path, root, cwd)

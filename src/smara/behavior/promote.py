@@ -86,7 +86,9 @@ class Judge(NamedTuple):
         )
         if is_quorum(finding):
             why = f"seen by {finding.agents} agents"
-        return Judged(finding, "promoted", why, made, confidence, taint, is_valid=True)
+        return Judged(
+            finding, "promoted", why, draft=made, confidence=confidence, taint=taint, is_valid=True
+        )
 
     def _not_valid(self, finding: Finding) -> str | None:
         if self.passed == "failed" and finding.kind != "dead_end":
@@ -196,7 +198,7 @@ def new_memory(
         content,
         made.type,
         made.source,
-        judged.confidence,
+        confidence=judged.confidence,
         tags=made.tags,
         files=made.files,
         modules=made.modules,

@@ -19,7 +19,15 @@ from smara.behavior.paths import is_test, is_test_of, module_of
 from smara.behavior.quoting import code, quote
 from smara.behavior.testruns import failed_tests
 
-SIGNAL = Signal(0, "qa_report", 0.80, 0.70, 0.25, ("error_pattern",), 2)
+SIGNAL = Signal(
+    0,
+    "qa_report",
+    0.80,
+    relevance=0.70,
+    false_positives=0.25,
+    targets=("error_pattern",),
+    least_sessions=2,
+)
 _MOST = 3
 _MOST_ISSUES = 10
 _ISSUE = re.compile(
@@ -60,8 +68,8 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 "qa_report",
                 key,
                 f"{name}: {entry['why']}"[:160],
-                entry["red"],
-                data,
+                step=entry["red"],
+                data=data,
                 is_proven=True,
             )
 
@@ -86,11 +94,11 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "error_pattern",
         content,
         (f"{data['test']}: {data['why']}",),
-        files,
-        modules,
-        fields,
-        ("qa",),
-        "qa_auto",
+        files=files,
+        modules=modules,
+        data=fields,
+        tags=("qa",),
+        source="qa_auto",
     )
 
 
@@ -107,13 +115,13 @@ def read_report(text: str) -> list[Finding]:
             "qa_report",
             f"{name}|{constant_part(why)}"[:280],
             f"{name}: {why}"[:160],
-            0,
-            {
+            step=0,
+            data={
                 "issue": quote(f"{name} failed: {why}", 300),
                 "test": quote(name, 200),
                 "why": quote(why, 240),
             },
-            True,
+            is_proven=True,
         )
         for name, why, _ in failed_tests(text)
         if why
@@ -123,7 +131,11 @@ def read_report(text: str) -> list[Finding]:
         place = _PLACE.search(said)
         if place is not None:
             data = {"issue": said, "path": place["path"], "why": said}
-            found.append(Finding("qa_report", constant_part(said), said[:160], 0, data, True))
+            found.append(
+                Finding(
+                    "qa_report", constant_part(said), said[:160], step=0, data=data, is_proven=True
+                )
+            )
     return found[:_MOST_ISSUES]
 
 
@@ -139,5 +151,12 @@ def _issue_draft(finding: Finding) -> Draft:
     }
     modules = tuple(filter(None, map(module_of, files)))
     return Draft(
-        "error_pattern", content, (str(data["issue"]),), files, modules, fields, ("qa",), "qa_auto"
+        "error_pattern",
+        content,
+        (str(data["issue"]),),
+        files=files,
+        modules=modules,
+        data=fields,
+        tags=("qa",),
+        source="qa_auto",
     )

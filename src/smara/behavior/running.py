@@ -61,7 +61,7 @@ def ran(pad: Pad, event: HostEvent, action: Action, failed: bool) -> None:
     _time(pad, event, command)
     told = (event.error or "") + "\n" + event.tool_output if event.error else event.tool_output
     if command.purpose == "test":
-        _tested(pad, command, told, failed)
+        _tested(pad, command, told, failed=failed)
     if failed:
         facts["chain"] = []
         _open(pad, command, told)
@@ -116,7 +116,7 @@ def _open(pad: Pad, command: Command, told: str) -> None:
     entry = pad["errors"].count(print_, pad.step)
     entry.update(tool="Bash", cmd=command.text, line=shown, env=is_surroundings)
     if command.purpose not in ("read", "search", "look"):  # nothing is run in the place of a look
-        _note_open(pad, print_, command.text, command.is_simple)
+        _note_open(pad, print_, command.text, is_simple=command.is_simple)
 
 
 def _note_open(pad: Pad, print_: str, what: str, is_simple: bool) -> None:
@@ -146,7 +146,7 @@ def _close(pad: Pad, command: Command, said: str) -> None:
                 each["between"].append(command.text[:200])
             still.append(each)
         elif how != "again":
-            _resolve(pad, each, how, said)
+            _resolve(pad, each, how, fix=said)
     pad.facts["open_failures"] = still
 
 
@@ -181,7 +181,7 @@ def missed(pad: Pad, path: str, told: str) -> None:
     print_ = fingerprint("Read", "", path)
     entry = pad["errors"].count(print_, pad.step)
     entry.update(tool="Read", cmd=path, line=told, env=True)
-    _note_open(pad, print_, path, True)
+    _note_open(pad, print_, path, is_simple=True)
     pad.facts["open_failures"][-1]["read"] = True
 
 
@@ -196,7 +196,7 @@ def found(pad: Pad, path: str) -> None:
             each.get("read") and path != each["cmd"] and pad.step - each["step"] <= _FIX_STEPS
         )
         if is_other and stem_of(path) == stem_of(each["cmd"]):
-            _resolve(pad, each, "path", path)
+            _resolve(pad, each, "path", fix=path)
         else:
             still.append(each)
     pad.facts["open_failures"] = still
@@ -284,7 +284,7 @@ def _reverted(pad: Pad, command: Command) -> None:
     is_all = bool({".", "--hard"} & words) or "checkout ." in command.text
     for path, entry in list(pad["files"]):
         if entry.get("e") and (is_all or path in words or path.rsplit("/", 1)[-1] in words):
-            taken_back(pad, path, int(entry.get("es", pad.step)), command.text[:160])
+            taken_back(pad, path, int(entry.get("es", pad.step)), what=command.text[:160])
 
 
 def taken_back(pad: Pad, path: str, since: int, what: str) -> None:

@@ -10,7 +10,15 @@ from smara.behavior.models import Draft, Finding, Seen, Signal
 from smara.behavior.pad import Pad
 from smara.behavior.quoting import code
 
-SIGNAL = Signal(0, "e2e", 0.75, 0.70, 0.30, ("e2e_observation",), 1)
+SIGNAL = Signal(
+    0,
+    "e2e",
+    0.75,
+    relevance=0.70,
+    false_positives=0.30,
+    targets=("e2e_observation",),
+    least_sessions=1,
+)
 _OFTEN = 2
 _TOLD = {
     "precondition": "{action} needs something first: {said}",
@@ -31,7 +39,12 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
             data["times"] = entry["n"]
             is_proven = entry["kind"] == "test_sequence" or entry["n"] >= 2
             yield Finding(
-                "e2e", key, f"{entry['kind']}: {entry['action']}"[:160], entry["f"], data, is_proven
+                "e2e",
+                key,
+                f"{entry['kind']}: {entry['action']}"[:160],
+                step=entry["f"],
+                data=data,
+                is_proven=is_proven,
             )
 
 
@@ -56,11 +69,11 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "e2e_observation",
         content,
         (f"{action}: {said}",),
-        (),
-        (),
-        fields,
-        ("e2e",),
-        "mcp_auto",
-        None,
-        ("mcp",),
+        files=(),
+        modules=(),
+        data=fields,
+        tags=("e2e",),
+        source="mcp_auto",
+        commit=None,
+        taint=("mcp",),
     )

@@ -351,13 +351,13 @@ class BehaviorStore(ProjectStore):
                 row[0],
                 from_storable(row[1]),
                 row[2],
-                row[9],
-                row[3],
-                from_storable(row[4]),
-                row[5],
-                row[6],
-                tuple(row[7].split()),
-                json.loads(from_storable(row[8])),
+                sessions=row[9],
+                verdict=row[3],
+                why=from_storable(row[4]),
+                step=row[5],
+                memory_id=row[6],
+                taint=tuple(row[7].split()),
+                data=json.loads(from_storable(row[8])),
             )
             for row in rows
         ]

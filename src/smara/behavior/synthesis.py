@@ -120,7 +120,13 @@ class Synthesis:
             )
         return [
             Synthesized(
-                from_storable(row[0]), row[1], row[2], row[3], row[4], row[5], from_storable(row[6])
+                from_storable(row[0]),
+                row[1],
+                row[2],
+                synthesized_at=row[3],
+                memories_generated=row[4],
+                method=row[5],
+                detail=from_storable(row[6]),
             )
             for row in rows
         ]
@@ -187,7 +193,7 @@ class Synthesis:
                 edges.append(edge)
                 drafts.append(made)
         return [
-            self._cluster(name, week, edges, drafts)
+            self._cluster(name, week, edges, drafts=drafts)
             for name, (edges, drafts) in list(clusters.items())[:_MOST_CLUSTERS]
         ]
 
@@ -303,7 +309,7 @@ class Synthesis:
                 each.content,
                 each.type,
                 "observer_inferred",
-                _CONFIDENCE,
+                confidence=_CONFIDENCE,
                 files=each.files,
                 modules=each.modules,
                 evidence=[Evidence(quote=said) for said in each.quotes],
@@ -321,7 +327,17 @@ class Synthesis:
             told = ", ".join(
                 each.memory.short_id for each in added if each.outcome == "added" and each.memory
             )
-            entry.append(Synthesized(module, trigger, mode, now, count, method, told))
+            entry.append(
+                Synthesized(
+                    module,
+                    trigger,
+                    mode,
+                    synthesized_at=now,
+                    memories_generated=count,
+                    method=method,
+                    detail=told,
+                )
+            )
             if not self._put_log(session, entry[0]):
                 raise _Done
             for draft in drafts:
@@ -335,7 +351,15 @@ class Synthesis:
                 new, by="system", actor="smara", session_type="build", also=also
             )
         except _Done:
-            return Synthesized(module, trigger, mode, now, 0, method, "somebody else did it")
+            return Synthesized(
+                module,
+                trigger,
+                mode,
+                synthesized_at=now,
+                memories_generated=0,
+                method=method,
+                detail="somebody else did it",
+            )
         log.event(
             "behavior.synthesized",
             module=module,
@@ -412,9 +436,9 @@ def by_rule(stats: ModuleStats) -> Iterator[Draft]:
             "prefetch_pattern",
             content,
             (f"read in more than 80 % of {total} sessions",),
-            tuple(always),
-            (stats.module,),
-            data,
+            files=tuple(always),
+            modules=(stats.module,),
+            data=data,
         )
     for edge in stats.pairs:
         made = (
@@ -434,7 +458,7 @@ def by_rule(stats: ModuleStats) -> Iterator[Draft]:
 
 
 def _coupled(edge: Edge, edit_sessions: Mapping[str, int], all_sessions: int) -> Draft | None:
-    pair = Pair(edge.file_a, edge.file_b, edge.directional, edge.edit_session_count)
+    pair = Pair(edge.file_a, edge.file_b, edge.directional, together=edge.edit_session_count)
     return coupled(pair, edit_sessions, all_sessions)
 
 
@@ -453,9 +477,9 @@ def _error(error: KnownFailure) -> Draft:
         "error_pattern",
         content,
         (f"$ {error.command}\n{error.error}",),
-        (),
-        (),
-        data,
+        files=(),
+        modules=(),
+        data=data,
         taint=("tool",),
     )
 
@@ -498,4 +522,12 @@ def read_reply(text: str, stats: ModuleStats, asked: str) -> Iterator[Draft]:
                 f"counted over {stats.sessions} sessions on {stats.module}: {', '.join(names)}", 400
             ),
         )
-        yield Draft(kind, content, quotes, tuple(files[:6]), (stats.module,), {}, taint=("tool",))
+        yield Draft(
+            kind,
+            content,
+            quotes,
+            files=tuple(files[:6]),
+            modules=(stats.module,),
+            data={},
+            taint=("tool",),
+        )

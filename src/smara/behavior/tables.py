@@ -174,7 +174,7 @@ class Tables:
                 sessions = json.loads(row[0]) if row else []
                 if ended.session_id not in sessions:
                     sessions = [*sessions, ended.session_id][-_MOST_SESSIONS:]
-                self._put_error(session, print_, entry, sessions, main, ended)
+                self._put_error(session, print_, entry, sessions=sessions, module=main, ended=ended)
         self._worked(session, pads, ended)
 
     def _worked(self, session: Session, pads: Sequence[Pad], ended: Ended) -> None:

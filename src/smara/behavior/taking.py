@@ -113,9 +113,9 @@ def _tool(pad: Pad, event: HostEvent) -> None:
     actions = actions_of(event, facts["root"])
     for action in actions:
         if action.verb == "run":
-            running.ran(pad, event, action, failed)
+            running.ran(pad, event, action, failed=failed)
         elif failed:
-            _failed(pad, event, action, told)
+            _failed(pad, event, action, told=told)
         else:
             _BY_VERB[action.verb](pad, event, action)
     facts["recent_tools"] = [*facts["recent_tools"], _name(event.tool, actions)][-RECENT:]
@@ -325,7 +325,7 @@ def _take_back(pad: Pad, event: HostEvent, path: str) -> None:
     one, other = _mark(old), _mark(new)
     for earlier in reversed(facts["recent_edits"]):
         if earlier[0] == path and earlier[2] == other and earlier[3] == one:
-            running.taken_back(pad, path, int(earlier[1]), quote(old, 160))
+            running.taken_back(pad, path, int(earlier[1]), what=quote(old, 160))
             facts["recent_edits"].remove(earlier)
             return
     facts["recent_edits"] = [*facts["recent_edits"], [path, pad.step, one, other]][-24:]

@@ -109,7 +109,7 @@ def memory_of(
         content,
         "work_state",
         "observer_inferred",
-        _SURE,
+        confidence=_SURE,
         session_id=session_id,
         files=files,
         modules=tuple(dict.fromkeys(filter(None, map(module_of, files))))[:3],

@@ -215,7 +215,11 @@ class Watcher:
         is_ended = any(event.kind == "session_end" and not event.subagent_id for event in fresh)
         is_ended = is_ended or (row.state == "ended" and fresh[-1].kind != "session_start")
         self._store.count_events(
-            session, row.no, len(fresh), max(event.at_ms for event in fresh), is_ended
+            session,
+            row.no,
+            len(fresh),
+            last_at=max(event.at_ms for event in fresh),
+            is_ended=is_ended,
         )
         return Taken(len(fresh), len(events) - len(fresh))
 
@@ -248,4 +252,4 @@ class Watcher:
             if live is not None:
                 live.version = None
         for part, pad in sorted(pads.items()):
-            self._store.put_pad(session, row.no, part, pad.save(), now)
+            self._store.put_pad(session, row.no, part, saved=pad.save(), now_ms=now)

@@ -62,7 +62,7 @@ class Asking:
         self.history = History(lookup, root)
         self._counter = counter
         self._loaded = LoadedGraph(lookup)
-        self._targets = Targets(lookup, root, self._paths, self._at_line)
+        self._targets = Targets(lookup, root, self._paths, at_line=self._at_line)
         self._known_paths: tuple[Graph, Paths] | None = None
         self._reader = TreeReader(root)
         self._descriptions = Descriptions(lookup, clock or SystemClock())
@@ -118,7 +118,14 @@ class Asking:
     ) -> Walk:
         _require("depth", depth, MOST_DEPTH)
         _require("limit", limit, MOST_LIMIT)
-        return self._walked(self.resolve(target), depth, limit, is_backward, kinds, only_tests)
+        return self._walked(
+            self.resolve(target),
+            depth,
+            limit,
+            is_backward=is_backward,
+            kinds=kinds,
+            only_tests=only_tests,
+        )
 
     def _walked(
         self,
@@ -140,7 +147,7 @@ class Asking:
             kinds=kinds,
             only_tests=only_tests,
         )
-        return dress(graph, places, depth, steps, self._fetch)
+        return dress(graph, places, depth, steps=steps, fetch=self._fetch)
 
     def symbol(self, target: str) -> SymbolCard:
         """All there is to say of one file or symbol."""
@@ -154,13 +161,19 @@ class Asking:
             node,
             tuple(each for each in inside if each.parent_no == node.no),
             self._walked(
-                found, 1, few, True, ("calls", "inherits", "imports", "references")
+                found,
+                1,
+                few,
+                is_backward=True,
+                kinds=("calls", "inherits", "imports", "references"),
             ).reached,
-            self._walked(found, 1, few, False).reached,
-            self._walked(found, DEPTH, few, True, (), True).reached,
-            self._walked(found, DEPTH, 1, True).total,
-            tuple(changes),
-            churn.commits if churn else 0,
+            calls=self._walked(found, 1, few, is_backward=False).reached,
+            tests=self._walked(
+                found, DEPTH, few, is_backward=True, kinds=(), only_tests=True
+            ).reached,
+            dependents=self._walked(found, DEPTH, 1, is_backward=True).total,
+            changes_with=tuple(changes),
+            commits=churn.commits if churn else 0,
         )
 
     def edges(self, path: str) -> list[tuple[Node, Edge, Node]]:
@@ -192,7 +205,13 @@ class Asking:
             known, _ = self._targets.files(session, files)
         last = {name.strip().rpartition(".")[2] for name in names}
         return make_map(
-            graph, self._loaded.names(graph), self._fetch, self._count, budget, known, last
+            graph,
+            self._loaded.names(graph),
+            self._fetch,
+            count=self._count,
+            budget=budget,
+            files=known,
+            named=last,
         )
 
     def cycles(self, limit: int = 50, *, with_lazy: bool = False) -> list[Cycle]:
@@ -243,7 +262,12 @@ class Asking:
         graph, entries = self._entries()
         first = lru_cache(maxsize=None)(self._first_words)
         parts = structure.Parts(
-            graph, self._loaded.names(graph), self._fetch, first, self._paths().all, entries
+            graph,
+            self._loaded.names(graph),
+            self._fetch,
+            first_words=first,
+            paths=self._paths().all,
+            entries=entries,
         )
         return structure.make_modules(parts, only)
 

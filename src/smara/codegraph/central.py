@@ -49,7 +49,7 @@ def links_of(graph: Graph, *, is_by_file: bool = False) -> Links:
         # program.
         weights = np.where(graph.file_is_test[from_files], weights * 0.3, weights)
         weights = np.where(graph.edge_kinds == KIND_NO["tests"], weights * 0.3, weights)
-    return merged(size, sources, targets, weights)
+    return merged(size, sources, targets, weights=weights)
 
 
 def merged(size: int, sources: Ints, targets: Ints, weights: Floats) -> Links:
@@ -57,11 +57,11 @@ def merged(size: int, sources: Ints, targets: Ints, weights: Floats) -> Links:
     their number.
     """
     if not len(sources):
-        return Links(size, sources, targets, weights)
+        return Links(size, sources, targets, weights=weights)
     keys, places = np.unique(sources * size + targets, return_inverse=True)
     count = np.bincount(places)
     total = np.bincount(places, weights=weights)
-    return Links(size, keys // size, keys % size, total / np.sqrt(count))
+    return Links(size, keys // size, keys % size, weights=total / np.sqrt(count))
 
 
 def rank(links: Links, restart: Floats | None = None) -> Floats:

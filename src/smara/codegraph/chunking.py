@@ -55,7 +55,9 @@ def chunk_file(facts: FileFacts | None, path: str, text: str) -> list[CodeChunk]
             definitions[place].kind in _BODIES or not _is_open(definitions[place])
         )
         spans = (
-            [(first, last)] if is_whole else parts(lines, first, last, REST_LINES, MOST_CHARACTERS)
+            [(first, last)]
+            if is_whole
+            else parts(lines, first, last, most_lines=REST_LINES, most_characters=MOST_CHARACTERS)
         )
         for start, end in trimmed(lines, spans):
             chunks.extend(
@@ -63,10 +65,10 @@ def chunk_file(facts: FileFacts | None, path: str, text: str) -> list[CodeChunk]
                     definitions,
                     path,
                     start,
-                    end,
-                    place,
-                    "\n".join(lines[start - 1 : end]),
-                    is_whole,
+                    last=end,
+                    place=place,
+                    body="\n".join(lines[start - 1 : end]),
+                    is_whole=is_whole,
                 )
             )
     return chunks
@@ -93,7 +95,15 @@ def _pieces(
     prefix = _prefix(definitions, place, path)
     most = len(body) if is_whole else MOST_CHARACTERS
     for start in range(0, len(body), most):
-        yield CodeChunk(kind, name, first, last, place, prefix, body[start : start + most])  # type: ignore[arg-type]
+        yield CodeChunk(
+            kind,  # type: ignore[arg-type]
+            name,
+            first,
+            last_line=last,
+            definition=place,
+            prefix=prefix,
+            text=body[start : start + most],
+        )
 
 
 def _prefix(definitions: Sequence[Definition], place: int, path: str) -> str:

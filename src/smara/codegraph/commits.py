@@ -69,7 +69,7 @@ def parse(text: str) -> Iterator[Commit]:
             continue
         sha, at, author, rest = head
         changed, renamed = _files([each for each in rest.lstrip("\x00\n").split("\x00") if each])
-        yield Commit(sha, int(at) * 1000, author.casefold(), changed, renamed)
+        yield Commit(sha, int(at) * 1000, author.casefold(), changed=changed, renamed=renamed)
 
 
 def _files(fields: list[str]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:

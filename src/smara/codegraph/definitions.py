@@ -47,7 +47,19 @@ _DEEPEST = 50
 """Definitions nested deeper than this are no one's handwriting, and their full names would fill the
 memory.
 """
-_UNFINISHED = Definition("function", "", "", 0, 0, 0, 0, -1, "", "", b"")
+_UNFINISHED = Definition(
+    "function",
+    "",
+    "",
+    first_line=0,
+    last_line=0,
+    first_byte=0,
+    last_byte=0,
+    parent=-1,
+    signature="",
+    doc="",
+    body_hash=b"",
+)
 _CASES = re.compile(rb"(?:it|test|describe|context|suite|specify|bench|fit|xit)(?:\.[\w.]+)?")
 _NO_DOC = re.compile(r"copyright|licen[cs]e|eslint|@ts-|-\*-|prettier|use strict", re.I)
 _TEST_MACROS = frozenset(
@@ -178,13 +190,18 @@ class DefinitionReader:
             body = bared[first : left.name_start] + bared[left.name_end : end]
             lines = hashes[first_line - 1 : last_line] if kind != "constant" else []
         else:
-            body, lines = _with_children(left, left.children, facts, end, self.source)
+            body, lines = _with_children(left, left.children, facts, end=end, source=self.source)
         digest, drawn = self._hash(body), sketch(lines)
         self.definitions[left.place] = Definition._make((*facts, digest, drawn))
         self.ends[left.place] = end
         if around is not None and around.facts is not None:
             child = _Child(
-                first, end, first_line, last_line, f"{name}={digest.hex()}".encode(), drawn
+                first,
+                end,
+                first_line,
+                last_line=last_line,
+                said=f"{name}={digest.hex()}".encode(),
+                sketch=drawn,
             )
             if around.children is None:
                 around.children = [child]
@@ -204,7 +221,7 @@ class DefinitionReader:
         right, on = kept.first - root.first_byte, place - kept.place
         self.moved.append((kept, place, down))
         if down or right or on or root.parent >= 0:
-            self.definitions.extend(moved(each, down, right, on) for each in kept.definitions)
+            self.definitions.extend(moved(each, down, right, on=on) for each in kept.definitions)
             self.definitions[place] = root = self.definitions[place]._replace(
                 parent=around.parent if around else -1
             )
@@ -215,7 +232,14 @@ class DefinitionReader:
         self.scopes.owners += (place, around.place if around else -1)
         if around is not None and around.facts is not None:
             said = f"{root.name}={root.body_hash.hex()}".encode()
-            child = _Child(kept.first, kept.end, root.first_line, root.last_line, said, root.sketch)
+            child = _Child(
+                kept.first,
+                kept.end,
+                root.first_line,
+                last_line=root.last_line,
+                said=said,
+                sketch=root.sketch,
+            )
             around.children = [*(around.children or ()), child]
 
     def _add_implementation(self, node: Node, start: int, end: int) -> None:
@@ -228,7 +252,7 @@ class DefinitionReader:
         around = self._open[-1] if self._open else None
         owner = f"{around.owner}.{name}" if around and around.owner else name
         inside = place if place >= 0 else around.place if around else -1
-        self._open.append(_Open(end, inside, place, owner, is_class=True, is_late=place < 0))
+        self._open.append(_Open(end, inside, place, owner=owner, is_class=True, is_late=place < 0))
         self.scopes.breaks.append(start)
         self.scopes.owners.append(inside)
 
@@ -255,7 +279,7 @@ class DefinitionReader:
             first,
             end,
             parent,
-            self._signature(node, kind, start, end),
+            self._signature(node, kind, start, end=end),
             "" if self._is_python else self._comment_before(first),
         )
         self.definitions.append(_UNFINISHED)
@@ -265,7 +289,17 @@ class DefinitionReader:
             if self._is_python:
                 self._note_column(node, place)
         self._open.append(
-            _Open(end, place, place, qualname, kind == "class", False, facts, name_start, name_end)
+            _Open(
+                end,
+                place,
+                place,
+                owner=qualname,
+                is_class=kind == "class",
+                is_late=False,
+                facts=facts,
+                name_start=name_start,
+                name_end=name_end,
+            )
         )
         self.scopes.breaks.append(first)
         self.scopes.owners.append(place)
@@ -449,7 +483,9 @@ def _with_children(
     line, last_line, position = facts[3], facts[4], facts[5]
     pieces: list[bytes] = []
     lines: list[int] = []
-    for child in sorted([*children, _Child(left.name_start, left.name_end, 0, 0, b"", b"")]):
+    for child in sorted(
+        [*children, _Child(left.name_start, left.name_end, 0, last_line=0, said=b"", sketch=b"")]
+    ):
         pieces += (bared[position : child.first], child.said)
         position = max(position, child.end)
         if child.last_line:

@@ -64,7 +64,7 @@ class Descriptions:
             )
         return {
             from_storable(path): Described(
-                from_storable(purpose), _flows(json.loads(flows)), model, fingerprint
+                from_storable(purpose), _flows(json.loads(flows)), model, fingerprint=fingerprint
             )
             for path, purpose, flows, model, fingerprint in rows
         }
@@ -74,7 +74,7 @@ class Descriptions:
         version = load_prompt(_PROMPTS, "describe_system").version
         with self._lookup.database.write(is_derived=True) as session:
             for path, each in found.items():
-                self._put_one(session, path, each, version)
+                self._put_one(session, path, each, version=version)
 
     def _put_one(self, session: Session, path: str, each: Described, version: int) -> None:
         session.run(
@@ -139,7 +139,7 @@ def describe(
     name = models.names[0] if models.names else None
     known = {module.path for module in modules}
     return {
-        path: Described(purpose, flows, name, prints.get(path, ""))
+        path: Described(purpose, flows, name, fingerprint=prints.get(path, ""))
         for path, purpose, flows in read_reply(reply.text)
         if path in known
     }

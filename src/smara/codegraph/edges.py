@@ -76,9 +76,9 @@ def edges_of(data: bytes | None) -> list[Edge]:
             row[0],
             row[1],
             EDGE_KINDS[row[3]],
-            row[2],
-            row[5] / CONFIDENCE_STEPS,
-            EDGE_SOURCES[row[4]],
+            line=row[2],
+            confidence=row[5] / CONFIDENCE_STEPS,
+            source=EDGE_SOURCES[row[4]],
         )
         for row in unpack(data).tolist()
     ]

@@ -84,7 +84,7 @@ def entry_candidates(
     """The places of likely entries, and why each is thought to be one."""
     found: dict[int, str] = {}
     for module, name, why in declared(manifests):
-        for place in _declared_places(graph, names, module, name):
+        for place in _declared_places(graph, names, module, name=name):
             found.setdefault(place, why)
     for place in np.flatnonzero(graph.kinds == NODE_KIND_NO["route"]).tolist():
         found.setdefault(place, "a route")

@@ -38,14 +38,14 @@ def extract(
         if found is not None:
             return found
     root, is_whole = parse(language, without_macros(text) if language in ("c", "cpp") else text)
-    source = Source.read(path, language, text, captures(language, root))
+    source = Source.read(path, language, text, found=captures(language, root))
     reader = DefinitionReader(source)
     reader.read()
     imports = read_imports(source, reader.scopes, reader.definitions)
-    references = read_references(source, reader.scopes, reader.definitions, imports)
+    references = read_references(source, reader.scopes, reader.definitions, imports=imports)
     lending: set[int] = set()
-    bindings = read_bindings(source, reader.scopes, reader.definitions, lending)
-    bindings += hidden_names(language, reader.definitions, imports, bindings)
+    bindings = read_bindings(source, reader.scopes, reader.definitions, lending=lending)
+    bindings += hidden_names(language, reader.definitions, imports, bindings=bindings)
     routes, answers = read_routes(reader, root, route_pattern(language, text))
     has_errors = root.has_error or not is_whole
     units = () if has_errors or language != "python" else units_of(reader, text, lending)
@@ -53,15 +53,15 @@ def extract(
         path,
         language,
         _count_lines(text),
-        (*reader.definitions, *routes),
-        tuple(imports),
-        (*references, *answers),
-        tuple(bindings),
-        _package(source),
-        has_errors,
-        reader.doc,
-        len(text),
-        units,
+        definitions=(*reader.definitions, *routes),
+        imports=tuple(imports),
+        references=(*references, *answers),
+        bindings=tuple(bindings),
+        package=_package(source),
+        has_errors=has_errors,
+        doc=reader.doc,
+        size=len(text),
+        units=units,
     )
 
 
@@ -72,12 +72,12 @@ def _spliced(path: str, text: bytes, before: FileFacts) -> FileFacts | None:
     refused: set[int] = set()
     kept = splicing.found_again(before, text, refused)
     pattern = route_pattern(before.language, text)
-    if pattern is not None and splicing.has_doubtful_routes(kept, text, before, pattern):
+    if pattern is not None and splicing.has_doubtful_routes(kept, text, before, pattern=pattern):
         return None
     for _ in range(_ATTEMPTS):
         if sum(each.end - each.first for each in kept) < len(text) // 4:
             return None
-        found = _read_around(path, text, before, kept, pattern)
+        found = _read_around(path, text, before, kept=kept, pattern=pattern)
         if not isinstance(found, list):
             return found
         refused.update(each.place for each in found)
@@ -100,7 +100,9 @@ def _read_around(
     if root.has_error or not is_whole or not splicing.stand_alone(root, kept):
         return None
     block_ends = [each.end for each in kept for _ in range(each.blocks)]
-    source = Source.read(path, before.language, rest, captures(before.language, root), block_ends)
+    source = Source.read(
+        path, before.language, rest, found=captures(before.language, root), block_ends=block_ends
+    )
     reader = DefinitionReader(source, kept)
     try:
         reader.read()
@@ -113,11 +115,13 @@ def _read_around(
     if doubtful:
         return doubtful
     references = moves.references(
-        read_references(source, reader.scopes, reader.definitions, imports)
+        read_references(source, reader.scopes, reader.definitions, imports=imports)
     )
     lending: set[int] = set()
-    bindings = moves.bindings(read_bindings(source, reader.scopes, reader.definitions, lending))
-    bindings += hidden_names(before.language, reader.definitions, imports, bindings)
+    bindings = moves.bindings(
+        read_bindings(source, reader.scopes, reader.definitions, lending=lending)
+    )
+    bindings += hidden_names(before.language, reader.definitions, imports, bindings=bindings)
     routes, answers = moves.routes(*read_routes(reader, root, pattern)) if pattern else ([], [])
     if len(routes) > MOST_ROUTES:
         return None
@@ -125,17 +129,17 @@ def _read_around(
         path,
         before.language,
         _count_lines(text),
-        (*reader.definitions, *routes),
-        tuple(imports),
-        (*references, *answers),
-        tuple(bindings),
-        _package(source),
-        False,
-        reader.doc,
-        len(text),
-        units_of(reader, text, lending, before.units),
-        tuple(
-            Taken(place, len(each.definitions), each.place, down)
+        definitions=(*reader.definitions, *routes),
+        imports=tuple(imports),
+        references=(*references, *answers),
+        bindings=tuple(bindings),
+        package=_package(source),
+        has_errors=False,
+        doc=reader.doc,
+        size=len(text),
+        units=units_of(reader, text, lending, before=before.units),
+        taken=tuple(
+            Taken(place, len(each.definitions), each.place, down=down)
             for each, place, down in reader.moved
         ),
     )

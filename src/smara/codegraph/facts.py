@@ -95,22 +95,32 @@ def unpack_facts(data: bytes) -> FileFacts | None:
             path,
             cast(Any, language),
             lines,
-            tuple(
+            definitions=tuple(
                 Definition(
-                    NODE_KINDS[kind], name, qualname, first, last, start, end, parent, "", "", b""
+                    NODE_KINDS[kind],
+                    name,
+                    qualname,
+                    first_line=first,
+                    last_line=last,
+                    first_byte=start,
+                    last_byte=end,
+                    parent=parent,
+                    signature="",
+                    doc="",
+                    body_hash=b"",
                 )
                 for kind, name, qualname, first, last, parent, start, end in zip(
                     *definitions, firsts, lasts, strict=True
                 )
             ),
-            tuple(Import(*each) for each in imports),
-            tuple(references),
-            tuple(Binding(*each) for each in bindings),
-            package,
-            False,
-            "",
-            size,
-            _unpack_units(units, firsts, lasts),
+            imports=tuple(Import(*each) for each in imports),
+            references=tuple(references),
+            bindings=tuple(Binding(*each) for each in bindings),
+            package=package,
+            has_errors=False,
+            doc="",
+            size=size,
+            units=_unpack_units(units, firsts, lasts),
         )
     except (ValueError, TypeError, IndexError, zlib.error):
         return None
@@ -157,7 +167,11 @@ def _unpack_units(units: list[list[int]], firsts: list[int], lasts: list[int]) -
         _sums(steps), columns, after, down, blocks, digests, strict=True
     ):
         end = lasts[place] - behind
-        found.append(Unit(place, firsts[place] - column, end, end + below, ending, digest))
+        found.append(
+            Unit(
+                place, firsts[place] - column, end, until=end + below, blocks=ending, digest=digest
+            )
+        )
     return tuple(found)
 
 

@@ -58,7 +58,16 @@ class FileStore(ProjectStore):
             (root, VERSION, now_ms),
         )
         return self.tree_of(session, root) or TreeRow(
-            0, root, None, None, "building", 0, VERSION, now_ms, None, "{}"
+            0,
+            root,
+            None,
+            head=None,
+            state="building",
+            revision=0,
+            version=VERSION,
+            started_at=now_ms,
+            finished_at=None,
+            counts="{}",
         )
 
     def finish_tree(
@@ -128,7 +137,14 @@ class FileStore(ProjectStore):
                 )
         return {
             row[1]: FileRow(
-                row[0], row[1], bytes(row[2]), row[3], row[4], bool(row[5]), row[6], row[7]
+                row[0],
+                row[1],
+                bytes(row[2]),
+                size=row[3],
+                mtime_ns=row[4],
+                is_stale=bool(row[5]),
+                revision=row[6],
+                skip=row[7],
             )
             for row in rows
         }
@@ -169,7 +185,16 @@ class FileStore(ProjectStore):
             (tree_no, len(folder) + 1, f"{folder}/"),
         )
         return [
-            FileRow(row[0], row[1], bytes(row[2]), row[3], row[4], bool(row[5]), row[6], row[7])
+            FileRow(
+                row[0],
+                row[1],
+                bytes(row[2]),
+                size=row[3],
+                mtime_ns=row[4],
+                is_stale=bool(row[5]),
+                revision=row[6],
+                skip=row[7],
+            )
             for row in rows
         ]
 
@@ -302,7 +327,7 @@ class FileStore(ProjectStore):
             tree.root,
             state,
             tree.branch,
-            tree.head,
+            commit=tree.head,
             stale_files=int(row[0]) if row else 0,
             indexed_at=tree.finished_at,
             revision=tree.revision,
@@ -339,14 +364,14 @@ class FileStore(ProjectStore):
             tree.root,
             "ready" if tree.state == "ready" else "building",
             tree.branch,
-            tree.head,
-            files,
-            int(nodes[0]) if nodes else 0,
-            size // 16,
-            int(chunks[0]) if chunks else 0,
-            stale,
-            json.loads(tree.counts).get("skipped", {}),
-            languages,
-            tree.finished_at,
-            tree.revision,
+            commit=tree.head,
+            files=files,
+            nodes=int(nodes[0]) if nodes else 0,
+            edges=size // 16,
+            chunks=int(chunks[0]) if chunks else 0,
+            stale_files=stale,
+            skipped=json.loads(tree.counts).get("skipped", {}),
+            languages=languages,
+            indexed_at=tree.finished_at,
+            revision=tree.revision,
         )

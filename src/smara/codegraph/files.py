@@ -106,7 +106,7 @@ class Walk:
             inside = self._special_names(path)
             if inside is None or (name and self._is_foreign(path, name, inside)):
                 return None
-            rules = ignoring.rules_in(self._reader, path, inside, rules)
+            rules = ignoring.rules_in(self._reader, path, inside, above=rules)
             above = path
         return rules
 
@@ -135,20 +135,20 @@ class Walk:
         if folder.path and self._is_foreign(folder.path, folder.path.rpartition("/")[2], names):
             walked.skipped["ignored"] += 1
             return []
-        rules = ignoring.rules_in(self._reader, folder.path, names, folder.rules)
+        rules = ignoring.rules_in(self._reader, folder.path, names, above=folder.rules)
         below = []
         for name, mode, found in sorted(entries, key=lambda entry: entry[0]):
             if name == ".git":
                 continue  # git's own, and nothing that was left out of the code
             path = f"{folder.path}/{name}" if folder.path else name
             if stat.S_ISDIR(mode):
-                reason = self._reason_against_folder(path, name, folder.depth, rules)
+                reason = self._reason_against_folder(path, name, folder.depth, rules=rules)
                 if reason is None:
                     below.append(Folder(path, folder.depth + 1, rules))
                 else:
                     walked.skipped[reason] += 1
             else:
-                self._consider(path, mode, found, rules, walked)
+                self._consider(path, mode, found, rules=rules, walked=walked)
         return below
 
     def _take(
@@ -164,7 +164,9 @@ class Walk:
             return
         for name, mode, found in entries:
             if not stat.S_ISDIR(mode):
-                self._consider(f"{folder}/{name}" if folder else name, mode, found, rules, walked)
+                self._consider(
+                    f"{folder}/{name}" if folder else name, mode, found, rules=rules, walked=walked
+                )
 
     def _reason_against_folder(
         self, path: str, name: str, depth: int, rules: Sequence[ignoring.Rules]
@@ -199,7 +201,7 @@ class Walk:
     def _consider(
         self, path: str, mode: int, found: Found, rules: Sequence[ignoring.Rules], walked: Walked
     ) -> None:
-        reason = self._reason_against(path, mode, found, rules)
+        reason = self._reason_against(path, mode, found, rules=rules)
         if reason is None and len(walked.files) >= MOST_FILES:
             reason = "too_many"
         if reason is None:

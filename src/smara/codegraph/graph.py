@@ -62,7 +62,7 @@ class CodeGraph:
         on_indexed: OnIndexed | None = None,
     ) -> None:
         self.store = CodeStore(database, scope)
-        self._parts = Parts(self.store, leases, clock, new_id)
+        self._parts = Parts(self.store, leases, clock, new_id=new_id)
         self._counter = counter
         self.on_indexed = on_indexed
         """Called after each change of an index with the tree's root and the paths, ``None`` for
@@ -249,7 +249,7 @@ class CodeGraph:
             found = self._asking.get(row.root)
             if found is None or found.lookup.tree_no != row.no:
                 lookup = CodeLookup(self.store.database, self.store.scope, row.no)
-                found = Asking(lookup, row.root, self._counter(), self._parts.clock)
+                found = Asking(lookup, row.root, self._counter(), clock=self._parts.clock)
                 self._asking[row.root] = found
         return found
 

@@ -166,7 +166,7 @@ class History:
             pairs = tally.pairs()
             self._insert(session, tally, pairs)
             self._note(session, head, len(found))
-        return HistoryReport(len(found), is_whole, len(tally.churn), len(pairs))
+        return HistoryReport(len(found), is_whole, len(tally.churn), pairs=len(pairs))
 
     def _bound(self, tally: Tally, existing: set[str]) -> None:
         """Drop what is not in the tree any more, and of too many pairs those that were together
@@ -228,7 +228,10 @@ class History:
         counted = max(1, int(whole[0]) if whole else 1)
         found = [
             CoChange(
-                from_storable(other), int(count), round(min(1.0, int(count) / counted), 3), int(at)
+                from_storable(other),
+                int(count),
+                round(min(1.0, int(count) / counted), 3),
+                last_at=int(at),
             )
             for other, count, at in rows
         ]

@@ -35,10 +35,10 @@ def hot_spots(graph: Graph, commits: Mapping[str, int], lines: Mapping[str, int]
             graph.paths[number],
             round(float(scores[at]), 3),
             round(float(central[at]), 3),
-            round(float(churn[at]), 3),
-            int(used_by[number]),
-            int(changed[at]),
-            lines.get(graph.paths[number], 0),
+            churn=round(float(churn[at]), 3),
+            dependents=int(used_by[number]),
+            commits=int(changed[at]),
+            lines=lines.get(graph.paths[number], 0),
         )
         for at, number in enumerate(chosen.tolist())
     ]

@@ -72,9 +72,9 @@ class Rules(NamedTuple):
 def holds_secrets(path: str) -> bool:
     """Whether a file is of a kind that people keep secrets in, judged by its name alone.
 
-    >>> [holds_secrets(path) for path in (".env", "src/secrets.py", "deploy/prod.pem",
-    ".env.example")] [True, False, True, False]
-    """
+    >>> [holds_secrets(path) for path in (".env", "src/secrets.py", "deploy/prod.pem", ".env.example")]
+    [True, False, True, False]
+    """  # noqa: E501
     *folders, name = path.split("/")
     if any(folder in _SECRET_FOLDERS for folder in folders):
         return True

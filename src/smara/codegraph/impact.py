@@ -85,12 +85,12 @@ def walk(
         worths = rings.weights[told] - graph.is_test[told]
         shown.append(_heaviest(told, worths, limit - sum(map(len, shown))))
     chosen = np.concatenate([np.empty(0, dtype=np.int64), *shown])
-    paths = _paths(graph, rings, chosen, is_backward, kinds)
+    paths = _paths(graph, rings, chosen, is_backward=is_backward, kinds=kinds)
     steps = tuple(
-        Step(place, int(rings.depths[place]), float(rings.weights[place]), path)
+        Step(place, int(rings.depths[place]), float(rings.weights[place]), path=path)
         for place, path in zip(chosen.tolist(), paths, strict=True)
     )
-    return Steps(steps, sum(by_depth.values()), by_depth, int(files.sum()), tests)
+    return Steps(steps, sum(by_depth.values()), by_depth, files=int(files.sum()), tests=tests)
 
 
 def _worth_telling(graph: Graph, ring: Ints, has_told: Flags) -> Ints:
@@ -166,14 +166,22 @@ def dress(graph: Graph, targets: Ints, depth: int, steps: Steps, fetch: FetchNod
                 at[step.place],
                 step.depth,
                 round(step.weight, 4),
-                tuple([hops[pair] for pair in step.path]),
-                bool(is_test[step.place]),
+                path=tuple([hops[pair] for pair in step.path]),
+                is_test=bool(is_test[step.place]),
             )
             for step in shown
         ]
     )
     named = tuple(at[place] for place in targets.tolist() if place in at)
-    return Walk(named, depth, reached, steps.total, steps.by_depth, steps.files, steps.tests)
+    return Walk(
+        named,
+        depth,
+        reached,
+        total=steps.total,
+        by_depth=steps.by_depth,
+        files=steps.files,
+        tests=steps.tests,
+    )
 
 
 def _hops(
@@ -188,7 +196,13 @@ def _hops(
     return {
         pair: _held(at[pair[1]])
         if pair[0] == CONTAINMENT
-        else Hop(at[pair[1]], EDGE_KINDS[kind], line, round(confidence, 3), EDGE_SOURCES[source])
+        else Hop(
+            at[pair[1]],
+            EDGE_KINDS[kind],
+            line,
+            confidence=round(confidence, 3),
+            source=EDGE_SOURCES[source],
+        )
         for pair, kind, source, line, confidence in zip(
             pairs, kinds, sources, lines, confidences, strict=True
         )
@@ -196,4 +210,4 @@ def _hops(
 
 
 def _held(node: Node) -> Hop:
-    return Hop(node, "contains", node.first_line, 1.0, "ast")
+    return Hop(node, "contains", node.first_line, confidence=1.0, source="ast")

@@ -47,11 +47,23 @@ def read_imports(source: Source, scopes: Scopes, definitions: list[Definition]) 
             scope = definitions[scope].parent
         line = source.line(start)
         for module, name, alias, level, is_export in read(text):
-            imports.append(Import(module, name, alias, level, line, scope, is_export))
+            imports.append(
+                Import(
+                    module, name, alias, level=level, line=line, scope=scope, is_export=is_export
+                )
+            )
     for node in source.found.get("exported", ()):
         name = source.text(node.start_byte, node.end_byte)
         imports.append(
-            Import("", name, "default", 0, source.line(node.start_byte), -1, is_export=True)
+            Import(
+                "",
+                name,
+                "default",
+                level=0,
+                line=source.line(node.start_byte),
+                scope=-1,
+                is_export=True,
+            )
         )
     return imports
 

@@ -147,7 +147,9 @@ def index(
     while report is None:
         try:
             with tree.changing(), _leased(tree, wait_seconds) as lease:
-                report = _Run(tree, lease, progress, has_text, workers, precise).run(is_full)
+                report = _Run(
+                    tree, lease, progress, has_text=has_text, workers=workers, precise=precise
+                ).run(is_full)
         except LeaseLostError:
             # The machine slept, or stood still for longer than a lease; what was written is there,
             # the rest is not.
@@ -193,7 +195,7 @@ class _Run:
             or len(plan.read) + len(plan.removed) > max(200, len(seen) // 4)
         )
         self._mark(plan, walked)
-        writer = Writer(store, row.no, self._tree.held, self._tree.numbers)
+        writer = Writer(store, row.no, self._tree.held, numbers=self._tree.numbers)
         removed = self._remove(writer, plan.removed)
         with self._pool(len(plan.read)) as pool:
             indexed, same = self._read(writer, plan, pool, is_first)
@@ -203,7 +205,7 @@ class _Run:
                     store.mark_all_stale(session, row.no, clock.now_ms())
             self._resolve(row, pool)
         if self._precise.is_wanted(before, has_changed=bool(indexed or removed)):
-            resolving = Resolving(store, row.no, self._tree.root, self._tree.held)
+            resolving = Resolving(store, row.no, self._tree.root, held=self._tree.held)
             self._precise.apply(
                 resolving, lambda session: self._parts.leases.guard(session, self._lease)
             )
@@ -262,7 +264,7 @@ class _Run:
         return indexed, same
 
     def _resolve(self, row: TreeRow, pool: Pool | None) -> None:
-        resolving = Resolving(self._store, row.no, self._tree.root, self._tree.held)
+        resolving = Resolving(self._store, row.no, self._tree.root, held=self._tree.held)
 
         def guard(session: Session) -> None:
             self._parts.leases.guard(session, self._lease)
@@ -288,7 +290,12 @@ class _Run:
             counts = {"skipped": dict(sorted(skipped.items())), "scip": self._precise.stamp}
             self._store.next_revision(session, row.no)
             self._store.finish_tree(
-                session, row.no, head.branch, head.commit, counts, self._parts.clock.now_ms()
+                session,
+                row.no,
+                head.branch,
+                head=head.commit,
+                counts=counts,
+                now_ms=self._parts.clock.now_ms(),
             )
             tree = self._store.tree_of(session, self._tree.root) or row
             status = self._store.status(session, tree)

@@ -103,9 +103,9 @@ class LoadedGraph:
                 int(no),
                 from_storable(path),
                 bool(is_test),
-                stale_at is not None,
-                np.array(nodes.get(no, []), dtype=NODE_DTYPE),
-                unpack(edges),
+                is_stale=stale_at is not None,
+                nodes=np.array(nodes.get(no, []), dtype=NODE_DTYPE),
+                edges=unpack(edges),
             )
             for no, path, is_test, stale_at, edges in self._lookup.file_rows(session, file_nos)
         ]

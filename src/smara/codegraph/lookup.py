@@ -62,14 +62,14 @@ class CodeLookup(ProjectStore):
     def file_rows(self, session: Session, nos: Sequence[int] | None) -> Iterator[Row]:
         """``no, path, is_test, stale_at, edges`` of some files, or of all."""
         columns = "SELECT no, path, is_test, stale_at, edges FROM code_files"
-        yield from self._some(session, columns, "no", nos, " AND skip IS NULL")
+        yield from self._some(session, columns, "no", nos=nos, condition=" AND skip IS NULL")
 
     def node_rows(self, session: Session, file_nos: Sequence[int] | None) -> Iterator[Row]:
         """``file_no, no, parent_no, kind, first_line, last_line`` of the nodes of some files, or of
         all.
         """
         columns = "SELECT file_no, no, parent_no, kind, first_line, last_line FROM code_nodes"
-        yield from self._some(session, columns, "file_no", file_nos)
+        yield from self._some(session, columns, "file_no", nos=file_nos)
 
     def _some(
         self,
@@ -209,13 +209,13 @@ def _node(row: Row) -> Node:
         int(no),
         kind,
         from_storable(name),
-        from_storable(qualname),
-        from_storable(path),
-        int(first),
-        int(last),
-        None if parent is None else int(parent),
-        from_storable(signature),
-        from_storable(doc),
-        bytes(body_hash),
-        stale_at is not None,
+        qualname=from_storable(qualname),
+        path=from_storable(path),
+        first_line=int(first),
+        last_line=int(last),
+        parent_no=None if parent is None else int(parent),
+        signature=from_storable(signature),
+        doc=from_storable(doc),
+        body_hash=bytes(body_hash),
+        is_stale=stale_at is not None,
     )

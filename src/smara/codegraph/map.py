@@ -49,21 +49,21 @@ def make_map(
 
     Never over the budget: what is counted is the very text that is given back.
     """
-    ranks = _symbol_ranks(graph, names, frozenset(files), frozenset(named))
+    ranks = _symbol_ranks(graph, names, frozenset(files), named=frozenset(named))
     candidates = np.flatnonzero(ranks > 0)
     order = candidates[np.lexsort((candidates, -ranks[candidates]))]
     order = order[: max(0, budget) // _LEAST_TOKENS_OF_A_LINE]
     nodes = _with_containers(graph, order, fetch)
     ordered = [int(place) for place in order if int(place) in nodes]
-    text, tokens, shown = _fitting(graph, ordered, nodes, count, budget)
+    text, tokens, shown = _fitting(graph, ordered, nodes, count=count, budget=budget)
     return CodeMap(
         text,
         tokens,
         budget,
-        len({nodes[place].path for place in shown}),
-        len(shown),
-        len(graph.paths),
-        int((graph.kinds != NODE_KIND_NO["file"]).sum()),
+        files=len({nodes[place].path for place in shown}),
+        symbols=len(shown),
+        total_files=len(graph.paths),
+        total_symbols=int((graph.kinds != NODE_KIND_NO["file"]).sum()),
     )
 
 
@@ -81,7 +81,7 @@ def _symbol_ranks(
     )
     links = links_of(graph)
     drawn = np.where(is_named[links.targets], links.weights * _NAMED, links.weights)
-    links = Links(links.size, links.sources, links.targets, drawn)
+    links = Links(links.size, links.sources, links.targets, weights=drawn)
     found = rank(links, _restart(graph, in_files, is_named)) * _worth(graph, names, in_files)
     return np.where(is_named & (graph.kinds != NODE_KIND_NO["file"]), found * _NAMED, found)
 

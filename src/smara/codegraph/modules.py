@@ -62,7 +62,7 @@ def make_modules(parts: Parts, only: Collection[str] = ()) -> list[CodeModule]:
         folders[folder_of(graph.paths[number])].append(number)
     uses = _uses(graph)
     found = [
-        (float(by_file[files].sum()), _module(parts, folder, files, ranks, uses))
+        (float(by_file[files].sum()), _module(parts, folder, files, ranks=ranks, uses=uses))
         for folder, files in sorted(folders.items())
         if not only or folder in only
     ]
@@ -84,15 +84,15 @@ def _module(
     named = parts.fetch([int(graph.nos[place]) for place in doors])
     return CodeModule(
         folder,
-        _purpose(parts, folder, files, central),
+        _purpose(parts, folder, files, central=central),
         "structure",
-        len(files),
-        int((graph.kinds[inside] != NODE_KIND_NO["file"]).sum()),
-        tuple(central),
-        tuple(_most(uses.get(folder, Counter()))),
-        tuple(_most(used_by)),
-        tuple(sorted(node.label for node in named.values())),
-        _flows(parts, starts, ranks),
+        files=len(files),
+        symbols=int((graph.kinds[inside] != NODE_KIND_NO["file"]).sum()),
+        central=tuple(central),
+        uses=tuple(_most(uses.get(folder, Counter()))),
+        used_by=tuple(_most(used_by)),
+        entry_points=tuple(sorted(node.label for node in named.values())),
+        flows=_flows(parts, starts, ranks),
     )
 
 

@@ -40,8 +40,8 @@ def bases_and_heirs(
         for place, is_it in zip(below, is_test, strict=True)
         if is_it == wanted
     ]
-    return _called_so(graph, above, method.name, members), _called_so(
-        graph, below, method.name, members
+    return _called_so(graph, above, method.name, members=members), _called_so(
+        graph, below, method.name, members=members
     )
 
 

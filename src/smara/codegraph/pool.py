@@ -53,7 +53,11 @@ def work_inline(
     reader = TreeReader(root)
     for each in asked:
         yield work_on(
-            reader, each, has_text, known, before(each.path) if before is not None else None
+            reader,
+            each,
+            has_text,
+            known=known,
+            before=before(each.path) if before is not None else None,
         )
 
 
@@ -175,7 +179,9 @@ def _with_care(root: str, batch: Sequence[Asked], has_text: bool) -> Iterator[Wo
             done = None
         finally:
             worker.end()
-        yield from done if done is not None else [Work(each.path, 0, 0, b"", "unreadable")]
+        yield from (
+            done if done is not None else [Work(each.path, 0, 0, hash=b"", skip="unreadable")]
+        )
 
 
 class _Worker:

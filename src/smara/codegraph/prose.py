@@ -26,11 +26,23 @@ def chunk_prose(path: str, lines: Sequence[str]) -> list[CodeChunk]:
     chunks: list[CodeChunk] = []
     for first, last, heading in _sections(lines) if is_prose else [(1, len(lines), "")]:
         prefix = f"{path} > {heading}" if heading else path
-        for start, end in trimmed(lines, parts(lines, first, last, MOST_LINES, MOST_CHARACTERS)):
+        for start, end in trimmed(
+            lines, parts(lines, first, last, most_lines=MOST_LINES, most_characters=MOST_CHARACTERS)
+        ):
             body = "\n".join(lines[start - 1 : end])
             for offset in range(0, len(body), MOST_CHARACTERS):
                 piece = body[offset : offset + MOST_CHARACTERS]
-                chunks.append(CodeChunk("prose", heading or name, start, end, -1, prefix, piece))
+                chunks.append(
+                    CodeChunk(
+                        "prose",
+                        heading or name,
+                        start,
+                        last_line=end,
+                        definition=-1,
+                        prefix=prefix,
+                        text=piece,
+                    )
+                )
     return chunks
 
 

@@ -91,7 +91,7 @@ class Resolving:
             lookup = CodeLookup(store.database, store.scope, self._tree_no)
             index.bind(
                 lambda path: [
-                    NamedLines(node.no, node.name, node.first_line, node.last_line)
+                    NamedLines(node.no, node.name, node.first_line, last_line=node.last_line)
                     for node in lookup.in_file(session, path)
                     if node.kind != "file"
                 ]
@@ -128,7 +128,7 @@ class Resolving:
     ) -> tuple[int, list[Joined]]:
         held = self._held
         held.refresh(session, self._store, self._tree_no)
-        table = StoredTable(session, self._store, self._tree_no, held)
+        table = StoredTable(session, self._store, self._tree_no, held=held)
         if len(stale) > _MANY:
             table.load_all()
         joiner = Joiner(table, held.files(manifest_reader(self._reader)), precise)
@@ -154,6 +154,8 @@ class Resolving:
         asked = [bytes(row[1]) for row in self._store.facts(session, "asked", [number])]
         stayed = divide(partial, self._store.edges(session, [number]).get(number, b""))
         joined = (
-            joiner.join_rest(number, partial.facts, stayed, asked[0]) if stayed and asked else None
+            joiner.join_rest(number, partial.facts, stayed, asked=asked[0])
+            if stayed and asked
+            else None
         )
         return [joined] if joined is not None else []

@@ -83,7 +83,7 @@ def read_routes(
             continue
         place = len(reader.definitions) + len(routes)
         routes.append(_route(reader, found, holder))
-        answers.extend(_answers(reader, holder, routes[-1], place))
+        answers.extend(_answers(reader, holder, routes[-1], place=place))
     return routes, answers
 
 
@@ -117,14 +117,14 @@ def _route(reader: DefinitionReader, found: re.Match[bytes], holder: Node) -> De
         "route",
         name,
         name,
-        source.line(start),
-        source.line(end - 1),
-        start,
-        end,
-        -1,
-        text,
-        "",
-        body_hash(source.bared[start:end]),
+        first_line=source.line(start),
+        last_line=source.line(end - 1),
+        first_byte=start,
+        last_byte=end,
+        parent=-1,
+        signature=text,
+        doc="",
+        body_hash=body_hash(source.bared[start:end]),
     )
 
 
@@ -141,15 +141,15 @@ def _answers(
                 "calls",
                 reader.definitions[scope].name,
                 _class_of(reader, scope),
-                route.first_line,
-                place,
+                line=route.first_line,
+                scope=place,
             )
         ]
     arguments = holder.child_by_field_name("arguments")
     answers = []
     for argument in arguments.named_children[1:] if arguments else ():
         if argument.type in _INLINE:
-            answers += _calls_inside(reader, argument, route, place)
+            answers += _calls_inside(reader, argument, route, place=place)
             continue
         if argument.type in _CALLS:
             argument = argument.child_by_field_name("function") or argument
@@ -160,7 +160,9 @@ def _answers(
                 owner, _, name = receiver.rpartition(".")
                 receiver = owner
             if name:
-                answers.append(Reference("calls", name, receiver, route.first_line, place))
+                answers.append(
+                    Reference("calls", name, receiver, line=route.first_line, scope=place)
+                )
     return answers
 
 
@@ -187,6 +189,7 @@ def _calls_inside(
             name, receiver = split_use(source.data[start:end], source.traits.separators)
             if name and len(calls) < _MOST_CALLS_INSIDE:
                 calls.setdefault(
-                    (name, receiver), Reference("calls", name, receiver, source.line(start), place)
+                    (name, receiver),
+                    Reference("calls", name, receiver, line=source.line(start), scope=place),
                 )
     return list(calls.values())

@@ -85,8 +85,8 @@ class Source:
             data,
             text,
             [(node.start_byte, node.end_byte) for node in found.get("string", ())],
-            [(node.start_byte, node.end_byte) for node in found.get("parentheses", ())],
-            [*block_ends, *(node.end_byte for node in found.get("block", ()))],
+            parentheses=[(node.start_byte, node.end_byte) for node in found.get("parentheses", ())],
+            blocks=[*block_ends, *(node.end_byte for node in found.get("block", ()))],
         )
         if b"\r" in data:
             starts = list(accumulate(map(len, data.split(b"\n")), _next_line, initial=0))

@@ -69,10 +69,10 @@ def found_again(before: FileFacts, data: bytes, refused: Collection[int] = ()) -
                 root.first_byte + right,
                 unit.end + right,
                 unit.place,
-                unit.blocks,
-                definitions[unit.place : last],
-                above.qualname if above else "",
-                above is not None and above.kind == "class",
+                blocks=unit.blocks,
+                definitions=definitions[unit.place : last],
+                owner=above.qualname if above else "",
+                is_in_class=above is not None and above.kind == "class",
             )
             found.append(kept)
     return found

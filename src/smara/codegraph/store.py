@@ -154,7 +154,15 @@ class CodeStore(FileStore):
                     from_storable(row[8]),
                 )
                 found[row[0]] = ChunkRow(
-                    row[0], row[1], row[2], row[3], name, row[5], row[6], prefix, text
+                    row[0],
+                    row[1],
+                    row[2],
+                    kind=row[3],
+                    name=name,
+                    first_line=row[5],
+                    last_line=row[6],
+                    prefix=prefix,
+                    text=text,
                 )
         return found
 
@@ -175,7 +183,15 @@ class CodeStore(FileStore):
         if row is None:
             return None
         name, text = from_storable(row[1]), from_storable(row[2])
-        return CodePiece(path, row[0], name, first_line, last_line, text, row[3] is not None)
+        return CodePiece(
+            path,
+            row[0],
+            name,
+            first_line=first_line,
+            last_line=last_line,
+            text=text,
+            is_stale=row[3] is not None,
+        )
 
     def add_chunks(self, session: Session, tree_no: int, rows: Iterable[ChunkRow]) -> None:
         session.run_many(

@@ -52,7 +52,7 @@ def units_of(
             if is_right_inside:
                 found.update(_moved_units(kept[place], place, by_place))
         elif is_right_inside:
-            unit = _unit(reader, data, place, each, start)
+            unit = _unit(reader, data, place, each=each, start=start)
             if unit is not None:
                 found[place] = unit
     return tuple(found.values())
@@ -70,7 +70,14 @@ def _moved_units(kept: Kept, place: int, before: dict[int, Unit]) -> Iterator[tu
 def _moved_unit(unit: Unit, on: int, right: int) -> Unit:
     place, start, end, until, blocks, digest = unit
     return (
-        Unit(place + on, start + right, end + right, until + right, blocks, digest)
+        Unit(
+            place + on,
+            start + right,
+            end + right,
+            until=until + right,
+            blocks=blocks,
+            digest=digest,
+        )
         if on or right
         else unit
     )
@@ -104,7 +111,7 @@ def _unit(
         closed = _CLOSED.match(data, end, each.last_byte)
         end = closed.end() if closed else end
     until = next_code(data, end)
-    return Unit(place, start, end, until, blocks, digest_of(data[start:until]))
+    return Unit(place, start, end, until=until, blocks=blocks, digest=digest_of(data[start:until]))
 
 
 def _around(reader: DefinitionReader, place: int) -> int:

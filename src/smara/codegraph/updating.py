@@ -90,7 +90,7 @@ def _update(tree: Tree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
             for each in store.below(session, row.no, path)
         ]
     plan = plan_of(walked, seen)
-    writer = Writer(store, row.no, tree.held, tree.numbers)
+    writer = Writer(store, row.no, tree.held, numbers=tree.numbers)
     late = [seen[each.path] for each in plan.read if each.path in seen]
     if len(late) > 1:
         with store.database.write(is_derived=True) as session:
@@ -110,7 +110,7 @@ def _update(tree: Tree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
                 else 0
             )
             removed = writer.remove(session, gone, clock.now_ms()) if gone else 0
-    resolving = Resolving(store, row.no, tree.root, tree.held)
+    resolving = Resolving(store, row.no, tree.root, held=tree.held)
     while resolving.some(_RESOLVED_AT_ONCE):
         pass
     same = plan.unchanged + sum(work.is_same for work in works)
@@ -118,7 +118,7 @@ def _update(tree: Tree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
         len(wanted),
         indexed,
         same,
-        removed,
+        removed=removed,
         seconds=round(clock.monotonic() - started, 4),
         skipped={str(reason): count for reason, count in walked.skipped.items()},
     )
@@ -146,7 +146,7 @@ def differences(tree: Tree) -> Differences:
     row = tree.row()
     walked = tree.walk().all()
     if row is None:
-        return Differences([], sorted(walked.files), [], [])
+        return Differences([], sorted(walked.files), [], unsure=[])
     with store.database.read() as session:
         seen: dict[str, FileRow] = store.files(session, row.no)
     changed = [
@@ -163,7 +163,7 @@ def differences(tree: Tree) -> Differences:
         sorted(path for path in changed if path not in unsure),
         sorted(walked.files.keys() - seen.keys()),
         sorted(seen.keys() - walked.files.keys()),
-        sorted(unsure),
+        unsure=sorted(unsure),
     )
 
 

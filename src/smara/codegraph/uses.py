@@ -83,8 +83,15 @@ def read_references(
     ]
     spans += [span for span in source.spans("element") if _is_component(source.data[slice(*span)])]
     spans.sort()
-    _collect(source, scopes, "inherits", sorted(bases), references, definitions)
-    _collect(source, scopes, "calls", spans, references, definitions)
+    _collect(
+        source,
+        scopes,
+        "inherits",
+        spans=sorted(bases),
+        references=references,
+        definitions=definitions,
+    )
+    _collect(source, scopes, "calls", spans=spans, references=references, definitions=definitions)
     types = source.spans("type")
     if types:
         # A type that is called, inherited or qualified is found a second time by its last name
@@ -92,7 +99,15 @@ def read_references(
         taken = bases.union(spans)
         widest = {end: start for start, end in sorted(taken.union(types), reverse=True)}
         alone = [span for span in types if span not in taken and widest[span[1]] == span[0]]
-        _collect(source, scopes, "references", alone, references, definitions, _ANYTHING)
+        _collect(
+            source,
+            scopes,
+            "references",
+            spans=alone,
+            references=references,
+            definitions=definitions,
+            known=_ANYTHING,
+        )
         bases = taken.union(types)
     mentioned = source.spans("use")
     if bases:
@@ -103,19 +118,35 @@ def read_references(
     ]
     if constants and is_any:
         mentioned = sorted({*mentioned}.difference(constants))
-        _collect(source, scopes, "references", constants, references, definitions, _ANYTHING)
+        _collect(
+            source,
+            scopes,
+            "references",
+            spans=constants,
+            references=references,
+            definitions=definitions,
+            known=_ANYTHING,
+        )
     elif constants:
         mentioned = sorted({*mentioned, *constants})
         _collect(
             source,
             scopes,
             "references",
-            constants,
-            references,
-            definitions,
-            set(source.traits.selves),
+            spans=constants,
+            references=references,
+            definitions=definitions,
+            known=set(source.traits.selves),
         )
-    _collect(source, scopes, "references", mentioned, references, definitions, known)
+    _collect(
+        source,
+        scopes,
+        "references",
+        spans=mentioned,
+        references=references,
+        definitions=definitions,
+        known=known,
+    )
     return references
 
 
@@ -188,7 +219,9 @@ def _collect(
             continue
         seen.add(text)
         name, receiver = split_use(text, separators)
-        if name and (known is None or _is_known(name, receiver, known, scope, definitions)):
+        if name and (
+            known is None or _is_known(name, receiver, known, scope=scope, definitions=definitions)
+        ):
             add(make(Reference, (kind, name, receiver, bisect_right(starts, start), scope)))
 
 
@@ -279,14 +312,17 @@ def read_bindings(
             if end - start <= LONGEST_TYPE and type_end - type_start <= LONGEST_USE:
                 text, inside = source.text(start, end), scopes.at(start)
                 name, scope = _variable(
-                    f"this.{text}" if names == "own.name" else text, inside, definitions, source
+                    f"this.{text}" if names == "own.name" else text,
+                    inside,
+                    definitions,
+                    source=source,
                 )
                 if inside != scope:
                     lending.add(inside)
                 kind = read(source.text(type_start, type_end))
                 if name and kind:
                     bindings.setdefault((name, scope), Binding(name, kind, scope))
-    _add_copies(source, scopes, definitions, bindings, lending)
+    _add_copies(source, scopes, definitions, bindings=bindings, lending=lending)
     for start, end in source.spans("returns"):
         scope = scopes.at(start)
         kind = plain_type(source.text(start, min(end, start + LONGEST_TYPE)))
@@ -306,7 +342,7 @@ def _add_copies(
     for start, end, other, other_end in source.pairs("copied.name", "copied.from"):
         scope = scopes.at(start)
         known = bindings.get((source.text(other, other_end), scope))
-        name, owner = _variable(source.text(start, end), scope, definitions, source)
+        name, owner = _variable(source.text(start, end), scope, definitions, source=source)
         if owner != scope:
             lending.add(scope)
         if known and name:

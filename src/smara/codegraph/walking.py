@@ -189,7 +189,7 @@ class Graph:
         found: list[Ints] = []
         frontier = start
         for number in range(1, depth + 1):
-            reached = _spread(frontier, depths, weights, number, pull, push)
+            reached = _spread(frontier, depths, weights, number=number, pull=pull, push=push)
             if number == 1 and touched is not None:
                 reached = _distinct(
                     np.concatenate([reached, self._touch(depths, weights, touched)]), self.size
@@ -302,7 +302,9 @@ def _make_pairs(graph: Graph, kinds: tuple[str, ...]) -> tuple[Pairs, Pairs]:
     is_first[1:] = (users[1:] != users[:-1]) | (used[1:] != used[:-1])
     heads = np.flatnonzero(is_first)
     if not len(heads):
-        none = Pairs(np.zeros(graph.size + 1, dtype=np.int64), users, used, weights, edges)
+        none = Pairs(
+            np.zeros(graph.size + 1, dtype=np.int64), users, used, weights=weights, edges=edges
+        )
         return none, none
     greatest = np.maximum.reduceat(weights, heads)
     group = np.cumsum(is_first) - 1
@@ -311,13 +313,13 @@ def _make_pairs(graph: Graph, kinds: tuple[str, ...]) -> tuple[Pairs, Pairs]:
     users, used, edges = users[heads], used[heads], edges[first]
     order = np.argsort(used, kind="stable")
     return (
-        Pairs(_starts(users, graph.size), users, used, greatest, edges),
+        Pairs(_starts(users, graph.size), users, used, weights=greatest, edges=edges),
         Pairs(
             _starts(used[order], graph.size),
             used[order],
             users[order],
-            greatest[order],
-            edges[order],
+            weights=greatest[order],
+            edges=edges[order],
         ),
     )
 

@@ -39,7 +39,7 @@ def watch(tree: Tree, stop: threading.Event, on_update: OnUpdate | None = None) 
     while True:
         try:
             with _kept_open(tree.root), _notices(tree.root) as notices:
-                _follow(watcher, notices, tree.root, stop)
+                _follow(watcher, notices, tree.root, stop=stop)
         except (FileNotFoundError, NotADirectoryError):
             stop.wait(_WAIT_FOR_ROOT_SECONDS)
         if stop.is_set():

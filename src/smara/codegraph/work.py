@@ -99,18 +99,18 @@ def work_on(
     try:
         opened = reader.read(asked.path, files.MOST_BYTES)
     except NotRead as error:
-        return Work(asked.path, 0, 0, b"", error.reason)
+        return Work(asked.path, 0, 0, hash=b"", skip=error.reason)
     # A file saved again within the same tick of the clock would look unchanged; its time is not
     # trusted.
     mtime_ns = 0 if time.time_ns() - opened.mtime_ns < _RACY_NS else opened.mtime_ns
     found = content_hash(opened.data)
     if found == asked.known_hash:
-        return Work(asked.path, opened.size, mtime_ns, found, is_same=True)
+        return Work(asked.path, opened.size, mtime_ns, hash=found, is_same=True)
     try:
-        work = taken_apart(asked.path, opened.data, has_text, known, before)
+        work = taken_apart(asked.path, opened.data, has_text, known=known, before=before)
     except Exception as error:  # noqa: BLE001 - a file nobody foresaw must not keep all others out of the index
         log.warning("code.not_taken_apart", path=asked.path, error=repr(error))
-        work = Work(asked.path, opened.size, mtime_ns, found, "unreadable")
+        work = Work(asked.path, opened.size, mtime_ns, hash=found, skip="unreadable")
     return work._replace(size=opened.size, mtime_ns=mtime_ns, hash=found)
 
 
@@ -124,7 +124,7 @@ def taken_apart(
     """What the content of a file says."""
     from smara.codegraph.languages import header_language, language_of
 
-    empty = Work(path, len(data), 0, b"")
+    empty = Work(path, len(data), 0, hash=b"")
     text = decoded(data)
     if text is None:
         return empty._replace(skip="binary")
@@ -144,8 +144,8 @@ def taken_apart(
     if language is not None:
         from smara.codegraph.extract import extract
 
-        facts = extract(path, text.encode("utf-8", "replace"), language, before)
-    safe_text, safe_facts, doc = _without_secrets(path, text, facts, has_text)
+        facts = extract(path, text.encode("utf-8", "replace"), language, before=before)
+    safe_text, safe_facts, doc = _without_secrets(path, text, facts, has_text=has_text)
     return empty._replace(
         language=language,
         kind=kind,
@@ -154,7 +154,7 @@ def taken_apart(
         doc=doc,
         facts=None if safe_facts is None else slim(safe_facts),
         uses=b"" if safe_facts is None else pack_facts(safe_facts),
-        chunks=tuple(ready_chunks(safe_facts, path, safe_text, known)) if has_text else (),
+        chunks=tuple(ready_chunks(safe_facts, path, safe_text, known=known)) if has_text else (),
         whole=safe_facts,
     )
 
@@ -277,6 +277,6 @@ def ready_chunks(
         if chunk_key(chunk) in known:
             ready.append(ReadyChunk(chunk, "", ()))
             continue
-        terms = chunk_terms(path, chunk.name, chunk.prefix, chunk.text)
+        terms = chunk_terms(path, chunk.name, chunk.prefix, text=chunk.text)
         ready.append(ReadyChunk(chunk, terms.head, terms.bodies))
     return ready

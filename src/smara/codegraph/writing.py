@@ -117,8 +117,10 @@ class Writer:
             no = row.no if row is not None else self._numbers.take("file")
             file_node = next((node.no for node in nodes.get(no, ()) if node.kind == "file"), 0)
             before = unpack_outline(work.path, file_node, outlines[no]) if no in outlines else None
-            self._put_file(session, work, no, revision, now_ms)
-            after = self._put_parts(work, no, nodes.get(no, []), chunks.get(no, []), batch)
+            self._put_file(session, work, no, revision=revision, now_ms=now_ms)
+            after = self._put_parts(
+                work, no, nodes.get(no, []), chunks=chunks.get(no, []), batch=batch
+            )
             batch.written += 1
             outcome[work.path] = (no, after)
             change = change_between(work.path, before, after)
@@ -138,7 +140,12 @@ class Writer:
         self._held.partial = None
         if len(works) == 1 and not is_first:
             self._note_partial(
-                works[0], rows.get(works[0].path), before, outcome, batch.changes, revision
+                works[0],
+                rows.get(works[0].path),
+                before,
+                outcome=outcome,
+                changes=batch.changes,
+                revision=revision,
             )
         return batch.written
 
@@ -169,7 +176,7 @@ class Writer:
         if not self._held.notes.is_reached_through(row.no, changed):
             self._held.partial = (
                 row.no,
-                Partial(revision, work.whole, after.nos, before.nos, changed),
+                Partial(revision, work.whole, after.nos, earlier=before.nos, names=changed),
             )
 
     def remove(self, session: Session, rows: Sequence[FileRow], now_ms: int) -> int:
@@ -243,8 +250,8 @@ class Writer:
             batch.removed_chunks += [chunk.no for chunk in chunks]
             batch.without_facts.append(no)
             return None
-        file_no, numbers = self._put_nodes(work, no, nodes, batch)
-        self._put_chunks(work, no, file_no, numbers, chunks, batch)
+        file_no, numbers = self._put_nodes(work, no, nodes, batch=batch)
+        self._put_chunks(work, no, file_no, numbers=numbers, chunks=chunks, batch=batch)
         if work.facts is None:
             batch.without_facts.append(no)
             return None
@@ -265,16 +272,16 @@ class Writer:
                 file_no,
                 no,
                 "file",
-                name,
-                work.path,
-                0,
-                None,
-                1,
-                work.lines,
-                work.hash,
-                b"",
-                "",
-                to_storable(work.doc),
+                name=name,
+                qualname=work.path,
+                ordinal=0,
+                parent_no=None,
+                first_line=1,
+                last_line=work.lines,
+                body_hash=work.hash,
+                sketch=b"",
+                signature="",
+                doc=to_storable(work.doc),
             )
         ]
         numbers: list[int] = []
@@ -285,7 +292,7 @@ class Writer:
             place = (each.kind, each.qualname, ordinal)
             number = known[place].no if place in known else self._numbers.take("node")
             parent = numbers[each.parent] if 0 <= each.parent < len(numbers) else file_no
-            rows.append(_node(each, number, no, ordinal, parent))
+            rows.append(_node(each, number, no, ordinal=ordinal, parent=parent))
             numbers.append(number)
         if not nodes:
             batch.added_nodes += rows
@@ -331,12 +338,12 @@ class Writer:
                     number,
                     no,
                     node_no,
-                    key[0],
-                    key[1],
-                    each.first_line,
-                    each.last_line,
-                    key[2],
-                    key[3],
+                    kind=key[0],
+                    name=key[1],
+                    first_line=each.first_line,
+                    last_line=each.last_line,
+                    prefix=key[2],
+                    text=key[3],
                 )
             )
             batch.terms.append((number, RecordTerms(ready.head, ready.bodies)))
@@ -374,14 +381,14 @@ def _node(each: Definition, number: int, file_no: int, ordinal: int, parent: int
         number,
         file_no,
         kind,
-        name,
-        qualname,
-        ordinal,
-        parent,
-        first,
-        last,
-        digest,
-        drawn,
-        signature,
-        doc,
+        name=name,
+        qualname=qualname,
+        ordinal=ordinal,
+        parent_no=parent,
+        first_line=first,
+        last_line=last,
+        body_hash=digest,
+        sketch=drawn,
+        signature=signature,
+        doc=doc,
     )

@@ -118,11 +118,13 @@ class Processors:
             if thread is None:
                 return Context((), given, Receipt(thread_id))
             waited, notes = self._advance(
-                thread, mode, self._is_cold(thread, model), deadline_seconds
+                thread, mode, self._is_cold(thread, model), deadline_seconds=deadline_seconds
             )
             # Read again: activating may have told the thread its task, and somebody may have
             # spoken.
-            return self._build(self._threads.find(thread_id) or thread, given, step, waited, notes)
+            return self._build(
+                self._threads.find(thread_id) or thread, given, step, waited=waited, notes=notes
+            )
         except SmaraError as error:
             log.warning("context.failed", error=error.code)
             return Context((), given, Receipt(thread_id, notes=(f"memory was left out: {error}",)))
@@ -210,10 +212,10 @@ class Processors:
             thread.id,
             drawn.ids,
             sizes,
-            sum(message.token_count for message in raw),
-            left_out,
-            waited,
-            tuple(notes),
+            message_tokens=sum(message.token_count for message in raw),
+            left_out_messages=left_out,
+            waited_seconds=waited,
+            notes=tuple(notes),
         )
         return Context(tuple(sections), messages, receipt)
 
@@ -231,7 +233,9 @@ class Processors:
             active = self._observations.active(thread.id)
             self._drawn[key] = _Drawn(
                 tuple(row.id for row in active),
-                stable_sections(active, record.scope, self._settings.timezone, self._counter),
+                stable_sections(
+                    active, record.scope, self._settings.timezone, counter=self._counter
+                ),
                 days_of(active, self._settings.timezone),
             )
         return self._drawn[key]
@@ -251,11 +255,15 @@ class Processors:
         found.append(task_section(thread, settings.wants_suggested_response, counter))
         if settings.is_enabled and settings.scope == "resource":
             unobserved = self._observations.unobserved_elsewhere(thread.id)
-            found.append(others_section(unobserved, settings.timezone, _OTHERS_TOKENS, counter))
+            found.append(
+                others_section(unobserved, settings.timezone, _OTHERS_TOKENS, counter=counter)
+            )
         if drawn.ids:
             now = self._clock.now_ms()
             found.append(
-                time_section(drawn.days, now, thread.updated_at, settings.timezone, counter)
+                time_section(
+                    drawn.days, now, thread.updated_at, timezone=settings.timezone, counter=counter
+                )
             )
         return [each for each in found if each is not None and each.text]
 
@@ -284,7 +292,7 @@ class Processors:
                     f"<system-reminder>{gap} passed before the next message.</system-reminder>",
                 )
             before = message.created_at
-            yield ContextMessage(message.role, message.raw_content, message.id, message.seq)
+            yield ContextMessage(message.role, message.raw_content, message.id, seq=message.seq)
 
     # on the way out
 

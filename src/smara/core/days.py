@@ -303,7 +303,7 @@ def _written(text: str, today: date) -> Days | None:
     period = find_period(text)
     if period is None:
         return None
-    year = period.year or _likely_year(text, period.month, period.day, today)
+    year = period.year or _likely_year(text, period.month, period.day, today=today)
     if period.day is None:
         return _month(year, period.month)
     day = date(year, period.month, period.day)

@@ -152,9 +152,9 @@ def is_same_telling(key: str, other: str) -> bool:
     The same words may be said twice in a session; two tellings of them are one only at nearly the
     same time.
 
-    >>> is_same_telling("s:prompt:ab~1000", "s:prompt:ab~1400"), is_same_telling("s:prompt:ab~1000",
-    "s:prompt:ab~9000") (True, False)
-    """
+    >>> is_same_telling("s:prompt:ab~1000", "s:prompt:ab~1400"), is_same_telling("s:prompt:ab~1000", "s:prompt:ab~9000")
+    (True, False)
+    """  # noqa: E501
     if key == other:
         return True
     stem, at_ms = stem_of(key)

@@ -171,7 +171,7 @@ def together(judged: Sequence[Judged], policy: Policy | None = None) -> Freshnes
         verdict,
         anchors,
         changed if has_drifted else None,
-        _telling(verdict, changed or 0.0, policy or Policy()),
+        telling=_telling(verdict, changed or 0.0, policy or Policy()),
     )
 
 

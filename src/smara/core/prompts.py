@@ -46,9 +46,9 @@ def load_prompt(folder: Path, name: str) -> Prompt:
 def parse_prompt(content: str) -> Prompt:
     """A prompt from the content of its file.
 
-    >>> parse_prompt("---\\nname: greet\\nversion: 2\\ninputs: who\\n---\\nHello
-    {{who}}.\\n").render({"who": "you"}) 'Hello you.'
-    """
+    >>> parse_prompt("---\\nname: greet\\nversion: 2\\ninputs: who\\n---\\nHello {{who}}.\\n").render({"who": "you"})
+    'Hello you.'
+    """  # noqa: E501
     found = _FILE.fullmatch(content)
     if found is None:
         raise ValueError("a prompt begins with a head between two lines of ---")
@@ -57,7 +57,7 @@ def parse_prompt(content: str) -> Prompt:
     inputs = tuple(name.strip() for name in head.get("inputs", "").split(",") if name.strip())
     if set(_INPUT.findall(text)) != set(inputs):
         raise ValueError(f"prompt {head.get('name')} must use each of its inputs, and no others")
-    return Prompt(head["name"], int(head["version"]), inputs, text)
+    return Prompt(head["name"], int(head["version"]), inputs, text=text)
 
 
 def _entry(line: str) -> tuple[str, str]:

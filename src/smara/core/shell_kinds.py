@@ -40,9 +40,9 @@ _CHECK = re.compile(
 def is_test_run(command: str) -> bool:
     """Whether a command runs tests.
 
-    >>> [is_test_run(each) for each in ("go test", "npm run test:ci", "uv run pytest -q", "make
-    latest", "go vet")] [True, True, True, False, False]
-    """
+    >>> [is_test_run(each) for each in ("go test", "npm run test:ci", "uv run pytest -q", "make latest", "go vet")]
+    [True, True, True, False, False]
+    """  # noqa: E501
     return _TEST.search(command) is not None
 
 
@@ -50,7 +50,7 @@ def is_check_run(command: str) -> bool:
     """Whether a command builds, formats or checks code; its findings are work, and no trouble with
     the surroundings.
 
-    >>> [is_check_run(each) for each in ("cargo clippy", "npx tsc --noEmit", "mise run lint", "npm
-    start")] [True, True, True, False]
-    """
+    >>> [is_check_run(each) for each in ("cargo clippy", "npx tsc --noEmit", "mise run lint", "npm start")]
+    [True, True, True, False]
+    """  # noqa: E501
     return _CHECK.search(command) is not None

@@ -16,10 +16,11 @@ _MOST_FILES = 4
 def files_shown(command: str) -> list[str]:
     """The files that a command line writes to the screen, as far as it names them plainly.
 
-    >>> files_shown("cd web && sed -n '1,80p' src/cart.py"), files_shown("nl -ba src/a.py | head -n
-    20") (['src/cart.py'], ['src/a.py']) >>> files_shown("cat > src/a.py"), files_shown("sed -i
-    s/a/b/ src/a.py"), files_shown("git log | head -5") ([], [], [])
-    """
+    >>> files_shown("cd web && sed -n '1,80p' src/cart.py"), files_shown("nl -ba src/a.py | head -n 20")
+    (['src/cart.py'], ['src/a.py'])
+    >>> files_shown("cat > src/a.py"), files_shown("sed -i s/a/b/ src/a.py"), files_shown("git log | head -5")
+    ([], [], [])
+    """  # noqa: E501
     found: list[str] = []
     for part in _JOINTS.split(command[:_MOST_CHARACTERS]):
         words = [next(filter(None, each), "") for each in _WORD.findall(part)]

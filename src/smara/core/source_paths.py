@@ -39,9 +39,9 @@ _TEST_PATH = re.compile(
 def is_test_path(path: str) -> bool:
     """Whether a path looks like that of a test.
 
-    >>> [is_test_path(path) for path in ("tests/shop.py", "src/shop.test.ts", "src/contest.py",
-    "a/ShopIT.java")] [True, True, False, True]
-    """
+    >>> [is_test_path(path) for path in ("tests/shop.py", "src/shop.test.ts", "src/contest.py", "a/ShopIT.java")]
+    [True, True, False, True]
+    """  # noqa: E501
     return _TEST_PATH.search(path) is not None
 
 

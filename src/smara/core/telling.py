@@ -13,10 +13,11 @@ OPENING, CLOSING = "<smara-memory>", "</smara-memory>"
 def without_told(text: str) -> str:
     """A text without the blocks in which memory spoke; itself when there are none.
 
-    >>> without_told("<smara-memory>\\n- Known.\\n</smara-memory>") '' >>> without_told("Before
-    <smara-memory>x</smara-memory>after"), without_told("<smara-memory> is how it opens") ('Before
-    after', '<smara-memory> is how it opens')
-    """
+    >>> without_told("<smara-memory>\\n- Known.\\n</smara-memory>")
+    ''
+    >>> without_told("Before <smara-memory>x</smara-memory>after"), without_told("<smara-memory> is how it opens")
+    ('Before after', '<smara-memory> is how it opens')
+    """  # noqa: E501
     kept: list[str] = []
     rest = text
     while True:

@@ -109,9 +109,9 @@ def runs(line: str, command: str) -> bool:
     """Whether a command line runs a command, whatever is set before it and done with its output
     after it.
 
-    >>> runs("cd web && CI=1 npm test 2>&1 | tail -5", "npm test"), runs("npm test -- --watch", "npm
-    test") (True, False)
-    """
+    >>> runs("cd web && CI=1 npm test 2>&1 | tail -5", "npm test"), runs("npm test -- --watch", "npm test")
+    (True, False)
+    """  # noqa: E501
     text = " ".join(line[:_MOST_CHARACTERS].replace("\n", " ; ").split())
     start = text.find(command) if command else -1
     while start >= 0:
@@ -130,9 +130,10 @@ def starts(line: str, needs: Sequence[str]) -> bool:
     elsewhere does not.
 
     >>> starts("cd api && go build ./...", ("go",)), starts("/usr/local/go/bin/go build", ("go",))
-    (True, False) >>> starts("gh pr diff 7 --stat", ("gh", "pr", "--stat")), starts('git commit -m
-    "x; go"', ("go",)) (True, False)
-    """
+    (True, False)
+    >>> starts("gh pr diff 7 --stat", ("gh", "pr", "--stat")), starts('git commit -m "x; go"', ("go",))
+    (True, False)
+    """  # noqa: E501
     if not needs or looks_elsewhere(line):
         return False
     text = _QUOTED.sub('""', line[:_MOST_CHARACTERS].partition("<<")[0])

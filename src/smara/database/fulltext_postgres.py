@@ -76,7 +76,11 @@ class PostgresFullText:
         row = f"f.no * {1 << CHUNK_BITS} + f.chunk"
         source = "message_index f JOIN messages m ON m.no = f.no"
         return Matching(
-            row, source, "f.terms @@ ?::tsquery", "f.no DESC, f.chunk DESC", (quoted(term),)
+            row,
+            source,
+            "f.terms @@ ?::tsquery",
+            order="f.no DESC, f.chunk DESC",
+            values=(quoted(term),),
         )
 
     def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:

@@ -96,7 +96,9 @@ class SqliteFullText:
         # term.
         expression = quoted(term)
         source = f"message_index f CROSS JOIN messages m ON m.no = f.rowid >> {CHUNK_BITS}"
-        return Matching("f.rowid", source, "message_index MATCH ?", "f.rowid DESC", (expression,))
+        return Matching(
+            "f.rowid", source, "message_index MATCH ?", order="f.rowid DESC", values=(expression,)
+        )
 
     def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
         found: dict[int, tuple[str, str]] = {}
@@ -125,7 +127,7 @@ class SqliteFullText:
         return are_sound(session, ("message_index",))
 
     def recreate(self, session: Session, is_damaged: bool) -> None:
-        remake(session, ("message_index",), _DEFINITION, is_damaged)
+        remake(session, ("message_index",), _DEFINITION, is_damaged=is_damaged)
         session.run(
             "INSERT INTO index_state (name, rows, analysis) VALUES ('message_index', 0, 1)"
             " ON CONFLICT (name) DO UPDATE SET rows = 0"

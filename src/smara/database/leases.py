@@ -65,7 +65,12 @@ class Leases:
         if row is None:
             return None
         return Lease(
-            name, owner, operation_id, int(row[0]), int(row[1]), before[0] if before else None
+            name,
+            owner,
+            operation_id,
+            fence=int(row[0]),
+            expires_at=int(row[1]),
+            taken_over_from=before[0] if before else None,
         )
 
     def renew(self, lease: Lease, lease_seconds: float = 30.0) -> Lease:
@@ -84,9 +89,9 @@ class Leases:
             lease.name,
             lease.owner,
             lease.operation_id,
-            lease.fence,
-            expires_at,
-            lease.taken_over_from,
+            fence=lease.fence,
+            expires_at=expires_at,
+            taken_over_from=lease.taken_over_from,
         )
 
     def release(self, lease: Lease) -> bool:
@@ -123,7 +128,9 @@ class Leases:
                 "owner IS NOT NULL",
                 (name,),
             )
-        return Lease(name, row[0], row[1], int(row[2]), int(row[3])) if row else None
+        return (
+            Lease(name, row[0], row[1], fence=int(row[2]), expires_at=int(row[3])) if row else None
+        )
 
 
 def host_name() -> str:

@@ -59,7 +59,7 @@ def migrate(database: Database, clock: Clock, target: int = HEAD) -> int:
         _refuse_newer(version)
         steps = [step for step in migrations(database.kind) if version < step.number <= target]
         for step in steps:
-            _take(database, session, step, clock.now_ms())
+            _take(database, session, step, now_ms=clock.now_ms())
     return len(steps)
 
 

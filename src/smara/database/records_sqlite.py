@@ -105,7 +105,9 @@ class SqliteRecordIndex:
 
     def problems(self, session: Session, deep: bool) -> list[str]:
         return [
-            problem for table, what in _TABLES for problem in _problems(session, table, what, deep)
+            problem
+            for table, what in _TABLES
+            for problem in _problems(session, table, what, deep=deep)
         ]
 
     def is_sound(self, session: Session) -> bool:
@@ -113,7 +115,7 @@ class SqliteRecordIndex:
 
     def recreate(self, session: Session, is_damaged: bool) -> None:
         for table, definition in _DEFINITIONS.items():
-            remake(session, (table,), definition, is_damaged)
+            remake(session, (table,), definition, is_damaged=is_damaged)
             session.run(
                 "INSERT INTO index_state (name, rows, analysis) VALUES (?, 0, 1)"
                 " ON CONFLICT (name) DO UPDATE SET rows = 0",

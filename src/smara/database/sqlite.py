@@ -47,9 +47,9 @@ def wal_is_safe(version: str) -> bool:
 
     Fixed in 3.51.3, and in the maintenance releases 3.50.7 and 3.44.6 of their branches.
 
-    >>> [wal_is_safe(v) for v in ("3.40.1", "3.44.6", "3.50.6", "3.50.7", "3.51.2", "3.51.3",
-    "3.54.1")] [False, True, False, True, False, True, True]
-    """
+    >>> [wal_is_safe(v) for v in ("3.40.1", "3.44.6", "3.50.6", "3.50.7", "3.51.2", "3.51.3", "3.54.1")]
+    [False, True, False, True, False, True, True]
+    """  # noqa: E501
     parts = tuple(int(part) for part in version.split(".")[:3])
     if parts >= (3, 51, 3):
         return True

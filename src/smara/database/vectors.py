@@ -227,7 +227,9 @@ def as_block(shelf: Shelf, block: int, stamp: int, rows: Rows, codes: Codes) -> 
     import numpy as np
 
     offsets = (rows - shelf.rows_of_block(block)[0]).astype(np.uint32)
-    return Block(block, stamp, offsets.tobytes(), signs_of(codes).tobytes() if len(codes) else b"")
+    return Block(
+        block, stamp, offsets.tobytes(), signs=signs_of(codes).tobytes() if len(codes) else b""
+    )
 
 
 def blocks_of(numbers: Iterable[int]) -> list[int]:

@@ -44,7 +44,7 @@ class TableVectors:
         if blocks:
             stamp = _next_stamp(session, shelf)
             for block in blocks:
-                _write_block(session, shelf, self.make_block(session, shelf, block, stamp))
+                _write_block(session, shelf, self.make_block(session, shelf, block, stamp=stamp))
 
     def blocks(self, session: Session, shelf: Shelf, after_stamp: int) -> list[Block]:
         found = session.all(
@@ -53,7 +53,9 @@ class TableVectors:
             (shelf.no, after_stamp),
         )
         return [
-            Block(*row) if row[3] is not None else self.make_block(session, shelf, row[0], row[1])
+            Block(*row)
+            if row[3] is not None
+            else self.make_block(session, shelf, row[0], stamp=row[1])
             for row in found
         ]
 

@@ -120,7 +120,7 @@ class SqliteWords:
         return are_sound(session, ("word_trigrams", "words"))
 
     def recreate(self, session: Session, is_damaged: bool) -> None:
-        remake(session, ("word_trigrams", "words"), _DEFINITION, is_damaged)
+        remake(session, ("word_trigrams", "words"), _DEFINITION, is_damaged=is_damaged)
         session.run(
             "INSERT INTO index_state (name, rows, analysis) VALUES ('words', 0, 1), "
             "('word_trigrams', 0, 1)"

@@ -72,7 +72,7 @@ class Intake:
     def due(self, limit: int = 50) -> list[Job]:
         """What is to be done now, the oldest first; a transcript before the end of its session."""
         with self._store.database.read() as session:
-            return self._store.due_jobs(session, self._clock.now_ms(), MOST_ATTEMPTS, limit)
+            return self._store.due_jobs(session, self._clock.now_ms(), MOST_ATTEMPTS, limit=limit)
 
     def done(self, job: Job) -> None:
         """A job was done."""
@@ -83,7 +83,7 @@ class Intake:
         """A job failed: it is tried again after 1, 4, 16 and 64 minutes, and then given up."""
         due_at = self._clock.now_ms() + _FIRST_WAIT_MS * 4**job.attempts
         with self._store.database.write() as session:
-            self._store.fail_job(session, job, reason, due_at)
+            self._store.fail_job(session, job, reason, due_at=due_at)
 
     def prune(self) -> int:
         """Forget the keys of events from long ago; how many."""

@@ -78,7 +78,7 @@ class IntakeStore(ProjectStore):
             )
         )
         return [
-            Heard(str(a), str(k), int(at), int(events), int(repeats))
+            Heard(str(a), str(k), int(at), event_count=int(events), repeat_count=int(repeats))
             for a, k, at, events, repeats in rows
         ]
 
@@ -146,7 +146,7 @@ def _job(row: Row) -> Job:
         kind,
         from_storable(session_id),
         json.loads(from_storable(facts)),
-        int(due_at),
-        int(attempts),
-        None if error is None else from_storable(error),
+        due_at=int(due_at),
+        attempts=int(attempts),
+        error=None if error is None else from_storable(error),
     )

@@ -69,24 +69,24 @@ class Prepared:
             fields["chunk_type"],
             fields["chunk_start_line"],
             fields["chunk_end_line"],
-            fields["context_prefix"],
+            context_prefix=fields["context_prefix"],
         )
         return TypedMemory(
             "",
             "",
             fields["type"],
-            fields["content"],
-            fields["confidence"],
-            tuple(fields["tags"]),
-            tuple(fields["files"]),
-            tuple(fields["modules"]),
-            fields["scope"],
-            fields["source"],
-            fields["visibility"],
-            0,
-            "",
-            0,
-            1,
+            content=fields["content"],
+            confidence=fields["confidence"],
+            tags=tuple(fields["tags"]),
+            files=tuple(fields["files"]),
+            modules=tuple(fields["modules"]),
+            scope=fields["scope"],
+            source=fields["source"],
+            visibility=fields["visibility"],
+            created_at=0,
+            created_by="",
+            updated_at=0,
+            version=1,
             commit=fields["commit_sha"],
             evidence=self.evidence,
             half_life_days=fields["half_life_days"],
@@ -108,14 +108,22 @@ def prepare_new(new: NewMemory, already_told: Sequence[str], has_session: bool) 
         fields["content"],
         source,
         evidence,
-        fields["files"],
-        already_told,
-        has_session or new.session_id is not None,
-        bool(new.derived_from),
+        files=fields["files"],
+        already_told=already_told,
+        has_session=has_session or new.session_id is not None,
+        has_origins=bool(new.derived_from),
     )
     taint = {*clean_taint(new.taint), *([SOURCE_TAINT[source]] if source in SOURCE_TAINT else [])}
     relations = tuple(clean_relation(each) for each in new.relations)
-    return Prepared(new, fields, evidence, relations, tuple(sorted(taint)), against, {})
+    return Prepared(
+        new,
+        fields,
+        evidence,
+        relations=relations,
+        taint=tuple(sorted(taint)),
+        against=against,
+        cosines={},
+    )
 
 
 class Adder:
@@ -282,7 +290,7 @@ class Adder:
         rest = " AND m.fingerprint = ? AND m.deprecated_at IS NULL ORDER BY m.no"
         found = store.select(session, rest, (fingerprint,))
         subject = subject_key(draft.type, draft.data)
-        found += candidates(session, store, draft.content, draft.files, subject)
+        found += candidates(session, store, draft.content, files=draft.files, subject=subject)
         close = store.by_numbers(
             session, [no for no, _ in sorted(cosines.items(), key=lambda each: -each[1])[:8]]
         )
@@ -302,7 +310,7 @@ class Adder:
             self._turn.next_operation()
             stored = self._turn.change(stored, "seen_again", fields)
         why = f"{stored.memory.short_id} says it already: {known.how}"
-        return Added("duplicate", stored.memory, (why,), stored.memory.short_id)
+        return Added("duplicate", stored.memory, (why,), similar_to=stored.memory.short_id)
 
     def _store(
         self,
@@ -327,7 +335,7 @@ class Adder:
         stored = turn.insert(self._columns(given, draft, reasons), relations)
         turn.next_operation()
         for old, why in retired:
-            stored = supersede(turn, old, stored, why.why)
+            stored = supersede(turn, old, stored, why=why.why)
         if known is not None:
             stored = absorb(turn, stored, known.stored)
         memory = turn.store.by_number(turn.session, stored.no)
@@ -338,9 +346,9 @@ class Adder:
             "added",
             memory,
             tuple(told),
-            known.stored.memory.short_id if known else None,
-            tuple(old.memory.id for old, _ in retired),
-            tuple(old.memory.id for old, _ in disputed),
+            similar_to=known.stored.memory.short_id if known else None,
+            superseded=tuple(old.memory.id for old, _ in retired),
+            disputes=tuple(old.memory.id for old, _ in disputed),
         )
 
     def _may_retire(self, draft: TypedMemory, old: TypedMemory, why: Contradiction) -> bool:
@@ -366,7 +374,9 @@ class Adder:
             # An agent's word is no finding of ours: accepting it must not retire what it merely
             # claims to contradict.
             is_auto = each.is_auto and self._turn.by != "agent"
-            found.append(Relation(each.type, target, each.path, each.confidence, is_auto))
+            found.append(
+                Relation(each.type, target, each.path, confidence=each.confidence, is_auto=is_auto)
+            )
         return found
 
     def _review_reasons(
@@ -415,4 +425,6 @@ def _stand_together(draft: TypedMemory, other: TypedMemory) -> bool:
 
 
 def _dispute(old: TypedMemory, why: Contradiction) -> Relation:
-    return Relation("conflicts_with", old.id, None, SURE if why.is_sure else UNSURE, True)
+    return Relation(
+        "conflicts_with", old.id, None, confidence=SURE if why.is_sure else UNSURE, is_auto=True
+    )

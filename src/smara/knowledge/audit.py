@@ -87,19 +87,19 @@ def audit(
         total,
         len(memories),
         counted.singles(memories, lambda memory: "; ".join(_junk(memory))),
-        counted.pairs(pairs, _repeated),
-        counted.pairs(pairs, _contradicted),
-        counted.singles(
-            memories, lambda memory: _stale(memory, now_ms, files, (code or {}).get(memory.id))
+        duplicates=counted.pairs(pairs, _repeated),
+        contradictions=counted.pairs(pairs, _contradicted),
+        stale=counted.singles(
+            memories, lambda memory: _stale(memory, now_ms, files, code=(code or {}).get(memory.id))
         ),
-        counted.singles(
+        unreviewed=counted.singles(
             memories, lambda memory: "; ".join(memory.review_reasons) if memory.needs_review else ""
         ),
-        counted.singles(
+        tainted=counted.singles(
             memories, lambda memory: ", ".join(memory.taint) if memory.is_tainted else ""
         ),
-        counted.singles(memories, _without_evidence),
-        tuple(sorted(types.items(), key=lambda each: (-each[1], each[0]))),
+        without_evidence=counted.singles(memories, _without_evidence),
+        by_type=tuple(sorted(types.items(), key=lambda each: (-each[1], each[0]))),
     )
 
 
@@ -170,7 +170,7 @@ def _marks(statement: Statement) -> set[object]:
 
 def _junk(memory: TypedMemory) -> tuple[str, ...]:
     """What the gate would say today; that evidence is missing is measured by itself."""
-    found = gate.reasons_against(memory.content, memory.source, memory.evidence, memory.files)
+    found = gate.reasons_against(memory.content, memory.source, memory.evidence, files=memory.files)
     return tuple(reason for reason in found if not reason.startswith("it has no evidence"))
 
 
@@ -191,7 +191,9 @@ def _contradicted(older: TypedMemory, newer: TypedMemory) -> str:
 def _stale(
     memory: TypedMemory, now_ms: int, files: FileHistory | None, code: Freshness | None
 ) -> str:
-    return "; ".join(reason.text for reason in staleness_of(memory, now_ms, files, code).reasons)
+    return "; ".join(
+        reason.text for reason in staleness_of(memory, now_ms, files, code=code).reasons
+    )
 
 
 def _without_evidence(memory: TypedMemory) -> str:

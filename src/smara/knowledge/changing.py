@@ -211,7 +211,9 @@ def remove_relation(turn: Turn, stored: Stored, relation: Relation) -> None:
         )
         if target is None:
             return
-    turn.store.remove_relation(turn.session, stored.no, relation.type, target, relation.path)
+    turn.store.remove_relation(
+        turn.session, stored.no, relation.type, target_no=target, path=relation.path
+    )
 
 
 def plain_relation(relation: Relation) -> dict[str, Any]:
@@ -263,7 +265,9 @@ def _resolved(turn: Turn, relation: Relation) -> Relation:
         raise InvalidInputError("Use supersede() to put one memory in the place of another.")
     is_auto = relation.is_auto and turn.by != "agent"  # an agent's word is no finding of ours
     other = relation.memory_id and require(turn.session, turn.store, relation.memory_id).memory.id
-    return Relation(relation.type, other, relation.path, relation.confidence, is_auto)
+    return Relation(
+        relation.type, other, relation.path, confidence=relation.confidence, is_auto=is_auto
+    )
 
 
 def _has(memory: TypedMemory, relation: Relation) -> bool:

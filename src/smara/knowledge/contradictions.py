@@ -143,7 +143,7 @@ def _denied(new: Statement, old: Statement) -> Contradiction | None:
     (mine, my_lacks), (theirs, their_lacks) = _denials(new), _denials(old)
     has_same_order = overlap(new.pairs, old.pairs) >= 0.5 or len(new.content) < 3
     if common >= 0.8 and has_same_order and mine % 2 != theirs % 2 and my_lacks == their_lacks:
-        return Contradiction("denied", "one says it, the other denies it", old.text, new.text)
+        return Contradiction("denied", "one says it, the other denies it", old.text, new=new.text)
     ruled_out, their_ruled_out = _ruled_out(new), _ruled_out(old)
     if common < 0.6:
         return None
@@ -156,7 +156,7 @@ def _denied(new: Statement, old: Statement) -> Contradiction | None:
         is_swapped = bool((others - things) & one.content_set)
         if said and (is_plain or is_swapped):
             return Contradiction(
-                "denied", f"one rules out {said[0]}, which the other says", old.text, new.text
+                "denied", f"one rules out {said[0]}, which the other says", old.text, new=new.text
             )
     return None
 
@@ -206,12 +206,14 @@ def _changed(new: Statement, old: Statement, has_same_files: bool) -> Contradict
         return None
     if not (_is_phrase(old, was) and _is_phrase(new, now)):
         return None  # two values have changed, so the subject may be another one
-    place = _Place(new, mine[:begin], mine[stop:], has_same_files)
+    place = _Place(new, mine[:begin], mine[stop:], has_same_files=has_same_files)
     verdict = place.holds_one(was, now)
     if verdict == "no":
         return None
     said, says = " ".join(word.text for word in was), " ".join(word.text for word in now)
-    return Contradiction("changed", f"{said} has become {says}", said, says, verdict == "yes")
+    return Contradiction(
+        "changed", f"{said} has become {says}", said, new=says, is_sure=verdict == "yes"
+    )
 
 
 def _is_phrase(statement: Statement, words: Sequence[Word]) -> bool:
@@ -282,7 +284,7 @@ def _replaced(new: Statement, old: Statement, has_same_files: bool) -> Contradic
             )
             if is_about_it and _still_said(old, gone):
                 return Contradiction(
-                    "replaced", f"it says that {match[1]} has gone", match[1], new.text
+                    "replaced", f"it says that {match[1]} has gone", match[1], new=new.text
                 )
     return None
 

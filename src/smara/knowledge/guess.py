@@ -70,7 +70,7 @@ def type_of(
         for cue in IN_HEADINGS:
             if cue.words.search(heading):
                 weights.add(cue.kind, cue.weight * _HEADING_SHARE / (1 + distance), cue.name)
-    _add_form(weights, text, words, marks)
+    _add_form(weights, text, words, marks=marks)
     return weights.heaviest()
 
 

@@ -23,7 +23,7 @@ class Cue(NamedTuple):
 
 
 def _cue(kind: MemoryType, weight: float, name: str, *words: str) -> Cue:
-    return Cue(kind, weight, name, re.compile("|".join(words), re.IGNORECASE))
+    return Cue(kind, weight, name, words=re.compile("|".join(words), re.IGNORECASE))
 
 
 def _words(*words: str) -> str:

@@ -49,26 +49,26 @@ class Kind:
 
 
 def _needed(name: str, kind: FieldKind, meaning: str, *choices: str) -> Field:
-    return Field(name, kind, meaning, True, choices)
+    return Field(name, kind, meaning, is_needed=True, choices=choices)
 
 
 def _may(name: str, kind: FieldKind, meaning: str, *choices: str) -> Field:
-    return Field(name, kind, meaning, False, choices)
+    return Field(name, kind, meaning, is_needed=False, choices=choices)
 
 
 _TABLE: tuple[Kind, ...] = (
     Kind(
         "gotcha", "a trap, or a constraint that is not obvious", 60,
-        "code is mended, and traps go with it", "module",
-        (
+        because="code is mended, and traps go with it", scope="module",
+        fields=(
             _may("symptom", "text", "how it shows"), _may("cause", "text", "why it happens"),
             _may("workaround", "text", "what to do instead"),
         ),
     ),
     Kind(
         "decision", "an architectural decision with its reasons", None,
-        "a decision stands until another one supersedes it", "global",
-        (
+        because="a decision stands until another one supersedes it", scope="global",
+        fields=(
             _may("rationale", "text", "why it was decided so"),
             _may("alternatives", "texts", "what was considered and not taken"),
             _may("decided_by", "text", "who decided"),
@@ -76,13 +76,15 @@ _TABLE: tuple[Kind, ...] = (
     ),
     Kind(
         "preference", "how the user or the project likes things done", 365,
-        "habits change, but slowly: much slower than code, and not never, as decisions", "global",
-        (_may("applies_to", "text", "to what, if not to everything"),),
+        because="habits change, but slowly: much slower than code, and not never, as decisions",
+            scope="global",
+        fields=(_may("applies_to", "text", "to what, if not to everything"),),
     ),
     Kind(
         "pattern", "an implementation that can be used again", 120,
-        "like a workflow recipe: it lasts as long as the structure of the code", "module",
-        (
+        because="like a workflow recipe: it lasts as long as the structure of the code",
+            scope="module",
+        fields=(
             _may("when_to_use", "text", "where it fits"), _may("example_file", "text",
             "where it can be seen"),
             _may("example_line", "count", "at which line"),
@@ -90,16 +92,16 @@ _TABLE: tuple[Kind, ...] = (
     ),
     Kind(
         "requirement", "what the software must do or be", None,
-        "like a decision: somebody wants it until somebody says otherwise", "global",
-        (
+        because="like a decision: somebody wants it until somebody says otherwise", scope="global",
+        fields=(
             _may("kind", "choice", "what it is about", "functional", "non_functional"),
             _may("acceptance", "text", "how one sees that it is met"),
         ),
     ),
     Kind(
         "error_pattern", "an error that comes again, and its fix", 60,
-        "errors go with the version that had them", "module",
-        (
+        because="errors go with the version that had them", scope="module",
+        fields=(
             _may("error", "text", "the message, or what is constant in it"), _may("fix", "text",
             "what helped"),
             _may("tool", "text", "which tool reported it"), _may("command", "text",
@@ -107,29 +109,30 @@ _TABLE: tuple[Kind, ...] = (
             _may("fingerprint", "text", "what identifies it"), _may("occurrences", "count",
             "how often it was seen"),
         ),
-        ("fingerprint",),
+        subject=("fingerprint",),
     ),
     Kind(
         "module_insight", "what a module is for and how it works", 90,
-        "what a module is for changes more slowly than its traps", "module",
-        (_may("module", "text", "which module"), _may("purpose", "text", "what it is for")),
+        because="what a module is for changes more slowly than its traps", scope="module",
+        fields=(_may("module", "text", "which module"), _may("purpose", "text", "what it is for")),
     ),
     Kind(
         "prefetch_pattern", "files that are read together", 60,
-        "counted from sessions, it is counted anew while it is true; like a gotcha, it goes with "
-        "the code", "module",
-        (
+        because="counted from sessions, it is counted anew while it is true; like a gotcha, it "
+                "goes with "
+        "the code", scope="module",
+        fields=(
             _needed("module_trigger", "text", "the module that makes them needed"),
             _needed("always_read_files", "texts", "read in more than 80 % of the sessions"),
             _may("frequently_read_files", "texts", "read in more than 50 % of them"),
             _needed("session_count", "count", "how many sessions it was counted from"),
         ),
-        ("module_trigger",),
+        subject=("module_trigger",),
     ),
     Kind(
         "work_state", "unfinished work, for whoever goes on with it", 7,
-        "after a week the tree has moved on", "work_unit",
-        (
+        because="after a week the tree has moved on", scope="work_unit",
+        fields=(
             _may("done", "texts", "what is finished"), _may("remaining", "texts", "what is not"),
             _may("next_step", "text", "where to go on"), _may("branch", "text", "on which branch"),
             _may("open_files", "texts", "which files were being changed"),
@@ -137,20 +140,20 @@ _TABLE: tuple[Kind, ...] = (
     ),
     Kind(
         "causal_dependency", "a file that must be touched when another one changes", 120,
-        "coupling outlives single changes, not a redesign", "module",
-        (
+        because="coupling outlives single changes, not a redesign", scope="module",
+        fields=(
             _needed("trigger_file", "text", "the file that changes"),
             _needed("dependent_files", "texts", "the files that must follow"),
             _may("reason", "text", "why"), _may("strength", "fraction",
             "in which share of the changes"),
             _may("session_count", "count", "how many sessions it was counted from"),
         ),
-        ("trigger_file",),
+        subject=("trigger_file",),
     ),
     Kind(
         "task_calibration", "how many steps work takes, against how many were planned", 180,
-        "an average over many sessions moves slowly", "module",
-        (
+        because="an average over many sessions moves slowly", scope="module",
+        fields=(
             _needed("module", "text", "of which module"), _needed("methodology", "text",
             "planned by which method"),
             _needed("average_actual_steps", "number", "steps taken"),
@@ -158,12 +161,12 @@ _TABLE: tuple[Kind, ...] = (
             "taken to planned"),
             _needed("sample_count", "count", "over how many pieces of work"),
         ),
-        ("module", "methodology"),
+        subject=("module", "methodology"),
     ),
     Kind(
         "e2e_observation", "how the running program behaves, seen from outside", 30,
-        "user interfaces change most often of all", "global",
-        (
+        because="user interfaces change most often of all", scope="global",
+        fields=(
             _needed(
                 "observation_type", "choice", "what was seen", "precondition", "timing",
                 "ui_behavior", "test_sequence",
@@ -174,8 +177,8 @@ _TABLE: tuple[Kind, ...] = (
     ),
     Kind(
         "dead_end", "an approach that was tried and given up", 90,
-        "what failed then may work with other versions", "global",
-        (
+        because="what failed then may work with other versions", scope="global",
+        fields=(
             _needed("approach_tried", "text", "what was tried"),
             _needed("why_it_failed", "text", "why it did not work"),
             _may("alternative_used", "text", "what was done instead"), _may("task_context", "text",
@@ -184,8 +187,8 @@ _TABLE: tuple[Kind, ...] = (
     ),
     Kind(
         "work_unit_outcome", "what came of one piece of work", 90,
-        "an episode, like a dead end: it teaches for a season", "work_unit",
-        (
+        because="an episode, like a dead end: it teaches for a season", scope="work_unit",
+        fields=(
             _needed("outcome", "choice", "how it ended", "success", "partial", "failure",
             "abandoned"),
             _may("summary", "text", "what was done"), _may("files_changed", "texts", "where"),
@@ -195,25 +198,26 @@ _TABLE: tuple[Kind, ...] = (
     ),
     Kind(
         "workflow_recipe", "how a kind of task is done here, step by step", 120,
-        "it lasts as long as the structure of the code", "global",
-        (
+        because="it lasts as long as the structure of the code", scope="global",
+        fields=(
             _needed("task_pattern", "text", "for which kind of task"),
             _needed("steps", "steps", "what to do, in order"),
             _may("last_validated_at", "time", "when it last led to success"),
             _may("success_count", "count", "how often it did"),
         ),
-        ("task_pattern",),
+        subject=("task_pattern",),
     ),
     Kind(
         "context_cost", "how many tokens work on a module takes", 60,
-        "sizes drift with the code, and are counted anew while they are true", "module",
-        (
+        because="sizes drift with the code, and are counted anew while they are true",
+            scope="module",
+        fields=(
             _needed("module", "text", "of which module"), _needed("average_tokens", "count",
             "tokens of a session"),
             _may("peak_tokens", "count", "of the dearest one"),
             _needed("session_count", "count", "how many sessions it was counted from"),
         ),
-        ("module",),
+        subject=("module",),
     ),
 )  # fmt: skip
 

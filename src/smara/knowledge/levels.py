@@ -27,12 +27,12 @@ def status(session: Session, store: KnowledgeStore, state: StateRow) -> TrustSta
         level.number,
         level.name,
         level.meaning,
-        level.inject_above,
-        record.sessions,
-        round(record.confirmed_share, 4),
-        round(record.correction_rate, 4),
-        missing_for_next(level, record),
-        _offer(session, store, state),
+        inject_above=level.inject_above,
+        sessions=record.sessions,
+        confirmed_share=round(record.confirmed_share, 4),
+        correction_rate=round(record.correction_rate, 4),
+        next_level_needs=missing_for_next(level, record),
+        offer=_offer(session, store, state),
     )
 
 
@@ -153,11 +153,11 @@ def decline(turn: Turn) -> None:
         ),
         (offer.session_id,),
     )
-    _write(turn, turn.state.trust_level, turn.state.trust_level, f"declined: {offer.why}")
+    _write(turn, turn.state.trust_level, turn.state.trust_level, because=f"declined: {offer.why}")
 
 
 def _move(turn: Turn, level: int, because: str) -> None:
-    _write(turn, turn.state.trust_level, level, because)
+    _write(turn, turn.state.trust_level, level, because=because)
     turn.state = turn.state._replace(trust_level=level, level_since=turn.now_ms)
 
 

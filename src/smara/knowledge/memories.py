@@ -168,7 +168,7 @@ class Memories:
         with self._turns.begin(actor, session_id, by) as turn:
             if turn.session_id is not None:
                 levels.see_session(turn, turn.session_id)
-            adder = Adder(turn, self._sources, session_type, thread_id)
+            adder = Adder(turn, self._sources, session_type, thread_id=thread_id)
             added = [adder.add(each) for each in prepared]
             new_ids = [
                 each.memory.id
@@ -241,7 +241,7 @@ class Memories:
                 found.update(self._sources.ambient_taint(turn.session, thread_id))
             if "evidence" in fields:
                 found.update(self._taint_of(turn, fields["evidence"]))
-            return changing.update(turn, stored, fields, found).memory
+            return changing.update(turn, stored, fields, taint=found).memory
 
     def pin(self, memory_id: str, *, by: By = "person", **who: Any) -> TypedMemory:
         """Keep a memory from fading and from being pruned."""
@@ -277,7 +277,7 @@ class Memories:
         def act(turn: Turn, stored: Stored) -> Stored:
             if turn.session_id is not None:
                 levels.see_session(turn, turn.session_id)
-            return using.use(turn, stored, outcome, note)
+            return using.use(turn, stored, outcome, note=note)
 
         return self._change(memory_id, act, by, **who)
 
@@ -291,7 +291,7 @@ class Memories:
         def act(turn: Turn, new: Stored) -> Stored:
             old = require(turn.session, self._store, old_id)
             return replacing.supersede(
-                turn, old, new, prepare.clean_optional(why, "why", 500) or "somebody said so"
+                turn, old, new, why=prepare.clean_optional(why, "why", 500) or "somebody said so"
             )
 
         return self._change(new_id, act, by, **who)
@@ -392,7 +392,7 @@ class Memories:
         with self._turns.begin(actor, None, by) as turn:
             active = ("m.deprecated_at IS NULL", ())
             waiting = reading.select(
-                turn.session, self._store, [active, *filters], "m.no", _REVIEWED_AT_ONCE
+                turn.session, self._store, [active, *filters], order="m.no", limit=_REVIEWED_AT_ONCE
             )
             return reviewing.accept_all(turn, waiting)
 
@@ -437,7 +437,15 @@ class Memories:
         reading.check_page(limit, offset)
         conditions = reading.filters_for(self._store, filters)
         with self._store.database.read() as session:
-            return reading.list_page(session, self._store, conditions, state, order, limit, offset)
+            return reading.list_page(
+                session,
+                self._store,
+                conditions,
+                state=state,
+                order=order,
+                limit=limit,
+                offset=offset,
+            )
 
     def for_files(
         self,
@@ -459,7 +467,14 @@ class Memories:
         now, most = self._turns.clock.now_ms(), 10 * limit if is_injectable_only else limit
         with self._store.database.read() as session:
             found = reading.for_files(
-                session, self._store, paths, types, root, now, min_confidence, most
+                session,
+                self._store,
+                paths,
+                types=types,
+                root=root,
+                now_ms=now,
+                min_confidence=min_confidence,
+                limit=most,
             )
             level = self._store.state(session).trust_level if is_injectable_only else 1
             code = (
@@ -469,7 +484,7 @@ class Memories:
             found = [
                 each
                 for each in found
-                if told_unasked(each, now, level, code.get(each.id)) is not None
+                if told_unasked(each, now, level, code=code.get(each.id)) is not None
             ]
         return found[:limit]
 
@@ -506,20 +521,22 @@ class Memories:
                 self._turns.clock.now_ms(),
                 self._freshness(session, [memory.id]).get(memory.id),
             )
-            stale = staleness_of(memory, now, self._files, code)
+            stale = staleness_of(memory, now, self._files, code=code)
             worth = confidence_now(memory, now, *stale.factors)
             telling = confidence_now(memory, now, *stale.telling_factors).value
             return Why(
                 memory,
                 tuple(self._sources.shown(session, memory.evidence)),
                 trust_told(memory),
-                worth,
-                stale,
-                may_inject(memory, telling, self._store.state(session).trust_level, stale.is_gone),
-                tuple(reading.chain_of(session, self._store, stored)),
-                tuple(self._store.by_numbers(session, numbers).values()),
-                tuple(self._store.events(session, stored.no, memory.id, _EVENTS_SHOWN)),
-                code,
+                confidence=worth,
+                staleness=stale,
+                injection=may_inject(
+                    memory, telling, self._store.state(session).trust_level, is_gone=stale.is_gone
+                ),
+                chain=tuple(reading.chain_of(session, self._store, stored)),
+                origins=tuple(self._store.by_numbers(session, numbers).values()),
+                events=tuple(self._store.events(session, stored.no, memory.id, _EVENTS_SHOWN)),
+                code=code,
             )
 
     def confidence(self, memory: TypedMemory) -> ConfidenceNow:
@@ -529,7 +546,7 @@ class Memories:
     def staleness(self, memory: TypedMemory) -> Staleness:
         """Whether what a memory says may no longer hold, by four layers."""
         code = self.freshness([memory]).get(memory.id)
-        return staleness_of(memory, self._turns.clock.now_ms(), self._files, code)
+        return staleness_of(memory, self._turns.clock.now_ms(), self._files, code=code)
 
     def freshness(self, memories: Iterable[TypedMemory]) -> dict[str, Freshness]:
         """How memories stand to the code they name, in the folder that asks, by id; those that name
@@ -553,7 +570,7 @@ class Memories:
             level = self._store.state(session).trust_level
         stale = self.staleness(memory)
         worth = confidence_now(memory, self._turns.clock.now_ms(), *stale.telling_factors)
-        return may_inject(memory, worth.value, level, stale.is_gone)
+        return may_inject(memory, worth.value, level, is_gone=stale.is_gone)
 
     def tellable(self, memories: Sequence[TypedMemory]) -> builtins.list[Tellable]:
         """Those of some memories that may be told unasked, in their order, each with what has to be
@@ -563,7 +580,7 @@ class Memories:
         with self._store.database.read() as session:
             level = self._store.state(session).trust_level
             code = self._freshness(session, [memory.id for memory in memories])
-        found = (told_unasked(memory, now, level, code.get(memory.id)) for memory in memories)
+        found = (told_unasked(memory, now, level, code=code.get(memory.id)) for memory in memories)
         return [told for told in found if told is not None]
 
     def audit(self, *, examples: int = 5) -> Audit:
@@ -576,7 +593,12 @@ class Memories:
         active = [memory for memory in self.export() if memory.is_active]
         code = self.freshness(active)
         return audit(
-            active, self.totals().total, self._turns.clock.now_ms(), self._files, examples, code
+            active,
+            self.totals().total,
+            self._turns.clock.now_ms(),
+            files=self._files,
+            examples=examples,
+            code=code,
         )
 
     def totals(self) -> MemoryTotals:

@@ -109,6 +109,6 @@ def find_known(
         cosine = cosines.get(stored.no, 0.0)
         if is_repeated_in(statement, other):
             best = Known(stored, "nearly the same words")
-        elif is_same_in_meaning(statement, other, cosine, SAME_MEANING):
+        elif is_same_in_meaning(statement, other, cosine, least=SAME_MEANING):
             best = Known(stored, f"the same meaning, with a similarity of {cosine:.2f}")
     return best

@@ -262,10 +262,10 @@ def _one_evidence(value: Any) -> Evidence:
         if given.observation_id is None
         else require_id(given.observation_id, "observation_id"),
         None if given.path is None else clean_path(given.path, "evidence"),
-        clean_commit(given.commit),
-        first,
-        last,
-        quote,
+        commit=clean_commit(given.commit),
+        first_line=first,
+        last_line=last,
+        quote=quote,
     )
 
 
@@ -329,7 +329,13 @@ def clean_relation(relation: object) -> Relation:
         )
     path = None if relation.path is None else clean_path(relation.path, "relation path")
     confidence = clean_fraction(relation.confidence, "confidence of a relation")
-    return Relation(relation.type, relation.memory_id, path, confidence, bool(relation.is_auto))
+    return Relation(
+        relation.type,
+        relation.memory_id,
+        path,
+        confidence=confidence,
+        is_auto=bool(relation.is_auto),
+    )
 
 
 def fields_of(new: NewMemory) -> dict[str, Any]:

@@ -106,7 +106,12 @@ def list_page(
     one_of(state, STATES, "state")
     one_of(order, ORDERS, "order")
     found = select(
-        session, store, [(_STATE[state], ()), *filters], _ORDER[order], limit + 1, offset
+        session,
+        store,
+        [(_STATE[state], ()), *filters],
+        order=_ORDER[order],
+        limit=limit + 1,
+        offset=offset,
     )
     memories = tuple(stored.memory for stored in found[:limit])
     return Page(memories, offset + limit if len(found) > limit else None)

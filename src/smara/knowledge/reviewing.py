@@ -36,7 +36,7 @@ def accept(turn: Turn, stored: Stored, edits: Mapping[str, Any]) -> Stored:
     changed = {name: value for name, value in edits.items() if value != plain(memory, name)}
     accepted = turn.change(stored, "accepted", {**changed, **verified_fields(turn, memory)})
     for old in _disputed(turn, accepted.memory):
-        accepted = supersede(turn, old, accepted, "a person accepted the newer one")
+        accepted = supersede(turn, old, accepted, why="a person accepted the newer one")
     return accepted
 
 

@@ -215,7 +215,10 @@ def _read_word(text: str, is_start: bool, is_quoted: bool) -> list[Word]:
         is_proper = folded[0].isupper() and not is_start
         return [
             Word(
-                text, expand(folded).terms[0].text if lower.isascii() else lower, "word", is_proper
+                text,
+                expand(folded).terms[0].text if lower.isascii() else lower,
+                "word",
+                is_proper=is_proper,
             )
         ]
     is_compound = (

@@ -159,7 +159,7 @@ class KnowledgeStore(NamedStore):
             ):
                 shown = None if path is None else from_storable(path)
                 found.setdefault(no, []).append(
-                    Relation(type_, target, shown, confidence, bool(is_auto))
+                    Relation(type_, target, shown, confidence=confidence, is_auto=bool(is_auto))
                 )
         return {no: tuple(relations) for no, relations in found.items()}
 
@@ -293,7 +293,9 @@ class KnowledgeStore(NamedStore):
                 )
             )
             row = session.one(statement)
-        return StateRow(*row) if row else StateRow(0, 0, 0, 1, 0, 0)
+        return (
+            StateRow(*row) if row else StateRow(0, 0, 0, trust_level=1, level_since=0, pruned_at=0)
+        )
 
     def state(self, session: Session) -> StateRow:
         row = session.one(
@@ -303,7 +305,9 @@ class KnowledgeStore(NamedStore):
                 " WHERE project_no = :project"
             )
         )
-        return StateRow(*row) if row else StateRow(0, 0, 0, 1, 0, 0)
+        return (
+            StateRow(*row) if row else StateRow(0, 0, 0, trust_level=1, level_since=0, pruned_at=0)
+        )
 
     def put_state(self, session: Session, state: StateRow) -> None:
         session.run(
@@ -361,13 +365,13 @@ class KnowledgeStore(NamedStore):
                 row[0],
                 memory_id,
                 row[1],
-                from_storable(row[2]),
-                row[3],
-                row[4],
-                row[5],
-                json.loads(row[6]),
-                json.loads(row[7]),
-                row[8] is not None,
+                actor=from_storable(row[2]),
+                by=row[3],
+                session_id=row[4],
+                at=row[5],
+                before=json.loads(row[6]),
+                after=json.loads(row[7]),
+                is_undone=row[8] is not None,
             )
             for row in rows
         ]
@@ -480,53 +484,57 @@ def _memory(row: Row, relations: tuple[Relation, ...], older: tuple[str, ...]) -
         _,
         _,
     ) = row
-    made_of = tuple(Relation("supersedes", each, None, 1.0, True) for each in older)
+    made_of = tuple(
+        Relation("supersedes", each, None, confidence=1.0, is_auto=True) for each in older
+    )
     return TypedMemory(
         id_,
         short_id,
         type_,
-        from_storable(content),
-        confidence,
-        _texts(tags),
-        _texts(files),
-        _texts(modules),
-        scope,
-        source,
-        visibility,
-        created_at,
-        from_storable(created_by),
-        updated_at,
-        version,
-        session_id,
-        _texts(session_ids),
-        commit,
-        evidence_of(json.loads(evidence)),
-        None if work_unit is None else _unit(json.loads(work_unit)),
-        _text(methodology),
-        _text(target),
-        _texts(impacted),
-        (*relations, *made_of),
-        half_life,
-        _text(citation),
-        None if chunk_type is None else Chunk(chunk_type, chunk_start, chunk_end, _text(prefix)),
-        json.loads(data),
-        tuple(taint.split()),
-        bool(is_pinned),
-        bool(is_verified),
-        verified_at,
-        _text(verified_by),
-        bool(needs_review),
-        _texts(reasons),
-        uses,
-        uses_since,
-        corrections,
-        used_at,
-        stale_at,
-        _text(stale_because),
-        deprecated_at,
-        because,
-        superseded_by,
-        older,
+        content=from_storable(content),
+        confidence=confidence,
+        tags=_texts(tags),
+        files=_texts(files),
+        modules=_texts(modules),
+        scope=scope,
+        source=source,
+        visibility=visibility,
+        created_at=created_at,
+        created_by=from_storable(created_by),
+        updated_at=updated_at,
+        version=version,
+        session_id=session_id,
+        session_ids=_texts(session_ids),
+        commit=commit,
+        evidence=evidence_of(json.loads(evidence)),
+        work_unit=None if work_unit is None else _unit(json.loads(work_unit)),
+        methodology=_text(methodology),
+        target_node_id=_text(target),
+        impacted_node_ids=_texts(impacted),
+        relations=(*relations, *made_of),
+        half_life_days=half_life,
+        citation=_text(citation),
+        chunk=None
+        if chunk_type is None
+        else Chunk(chunk_type, chunk_start, chunk_end, context_prefix=_text(prefix)),
+        data=json.loads(data),
+        taint=tuple(taint.split()),
+        is_pinned=bool(is_pinned),
+        is_verified=bool(is_verified),
+        verified_at=verified_at,
+        verified_by=_text(verified_by),
+        needs_review=bool(needs_review),
+        review_reasons=_texts(reasons),
+        verified_uses=uses,
+        uses_since_wrong=uses_since,
+        corrections=corrections,
+        last_verified_use_at=used_at,
+        stale_at=stale_at,
+        stale_because=_text(stale_because),
+        deprecated_at=deprecated_at,
+        deprecated_because=because,
+        superseded_by=superseded_by,
+        supersedes=older,
     )
 
 

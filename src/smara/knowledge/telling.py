@@ -13,11 +13,14 @@ def told_unasked(
     memory: TypedMemory, now_ms: int, level: int, code: Freshness | None
 ) -> Tellable | None:
     """The memory as it may be told now, at a level of trust; ``None`` when it may not."""
-    stale = staleness_of(memory, now_ms, None, code)
+    stale = staleness_of(memory, now_ms, None, code=code)
     worth = confidence_now(memory, now_ms, *stale.telling_factors).value
-    verdict = may_inject(memory, worth, level, stale.is_gone)
+    verdict = may_inject(memory, worth, level, is_gone=stale.is_gone)
     if not verdict.allowed:
         return None
     return Tellable(
-        memory, verdict, worth, code.hedge if code is not None and code.telling != "tell" else None
+        memory,
+        verdict,
+        worth,
+        hedge=code.hedge if code is not None and code.telling != "tell" else None,
     )

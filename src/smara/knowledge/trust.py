@@ -43,16 +43,18 @@ class Level:
 
 LEVELS: tuple[Level, ...] = (
     Level(
-        1, "cautious", 0.80, "everything new is confirmed by a person first", needs_sessions=3,
+        1, "cautious", 0.80, meaning="everything new is confirmed by a person first",
+        needs_sessions=3,
         needs_confirmed=0.5
     ),
     Level(
-        2, "standard", 0.65, "what is new is confirmed together, but for what is tainted",
+        2, "standard", 0.65, meaning="what is new is confirmed together, but for what is tainted",
         needs_sessions=10,
         needs_corrections_below=0.05,
     ),
-    Level(3, "confident", 0.55, "only what needs review is shown after a session"),
-    Level(4, "autonomous", 0.45, "nothing is shown after a session; only by a person's own choice"),
+    Level(3, "confident", 0.55, meaning="only what needs review is shown after a session"),
+    Level(4, "autonomous", 0.45,
+    meaning="nothing is shown after a session; only by a person's own choice"),
 )  # fmt: skip
 
 

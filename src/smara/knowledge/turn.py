@@ -282,7 +282,15 @@ class Turns:
             clean_name(session_id, "session_id") if session_id is not None else self.default_session
         )
         with self.store.database.write() as session:
-            turn = Turn(self.store, session, self.new_id, self.clock.now_ms(), who, by, where)
+            turn = Turn(
+                self.store,
+                session,
+                self.new_id,
+                now_ms=self.clock.now_ms(),
+                actor=who,
+                by=by,
+                session_id=where,
+            )
             yield turn
             turn.end()
 

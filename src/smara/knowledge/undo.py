@@ -36,7 +36,7 @@ def undo(turn: Turn, stored: Stored) -> Stored:
     _refuse_newer(turn, operation, {int(event[1]) for event in events})
     turn.next_operation()
     for event_no, no, kind, before, after in reversed(events):
-        _take_back(turn, int(no), kind, json.loads(before), json.loads(after))
+        _take_back(turn, int(no), kind, before=json.loads(before), after=json.loads(after))
         turn.store.mark_undone(turn.session, int(event_no), turn.last_event_no)
     return Stored(stored.no, turn.store.by_number(turn.session, stored.no))
 

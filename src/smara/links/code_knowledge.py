@@ -79,12 +79,12 @@ def _link(memory: TypedMemory, freshness: Freshness, anchor: AnchorVerdict) -> C
         kind,
         memory.id,
         memory.short_id,
-        memory.type,
-        memory.content,
-        anchor.now_path or anchor.path,
-        anchor.now_symbol or anchor.symbol,
-        anchor.verdict,
-        freshness.hedge,
+        type=memory.type,
+        text=memory.content,
+        path=anchor.now_path or anchor.path,
+        symbol=anchor.now_symbol or anchor.symbol,
+        verdict=anchor.verdict,
+        hedge=freshness.hedge,
     )
 
 

@@ -148,7 +148,12 @@ def memory_statement(stored: Stored) -> Statement:
     memory = stored.memory
     made_at = memory.verified_at or memory.created_at
     return Statement(
-        "memory", stored.no, list(_named(memory)), memory.content, memory.commit, made_at
+        "memory",
+        stored.no,
+        list(_named(memory)),
+        text=memory.content,
+        commit=memory.commit,
+        made_at=made_at,
     )
 
 
@@ -157,11 +162,25 @@ def _named(memory: TypedMemory) -> Iterator[Named]:
     # itself.
     for each in memory.evidence if memory.source != "imported" else ():
         if each.path is not None:
-            yield Named(each.path, "", each.first_line, each.last_line, each.commit, "evidence")
+            yield Named(
+                each.path,
+                "",
+                each.first_line,
+                last_line=each.last_line,
+                commit=each.commit,
+                named_by="evidence",
+            )
     example = memory.data.get("example_file")
     if isinstance(example, str):
         line = memory.data.get("example_line")
-        yield Named(example, "", line if isinstance(line, int) else None, None, None, "evidence")
+        yield Named(
+            example,
+            "",
+            line if isinstance(line, int) else None,
+            last_line=None,
+            commit=None,
+            named_by="evidence",
+        )
     for path in memory.files:
         yield Named(path)
 
@@ -170,4 +189,4 @@ def observation_statement(no: int, observation: Observation) -> Statement:
     """The code that an observation names."""
     text = "\n".join((observation.text, *observation.details))
     named = [Named(path) for path in observation.files]
-    return Statement("observation", no, named, text, None, observation.said_at)
+    return Statement("observation", no, named, text=text, commit=None, made_at=observation.said_at)

@@ -99,7 +99,7 @@ class Links:
                     {} if before is None else {**named, "relation": before},
                     {**named, "relation": relation},
                 )
-        return Link(stored.task.id, message_id, relation, is_new)
+        return Link(stored.task.id, message_id, relation, is_new=is_new)
 
     def remove(
         self,

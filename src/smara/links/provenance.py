@@ -68,8 +68,14 @@ def make_memories(
         with database.read() as session:
             return meaning.nearest(session, "memory", vector, _NEAREST)
 
-    turns = Turns(KnowledgeStore(database, scope), clock, new_id, actor, session_id)
-    return Memories(turns, Provenance(messages), files, similar, code)
+    turns = Turns(
+        KnowledgeStore(database, scope),
+        clock,
+        new_id,
+        default_actor=actor,
+        default_session=session_id,
+    )
+    return Memories(turns, Provenance(messages), files, similar=similar, code=code)
 
 
 class Provenance:
@@ -127,7 +133,12 @@ class Provenance:
             )
         text = evidence.quote or snippet(message.raw_content, ())
         return SourceShown(
-            evidence, True, text, message.role, message.created_at, tuple(sorted(taint))
+            evidence,
+            True,
+            text,
+            told_by=message.role,
+            at=message.created_at,
+            taint=tuple(sorted(taint)),
         )
 
     def _observation(
@@ -143,5 +154,10 @@ class Provenance:
         observation = rows[0][1]
         text = evidence.quote or observation.text
         return SourceShown(
-            evidence, True, text, observation.kind, observation.said_at, observation.taint
+            evidence,
+            True,
+            text,
+            told_by=observation.kind,
+            at=observation.said_at,
+            taint=observation.taint,
         )

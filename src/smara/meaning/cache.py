@@ -47,7 +47,11 @@ class Cache:
         try:
             with self._store.database.write(is_derived=True) as session:
                 self._store.put_cached(
-                    session, self._space.no, rows, now, now + KEPT_DAYS * 86_400_000
+                    session,
+                    self._space.no,
+                    rows,
+                    now_ms=now,
+                    expires_at=now + KEPT_DAYS * 86_400_000,
                 )
         except DatabaseError as error:
             log.event("embeddings.not_cached", error=error.code)

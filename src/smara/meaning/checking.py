@@ -34,7 +34,7 @@ class Checking:
             for kind in VECTOR_KINDS:
                 orphans = self.orphans(session, space, kind)
                 missing = self.missing(session, space, kind)
-                self._store.enqueue(session, space.no, kind, missing)
+                self._store.enqueue(session, space.no, kind, numbers=missing)
                 blocks = self.wrong_blocks(session, space, kind)
                 shelf = self._store.shelf(session, space.no, kind)
                 self._store.database.vectors.put(session, shelf, dict.fromkeys(orphans, ()))

@@ -140,13 +140,13 @@ class Embedding:
                     batch = self._pending.next(session, space.no, most, tally.passed)
                 stopped = None if not batch.is_empty else "busy" if batch.is_held else "done"
             if stopped is not None:
-                yield self._progress(space, tally, stopped, _HELD if stopped == "busy" else "")
+                yield self._progress(space, tally, stopped, note=_HELD if stopped == "busy" else "")
                 return
             try:
                 made, failures = self._embedded(space, embedder, batch, left, tally)
             except (ModelError, ConfigError) as error:
                 log.warning("embeddings.unavailable", model=space.model_id, error=error.code)
-                yield self._progress(space, tally, "unavailable", str(error))
+                yield self._progress(space, tally, "unavailable", note=str(error))
                 return
             self._write(space, lease, batch, made, failures, tally)
             if limits.tell is not None:
@@ -174,11 +174,11 @@ class Embedding:
             space.model_id,
             tally.embedded,
             tally.removed,
-            tally.failed,
-            waiting,
-            stopped,
-            note,
-            tally.cached,
+            failed=tally.failed,
+            waiting=waiting,
+            stopped=stopped,
+            note=note,
+            cached=tally.cached,
         )
 
     def _tidy(self, space: Space) -> None:
@@ -236,7 +236,7 @@ class Embedding:
         self, space: Space, embedder: Embedder, batch: Batch, left: float | None, tally: _Tally
     ) -> tuple[dict[tuple[VectorKind, int], list[bytes]], list[Failure]]:
         """The vectors of a batch as they are stored, and the records that the model refuses."""
-        cache = Cache(self._store, space, "document", self._clock)
+        cache = Cache(self._store, space, "document", clock=self._clock)
         distinct = list(dict.fromkeys(text for texts in batch.texts.values() for text in texts))
         known = cache.find(distinct)
         tally.cached += len(known)
@@ -245,7 +245,7 @@ class Embedding:
         }  # some models refuse to be asked nothing
         missing = [text for text in distinct if text not in known]
         refused: dict[str, ModelError] = {}
-        fresh = _embed_each(embedder, missing, left, refused, is_probed=False)
+        fresh = _embed_each(embedder, missing, left, refused=refused, is_probed=False)
         cache.put(fresh)
         known |= fresh
         made: dict[tuple[VectorKind, int], list[bytes]] = {}
@@ -257,7 +257,9 @@ class Embedding:
             else:
                 error = refused[bad]
                 said = redact(str(error)[:500]).text  # a server may quote what it was asked
-                failures.append(Failure(kind, no, error.code, said, self._clock.now_ms()))
+                failures.append(
+                    Failure(kind, no, error.code, message=said, failed_at=self._clock.now_ms())
+                )
         return made, failures
 
     # writing
@@ -277,7 +279,16 @@ class Embedding:
             self._store.use(session, space.no, self._clock.now_ms())
             others = [each for each in self._store.spaces(session) if each.no != space.no]
             for kind in dict.fromkeys(kind for kind, _ in (*batch.texts, *batch.gone)):
-                self._write_kind(session, space, others, kind, batch, made, failures, done)
+                self._write_kind(
+                    session,
+                    space,
+                    others,
+                    kind=kind,
+                    batch=batch,
+                    made=made,
+                    failures=failures,
+                    done=done,
+                )
             for walk in batch.walks:
                 self._store.put_walk(session, space.no, walk)
             if (
@@ -285,7 +296,7 @@ class Embedding:
                 and space.state == "filling"
                 and all(walk.is_done for walk in self._store.walks(session, space.no))
             ):
-                self._store.set_state(session, space.no, "ready", self._clock.now_ms())
+                self._store.set_state(session, space.no, "ready", ready_at=self._clock.now_ms())
         tally.embedded += done.embedded
         tally.removed += done.removed
         tally.failed += done.failed
@@ -319,15 +330,17 @@ class Embedding:
             each for each in batch.entries if each.kind == kind and each.no not in taken
         )
         self._store.fail(session, space.no, [each for no, each in failed.items() if no in there])
-        self._store.recover(session, space.no, kind, [no for no in records if no not in failed])
+        self._store.recover(
+            session, space.no, kind, numbers=[no for no in records if no not in failed]
+        )
         if (
             busy and not batch.entries
         ):  # the walk goes on; what somebody is removing right now waits in the queue
-            self._store.enqueue(session, space.no, kind, sorted(busy))
+            self._store.enqueue(session, space.no, kind, numbers=sorted(busy))
         for_all = sorted(
             {each.no for each in entries if each.space_no == EVERY_SPACE and each.no in taken}
         )
-        self._hand_on(session, others, kind, for_all)
+        self._hand_on(session, others, kind, numbers=for_all)
         done.embedded += sum(1 for no, pieces in records.items() if pieces)
         done.removed += sum(1 for no in records if no not in there)
         done.failed += sum(1 for no in failed if no in there)
@@ -345,7 +358,7 @@ class Embedding:
                     session, self._store.shelf(session, other.no, kind), dict.fromkeys(numbers, ())
                 )
             else:
-                self._store.enqueue(session, other.no, kind, numbers)
+                self._store.enqueue(session, other.no, kind, numbers=numbers)
 
 
 def _embed_each(
@@ -370,8 +383,8 @@ def _embed_each(
             refused[texts[0]] = error
             return {}
     half = len(texts) // 2
-    first = _embed_each(embedder, texts[:half], left, refused, is_probed=True)
-    return first | _embed_each(embedder, texts[half:], left, refused, is_probed=True)
+    first = _embed_each(embedder, texts[:half], left, refused=refused, is_probed=True)
+    return first | _embed_each(embedder, texts[half:], left, refused=refused, is_probed=True)
 
 
 def _checked(embedder: Embedder, texts: Sequence[str], left: float | None) -> Floats:

@@ -69,7 +69,9 @@ class Embeddings:
         if embedder is None:
             return Progress(stopped="off", note="the embedder is off")
         space = self._space_of(embedder, setting)
-        return self._embedding.run(space, embedder, Limits(limit, deadline_seconds, stop, tell))
+        return self._embedding.run(
+            space, embedder, Limits(limit, deadline_seconds, stop, tell=tell)
+        )
 
     def evict_cache(self) -> int:
         """Drop the cached vectors that have expired; how many."""
@@ -92,7 +94,7 @@ class Embeddings:
             answering = space.model_id if space is not None else None
         except SmaraError as error:
             note = f"not used: {error}"
-        return Status(setting, model_id, answering, note, stand)
+        return Status(setting, model_id, answering, note=note, spaces=stand)
 
     def switch(self, setting: str) -> Space:
         """Fill the space of another embedder, named as in the setting ``embedder``; the old one
@@ -166,8 +168,8 @@ class Embeddings:
                 failures = self._store.failures(session, space.no, limit=100_000)
                 for kind in VECTOR_KINDS:
                     numbers = [each.no for each in failures if each.kind == kind]
-                    self._store.enqueue(session, space.no, kind, numbers)
-                    self._store.recover(session, space.no, kind, numbers)
+                    self._store.enqueue(session, space.no, kind, numbers=numbers)
+                    self._store.recover(session, space.no, kind, numbers=numbers)
                 count += len(failures)
         return count
 
@@ -215,7 +217,9 @@ class Embeddings:
 
     def _begun(self, session: Session, embedder: Embedder, setting: str) -> Space:
         now = self._clock.now_ms()
-        no = self._store.add_space(session, embedder.model_id, embedder.dims, setting, now)
+        no = self._store.add_space(
+            session, embedder.model_id, embedder.dims, embedder=setting, now_ms=now
+        )
         self._store.begin(session, no, now)
         found = self._store.find_space(session, embedder.model_id)
         if found is None:
@@ -240,8 +244,8 @@ class Embeddings:
             space,
             counts,
             0 if space.state == "retired" else waiting,
-            tuple(self._store.failures(session, space.no)),
-            held.owner if held is not None and is_held else None,
+            failures=tuple(self._store.failures(session, space.no)),
+            holder=held.owner if held is not None and is_held else None,
         )
 
     def _below(self, session: Session, walk: Walk) -> int:

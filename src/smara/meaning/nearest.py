@@ -60,13 +60,13 @@ class Nearest:
             return []
         if among is not None:
             return self._ranked(self.scores(session, shelf, among, query), limit)
-        return self._ranked(self._rescored(session, shelf, query, limit), limit)
+        return self._ranked(self._rescored(session, shelf, query, limit=limit), limit)
 
     def scores(
         self, session: Session, shelf: Shelf, rows: Sequence[int], query: Floats
     ) -> dict[int, float]:
         """The cosines of given rows, of those that have a vector."""
-        found, codes = self.vectors(session, shelf, rows, len(query))
+        found, codes = self.vectors(session, shelf, rows, dims=len(query))
         return dict(zip(found, cosines(codes, query).tolist(), strict=True)) if found else {}
 
     def vectors(
@@ -104,9 +104,9 @@ class Nearest:
         numbers = size * len(query)
         if numbers <= self._exact_up_to:
             rows, codes = self._table(session, shelf, len(query), is_whole=True).snapshot()
-            found: Sequence[int] = best_by_codes(rows, codes, query, limit + _SPARE).tolist()
+            found: Sequence[int] = best_by_codes(rows, codes, query, limit=limit + _SPARE).tolist()
         else:
-            found = self._of_many(session, shelf, query, limit, numbers)
+            found = self._of_many(session, shelf, query, limit=limit, numbers=numbers)
         return self.scores(session, shelf, found, query)
 
     def _of_many(
@@ -119,10 +119,10 @@ class Nearest:
         rows, signs = self._table(session, shelf, len(query), is_whole=False).snapshot()
         kept = self._kept(session, shelf, len(query), numbers)
         if kept is None:
-            best = best_by_signs(rows, signs, query, limit)
+            best = best_by_signs(rows, signs, query, limit=limit)
         else:
             best = best_by_codes(
-                *kept.of(alike_by_signs(rows, signs, query, limit)), query, limit + _SPARE
+                *kept.of(alike_by_signs(rows, signs, query, limit=limit)), query, limit + _SPARE
             )
         found: list[int] = best.tolist()
         return found

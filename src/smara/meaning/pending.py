@@ -95,7 +95,7 @@ class Pending:
         for walk in self._store.walks(session, space_no):
             if walk.is_done:
                 continue
-            numbers = self._without_vectors(session, space_no, walk, limit)
+            numbers = self._without_vectors(session, space_no, walk, limit=limit)
             texts = self._texts.of(session, walk.kind, numbers)
             for no in numbers:
                 if batch.is_full:

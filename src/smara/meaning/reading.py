@@ -106,7 +106,13 @@ class Meaning:
             if within is None or not within.is_filtered or kind != "message":
                 return self._nearest.find(session, shelf, vector.values, limit)
             return allowed_rows(
-                session, self._store, self._nearest, shelf, vector.values, limit, within
+                session,
+                self._store,
+                self._nearest,
+                shelf=shelf,
+                query=vector.values,
+                limit=limit,
+                within=within,
             )
         except DatabaseError as error:
             log.warning("vectors.unreadable", kind=kind, error=error.code)
@@ -133,7 +139,7 @@ class Meaning:
         """
         try:
             shelf = self._store.shelf(session, vector.space_no, kind)
-            return Loaded(*self._nearest.vectors(session, shelf, rows, vector.dims))
+            return Loaded(*self._nearest.vectors(session, shelf, rows, dims=vector.dims))
         except DatabaseError as error:
             log.warning("vectors.unreadable", kind=kind, error=error.code)
             return Loaded([], decode([], vector.dims))
@@ -193,7 +199,7 @@ class Meaning:
     ) -> Floats:
         import numpy as np
 
-        cache = Cache(self._store, space, "query", self._clock)
+        cache = Cache(self._store, space, "query", clock=self._clock)
         stored = cache.find([text]).get(text)
         if stored is not None and len(stored) == 4 * space.dims:
             return np.frombuffer(stored, dtype=np.float32)

@@ -33,14 +33,14 @@ def allowed_rows(
     within: Within,
 ) -> list[tuple[int, float]]:
     """The nearest rows of messages inside a scope, best first."""
-    inside = _listed(session, store, within, NARROW + 1)
+    inside = _listed(session, store, within, limit=NARROW + 1)
     if len(inside) <= NARROW:
         rows = [row for no, pieces in inside for row in range(row_of(no), row_of(no, pieces))]
         return nearest.find(session, shelf, query, limit, among=rows)
     answer: list[tuple[int, float]] = []
     for wanted in (limit * 4, limit * 32, limit * 256):
         found = nearest.find(session, shelf, query, wanted)
-        kept = _kept(session, store, {no_of(row) for row, _ in found}, within)
+        kept = _kept(session, store, {no_of(row) for row, _ in found}, within=within)
         answer = [each for each in found if no_of(each[0]) in kept]
         if len(answer) >= limit or len(found) < wanted:
             break

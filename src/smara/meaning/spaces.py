@@ -61,7 +61,7 @@ def chosen_setting(spaces: Sequence[Space], setting: str) -> str:
 def is_local(setting: str) -> bool:
     """Whether an embedder keeps texts on this machine.
 
-    >>> [is_local(each) for each in ("offline", "ollama:qwen3-embedding:4b", "openai",
-    "ollama:x@http://10.0.0.7")] [True, True, False, False]
+    >>> [is_local(each) for each in ("offline", "ollama:qwen3-embedding:4b", "openai", "ollama:x@http://10.0.0.7")]
+    [True, True, False, False]
     """
     return setting.partition(":")[0] in _LOCAL and "//" not in setting

@@ -56,7 +56,7 @@ class VectorStore(ProjectStore):
             ),
             (vector_code(kind), space_no),
         )
-        return Shelf(int(row[0]) if row else 0, space_no, self.scope.project_no, kind)
+        return Shelf(int(row[0]) if row else 0, space_no, self.scope.project_no, kind=kind)
 
     def make_shelves(self, session: Session, space_no: int) -> None:
         """A shelf for each kind; those that are there stay."""
@@ -148,7 +148,7 @@ class VectorStore(ProjectStore):
         """
         for table in ("vector_walks", "embedding_queue", "embedding_failures", "embedding_cache"):
             self._clear(session, table, space_no)
-        self.set_state(session, space_no, state, None)
+        self.set_state(session, space_no, state, ready_at=None)
 
     def _clear(self, session: Session, table: str, space_no: int) -> None:
         statement = self.sql(f"DELETE FROM {table} WHERE project_no = :project AND space_no = ?")
@@ -213,7 +213,7 @@ class VectorStore(ProjectStore):
                     (waiting_for, first, last, limit - len(found)),
                 )
                 found += [
-                    Entry(int(row[0]), vector_kind(row[1]), int(row[2]), int(row[3]))
+                    Entry(int(row[0]), vector_kind(row[1]), int(row[2]), stamp=int(row[3]))
                     for row in rows
                 ]
         return found
@@ -292,7 +292,8 @@ class VectorStore(ProjectStore):
             (space_no, limit),
         )
         return [
-            Failure(vector_kind(row[0]), int(row[1]), row[2], row[3], int(row[4])) for row in rows
+            Failure(vector_kind(row[0]), int(row[1]), row[2], message=row[3], failed_at=int(row[4]))
+            for row in rows
         ]
 
     # the cache
@@ -336,4 +337,14 @@ class VectorStore(ProjectStore):
 
 
 def _space(row: Row) -> Space:
-    return Space(int(row[0]), row[1], int(row[2]), row[3], row[4], row[5], row[6], row[7], row[8])
+    return Space(
+        int(row[0]),
+        row[1],
+        int(row[2]),
+        embedder=row[3],
+        state=row[4],
+        created_at=row[5],
+        ready_at=row[6],
+        chosen_at=row[7],
+        used_at=row[8],
+    )

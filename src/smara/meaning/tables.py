@@ -163,7 +163,7 @@ def best_by_signs(rows: Rows, signs: Array, query: Floats, limit: int) -> Rows:
     weighed by the query.
     """
     columns = signs.T
-    first = _alike(rows, columns, query, max(FIRST_ROUND, limit * 16))
+    first = _alike(rows, columns, query, count=max(FIRST_ROUND, limit * 16))
     scores = _weighed(columns[:, first], query)
     return _best(rows[first], scores, max(SECOND_ROUND, limit * 5))
 
@@ -172,7 +172,7 @@ def alike_by_signs(rows: Rows, signs: Array, query: Floats, limit: int) -> Rows:
     """The rows with the most signs in common, in no order: enough for all of the nearest to be
     among them.
     """
-    return rows[_alike(rows, signs.T, query, max(COMPARED, limit * 16))]
+    return rows[_alike(rows, signs.T, query, count=max(COMPARED, limit * 16))]
 
 
 def _alike(rows: Rows, columns: Array, query: Floats, count: int) -> Array:

@@ -56,7 +56,7 @@ class Room:
             self._store,
             self._embedders,
             parts.clock,
-            parts.query_seconds,
+            query_seconds=parts.query_seconds,
             when_asked=parts.when_asked,
         )
 
@@ -70,7 +70,12 @@ class Room:
 
         parts, leases = self._parts, self._parts.leases()
         owner = f"{socket.gethostname()}:{os.getpid()}:{parts.new_id()[-8:]}"
-        embedding = Embedding(self._store, leases, parts.clock, owner)
+        embedding = Embedding(self._store, leases, parts.clock, owner=owner)
         return Embeddings(
-            self._store, self._embedders, embedding, self.meaning, leases, parts.clock
+            self._store,
+            self._embedders,
+            embedding,
+            meaning=self.meaning,
+            leases=leases,
+            clock=parts.clock,
         )

@@ -80,7 +80,7 @@ class Appender:
                     "stored. Leave resource_id out, or use another thread.",
                     thread_id=thread_id,
                 )
-            known = self._repeated(session, thread_no, prepared, may_differ)
+            known = self._repeated(session, thread_no, prepared, may_differ=may_differ)
             task_id = self._active_task(session, metadata, session_id, now_ms)
             fresh = _about(task_id, _first_of_each(prepared, known))
             messages = self._insert(
@@ -104,10 +104,10 @@ class Appender:
                     row_of(no, chunk),
                     terms.prose,
                     terms.code,
-                    self._store.scope.project_no,
-                    thread_no,
-                    message.resource_id,
-                    message.role,
+                    project_no=self._store.scope.project_no,
+                    thread_no=thread_no,
+                    resource_id=message.resource_id,
+                    role=message.role,
                 )
                 for chunk, terms in enumerate(packed.chunks)
             ],
@@ -197,13 +197,22 @@ class Appender:
                         row_of(no, chunk),
                         terms.prose,
                         terms.code,
-                        project_no,
-                        thread_no,
-                        resource_id,
-                        item.role,
+                        project_no=project_no,
+                        thread_no=thread_no,
+                        resource_id=resource_id,
+                        role=item.role,
                     )
                 )
-            messages.append(_as_message(item, message_id, thread_id, resource_id, seq, created_at))
+            messages.append(
+                _as_message(
+                    item,
+                    message_id,
+                    thread_id,
+                    resource_id=resource_id,
+                    seq=seq,
+                    created_at=created_at,
+                )
+            )
         self._store.insert_messages(session, rows)
         self._store.database.fulltext.add(session, index)
         self._store.grow_thread(

@@ -81,8 +81,8 @@ class History:
                 message.role,
                 message.raw_content,
                 message.seq,
-                message.seq,
-                message.token_count,
+                last_seq=message.seq,
+                token_count=message.token_count,
                 message_id=message.id,
             )
         text = run.injection_text
@@ -90,7 +90,7 @@ class History:
             "system",
             text,
             run.start_seq,
-            run.end_seq,
-            self._counter.count(text).tokens,
+            last_seq=run.end_seq,
+            token_count=self._counter.count(text).tokens,
             compaction_id=run.id,
         )

@@ -70,7 +70,14 @@ class Messages:
         When this returns, the message survives a killed process (and a power cut, with
         ``durability="full"``) and can be found. Safe to repeat with a ``client_id``.
         """
-        new = NewMessage(role, content, client_id, created_at, task_id, metadata or {})  # type: ignore[arg-type]  # checked by prepare
+        new = NewMessage(
+            role,
+            content,  # type: ignore[arg-type]  # checked by prepare
+            client_id,
+            created_at=created_at,
+            task_id=task_id,
+            metadata=metadata or {},
+        )
         prepared = prepare(new, self._counter, self._max_message_bytes)
         return self._append(
             NewThread(thread_id, resource_id), [prepared], session_id=session_id
@@ -291,7 +298,9 @@ class Messages:
         """
         with self._store.database.write() as session:
             no, message = self._held(session, message_id)
-            packed = pack_again(message.parts, content, self._counter, self._max_message_bytes)
+            packed = pack_again(
+                message.parts, content, self._counter, max_bytes=self._max_message_bytes
+            )
             values = (
                 packed.raw_content,
                 packed.layout,
@@ -301,7 +310,7 @@ class Messages:
             )
             is_extended = self._store.replace_content(session, no, values)
             if is_extended:
-                self._appender.reindex(session, no, message, packed)
+                self._appender.reindex(session, no, message, packed=packed)
         if is_extended:
             return self.get(message_id)
         return self.add(

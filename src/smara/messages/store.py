@@ -339,12 +339,12 @@ def _compaction(row: Row) -> Compaction:
         identity,
         level,
         first,
-        last,
-        count,
-        from_storable(summary),
-        from_storable(code),
-        method,
-        created_at,
+        end_seq=last,
+        message_count=count,
+        summary=from_storable(summary),
+        code=from_storable(code),
+        method=method,
+        created_at=created_at,
     )
 
 

@@ -45,10 +45,10 @@ class Threads:
             thread_id or self._new_id(),
             resource_id,
             title,
-            metadata or {},
-            kind,
-            parent_id,
-            created_at,
+            metadata=metadata or {},
+            kind=kind,
+            parent_id=parent_id,
+            created_at=created_at,
         )
         values = self.row_for(new)
         with self._store.database.write() as session:
@@ -139,7 +139,7 @@ class Threads:
             if value is not None
         ]
         with self._store.database.read() as session:
-            return self._store.list_threads(session, conditions, limit, offset)
+            return self._store.list_threads(session, conditions, limit, offset=offset)
 
     def update(
         self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None

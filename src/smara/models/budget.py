@@ -45,22 +45,22 @@ def limits_of(settings: Settings) -> tuple[Limit, ...]:
     """The limits that the settings name; 0 is nothing, never everything."""
     per_hour, per_day = settings.embedding_tokens_per_hour, settings.embedding_tokens_per_day
     return (
-        Limit("model_tokens_per_hour", "tokens", HOUR_MS, settings.model_tokens_per_hour),
-        Limit("model_tokens_per_day", "tokens", DAY_MS, settings.model_tokens_per_day),
+        Limit("model_tokens_per_hour", "tokens", HOUR_MS, most=settings.model_tokens_per_hour),
+        Limit("model_tokens_per_day", "tokens", DAY_MS, most=settings.model_tokens_per_day),
         Limit(
             "model_dollars_per_hour",
             "dollars",
             HOUR_MS,
-            round(settings.model_dollars_per_hour * MICRO),
+            most=round(settings.model_dollars_per_hour * MICRO),
         ),
         Limit(
             "model_dollars_per_day",
             "dollars",
             DAY_MS,
-            round(settings.model_dollars_per_day * MICRO),
+            most=round(settings.model_dollars_per_day * MICRO),
         ),
-        Limit("embedding_tokens_per_hour", "embedding tokens", HOUR_MS, per_hour),
-        Limit("embedding_tokens_per_day", "embedding tokens", DAY_MS, per_day),
+        Limit("embedding_tokens_per_hour", "embedding tokens", HOUR_MS, most=per_hour),
+        Limit("embedding_tokens_per_day", "embedding tokens", DAY_MS, most=per_day),
     )
 
 
@@ -90,7 +90,9 @@ class Budget:
         paused. Nothing is stored then.
         """
         cost = self._prices.cost(model, most)
-        reservation = Reservation(self._new_id(), model, most.tokens, cost, purpose)
+        reservation = Reservation(
+            self._new_id(), model, most.tokens, microdollars=cost, purpose=purpose
+        )
         with self._store.database.write() as session:
             pause = self._store.hold_switch(session)
             if pause is not None:
@@ -144,7 +146,7 @@ class Budget:
             spent = self._store.spent(session, now - window_ms)
             for limit in self._limits:
                 if limit.window_ms == window_ms and not _fits(limit, spent, wanted):
-                    refused.append((self._opens_at(session, limit, wanted, now), limit, spent))
+                    refused.append((self._opens_at(session, limit, wanted, now=now), limit, spent))
         if refused:
             never = [each for each in refused if each[0] is None]
             raise _spent(wanted, *(never or [max(refused, key=lambda each: each[0] or 0)])[0])

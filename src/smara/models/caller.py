@@ -106,7 +106,7 @@ class Models:
             lambda: self._attempt(model, asked, size, purpose, ends_at, abort),
             ends_at,
             self._clock,
-            abort,
+            abort=abort,
         )
 
     @cached_property
@@ -123,7 +123,7 @@ class Models:
             return None
         found = self._given_reranker or open_reranker(self._settings)
         return (
-            GuardedReranker(found, self.meter, self._redact, self._clock)
+            GuardedReranker(found, self.meter, self._redact, clock=self._clock)
             if found is not None
             else None
         )
@@ -154,7 +154,11 @@ class Models:
         found = choose(settings).embedder
         if isinstance(found, EmbeddingServer):
             return GuardedEmbedder(
-                found, self.meter, self._redact, self._clock, settings.model_deadline_seconds
+                found,
+                self.meter,
+                self._redact,
+                clock=self._clock,
+                deadline_seconds=settings.model_deadline_seconds,
             )
         return found
 

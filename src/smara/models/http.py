@@ -47,7 +47,9 @@ def post_json(
     address that is none.
     """
     content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
-    exchange = _Exchange("POST", url, content, headers or {}, deadline_seconds, most_bytes)
+    exchange = _Exchange(
+        "POST", url, content, headers=headers or {}, seconds=deadline_seconds, most_bytes=most_bytes
+    )
     return exchange.ask(model, advice or {})
 
 
@@ -61,9 +63,9 @@ def get_json(
     advice: Mapping[str, str] | None = None,
 ) -> Any:
     """What a server answers to a plain question; as :func:`post_json`."""
-    return _Exchange("GET", url, None, headers or {}, deadline_seconds, most_bytes).ask(
-        model, advice or {}
-    )
+    return _Exchange(
+        "GET", url, None, headers=headers or {}, seconds=deadline_seconds, most_bytes=most_bytes
+    ).ask(model, advice or {})
 
 
 def bearer(key: str | None) -> dict[str, str]:
@@ -125,10 +127,10 @@ class _Exchange(threading.Thread):
         finally:
             self._hang_up()  # also for a KeyboardInterrupt: nobody waits for this answer any more
         if not is_in_time:
-            raise failures.timed_out(model, self._seconds, self._was_sent, advice)
+            raise failures.timed_out(model, self._seconds, self._was_sent, advice=advice)
         if self._error is not None:
             raise self._translated(self._error, model, advice) from self._error
-        return _read(self._answer, model, self._most_bytes, advice)
+        return _read(self._answer, model, self._most_bytes, advice=advice)
 
     def run(self) -> None:
         try:
@@ -173,7 +175,7 @@ class _Exchange(threading.Thread):
     ) -> BaseException:
         told = f"{type(error).__name__}: {error}"
         if isinstance(error, TimeoutError):
-            return failures.timed_out(model, self._seconds, self._was_sent, advice)
+            return failures.timed_out(model, self._seconds, self._was_sent, advice=advice)
         if isinstance(error, OSError | IncompleteRead):
             return failures.failure(
                 model, "connection", told, may_be_billed=self._was_sent, advice=advice

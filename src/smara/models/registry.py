@@ -94,9 +94,9 @@ def load_tiers(setting: str, api_key: str | None = None) -> Tiers:
 def parse_tiers(setting: str) -> list[tuple[int | None, ModelSpec]]:
     """The bounds and models of a setting; a single model is one tier without a bound.
 
-    >>> [(below, spec.name) for below, spec in parse_tiers("<8_000: ollama:qwen3; else:
-    openai:gpt-5-mini")] [(8000, 'ollama:qwen3'), (None, 'openai:gpt-5-mini')]
-    """
+    >>> [(below, spec.name) for below, spec in parse_tiers("<8_000: ollama:qwen3; else: openai:gpt-5-mini")]
+    [(8000, 'ollama:qwen3'), (None, 'openai:gpt-5-mini')]
+    """  # noqa: E501
     if not setting.lstrip().startswith(("<", "else")):
         return [(None, parse_spec(setting))]
     found: list[tuple[int | None, ModelSpec]] = []

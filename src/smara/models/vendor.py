@@ -179,7 +179,7 @@ class _Call:
             text,
             self._usage(answer, text),
             _FINISHES.get(answer.finish_reason, "other"),
-            answer.model_name or self._spec.model,
+            model=answer.model_name or self._spec.model,
         )
 
     def _usage(self, answer: ModelResponse, text: str) -> Usage:
@@ -190,7 +190,10 @@ class _Call:
                 round(estimate_o200k(asked)), round(estimate_o200k(text)), is_estimated=True
             )
         return Usage(
-            told.input_tokens, told.output_tokens, told.cache_read_tokens, told.cache_write_tokens
+            told.input_tokens,
+            told.output_tokens,
+            told.cache_read_tokens,
+            cache_write_tokens=told.cache_write_tokens,
         )
 
 

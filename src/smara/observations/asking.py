@@ -74,7 +74,13 @@ class Asking:
 
     def _request(self, spoken: Spoken, tokens: int, ends_at: float | None) -> ChatRequest:
         seconds = None if ends_at is None else max(0.01, ends_at - self.clock.monotonic())
-        return ChatRequest(spoken.prompt, spoken.system, seconds, tokens, self.temperature)
+        return ChatRequest(
+            spoken.prompt,
+            spoken.system,
+            seconds,
+            max_output_tokens=tokens,
+            temperature=self.temperature,
+        )
 
     def is_over(self, ends_at: float | None) -> bool:
         """Whether there is no time left to ask once more."""

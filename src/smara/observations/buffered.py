@@ -62,11 +62,11 @@ class BufferedReflections:
             record_no,
             generation,
             tuple(json.loads(sources)),
-            source_tokens,
-            notes,
-            tokens,
-            digest,
-            created_at,
+            source_tokens=source_tokens,
+            notes=notes,
+            tokens=tokens,
+            digest=digest,
+            created_at=created_at,
         )
 
     def sources(
@@ -110,7 +110,16 @@ class BufferedReflections:
         self._store.index(session, [row[3] for row in rows])
         numbers = tuple(sorted(no for no, _ in sources))
         tokens = sum(row.tokens for _, row in sources)
-        new = BufferedReflection(record_no, generation, numbers, tokens, len(rows), 0, "", now_ms)
+        new = BufferedReflection(
+            record_no,
+            generation,
+            numbers,
+            source_tokens=tokens,
+            notes=len(rows),
+            tokens=0,
+            digest="",
+            created_at=now_ms,
+        )
         now_there = self.sources(session, new)
         if _told(now_there) != _told(sorted(sources)):
             raise LeaseLostError(
@@ -145,7 +154,7 @@ class BufferedReflections:
     def activate(self, session: Session, buffered: BufferedReflection) -> None:
         """Show it in the place of what it stands for."""
         self._store.mark_reflected(
-            session, buffered.record_no, buffered.sources, buffered.generation
+            session, buffered.record_no, buffered.sources, generation=buffered.generation
         )
         session.run(
             self._store.sql(
@@ -179,7 +188,9 @@ class BufferedReflections:
             f"A reflection that was made ahead was dropped: {why}. What it stood for is as it "
             "was; another is made."
         )
-        before = self._store.failure(session, buffered.record_no, 0, OPERATION, buffered.generation)
+        before = self._store.failure(
+            session, buffered.record_no, 0, operation=OPERATION, first_seq=buffered.generation
+        )
         attempts = before.attempts + 1 if before else 1
         self._store.put_failure(
             session,

@@ -40,7 +40,7 @@ def compact_thread(
     """
     last = compactions.reaches_to(thread_id, keep, is_when_due)
     observed = (
-        _observe(observations, messages, thread_id, last) if last else Outcome("observe", True)
+        _observe(observations, messages, thread_id, last=last) if last else Outcome("observe", True)
     )
     done = (
         compactions.compact_when_due(thread_id)

@@ -170,17 +170,23 @@ class Cycle:
                 if not is_buffered:
                     self._activate_all(place, lease)
                 done = self._observe_all(
-                    place, mode, lease, is_buffered, retain_tokens, beat, is_now
+                    place,
+                    mode,
+                    lease,
+                    is_buffered=is_buffered,
+                    retain_tokens=retain_tokens,
+                    beat=beat,
+                    is_now=is_now,
                 )
             return Outcome(
                 action,
                 done.error is None,
                 done.messages,
-                done.notes,
-                done.error,
-                done.code,
-                done.is_retryable,
-                recovered,
+                notes=done.notes,
+                error=done.error,
+                code=done.code,
+                is_retryable=done.is_retryable,
+                recovered=recovered,
             )
         except LeaseLostError as error:
             return Outcome(
@@ -210,7 +216,7 @@ class Cycle:
                 place, thread_id, retain_tokens, is_first=done.messages == 0
             ):
                 beat.check()
-                noted = self._observe_job(job, mode, lease, is_buffered, is_now)
+                noted = self._observe_job(job, mode, lease, is_buffered=is_buffered, is_now=is_now)
                 if not isinstance(noted, int):
                     done.error, done.code, done.is_retryable = noted
                     break
@@ -245,7 +251,7 @@ class Cycle:
             if batch:
                 self._messages.seal(session, cursor.thread_no, batch[-1].seq, self._clock.now_ms())
         return (
-            Job(record, cursor, batch, sum(message.token_count for message in batch))
+            Job(record, cursor, batch, tokens=sum(message.token_count for message in batch))
             if batch
             else None
         )
@@ -289,7 +295,7 @@ class Cycle:
             return f"waiting to try again: {failure.message}", failure.code, True
         is_dead = failure is not None and (failure.is_dead or failure.attempts >= MOST_ATTEMPTS)
         if outage is not None and not is_dead and not is_now:
-            done = self._without_model(job, mode, lease, is_buffered, outage.code)
+            done = self._without_model(job, mode, lease, is_buffered=is_buffered, code=outage.code)
             return (
                 (f"waiting to try again: {outage.message}", outage.code, True)
                 if done is None
@@ -301,7 +307,7 @@ class Cycle:
         except SmaraError as error:
             self._failing.record(job.key, error)
             done = (
-                self._without_model(job, mode, lease, is_buffered, error.code)
+                self._without_model(job, mode, lease, is_buffered=is_buffered, code=error.code)
                 if is_outage(error)
                 else None
             )
@@ -335,10 +341,10 @@ class Cycle:
             job.messages,
             known,
             mode,
-            settings.flavor,
-            settings.timezone,
-            settings.instructions,
-            settings.wants_suggested_response,
+            flavor=settings.flavor,
+            timezone=settings.timezone,
+            instructions=settings.instructions,
+            wants_suggested_response=settings.wants_suggested_response,
             extractors=settings.extractors,
             root=folder if isinstance(folder, str) else "",
         )
@@ -415,18 +421,18 @@ class Cycle:
                 session,
                 record_no,
                 cursor.thread_no,
-                column,
-                job.last_seq,
-                tokens_before + job.tokens,
+                column=column,
+                seq=job.last_seq,
+                tokens=tokens_before + job.tokens,
             )
             if not is_buffered:
-                self._store.note_observed(session, record_no, job.tokens, now)
+                self._store.note_observed(session, record_no, job.tokens, now_ms=now)
                 self._tell_thread(
                     session,
                     cursor.thread_id,
                     draft.current_task,
-                    draft.suggested_response,
-                    draft.thread_title,
+                    response=draft.suggested_response,
+                    title=draft.thread_title,
                 )
             if how == "done":
                 self._failing.overcome(session, job.key)
@@ -513,10 +519,10 @@ class Cycle:
                     [batch.message_tokens for batch in batches],
                     pending,
                     self._settings.limits,
-                    is_forced,
+                    is_forced=is_forced,
                 )
-                self._activate(session, record, cursor, batches[:count], done, now)
-        return Outcome("activate", True, done.messages, done.notes)
+                self._activate(session, record, cursor, batches=batches[:count], done=done, now=now)
+        return Outcome("activate", True, done.messages, notes=done.notes)
 
     def _activate(
         self,
@@ -537,13 +543,17 @@ class Cycle:
             session,
             record.no,
             cursor.thread_no,
-            "observed",
-            last.last_seq,
-            cursor.observed_tokens + tokens,
+            column="observed",
+            seq=last.last_seq,
+            tokens=cursor.observed_tokens + tokens,
         )
-        self._store.note_observed(session, record.no, tokens, now)
+        self._store.note_observed(session, record.no, tokens, now_ms=now)
         self._tell_thread(
-            session, cursor.thread_id, last.current_task, last.suggested_response, last.thread_title
+            session,
+            cursor.thread_id,
+            last.current_task,
+            response=last.suggested_response,
+            title=last.thread_title,
         )
 
     def _activate_all(self, place: Place, lease: Lease) -> None:
@@ -559,7 +569,7 @@ class Cycle:
                 1
             ]:  # read again: somebody may have activated meanwhile
                 batches = self._store.buffered_batches(session, record.no, cursor.thread_no)
-                self._activate(session, record, cursor, batches, _Done(), now)
+                self._activate(session, record, cursor, batches=batches, done=_Done(), now=now)
 
     def merge(self, place: Place) -> int:
         """Move what threads observed on their own into the pool of their resource; how many
@@ -577,12 +587,12 @@ class Cycle:
             ):
                 self._store.take_record(session, record_no, now)
                 self._drop_buffered(session, record_no, now)
-                count = self._store.move_thread(session, thread_no, record_no, pool.no)
+                count = self._store.move_thread(session, thread_no, record_no, to_no=pool.no)
                 if count is not None:
                     moved += count
                     newest = max(newest, generation)
             if newest != pool.record.generation:
-                self._store.note_reflected(session, pool.no, newest, now)
+                self._store.note_reflected(session, pool.no, newest, now_ms=now)
         return moved
 
     def _drop_buffered(self, session: Session, record_no: int, now: int) -> None:
@@ -605,10 +615,10 @@ class Cycle:
             session,
             self._new_id(),
             place.scope,
-            place.resource_id,
-            thread_no,
-            place.lookup_key,
-            self._clock.now_ms(),
+            resource_id=place.resource_id,
+            thread_no=thread_no,
+            lookup_key=place.lookup_key,
+            now_ms=self._clock.now_ms(),
         )
 
     def _tell_thread(

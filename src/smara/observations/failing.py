@@ -120,9 +120,11 @@ class Failing:
         now = self._clock.now_ms()
         with self._store.database.read() as session:
             failure = self._store.failure(
-                session, job.record_no, job.thread_no, "observe", job.first_seq
+                session, job.record_no, job.thread_no, operation="observe", first_seq=job.first_seq
             )
-            row = self._store.failure(session, job.record_no, job.thread_no, OUTAGE, 0)
+            row = self._store.failure(
+                session, job.record_no, job.thread_no, operation=OUTAGE, first_seq=0
+            )
         if row is not None:
             return failure, Outage(row.code, row.message) if row.retry_at > now else None
         return failure, self._gate.found(self._clock.monotonic())
@@ -145,14 +147,18 @@ class Failing:
         """The model has answered for this job: forget what failed before; a dead letter stays to be
         seen.
         """
-        self._store.clear_failure(session, job.record_no, job.thread_no, "observe", job.first_seq)
-        self._store.clear_failure(session, job.record_no, job.thread_no, OUTAGE, 0)
+        self._store.clear_failure(
+            session, job.record_no, job.thread_no, operation="observe", first_seq=job.first_seq
+        )
+        self._store.clear_failure(
+            session, job.record_no, job.thread_no, operation=OUTAGE, first_seq=0
+        )
         self._gate.open()
 
     def bury(self, session: Session, job: JobKey) -> None:
         """The job is done without the model, for good; its failure stays as a dead letter."""
         failure = self._store.failure(
-            session, job.record_no, job.thread_no, "observe", job.first_seq
+            session, job.record_no, job.thread_no, operation="observe", first_seq=job.first_seq
         )
         if failure is not None:
             self._put(
@@ -170,7 +176,9 @@ class Failing:
 
     def _put_outage(self, session: Session, job: JobKey, error: SmaraError) -> None:
         now = self._clock.now_ms()
-        before = self._store.failure(session, job.record_no, job.thread_no, OUTAGE, 0)
+        before = self._store.failure(
+            session, job.record_no, job.thread_no, operation=OUTAGE, first_seq=0
+        )
         attempts = before.attempts if before is not None else 0
         retry_at = now + retry_wait_ms(attempts, _asked_seconds(error, now))
         if isinstance(error, ModelUnavailableError):  # the others fail at once and cost no time
@@ -184,7 +192,7 @@ class Failing:
     def _put_attempt(self, session: Session, job: JobKey, error: SmaraError) -> None:
         now = self._clock.now_ms()
         before = self._store.failure(
-            session, job.record_no, job.thread_no, "observe", job.first_seq
+            session, job.record_no, job.thread_no, operation="observe", first_seq=job.first_seq
         )
         attempts = before.attempts if before is not None else 0
         retry_at = now + retry_wait_ms(attempts)
@@ -201,7 +209,9 @@ class Failing:
             retry_at,
         )
         # It did answer, so it can be reached.
-        self._store.clear_failure(session, job.record_no, job.thread_no, OUTAGE, 0)
+        self._store.clear_failure(
+            session, job.record_no, job.thread_no, operation=OUTAGE, first_seq=0
+        )
         self._gate.open()
 
     def _put(

@@ -351,7 +351,7 @@ class Observations:
         found = self.get(observation_id)
         with self._store.database.read() as session:
             sources = [found] if found.thread_id is not None else self._merged(session, found)
-            return self._behind(session, sources, limit, offset)
+            return self._behind(session, sources, limit, offset=offset)
 
     def _merged(self, session: Session, reflection: Observation) -> builtins.list[Observation]:
         """What a reflection over several threads stands for, oldest first; what it condensed again
@@ -425,7 +425,7 @@ class Observations:
     def _waiting(self, session: Session, record_no: int, thread_id: str) -> dict[str, Any] | None:
         thread_no = self._messages.thread_no(session, thread_id)
         outage = (
-            self._store.failure(session, record_no, thread_no, OUTAGE, 0)
+            self._store.failure(session, record_no, thread_no, operation=OUTAGE, first_seq=0)
             if thread_no is not None
             else None
         )

@@ -41,7 +41,12 @@ class ModelObserver:
     ) -> None:
         self.method = f"model:{model.name} {version_of('observer')}"
         self._asking = Asking(
-            model, attempts, deadline_seconds, temperature, output_tokens, clock or SystemClock()
+            model,
+            attempts,
+            deadline_seconds,
+            temperature=temperature,
+            output_tokens=output_tokens,
+            clock=clock or SystemClock(),
         )
         self._limits = limits or Limits()
         self._draw_mark = draw_mark
@@ -64,7 +69,7 @@ class ModelObserver:
             return shortened(draft, request.root)
 
         def speak(reminder: str) -> Spoken:
-            return observer_request(request, self._limits, self._draw_mark, reminder)
+            return observer_request(request, self._limits, self._draw_mark, reminder=reminder)
 
         return self._asking.ask(speak, read, self._asking.ends_at(), abort)
 
@@ -74,9 +79,9 @@ def _reading(request: ObserveRequest) -> Reading:
         Timeline.of_messages(request.messages, request.timezone),
         request.mode,
         request.extractors,
-        request.known,
-        request.wants_suggested_response,
-        request.wants_title,
+        known=request.known,
+        wants_suggested_response=request.wants_suggested_response,
+        wants_title=request.wants_title,
     )
 
 

@@ -70,7 +70,7 @@ def parse_reply(text: str, reading: Reading) -> Draft:
             reason="empty",
             hint="it only repeated the known observations.",
         )
-    notes = _with_fields(notes, sections.text(FIELDS), reading, warnings)
+    notes = _with_fields(notes, sections.text(FIELDS), reading, warnings=warnings)
     texts = {
         extractor.name: sections.text(f"observed-{extractor.name}")
         for extractor in reading.extractors
@@ -80,9 +80,9 @@ def parse_reply(text: str, reading: Reading) -> Draft:
         tuple(notes),
         _said(sections.text(CURRENT_TASK)),
         _said(sections.text(SUGGESTED_RESPONSE)) if reading.wants_suggested_response else None,
-        _title(sections.text(THREAD_TITLE)) if reading.wants_title else None,
-        extracted,
-        tuple(warnings + failures),
+        thread_title=_title(sections.text(THREAD_TITLE)) if reading.wants_title else None,
+        extracted=extracted,
+        warnings=tuple(warnings + failures),
     )
 
 
@@ -177,13 +177,13 @@ def _note(found: _Open, moment: Moment, timezone: str) -> Note:
         line.priority or _unmarked(line),
         "completion" if line.is_done else category_of(text),
         text,
-        moment.at,
-        refers_to,
-        details,
-        files_in(whole),
-        lines_in(whole),
-        moment.first_seq,
-        moment.last_seq,
+        said_at=moment.at,
+        refers_to=refers_to,
+        details=details,
+        files=files_in(whole),
+        lines=lines_in(whole),
+        first_seq=moment.first_seq,
+        last_seq=moment.last_seq,
     )
 
 
@@ -232,7 +232,7 @@ def _with_fields(
                 notes,
                 When() if written is None else read_line(f"* ({written}) x").when,
                 fields,
-                reading,
+                reading=reading,
             )
             notes[at] = replace(notes[at], mode_specific={**notes[at].mode_specific, **fields})
     return notes

@@ -57,7 +57,10 @@ def observer_request(
 ) -> Spoken:
     """What a model is told and shown to observe messages."""
     own = _observer_system(
-        request.flavor, request.mode, request.wants_suggested_response, request.wants_title
+        request.flavor,
+        request.mode,
+        request.wants_suggested_response,
+        wants_title=request.wants_title,
     )
     pieces = render_messages(request.messages, request.timezone, limits)
     known = neutralized(newest_known(request.known, limits.known_tokens))
@@ -84,7 +87,7 @@ def observer_request(
         own + extractors + _wishes(request.instructions),
         prompt,
         own,
-        round(estimate_o200k(history)),
+        material_tokens=round(estimate_o200k(history)),
     )
 
 
@@ -111,7 +114,7 @@ def reflector_request(
             "reminder": reminder,
         }
     )
-    return Spoken(own + _wishes(request.instructions), prompt, own, tokens)
+    return Spoken(own + _wishes(request.instructions), prompt, own, material_tokens=tokens)
 
 
 def reminder_of(error: BadReplyError) -> str:

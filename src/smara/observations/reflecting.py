@@ -189,11 +189,27 @@ class Reflecting:
                     self._reflect(place, lease, is_forced, is_buffered), recovered=recovered
                 )
         except LeaseLostError as error:
-            return Outcome("reflect", False, 0, 0, str(error), error.code, True, recovered)
+            return Outcome(
+                "reflect",
+                False,
+                0,
+                notes=0,
+                error=str(error),
+                code=error.code,
+                is_retryable=True,
+                recovered=recovered,
+            )
         except SmaraError as error:
             log.warning("reflections.failed", code=error.code)
             return Outcome(
-                "reflect", False, 0, 0, str(error), error.code, error.is_retryable, recovered
+                "reflect",
+                False,
+                0,
+                notes=0,
+                error=str(error),
+                code=error.code,
+                is_retryable=error.is_retryable,
+                recovered=recovered,
             )
         finally:
             self._release(lease)
@@ -243,12 +259,12 @@ class Reflecting:
             return Outcome("reflect", False, error=error, code=waiting.code, is_retryable=True)
         chosen = Chosen(tuple(active))
         if not is_forced:
-            chosen = choose(active, self._clock.now_ms(), self._limits, is_buffered)
+            chosen = choose(active, self._clock.now_ms(), self._limits, is_ahead=is_buffered)
         if not chosen.rows or (
             not is_forced and chosen.tokens < self._limits.reflect_after * _WORTH_SHARE
         ):
             return Outcome("reflect", True)
-        return self._condense(Job(place, record, chosen, is_buffered), lease)
+        return self._condense(Job(place, record, chosen, is_buffered=is_buffered), lease)
 
     def _condense(self, job: Job, lease: Lease) -> Outcome:
         """Let the reflector think, and write what it found when that is smaller."""
@@ -286,9 +302,9 @@ class Reflecting:
             tuple(as_note(row) for _, row in chosen.rows),
             2 if is_over else 0,
             self._timezone,
-            self._flavor,
-            max(200, min(chosen.tokens, self._limits.reflect_after) // 2),
-            self._instructions,
+            flavor=self._flavor,
+            target_tokens=max(200, min(chosen.tokens, self._limits.reflect_after) // 2),
+            instructions=self._instructions,
         )
         try:
             return self._reflector.reflect(request).notes, self._reflector.method
@@ -367,12 +383,14 @@ class Reflecting:
                 self._buffered.add(session, record_no, job.generation, job.chosen.rows, rows, now)
             else:
                 self._show(session, job, rows, now)
-            self._store.clear_failure(session, record_no, 0, "reflect", job.generation)
+            self._store.clear_failure(
+                session, record_no, 0, operation="reflect", first_seq=job.generation
+            )
 
     def _show(self, session: Session, job: Job, rows: Sequence[tuple[Any, ...]], now: int) -> None:
         self._store.take_record(session, job.record.no, now)
         done = self._store.mark_reflected(
-            session, job.record.no, job.chosen.numbers, job.generation
+            session, job.record.no, job.chosen.numbers, generation=job.generation
         )
         if done != len(job.chosen.rows):
             raise LeaseLostError(
@@ -380,7 +398,7 @@ class Reflecting:
             )
         self._store.add(session, rows)
         self._store.index(session, [row[3] for row in rows])
-        self._store.note_reflected(session, job.record.no, job.generation, now)
+        self._store.note_reflected(session, job.record.no, job.generation, now_ms=now)
 
     def _expect(self, session: Session, job: Job) -> None:
         """The record is of the generation it was of when it was read."""
@@ -414,8 +432,10 @@ class Reflecting:
                 return Outcome("reflect", False, error=told, code=CODE, is_retryable=True)
             self._store.take_record(session, record.no, now)
             self._buffered.activate(session, buffered)
-            self._store.note_reflected(session, record.no, buffered.generation, now)
-            self._store.clear_failure(session, record.no, 0, "reflect", buffered.generation)
+            self._store.note_reflected(session, record.no, buffered.generation, now_ms=now)
+            self._store.clear_failure(
+                session, record.no, 0, operation="reflect", first_seq=buffered.generation
+            )
         log.event(
             "reflections.activated",
             merged=len(buffered.sources),
@@ -460,7 +480,7 @@ class Reflecting:
     def _waiting(self, session: Session, record: StoredRecord) -> Failure | None:
         """Why the next generation is not to be tried yet."""
         failure = self._store.failure(
-            session, record.no, 0, "reflect", record.record.generation + 1
+            session, record.no, 0, operation="reflect", first_seq=record.record.generation + 1
         )
         return failure if failure is not None and failure.retry_at > self._clock.now_ms() else None
 
@@ -471,7 +491,9 @@ class Reflecting:
         now, generation = self._clock.now_ms(), record.record.generation + 1
         try:
             with self._store.database.write() as session:
-                before = self._store.failure(session, record.no, 0, "reflect", generation)
+                before = self._store.failure(
+                    session, record.no, 0, operation="reflect", first_seq=generation
+                )
                 attempts = before.attempts if before else 0
                 wait = _FIRST_RETRY_MS * 2 ** min(attempts, _MOST_DOUBLINGS)
                 self._store.put_failure(
@@ -499,12 +521,12 @@ def as_note(row: Observation) -> Note:
         row.priority,
         row.category,
         row.text,
-        row.said_at,
-        row.refers_to,
-        row.details,
-        row.files,
-        row.lines,
-        row.first_seq,
-        row.last_seq,
-        row.mode_specific,
+        said_at=row.said_at,
+        refers_to=row.refers_to,
+        details=row.details,
+        files=row.files,
+        lines=row.lines,
+        first_seq=row.first_seq,
+        last_seq=row.last_seq,
+        mode_specific=row.mode_specific,
     )

@@ -48,7 +48,12 @@ class ModelReflector:
     ) -> None:
         self.method = f"model:{model.name} {version_of('reflector')}"
         self._asking = Asking(
-            model, attempts, deadline_seconds, temperature, output_tokens, clock or SystemClock()
+            model,
+            attempts,
+            deadline_seconds,
+            temperature=temperature,
+            output_tokens=output_tokens,
+            clock=clock or SystemClock(),
         )
         self._counter = counter or counter_for()
         self._draw_mark = draw_mark
@@ -65,7 +70,7 @@ class ModelReflector:
             if level > first and self._asking.is_over(ends_at):
                 break
             try:
-                draft = self._at_level(request, level, target, ends_at, abort)
+                draft = self._at_level(request, level, target, ends_at=ends_at, abort=abort)
             except (BadReplyError, ModelUnavailableError, BudgetSpentError):
                 if best is None:
                     raise
@@ -106,7 +111,7 @@ def _speak(
     draw_mark: Callable[[], str] | None,
     reminder: str,
 ) -> Spoken:
-    return reflector_request(request, level, target, draw_mark, reminder)
+    return reflector_request(request, level, target, draw=draw_mark, reminder=reminder)
 
 
 def _read(request: ReflectRequest, reply: ChatReply, spoken: Spoken) -> Draft:

@@ -87,7 +87,12 @@ class StoreWorker:
     ) -> int:
         """Go round until told to stop, or until nothing was to do for so long; how many rounds."""
         return go_round(
-            self.run_once, self._clock, stop, poll_seconds, leave_after_idle_seconds, tell
+            self.run_once,
+            self._clock,
+            stop,
+            poll_seconds=poll_seconds,
+            leave_after_idle_seconds=leave_after_idle_seconds,
+            tell=tell,
         )
 
     def _steps(self, project_id: str, is_due: bool) -> Iterator[WorkerRound]:

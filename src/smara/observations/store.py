@@ -331,8 +331,8 @@ class ObservationStore(ProjectStore):
                 row[0],
                 row[1],
                 row[2],
-                tuple(from_storable(each) for each in json.loads(row[3])),
-                row[4],
+                warnings=tuple(from_storable(each) for each in json.loads(row[3])),
+                created_at=row[4],
             )
             for row in rows
         ]
@@ -591,7 +591,15 @@ _FAILURE = (
 
 def _failure(row: Row) -> Failure:
     return Failure(
-        row[0], row[1], row[2], row[3], row[4], from_storable(row[5]), bool(row[6]), row[7], row[8]
+        row[0],
+        row[1],
+        row[2],
+        attempts=row[3],
+        code=row[4],
+        message=from_storable(row[5]),
+        is_dead=bool(row[6]),
+        failed_at=row[7],
+        retry_at=row[8],
     )
 
 
@@ -625,25 +633,25 @@ def _observation(row: Row) -> Observation:
         id_,
         kind,
         state,
-        generation,
-        thread_id,
-        mode,
-        priority,
-        category,
-        from_storable(text),
-        tuple(json.loads(details)),
-        tuple(json.loads(files)),
-        tuple(json.loads(lines)),
-        json.loads(specific),
-        tuple(taint.split()),
-        said_at,
-        refers_to,
-        tokens,
-        first,
-        last,
-        method,
-        created_at,
-        reflected_into,
+        generation=generation,
+        thread_id=thread_id,
+        mode=mode,
+        priority=priority,
+        category=category,
+        text=from_storable(text),
+        details=tuple(json.loads(details)),
+        files=tuple(json.loads(files)),
+        lines=tuple(json.loads(lines)),
+        mode_specific=json.loads(specific),
+        taint=tuple(taint.split()),
+        said_at=said_at,
+        refers_to=refers_to,
+        tokens=tokens,
+        first_seq=first,
+        last_seq=last,
+        method=method,
+        created_at=created_at,
+        reflected_into=reflected_into,
     )
 
 

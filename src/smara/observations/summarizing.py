@@ -56,7 +56,7 @@ class ObservedSummarizer:
         store, first, last = ObservationStore(self._database, self._wall), messages[0], messages[-1]
         with self._database.read() as session:
             rows = store.noted_between(
-                session, first.thread_id, first.resource_id, first.seq, last.seq
+                session, first.thread_id, first.resource_id, first_seq=first.seq, last_seq=last.seq
             )
         said = sum(len(message.raw_content) for message in messages)
         room = min(_MOST_CHARACTERS[level], max(_LEAST_CHARACTERS, said // 2))

@@ -72,7 +72,9 @@ def render_messages(messages: Sequence[Message], timezone: str, limits: Limits) 
         for part in message.parts
         if part.call_id and part.name
     }
-    return [piece for message in messages for piece in _pieces(message, timezone, names, limits)]
+    return [
+        piece for message in messages for piece in _pieces(message, timezone, names, limits=limits)
+    ]
 
 
 def _pieces(
@@ -161,9 +163,9 @@ def newest_known(known: str, tokens: int) -> str:
     if estimate_o200k("\n".join(lines)) <= tokens:
         return "\n".join(lines)
     kept: set[int] = set()
-    left = _take(lines, reversed(range(len(lines))), tokens * 0.75, kept, is_stopping=True)
+    left = _take(lines, reversed(range(len(lines))), tokens * 0.75, kept=kept, is_stopping=True)
     older_high = [at for at in reversed(range(len(lines))) if at not in kept and _HIGH in lines[at]]
-    _take(lines, older_high, tokens * 0.25 + left, kept, is_stopping=False)
+    _take(lines, older_high, tokens * 0.25 + left, kept=kept, is_stopping=False)
     shown = [lines[at] for at in sorted(kept | _headings(lines, kept))]
     return "\n".join([f"[{len(lines) - len(shown)} older lines are left out]", *shown])
 

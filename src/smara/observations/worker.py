@@ -99,7 +99,7 @@ class Worker:
             look = self._observations.end_session if is_stale else self._observations.buffer
             outcome = look(thread_id)
             observed = int(outcome.success and outcome.messages > 0)
-            return WorkerRound(1, observed, self._reflect(thread_id), _failed(outcome))
+            return WorkerRound(1, observed, self._reflect(thread_id), failed=_failed(outcome))
         except SmaraError as error:
             log.warning("worker.failed", thread=thread_id, error=error.code, pending=pending)
             return WorkerRound(1, failed=1)
@@ -127,7 +127,12 @@ class Worker:
     ) -> int:
         """Go round until told to stop, or until nothing was to do for so long; how many rounds."""
         return go_round(
-            self.run_once, self._clock, stop, poll_seconds, leave_after_idle_seconds, tell
+            self.run_once,
+            self._clock,
+            stop,
+            poll_seconds=poll_seconds,
+            leave_after_idle_seconds=leave_after_idle_seconds,
+            tell=tell,
         )
 
     def _due(self) -> Iterator[tuple[str, int, int]]:

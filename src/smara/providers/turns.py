@@ -17,7 +17,16 @@ def as_messages(turn: Turn) -> list[NewMessage]:
 
     def add(role: Any, name: str, parts: list[Part]) -> None:
         if parts:
-            found.append(NewMessage(role, parts, f"{turn.id}-{name}", turn.timestamp, None, about))
+            found.append(
+                NewMessage(
+                    role,
+                    parts,
+                    f"{turn.id}-{name}",
+                    created_at=turn.timestamp,
+                    task_id=None,
+                    metadata=about,
+                )
+            )
 
     add("user", "input", [Part("text", turn.input)] if turn.input else [])
     calls = [
@@ -74,7 +83,7 @@ def _turn(turn_id: str, messages: list[Message]) -> Turn:
 def _use(call: Part, result: Part | None) -> ToolUse:
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
     text, is_error = (result.text, result.is_error) if result is not None else ("", False)
-    return ToolUse(call.name or "tool", arguments, text, is_error, call.call_id)
+    return ToolUse(call.name or "tool", arguments, text, is_error=is_error, call_id=call.call_id)
 
 
 def _texts(parts: list[tuple[Any, Part]], role: str) -> str:

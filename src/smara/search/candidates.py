@@ -36,7 +36,11 @@ def fetch_candidates(
     if not rows:
         return []
     records = _records(
-        session, store, sorted({no_of(row) for row in rows}), within.resource_id, has_lengths=True
+        session,
+        store,
+        sorted({no_of(row) for row in rows}),
+        resource_id=within.resource_id,
+        has_lengths=True,
     )
     return _candidates(rows, store.database.fulltext.texts(session, rows), records)
 
@@ -51,7 +55,7 @@ def scan_candidates(session: Session, store: MessageStore, within: Within) -> li
         (_SCANNED,),
     )
     numbers = sorted(row[0] for row in found)
-    records = _records(session, store, numbers, within.resource_id, has_lengths=False)
+    records = _records(session, store, numbers, resource_id=within.resource_id, has_lengths=False)
     texts: dict[int, tuple[str, str]] = {}
     for no, stored in found:
         terms = analyze(from_storable(stored)[:20_000])
@@ -130,6 +134,16 @@ def _candidates(
         length = (prose.count(" ") + 1 if prose else 0) + (code.count(" ") + 1 if code else 0)
         _, thread_no, seq, role, created_at = record[:5]
         found.append(
-            Candidate(row, thread_no, seq, role, created_at, prose, code, length, record[5:])
+            Candidate(
+                row,
+                thread_no,
+                seq,
+                role=role,
+                created_at=created_at,
+                prose=prose,
+                code=code,
+                length=length,
+                around=record[5:],
+            )
         )
     return found

@@ -59,7 +59,7 @@ class CodeFinder:
         tree = self._trees.current(session)
         if tree is None:
             return []
-        words = self._words(session, tree, asked, wall)
+        words = self._words(session, tree, asked, wall=wall)
         scores, ideal = words.scored(max(CANDIDATES, wanted.limit)), words.ideal or 1.0
         close: dict[int, float] = {}
         if vector is not None and self._meaning is not None:
@@ -79,7 +79,7 @@ class CodeFinder:
                 why = (*(f"defines {name}" for name in names), *_reasons(scores.get(no), asked))
                 hit = replace(hit, why=why, terms=asked.query.texts)
                 share = shares.get(no, 0.0) + (DEFINES if names else 0.0)
-                found.append(Found("code", no, hit, share, close.get(no)))
+                found.append(Found("code", no, hit, words=share, meaning=close.get(no)))
         return found
 
     def _defined(
@@ -89,7 +89,9 @@ class CodeFinder:
         names = list(dict.fromkeys(name for word in asked.names for name in _NAME.findall(word)))[
             :_MOST_NAMES
         ]
-        rows = self._trees.defined(session, tree.no, names, _MOST_DEFINITIONS) if names else []
+        rows = (
+            self._trees.defined(session, tree.no, names, limit=_MOST_DEFINITIONS) if names else []
+        )
         files = self._trees.standing(session, [row.file_no for row in rows])
         found: dict[str, list[tuple[str, int]]] = {}
         for row in rows:
@@ -119,11 +121,28 @@ class CodeFinder:
         }
         total = self._trees.count(session, tree.no)
         records = self._trees.store.database.records
-        found = CodeWords(session, records, wall, chunks, total, terms, len(terms), COMMON)
+        found = CodeWords(
+            session,
+            records,
+            wall,
+            chunks=chunks,
+            total=total,
+            terms=terms,
+            most_terms=len(terms),
+            most_rows=COMMON,
+        )
         return (
             found
             if found.weights
-            else CodeWords(session, records, wall, chunks, total, terms, len(terms))
+            else CodeWords(
+                session,
+                records,
+                wall,
+                chunks=chunks,
+                total=total,
+                terms=terms,
+                most_terms=len(terms),
+            )
         )
 
 
@@ -148,14 +167,14 @@ def _hit(chunk: ChunkRow, file: FileStanding, tree: MeantTree) -> Hit:
         place,
         "code",
         chunk.text,
-        0,
-        0.0,
-        (),
-        None,
-        None,
-        None,
-        None,
-        file.indexed_at,
+        rank=0,
+        score=0.0,
+        why=(),
+        thread_id=None,
+        resource_id=None,
+        role=None,
+        seq=None,
+        created_at=file.indexed_at,
         metadata=metadata,
         type=chunk.kind,
         title=chunk.name or None,

@@ -110,7 +110,7 @@ class CodeTrees:
             return None
         here = self._root() if len(rows) > 1 else None
         no, root, state = next((row for row in rows if row[1] == here), rows[0])
-        return MeantTree(int(no), len(rows) == 1, state == "ready", from_storable(root))
+        return MeantTree(int(no), len(rows) == 1, state == "ready", root=from_storable(root))
 
     def note(self, session: Session, is_asked_for: bool) -> str | None:
         """What has to be known of hits in code; that there is no index only to those who asked for
@@ -140,7 +140,7 @@ class CodeTrees:
 
     def _read(self, session: Session, tree_no: int, revision: int) -> TreeChunks:
         files = {
-            int(no): CodeFileRow(int(no), from_storable(path), kind, bool(is_test))
+            int(no): CodeFileRow(int(no), from_storable(path), kind, is_test=bool(is_test))
             for no, path, kind, is_test in session.all(
                 self.store.sql(
                     "SELECT no, path, kind, is_test FROM code_files"
@@ -156,7 +156,9 @@ class CodeTrees:
             ),
             (tree_no,),
         )
-        return TreeChunks(tree_no, revision, files, {int(no): int(file_no) for no, file_no in rows})
+        return TreeChunks(
+            tree_no, revision, files, file_of={int(no): int(file_no) for no, file_no in rows}
+        )
 
     def standing(self, session: Session, file_nos: Sequence[int]) -> dict[int, FileStanding]:
         """How files stand now, by number; a file is marked as behind without a new revision of its
@@ -177,11 +179,11 @@ class CodeTrees:
                     int(tree_no),
                     from_storable(path),
                     language,
-                    bool(is_test),
-                    stale_at is not None,
-                    int(indexed_at),
-                    int(size),
-                    int(mtime_ns),
+                    is_test=bool(is_test),
+                    is_stale=stale_at is not None,
+                    indexed_at=int(indexed_at),
+                    size=int(size),
+                    mtime_ns=int(mtime_ns),
                 )
         return found
 
@@ -214,6 +216,7 @@ class CodeTrees:
                 (tree_no, *part),
             )
             found += [
-                DefinedRow(from_storable(row[0]), row[1], int(row[2]), int(row[3])) for row in rows
+                DefinedRow(from_storable(row[0]), row[1], int(row[2]), first_line=int(row[3]))
+                for row in rows
             ]
         return found

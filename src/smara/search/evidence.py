@@ -128,7 +128,9 @@ class WeighedTerms:
         for each in found if is_of_code else ():
             if each.counts and is_code(each.row):
                 role = each.row.role
-                self._add_first(each.counts, each.row, roles.get(role, 1.0), code.get(role, 1.0))
+                self._add_first(
+                    each.counts, each.row, roles.get(role, 1.0), code_weight=code.get(role, 1.0)
+                )
         return found
 
     def _count(

@@ -171,9 +171,9 @@ class Gather:
 
     def _completions(self, term: QueryTerm) -> list[QueryTerm]:
         project, fragment = self._within.project_no, term.word.lower()
-        found = self._words.starting(self._session, project, fragment, _MOST_EXPANSIONS)
+        found = self._words.starting(self._session, project, fragment, limit=_MOST_EXPANSIONS)
         if not found:
-            found = self._words.containing(self._session, project, fragment, _MOST_EXPANSIONS)
+            found = self._words.containing(self._session, project, fragment, limit=_MOST_EXPANSIONS)
         added: dict[str, QueryTerm] = {}
         for word in found:
             whole = next(iter(expand(word).terms), None)
@@ -182,7 +182,7 @@ class Gather:
                     whole.text,
                     whole.kind,
                     term.group,
-                    f"{word} (contains {term.word})",
+                    word=f"{word} (contains {term.word})",
                     closeness=0.9 * len(fragment) / max(len(word), len(fragment)),
                 )
         return list(added.values())

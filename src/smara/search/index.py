@@ -135,10 +135,10 @@ class Index:
                         row_of(no, chunk),
                         terms.prose,
                         terms.code,
-                        project_no,
-                        thread_no,
-                        resource_id,
-                        role,
+                        project_no=project_no,
+                        thread_no=thread_no,
+                        resource_id=resource_id,
+                        role=role,
                     )
                 )
                 size[0] += 1
@@ -183,7 +183,7 @@ class Index:
                 session,
                 "code",
                 project_no,
-                [(no, chunk_terms(path, chunk.name, chunk.prefix, chunk.text))],
+                [(no, chunk_terms(path, chunk.name, chunk.prefix, text=chunk.text))],
             )
 
     def optimize(self) -> None:

@@ -96,7 +96,7 @@ class CodeLocator:
             scored = self._scored(session, known, allowed, asked)
             files = _judged(scored, known.file_of, allowed)
             if graph:
-                self._define(session, files, allowed, asked.names)
+                self._define(session, files, allowed, names=asked.names)
             ranked = _ranked(files)[:limit]
             return self._answer(session, ranked, scored, asked.words)
 
@@ -109,10 +109,10 @@ class CodeLocator:
             session,
             self._trees.store.database.records,
             wall,
-            chunks,
-            len(chunks),
-            asked.terms,
-            MOST_TERMS,
+            chunks=chunks,
+            total=len(chunks),
+            terms=asked.terms,
+            most_terms=MOST_TERMS,
         )
         return words.scored(CANDIDATES)
 
@@ -127,7 +127,9 @@ class CodeLocator:
         among them.
         """
         places: dict[str, dict[int, float]] = {}
-        for each in self._trees.defined(session, self._tree_no, list(names), _MOST_DEFINITIONS):
+        for each in self._trees.defined(
+            session, self._tree_no, list(names), limit=_MOST_DEFINITIONS
+        ):
             if each.file_no in allowed:
                 there = places.setdefault(each.name, {})
                 there[each.file_no] = max(
@@ -157,7 +159,7 @@ class CodeLocator:
                 file,
                 scored[chunk.no] if chunk is not None else None,
                 chunk.name if chunk else "",
-                words,
+                words=words,
             )
             place = (
                 (chunk.name, chunk.first_line, chunk.last_line) if chunk is not None else ("", 1, 1)

@@ -63,8 +63,16 @@ class MemorySearch:
         ``files``, ``tags`` and ``modules`` keep those that have any of them; ``min_tier`` those
         that are trusted at least so far; ``state`` may include what was superseded.
         """
-        wanted = _Wanted(types, files, tags, modules, min_confidence, min_tier, state)
-        _check(query, limit, offset, wanted)
+        wanted = _Wanted(
+            types,
+            files,
+            tags,
+            modules=modules,
+            min_confidence=min_confidence,
+            min_tier=min_tier,
+            state=state,
+        )
+        _check(query, limit, offset, wanted=wanted)
         try:
             with self._store.database.read(self._deadline_seconds) as session:
                 return self._find(session, analyze_query(query), limit, offset, wanted)
@@ -78,7 +86,9 @@ class MemorySearch:
     ) -> MemoryAnswer:
         wall = None if self._messages.is_alone(session) else self._store.scope.project_no
         records, total = self._store.database.records, self._store.totals(session).total
-        scores: Scores = GatheredRecords(session, records, "memory", wall, total, query).scored()
+        scores: Scores = GatheredRecords(
+            session, records, "memory", wall=wall, total=total, query=query
+        ).scored()
         named = self._store.find_asked_for(session, query.text)
         if named is not None:
             scores = {
@@ -100,16 +110,16 @@ class MemorySearch:
 
         order = sorted(found, key=merit, reverse=True)
         best = merit(order[0])[0] if order else 1.0
-        code = judged(self._freshness, session, "memory", order[offset : offset + limit])
+        code = judged(self._freshness, session, "memory", numbers=order[offset : offset + limit])
         hits = tuple(
             MemoryHit(
                 found[no][0],
                 rank,
                 round(merit(no)[0] / best, 4),
-                scores[no][1],
-                snippet(searched_text(found[no][0]), query.texts),
-                found[no][1],
-                code.get(no),
+                why=scores[no][1],
+                snippet=snippet(searched_text(found[no][0]), query.texts),
+                confidence=found[no][1],
+                code=code.get(no),
             )
             for rank, no in enumerate(order[offset : offset + limit], offset + 1)
         )

@@ -89,10 +89,10 @@ class MessageSearch:
         if not asked.query.terms and vector is None:
             return Haul()
         query, gathered, rows, warnings = self._by_words(session, asked.query, within, limit)
-        close = Closeness(session, self._meaning, vector, within)
-        rows = self._with_nearest(session, rows, close, within)
-        ranking = self._ranking(session, query, gathered, rows)
-        found = MessageFusion(ranking, rows, close, asked.days)
+        close = Closeness(session, self._meaning, vector, within=within)
+        rows = self._with_nearest(session, rows, close, within=within)
+        ranking = self._ranking(session, query, gathered, rows=rows)
+        found = MessageFusion(ranking, rows, close, days=asked.days)
         found.ask_again()
         is_all = {"raw", "compacted"} <= wanted.sources
         best = found.best(limit + SPARE if is_all else None)
@@ -100,19 +100,21 @@ class MessageSearch:
             self._load(session, best, query, neighbors, wanted),
             list(close.cosines.values()),
             found.code_share,
-            gathered.postings,
-            len(rows),
-            gathered.message_count,
-            gathered.is_complete,
-            gathered.notes,
-            warnings,
+            postings=gathered.postings,
+            candidates=len(rows),
+            message_count=gathered.message_count,
+            is_complete=gathered.is_complete,
+            notes=gathered.notes,
+            warnings=warnings,
         )
 
     def _ranking(
         self, session: Session, query: Query, gathered: Gathered, rows: Sequence[Candidate]
     ) -> Ranking:
         stats = self._statistics.of(session, gathered.frequencies)
-        return Ranking(query, rows, stats, self._clock.now_ms(), self._rank_settings)
+        return Ranking(
+            query, rows, stats, now_ms=self._clock.now_ms(), settings=self._rank_settings
+        )
 
     def _with_nearest(
         self,
@@ -127,7 +129,7 @@ class MessageSearch:
         """
         added = close.nearest_besides([each.no for each in rows])
         if added:
-            nearest = fetch_candidates(session, self._store, added, within)
+            nearest = fetch_candidates(session, self._store, added, within=within)
             rows = rows + [each for each in nearest if role in (None, each.role)]
         close.look_up([each.no for each in rows])
         return rows
@@ -138,29 +140,43 @@ class MessageSearch:
         if terms is None or self._statistics.rows(session) < FILL_UP_ROWS:
             return None
         try:
-            rows = find_name(session, self._store, terms[0], within)
+            rows = find_name(session, self._store, terms[0], within=within)
         except CorruptError:
             return None  # the general way knows what to do about a damaged index
         if rows is None:
             return None
         if len(rows) == 1:
             why = (f"matches {query.text.strip()} (name)", "the only message with it")
-            found = [Found("message", no_of(rows[0][0][0]), _hit(rows[0][1], why, terms), 1.0)]
+            found = [
+                Found("message", no_of(rows[0][0][0]), _hit(rows[0][1], why, terms), words=1.0)
+            ]
         else:
             stats = self._statistics.of(session, {terms[0]: len(rows)})
             now = self._clock.now_ms()
-            scored = rank_messages(query, as_candidates(rows), stats, now, self._rank_settings)
+            scored = rank_messages(
+                query, as_candidates(rows), stats, now_ms=now, settings=self._rank_settings
+            )
             messages = {no_of(row[0]): message for row, message in rows}
             best = {
                 no_of(each.no): each for each in reversed(scored)
             }  # of a message in several pieces, the best
             found = [
-                Found("message", no, _hit(messages[no], best[no].why, terms), best[no].words)
+                Found("message", no, _hit(messages[no], best[no].why, terms), words=best[no].words)
                 for no in best
             ]
         count = len({message.id for _, message in rows})
         notes = ["looked up as one name"]
-        return Haul(found, [], 0.0, len(rows), len(rows), count, True, notes, is_by_name=True)
+        return Haul(
+            found,
+            [],
+            0.0,
+            postings=len(rows),
+            candidates=len(rows),
+            message_count=count,
+            is_complete=True,
+            notes=notes,
+            is_by_name=True,
+        )
 
     def search_threads(
         self,
@@ -174,15 +190,22 @@ class MessageSearch:
         query, gathered, rows, _ = self._by_words(
             session, asked.query, within, limit, THREAD_CANDIDATES
         )
-        close = Closeness(session, self._meaning, vector, within, THREAD_NEAREST)
-        rows = self._with_nearest(session, rows, close, within, "user")
-        ranking = self._ranking(session, query, gathered, rows)
+        close = Closeness(session, self._meaning, vector, within=within, nearest=THREAD_NEAREST)
+        rows = self._with_nearest(session, rows, close, within=within, role="user")
+        ranking = self._ranking(session, query, gathered, rows=rows)
         scored = ThreadFusion(
-            ranking, close, asked.days, self._statistics.of(session, gathered.frequencies)
+            ranking, close, asked.days, stats=self._statistics.of(session, gathered.frequencies)
         ).best(limit)
         threads = self._store.threads_by_numbers(session, [each.no for each in scored])
         return [
-            ThreadHit(thread.id, thread.resource_id, thread.title, rank, each.score, each.why)
+            ThreadHit(
+                thread.id,
+                thread.resource_id,
+                thread.title,
+                rank=rank,
+                score=each.score,
+                why=each.why,
+            )
             for rank, each in enumerate(scored, 1)
             if (thread := threads.get(each.no)) is not None
         ]
@@ -202,16 +225,16 @@ class MessageSearch:
                 session,
                 self._database.fulltext,
                 self._database.words,
-                within,
-                self._statistics.rows(session),
-                self._clock,
-                stop_at,
+                within=within,
+                total_rows=self._statistics.rows(session),
+                clock=self._clock,
+                stop_at=stop_at,
             )
             gathered = gather.run(query, limit)
             if "stopped at the deadline" in gathered.notes:
                 warnings.append(OUT_OF_TIME)
             chosen = gathered.candidates(limit) if most is None else gathered.best(max(most, limit))
-            rows = fetch_candidates(session, self._store, chosen, within)
+            rows = fetch_candidates(session, self._store, chosen, within=within)
         except CorruptError as error:
             log.warning("index.damaged", error=error.facts.get("reason"))
             warnings.append(_DAMAGED)
@@ -228,7 +251,9 @@ class MessageSearch:
     def _load(
         self, session: Session, best: Sequence[Near], query: Query, neighbors: int, wanted: Wanted
     ) -> list[Found]:
-        beside = find_beside(session, self._store, [near.message_no for near in best], neighbors)
+        beside = find_beside(
+            session, self._store, [near.message_no for near in best], count=neighbors
+        )
         numbers = dict.fromkeys([near.message_no for near in best])
         numbers.update(
             dict.fromkeys(no for before, after in beside.values() for no in (*before, *after))
@@ -247,18 +272,18 @@ class MessageSearch:
                 message,
                 near.why,
                 query.texts,
-                _neighbors(before, messages),
-                _neighbors(after, messages),
+                before=_neighbors(before, messages),
+                after=_neighbors(after, messages),
             )
             found.append(
                 Found(
                     "message",
                     near.message_no,
                     hit,
-                    near.words,
-                    near.cosine,
-                    near.beside,
-                    near.is_in_days,
+                    words=near.words,
+                    meaning=near.cosine,
+                    near=near.beside,
+                    is_in_days=near.is_in_days,
                 )
             )
         return found
@@ -275,20 +300,20 @@ def _hit(
         message.id,
         "compacted" if message.compaction else "raw",
         message.raw_content,
-        0,
-        0.0,
-        why,
-        message.thread_id,
-        message.resource_id,
-        message.role,
-        message.seq,
-        message.created_at,
-        message.task_id,
-        message.client_id,
-        message.metadata,
-        before,
-        after,
-        terms,
+        rank=0,
+        score=0.0,
+        why=why,
+        thread_id=message.thread_id,
+        resource_id=message.resource_id,
+        role=message.role,
+        seq=message.seq,
+        created_at=message.created_at,
+        task_id=message.task_id,
+        client_id=message.client_id,
+        metadata=message.metadata,
+        before=before,
+        after=after,
+        terms=terms,
         is_trusted=message.role == "user",
     )
 
@@ -296,5 +321,6 @@ def _hit(
 def _neighbors(numbers: Sequence[int], messages: dict[int, Message]) -> tuple[Neighbor, ...]:
     found = [messages[no] for no in numbers if no in messages]
     return tuple(
-        Neighbor(message.id, message.role, message.seq, message.raw_content) for message in found
+        Neighbor(message.id, message.role, message.seq, content=message.raw_content)
+        for message in found
     )

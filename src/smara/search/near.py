@@ -133,7 +133,13 @@ class MessageFusion:
                 why = (*why, f"from {self._days.render()}")
             cosine = self._close.cosines.get(candidate.no)
             found[message_no] = Near(
-                message_no, score, words / self._ranking.ideal, cosine, beside, is_in_days, why
+                message_no,
+                score,
+                words / self._ranking.ideal,
+                cosine=cosine,
+                beside=beside,
+                is_in_days=is_in_days,
+                why=why,
             )
             if len(found) == limit:
                 break
@@ -271,7 +277,7 @@ class ThreadFusion:
         words = {thread: score for thread, (score, _) in self._rated.items()}
         closest = self._closest()
         cosines = {thread: cosine for thread, (cosine, _) in closest.items()}
-        scores = fuse_threads(words, cosines, self._in_days, self._settings)
+        scores = fuse_threads(words, cosines, self._in_days, settings=self._settings)
         newest = {thread: self._evidence(thread, closest).row.created_at for thread in scores}
         order = sorted(scores, key=lambda thread: (-scores[thread], -newest[thread], -thread))[
             :limit

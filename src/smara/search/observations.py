@@ -45,7 +45,12 @@ class ObservationSearch:
                 wall = None if self._messages.is_alone(session) else self._store.scope.project_no
                 records = self._store.database.records
                 found = GatheredRecords(
-                    session, records, "observation", wall, self._total(session), analyzed
+                    session,
+                    records,
+                    "observation",
+                    wall=wall,
+                    total=self._total(session),
+                    query=analyzed,
                 )
                 scores = found.scored()
                 rows = self._rows(session, scores)
@@ -59,8 +64,8 @@ class ObservationSearch:
                 rows[no],
                 rank,
                 round(scores[no][0] / top, 4),
-                scores[no][1],
-                snippet(_text(rows[no]), analyzed.texts),
+                why=scores[no][1],
+                snippet=snippet(_text(rows[no]), analyzed.texts),
             )
             for rank, no in enumerate(wanted[:limit], 1)
         ]

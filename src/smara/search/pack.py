@@ -85,19 +85,19 @@ def pack(
         text,
         counter.count(text).tokens,
         tuple(hit for hit, _ in kept),
-        tuple(hit for number, (hit, _, _) in enumerate(entries) if number not in chosen),
-        tuple(repeated),
-        budget,
-        withheld,
+        left_out=tuple(hit for number, (hit, _, _) in enumerate(entries) if number not in chosen),
+        repeated=tuple(repeated),
+        budget_tokens=budget,
+        withheld=withheld,
     )
 
 
 def citation(hit: Hit) -> str:
     """What names a hit in a text, so that it can be looked up again.
 
-    >>> citation(Hit("0199-7", "memory", "Redis must run", 1, 1.0, (), None, None, None, None, 0,
-    type="gotcha")) '[Memory #0199-7: Redis must run]'
-    """
+    >>> citation(Hit("0199-7", "memory", "Redis must run", 1, 1.0, (), None, None, None, None, 0, type="gotcha"))
+    '[Memory #0199-7: Redis must run]'
+    """  # noqa: E501
     if hit.source == "memory":
         named = _brief(str(hit.metadata.get("citation") or hit.content))
         return f"[Memory #{hit.metadata.get('shortId', hit.id)}: {named}]"

@@ -69,7 +69,7 @@ class Query:
         """The same query with its first term alone: of one name, the whole of it without its
         parts.
         """
-        return Query(self.text, self.terms[:1], (), self.period)
+        return Query(self.text, self.terms[:1], (), period=self.period)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -101,9 +101,11 @@ def _terms(text: str) -> Iterable[QueryTerm]:
             if kind == "cjk" and len(term) == 1:
                 if position and terms[position - 1].kind == "cjk":
                     continue  # the last character of a run is already in the bigram before it
-                yield QueryTerm(term, kind, group, shown, is_stop, is_weak, is_prefix=True)
+                yield QueryTerm(
+                    term, kind, group, word=shown, is_stop=is_stop, is_weak=is_weak, is_prefix=True
+                )
             else:
-                yield QueryTerm(term, kind, group, shown, is_stop, is_weak)
+                yield QueryTerm(term, kind, group, word=shown, is_stop=is_stop, is_weak=is_weak)
 
 
 def _is_stop(word: str, lower: str) -> bool:

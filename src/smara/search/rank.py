@@ -60,7 +60,7 @@ def rank_messages(
     Candidates lend their words to each other. Of the messages around them that hold no word of the
     query the lengths count: short answers around a match keep it close to its context.
     """
-    ranking = Ranking(query, candidates, stats, now_ms, settings)
+    ranking = Ranking(query, candidates, stats, now_ms=now_ms, settings=settings)
     return ranking.scored(ranking.rated, limit)
 
 
@@ -75,7 +75,7 @@ def rank_threads(
     """The threads of the candidates in order, best first; the reasons are those of their best
     messages.
     """
-    ranking = Ranking(query, candidates, stats, now_ms, settings)
+    ranking = Ranking(query, candidates, stats, now_ms=now_ms, settings=settings)
     rated = list(ranking.rated_threads(stats).values())
     return [
         Scored(each.row.thread_no, score, why) for score, each, why in ranking.answer(rated, limit)
@@ -126,7 +126,7 @@ class Ranking:
         """The best of the rated in order, with reasons."""
         best = max((score for score, _ in rated), default=1.0)
         return [
-            Scored(each.row.no, score, why, score * best / self.ideal)
+            Scored(each.row.no, score, why, words=score * best / self.ideal)
             for score, each, why in self.answer(rated, limit)
         ]
 
@@ -146,7 +146,11 @@ class Ranking:
         """Why a row is in the answer."""
         recent_after = self.now_ms - self.settings.half_life_days * _DAY_MS / 4
         return reasons(
-            self.terms, each, self.context, self.period, each.row.created_at > recent_after
+            self.terms,
+            each,
+            self.context,
+            period=self.period,
+            is_recent=each.row.created_at > recent_after,
         )
 
     def rate(self, each: Evidence) -> float:

@@ -20,7 +20,7 @@ def reasons(
 ) -> tuple[str, ...]:
     """The most telling matches first, then what stands near, then what time adds."""
     told: set[int] = set()
-    found = [*_matches(terms, each, told), *_near(terms, each, context, told)]
+    found = [*_matches(terms, each, told), *_near(terms, each, context, told=told)]
     found += [f"phrase '{needle.strip()}'" for needle in terms.phrases if each.row.holds(needle)]
     if period is not None and period.contains(each.row.created_at):
         found.append(f"from around {period.render()}")

@@ -90,7 +90,12 @@ class RecordFinder:
         if not total:
             return []
         gathered = GatheredRecords(
-            session, self._database.records, self._source.kind, wall, total, asked.query
+            session,
+            self._database.records,
+            self._source.kind,
+            wall=wall,
+            total=total,
+            query=asked.query,
         )
         most = max(CANDIDATES if wanted.is_narrow else 0, wanted.limit + SPARE)
         scores, ideal = gathered.scored(max(CANDIDATES, wanted.limit)), gathered.ideal or 1.0
@@ -112,7 +117,11 @@ class RecordFinder:
             if wanted.includes(hit):
                 why = scores[no][1] if no in scores else ()
                 hit = replace(hit, why=why, terms=asked.query.texts)
-                found.append(Found(self._source.kind, no, hit, words.get(no, 0.0), close.get(no)))
+                found.append(
+                    Found(
+                        self._source.kind, no, hit, words=words.get(no, 0.0), meaning=close.get(no)
+                    )
+                )
         return found
 
 
@@ -136,15 +145,15 @@ class TaskSource:
                 task.id,
                 "task",
                 content,
-                0,
-                0.0,
-                (),
-                None,
-                None,
-                None,
-                None,
-                task.created_at,
-                task.id,
+                rank=0,
+                score=0.0,
+                why=(),
+                thread_id=None,
+                resource_id=None,
+                role=None,
+                seq=None,
+                created_at=task.created_at,
+                task_id=task.id,
                 metadata={
                     "status": task.status,
                     "priority": task.priority,
@@ -176,20 +185,20 @@ class ObservationSource:
         resources = self._resources(
             session, {each.thread_id for each in rows.values() if each.thread_id}
         )
-        code = judged(self._freshness, session, "observation", list(rows))
+        code = judged(self._freshness, session, "observation", numbers=list(rows))
         return {
             no: Hit(
                 each.id,
                 each.kind,
                 "\n".join((each.text, *each.details)),
-                0,
-                0.0,
-                (),
-                each.thread_id,
-                resources.get(each.thread_id or ""),
-                None,
-                None,
-                each.said_at,
+                rank=0,
+                score=0.0,
+                why=(),
+                thread_id=each.thread_id,
+                resource_id=resources.get(each.thread_id or ""),
+                role=None,
+                seq=None,
+                created_at=each.said_at,
                 metadata={
                     "priority": each.priority,
                     "state": each.state,
@@ -245,25 +254,25 @@ class MemorySource:
             for no, each in self._store.by_numbers(session, numbers).items()
             if each.is_active
         }
-        verdicts = judged(self._freshness, session, "memory", list(memories))
+        verdicts = judged(self._freshness, session, "memory", numbers=list(memories))
         found = {}
         for no, each in memories.items():
             code = verdicts.get(no)
-            stale = staleness_of(each, now, None, code)
+            stale = staleness_of(each, now, None, code=code)
             confidence = confidence_now(each, now, *stale.factors).value
             telling = confidence_now(each, now, *stale.telling_factors).value
             found[no] = Hit(
                 each.id,
                 "memory",
                 each.content,
-                0,
-                0.0,
-                (),
-                None,
-                None,
-                None,
-                None,
-                each.created_at,
+                rank=0,
+                score=0.0,
+                why=(),
+                thread_id=None,
+                resource_id=None,
+                role=None,
+                seq=None,
+                created_at=each.created_at,
                 metadata={
                     "shortId": each.short_id,
                     "source": each.source,
@@ -277,7 +286,7 @@ class MemorySource:
                 type=each.type,
                 files=files_now(each.files, code),
                 is_confirmed=each.is_verified,
-                is_trusted=may_inject(each, telling, level, stale.is_gone).allowed,
+                is_trusted=may_inject(each, telling, level, is_gone=stale.is_gone).allowed,
             )
         return found
 
@@ -301,14 +310,14 @@ class WorkingSource:
                 page.id,
                 "working",
                 page.content,
-                0,
-                0.0,
-                (),
-                page.thread_id,
-                page.resource_id,
-                None,
-                None,
-                page.updated_at,
+                rank=0,
+                score=0.0,
+                why=(),
+                thread_id=page.thread_id,
+                resource_id=page.resource_id,
+                role=None,
+                seq=None,
+                created_at=page.updated_at,
                 metadata={"scope": page.scope, "version": page.version},
             )
             for no in numbers

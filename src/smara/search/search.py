@@ -89,7 +89,9 @@ class Search:
         self._code_note = parts.code_note
         self._settings = parts.settings
         self._deadline_seconds = parts.settings.search_deadline_seconds
-        self._messages = MessageSearch(parts.store, parts.clock, parts.settings, parts.meaning)
+        self._messages = MessageSearch(
+            parts.store, parts.clock, parts.settings, meaning=parts.meaning
+        )
 
     def search(
         self,
@@ -126,7 +128,15 @@ class Search:
         _check(query, limit, sources)
         asked = understand(query, Hints(phase, tuple(recent_tools), tuple(files)), self._today())
         wanted = _wanted(
-            sources, thread_id, resource_id, role, since, until, task_id, limit, asked.is_about_code
+            sources,
+            thread_id,
+            resource_id,
+            role=role,
+            since=since,
+            until=until,
+            task_id=task_id,
+            limit=limit,
+            is_about_code=asked.is_about_code,
         )
         stop_at = self._clock.monotonic() + self._deadline_seconds
         vector, note = self._vector(asked.query, deep)
@@ -139,14 +149,21 @@ class Search:
                 haul.warnings += self._told_of_code(session, wanted, found)
         except DeadlineError:
             return Answer(
-                (), 0, Trace(0, 0, 0, False, ("stopped at the deadline",)), (OUT_OF_TIME,)
+                (),
+                0,
+                Trace(0, 0, 0, is_complete=False, notes=("stopped at the deadline",)),
+                (OUT_OF_TIME,),
             )
         if may_imagine and sum(_is_good(each) for each in found) < _ENOUGH_GOOD:
-            found, told = self._imagined(asked, found, within, wanted, limit, neighbors)
+            found, told = self._imagined(
+                asked, found, within, wanted=wanted, limit=limit, neighbors=neighbors
+            )
             note += told
         fusion = _fusion(haul, found)
         left = stop_at - self._clock.monotonic()
-        best, judged = rerank(query, self._ranked(asked, found, fusion), self._judge(), left)
+        best, judged = rerank(
+            query, self._ranked(asked, found, fusion), self._judge(), deadline_seconds=left
+        )
         hits = _hits(best[:limit])
         trace = self._trace(asked, haul, found, vector, (note, fusion.render(), judged))
         if vector is None and not any(reason in note for reason in _NO_TROUBLE):
@@ -172,7 +189,16 @@ class Search:
         """The conversations that answer a query best, each judged by all that was said in it."""
         _check(query, limit, None)
         asked = understand(query, None, self._today())
-        wanted = _wanted(("messages",), None, resource_id, role, since, until, None, limit)
+        wanted = _wanted(
+            ("messages",),
+            None,
+            resource_id,
+            role=role,
+            since=since,
+            until=until,
+            task_id=None,
+            limit=limit,
+        )
         vector, _ = self._vector(asked.query, deep)
         try:
             with self._database.read(self._deadline_seconds) as session:
@@ -190,7 +216,7 @@ class Search:
             return []
         with self._database.read(self._deadline_seconds) as session:
             return self._database.words.starting(
-                session, self._store.scope.project_no, wanted, min(limit, MOST_HITS)
+                session, self._store.scope.project_no, wanted, limit=min(limit, MOST_HITS)
             )
 
     def _today(self) -> date:
@@ -305,10 +331,10 @@ class Search:
             self._store.scope.project_no,
             thread_no,
             wanted.resource_id,
-            wanted.roles,
-            wanted.since_ms,
-            wanted.until_ms,
-            wanted.task_id,
+            roles=wanted.roles,
+            since_ms=wanted.since_ms,
+            until_ms=wanted.until_ms,
+            task_id=wanted.task_id,
         )
 
     def _trace(
@@ -334,11 +360,11 @@ class Search:
             terms,
             haul.postings,
             haul.candidates + others,
-            haul.is_complete,
-            tuple(haul.notes),
-            asked.type,
-            vector is not None,
-            stages,
+            is_complete=haul.is_complete,
+            notes=tuple(haul.notes),
+            query_type=asked.type,
+            used_meaning=vector is not None,
+            stages=stages,
         )
 
 
@@ -367,7 +393,7 @@ def _hits(best: Sequence[Found]) -> tuple[Hit, ...]:
             why=each.hit.why
             if each.words or each.meaning is None
             else ("close in meaning", *each.hit.why),
-            stages=Stages(each.words, each.meaning, each.fused, tuple(each.factors)),
+            stages=Stages(each.words, each.meaning, each.fused, factors=tuple(each.factors)),
         )
         for rank, each in enumerate(best, 1)
     )
@@ -392,12 +418,12 @@ def _wanted(
         expand_sources(sources, is_about_code),
         thread_id,
         resource_id,
-        roles,
-        _as_ms(since, "since"),
-        _as_ms(until, "until"),
-        task_id,
-        sources is None,
-        limit,
+        roles=roles,
+        since_ms=_as_ms(since, "since"),
+        until_ms=_as_ms(until, "until"),
+        task_id=task_id,
+        is_open=sources is None,
+        limit=limit,
     )
 
 

@@ -48,7 +48,7 @@ class TaskSearch:
         With ``include_messages``, each with its newest messages, and beside them what was said
         about it anywhere.
         """
-        _check(query, limit, offset, status)
+        _check(query, limit, offset, status=status)
         messages = (
             self._said.search(query, limit, sources=("messages",))
             if include_messages and query.strip()
@@ -72,7 +72,9 @@ class TaskSearch:
     ) -> tuple[tuple[TaskHit, ...], int]:
         wall = None if self._messages.is_alone(session) else self._store.scope.project_no
         total = self._store.totals(session).all
-        found = GatheredRecords(session, self._store.database.records, "task", wall, total, query)
+        found = GatheredRecords(
+            session, self._store.database.records, "task", wall=wall, total=total, query=query
+        )
         scored = found.scored()
         named = self._store.find_asked_for(session, query.text)
         if named is not None:
@@ -94,8 +96,8 @@ class TaskSearch:
                 tasks[no],
                 rank,
                 round(merit(no)[0] / best, 4),
-                scored[no][1],
-                snippet(_text(tasks[no]), query.texts),
+                why=scored[no][1],
+                snippet=snippet(_text(tasks[no]), query.texts),
             )
             for rank, no in enumerate(shown, offset + 1)
         )

@@ -117,8 +117,8 @@ def understand(text: str, hints: Hints | None = None, today: date | None = None)
     names = tuple(dict.fromkeys([term.word for term in query.wanted if term.kind == "identifier"]))
     paths = tuple(dict.fromkeys([term.word for term in query.wanted if term.kind == "path"]))
     is_timed = days is not None or query.period is not None
-    kind = _type(text[:LONGEST_QUERY], is_timed, bool(names or paths), hints)
-    return Understanding(query, kind, names, paths, hints, days)
+    kind = _type(text[:LONGEST_QUERY], is_timed, bool(names or paths), hints=hints)
+    return Understanding(query, kind, names, paths=paths, hints=hints, days=days)
 
 
 def _type(text: str, is_timed: bool, has_names: bool, hints: Hints) -> QueryType:

@@ -117,28 +117,28 @@ _OTHER_SPELLINGS = {
 
 def _named_vendor(vendor: str) -> Rule:
     return assigned(
-        f"named-{vendor}", f"{vendor}-key", _OTHER_SPELLINGS.get(vendor, vendor), "token"
+        f"named-{vendor}", f"{vendor}-key", _OTHER_SPELLINGS.get(vendor, vendor), shape="token"
     )
 
 
 ASSIGNMENTS: tuple[Rule, ...] = (
     *map(_named_vendor, NAMED_VENDORS),
-    assigned("assigned-password", "password", PASSWORD, "password"),
+    assigned("assigned-password", "password", PASSWORD, shape="password"),
     assigned(
         "assigned-pass",
         "password",
         r"(?:\b|[_-])pass",
-        "password",
+        shape="password",
         rest=r"[\\\"'\]]{0,4}[ \t]{0,3}",
     ),
-    assigned("assigned-secret", "secret", SECRET, "token"),
-    assigned("assigned-key", "api-key", KEY, "token"),
-    assigned("assigned-token", "token", TOKEN, "token"),
-    assigned("assigned-credential", "credential", CREDENTIAL, "token"),
-    option("option-password", "password", PASSWORD, "password"),
-    option("option-secret", "secret", SECRET, "token"),
-    option("option-key", "api-key", "api-?key|access-?key", "token"),
-    option("option-token", "token", TOKEN, "token"),
+    assigned("assigned-secret", "secret", SECRET, shape="token"),
+    assigned("assigned-key", "api-key", KEY, shape="token"),
+    assigned("assigned-token", "token", TOKEN, shape="token"),
+    assigned("assigned-credential", "credential", CREDENTIAL, shape="token"),
+    option("option-password", "password", PASSWORD, shape="password"),
+    option("option-secret", "secret", SECRET, shape="token"),
+    option("option-key", "api-key", "api-?key|access-?key", shape="token"),
+    option("option-token", "token", TOKEN, shape="token"),
     told("told-password", "password", f"{PASSWORD}|pass"),
     told("told-secret", "secret", "secret(?: key)?"),
     told("told-key", "api-key", "(?:api|access) ?key"),

@@ -31,7 +31,8 @@ KEY_BLOCKS = (
         "ssh2-private-key",
         "private-key",
         ("---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----",),
-        r"(---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----(?:-{0,3}[^-])*?---- END SSH2 ENCRYPTED "
+        pattern=r"(---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----(?:-{0,3}[^-])*?---- END SSH2 "
+        r"ENCRYPTED "
         r"PRIVATE KEY ----)",
         is_bounded=False,
     ),
@@ -39,7 +40,8 @@ KEY_BLOCKS = (
         "putty-private-key",
         "private-key",
         (r"Private-Lines: ?[0-9]{1,3}",),
-        rf"Private-Lines: ?[0-9]{{1,3}}(?:\\+[nr]|\s){{1,6}}({BASE64}{{16,}}=*(?:{_BLOCK_LINES})?)",
+        pattern=rf"Private-Lines: ?[0-9]{{1,3}}(?:\\+[nr]"
+        rf"|\s){{1,6}}({BASE64}{{16,}}=*(?:{_BLOCK_LINES})?)",
     ),
     Rule(
         "pem-private-key-encoded",
@@ -47,7 +49,7 @@ KEY_BLOCKS = (
         ("LS0tLS1CRUdJTi[A-Za-z0-9+/]{10}",),
         # "-----BEGIN " followed by RSA/EC/OPENSSH/ENCRYPTED/DSA or PRIVATE; certificates start with
         # "Q0VS".
-        r"(LS0tLS1CRUdJTi(?:BSU0Eg|BFQy|BPUEVOU1NI|BFTkNSWVBURUQg|BEU0Eg|BQUklWQVRF"
+        pattern=r"(LS0tLS1CRUdJTi(?:BSU0Eg|BFQy|BPUEVOU1NI|BFTkNSWVBURUQg|BEU0Eg|BQUklWQVRF"
         rf"|BQR1AgUFJJVkFUR){BASE64}{{60,}}=*)",
     ),
 )
@@ -62,7 +64,7 @@ URLS = (
         "url-password",
         "password",
         (r"://[^\s/:@?#\"'<>`\\]{0,80}:[^\s/@\"'<>`\\]{1,160}@",),
-        r"://[^\s/:@?#\"'<>`\\]{0,80}:([^\s/@\"'<>`\\]{1,160})@[A-Za-z0-9\[]",
+        pattern=r"://[^\s/:@?#\"'<>`\\]{0,80}:([^\s/@\"'<>`\\]{1,160})@[A-Za-z0-9\[]",
         shape="url",
         is_bounded=False,
     ),
@@ -70,7 +72,7 @@ URLS = (
         "url-token-user",
         "token",
         (r"https?://[A-Za-z0-9_-]{20,200}@[a-z0-9]",),
-        r"https?://([A-Za-z0-9_-]{20,200})@[a-z0-9.-]+",
+        pattern=r"https?://([A-Za-z0-9_-]{20,200})@[a-z0-9.-]+",
         shape="token",
         is_bounded=False,
     ),
@@ -78,7 +80,7 @@ URLS = (
         "url-query-credential",
         "token",
         (f"{_QUERY_NAME}[A-Za-z0-9%_.-]{{6}}",),
-        f"{_QUERY_NAME}([A-Za-z0-9%_.~+/=-]{{8,}})",
+        pattern=f"{_QUERY_NAME}([A-Za-z0-9%_.~+/=-]{{8,}})",
         shape="token",
         is_bounded=False,
     ),
@@ -102,41 +104,42 @@ HEADERS = (
         "authorization-bearer",
         "bearer-token",
         (f"(?i:bearer)[ +][ ]{{0,2}}[\"']?{_SIGNS}{{12}}", f"(?i:bearer)%20{_SIGNS}{{12}}"),
-        f"(?i:bearer)(?:[ +][ ]{{0,2}}|%20)[\"']?({_SIGNS}{{12,}})",
+        pattern=f"(?i:bearer)(?:[ +][ ]{{0,2}}|%20)[\"']?({_SIGNS}{{12,}})",
         shape="token",
     ),
     Rule(
         "authorization-basic",
         "basic-auth",
         (f"{_AUTHORIZATION}(?i:basic)[ ]",),
-        f"{_AUTHORIZATION}(?i:basic)[ ]{{1,3}}({BASE64}{{6,}}={{0,2}})",
+        pattern=f"{_AUTHORIZATION}(?i:basic)[ ]{{1,3}}({BASE64}{{6,}}={{0,2}})",
     ),
     Rule(
         "authorization-scheme",
         "authorization",
         (f"{_AUTHORIZATION}{_SCHEME}{_SIGNS}{{10}}",),
-        f"{_AUTHORIZATION}{_SCHEME}({_SIGNS}{{10,}})",
+        pattern=f"{_AUTHORIZATION}{_SCHEME}({_SIGNS}{{10,}})",
         shape="token",
     ),
     Rule(
         "cookie-session",
         "cookie",
         (f"{_COOKIE}{_COOKIE_NAME}{_COOKIE_SIGNS}{{8}}",),
-        f"{_COOKIE}({_COOKIE_NAME}{_COOKIE_SIGNS}{{8,}}(?:; ?{_COOKIE_NAME}{_COOKIE_SIGNS}*)*)",
+        pattern=f"{_COOKIE}({_COOKIE_NAME}{_COOKIE_SIGNS}{{8,}}(?:; "
+        f"?{_COOKIE_NAME}{_COOKIE_SIGNS}*)*)",
         shape="random",
     ),
     Rule(
         "curl-user",
         "password",
         (r"curl[^\n]{0,200}? (?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}:",),
-        r"curl[^\n]{0,200}? (?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}:([^\s\"']{4,})",
+        pattern=r"curl[^\n]{0,200}? (?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}:([^\s\"']{4,})",
         shape="password",
     ),
     Rule(
         "named-header",
         "api-key",
         (f"{_CUSTOM_HEADER}[A-Za-z0-9_.~+/=-]{{8}}",),
-        f"{_CUSTOM_HEADER}([A-Za-z0-9_.~+/=-]{{8,}})",
+        pattern=f"{_CUSTOM_HEADER}([A-Za-z0-9_.~+/=-]{{8,}})",
         shape="token",
     ),
 )
@@ -151,14 +154,14 @@ FILES = (
         "netrc-password",
         "password",
         (r"(?:login|account|user)[ \t\n]\S+\s{1,6}password[ \t]",),
-        r"(?:login|account|user)\s\S+\s{1,6}password[ \t]{1,4}(\S{4,})",
+        pattern=r"(?:login|account|user)\s\S+\s{1,6}password[ \t]{1,4}(\S{4,})",
         shape="password",
     ),
     Rule(
         "npmrc-auth",
         "npm-token",
         (r"_(?:authToken|auth|password)[ ]?=[ ]?[\"']?[A-Za-z0-9+/_=-]{6}",),
-        r"_(?:authToken|auth|password)[ ]?=[ ]?[\"']?([A-Za-z0-9+/_=-]{8,})",
+        pattern=r"_(?:authToken|auth|password)[ ]?=[ ]?[\"']?([A-Za-z0-9+/_=-]{8,})",
         shape="token",
         is_bounded=False,
     ),
@@ -166,7 +169,7 @@ FILES = (
         "docker-config-auth",
         "docker-auth",
         (r"\\*\"(?:auth|identitytoken|registrytoken)\\*\"\s{0,3}:\s{0,3}\\*\"[A-Za-z0-9+/_=-]{8}",),
-        r"\\*\"(?:auth|identitytoken"
+        pattern=r"\\*\"(?:auth|identitytoken"
         r"|registrytoken)\\*\"\s{0,3}:\s{0,3}\\*\"([A-Za-z0-9+/_=.-]{8,})",
         shape="random",
         is_bounded=False,
@@ -175,7 +178,7 @@ FILES = (
         "pgpass-line",
         "password",
         (r":5432:[^\s:]{1,64}:[^\s:]{1,64}:[^\s:]{4}",),
-        r":5432:[^\s:]{1,64}:[^\s:]{1,64}:([^\s:]{4,})",
+        pattern=r":5432:[^\s:]{1,64}:[^\s:]{1,64}:([^\s:]{4,})",
         shape="password",
         is_bounded=False,
     ),
@@ -183,7 +186,7 @@ FILES = (
         "aws-secret-key",
         "aws-secret-key",
         (_AWS_NAME,),
-        rf"{_AWS_NAME}\s{{0,3}}[\"'\\]{{0,3}}({BASE64}{{40}})(?:[^A-Za-z0-9+/]|\z)",
+        pattern=rf"{_AWS_NAME}\s{{0,3}}[\"'\\]{{0,3}}({BASE64}{{40}})(?:[^A-Za-z0-9+/]|\z)",
         min_entropy=3.6,
         is_bounded=False,
     ),

@@ -140,7 +140,9 @@ class Engine:
             )
         else:
             head = data[start:end].decode("latin-1")
-        if not shape.is_secret(head, rule, data[opening:start].decode("latin-1"), is_quoted):
+        if not shape.is_secret(
+            head, rule, data[opening:start].decode("latin-1"), is_quoted=is_quoted
+        ):
             return None
         return Span(
             rule, start, start + len(shape.trim(data[start:end].decode("latin-1"), rule, is_quoted))

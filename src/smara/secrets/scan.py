@@ -95,14 +95,14 @@ def _moved_back(span: Span, kept: list[tuple[int, int]]) -> Span:
 def _in_characters(text: str, data: bytes, spans: list[Span]) -> tuple[Finding, ...]:
     if len(data) == len(text):
         return tuple(
-            Finding(span.rule.name, span.rule.label, span.start, span.end) for span in spans
+            Finding(span.rule.name, span.rule.label, span.start, end=span.end) for span in spans
         )
     findings = []
     position = characters = 0
     for span in spans:
         characters += len(data[position : span.start].decode("utf-8", "surrogatepass"))
         size = len(data[span.start : span.end].decode("utf-8", "surrogatepass"))
-        findings.append(Finding(span.rule.name, span.rule.label, characters, characters + size))
+        findings.append(Finding(span.rule.name, span.rule.label, characters, end=characters + size))
         characters += size
         position = span.end
     return tuple(findings)

@@ -40,7 +40,7 @@ class _Walk:
                     self._close(container, name, out, stack[-1][3])
                 continue
             key, item = entry
-            self._enter(item, key, out, stack)
+            self._enter(item, key, out, stack=stack)
         return result[0], self.count
 
     def _enter(self, item: Any, name: str, out: list[Any], stack: list[Frame]) -> None:

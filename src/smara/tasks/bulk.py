@@ -78,9 +78,9 @@ class Bulk:
             report.added,
             report.changed,
             report.unchanged,
-            report.newer_here,
-            report.dependencies,
-            tuple(report.refused),
+            newer_here=report.newer_here,
+            dependencies=report.dependencies,
+            refused=tuple(report.refused),
         )
 
     def _put(self, turn: Turn, new: NewTask) -> None:
@@ -99,7 +99,7 @@ class Bulk:
         no = self._known(turn, task_id, short_id)
         if no is None:
             no = self._add(turn, task_id, short_id, fields)
-        elif not self._bring_up_to_date(turn, no, new, fields):
+        elif not self._bring_up_to_date(turn, no, new, fields=fields):
             wanted = []
         else:
             self._known_numbers.add(no)
@@ -128,9 +128,9 @@ class Bulk:
             turn,
             task_id,
             short_id or verbs.new_short_id(turn, task_id, self._prefix),
-            values,
-            fields["labels"],
-            terms,
+            values=values,
+            labels=fields["labels"],
+            terms=terms,
         )
         turn.event(no, "imported", {}, {"title": fields["title"], "status": fields["status"]})
         self._report.added += 1
@@ -178,7 +178,7 @@ class Bulk:
                 if not names & kept.get(no, set()):
                     target = require(turn.session, turn.store, dependency.depends_on_id)
                     verbs.remove_dependencies(
-                        turn, Stored(no, task), target, (dependency.type,), is_touched=False
+                        turn, Stored(no, task), target, types=(dependency.type,), is_touched=False
                     )
 
     def _depend(self, turn: Turn, wanted: Sequence[tuple[int, str, str, str]]) -> None:
@@ -220,7 +220,11 @@ class Bulk:
         no, target, type_ = edge
         tasks = turn.store.by_numbers(turn.session, (no, target))
         if verbs.add_dependency(
-            turn, Stored(no, tasks[no]), Stored(target, tasks[target]), type_, is_touched=False
+            turn,
+            Stored(no, tasks[no]),
+            Stored(target, tasks[target]),
+            type_=type_,
+            is_touched=False,
         ):
             self._report.dependencies += 1
 

@@ -122,12 +122,12 @@ class Reader:
             stored.task,
             bool(blocking) and stored.task.status != "closed",
             blocking,
-            tasks([*blocked, *parents]),
-            tasks(children),
-            tasks(parents),
-            tasks(related),
-            store.progress(session, no),
-            linked_message_ids,
+            dependents=tasks([*blocked, *parents]),
+            children=tasks(children),
+            parents=tasks(parents),
+            related=tasks(related),
+            progress=store.progress(session, no),
+            linked_message_ids=linked_message_ids,
         )
 
     def blocked(self, session: Session, ids: Sequence[str]) -> set[str]:
@@ -222,11 +222,13 @@ class _Forest:
         progress = self._store.progress(self._session, no) if no in self._children else None
         if no in self._opened or depth > _DEEPEST:
             has_more = bool(self._children.get(no) or self._needs.get(no))
-            return TreeNode(task, relation, is_blocked, progress, (), has_more)
+            return TreeNode(
+                task, relation, is_blocked, progress=progress, nodes=(), is_repeated=has_more
+            )
         self._opened.add(no)
         below = self.nodes(self._children.get(no, ()), "child", depth + 1)
         below += self.nodes(self._needs.get(no, ()), "needs", depth + 1)
-        return TreeNode(task, relation, is_blocked, progress, tuple(below))
+        return TreeNode(task, relation, is_blocked, progress=progress, nodes=tuple(below))
 
 
 def filters_for(

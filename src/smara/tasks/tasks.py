@@ -123,9 +123,11 @@ class Tasks:
             task_id = self._turns.new_id()
             times = {"created_at": turn.now_ms, "updated_at": turn.now_ms, "created_by": turn.actor}
             short_id = verbs.new_short_id(turn, task_id, self._rules.prefix)
-            no = verbs.make(turn, task_id, short_id, {**fields, **times}, tags, terms)
+            no = verbs.make(
+                turn, task_id, short_id, values={**fields, **times}, labels=tags, terms=terms
+            )
             for target, type_ in needed:
-                verbs.refuse_circle(turn, no, target.no, type_)
+                verbs.refuse_circle(turn, no, target.no, type_=type_)
                 affected = [no] if type_ == "blocks" else [target.no]
                 with turn.counted(affected):
                     self._store.add_dependency(
@@ -240,7 +242,7 @@ class Tasks:
     ) -> Task:
         """Make another session or person the holder."""
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            claims.hand_over(turn, stored, to_session, to_assignee, force)
+            claims.hand_over(turn, stored, to_session, to_assignee=to_assignee, is_forced=force)
         return self._after(stored)
 
     def close(
@@ -256,7 +258,7 @@ class Tasks:
         """Close a task with a summary of what came of it; ``force`` closes what another holds."""
         said, why = prepare.clean_summary(summary), prepare.clean_reason(reason)
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            verbs.close(turn, stored, why, said, force)
+            verbs.close(turn, stored, why, summary=said, is_forced=force)
         self._decay_quietly()
         return self._after(stored)
 
@@ -284,7 +286,9 @@ class Tasks:
         """
         kind = prepare.clean_dependency_type(type)
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            verbs.add_dependency(turn, stored, require(turn.session, self._store, depends_on), kind)
+            verbs.add_dependency(
+                turn, stored, require(turn.session, self._store, depends_on), type_=kind
+            )
         return self._after(stored)
 
     def undepend(
@@ -300,7 +304,7 @@ class Tasks:
         kinds = prepare.clean_dependency_types(type)
         with self._changing(task_id, actor, session_id) as (turn, stored):
             target = require(turn.session, self._store, depends_on)
-            verbs.remove_dependencies(turn, stored, target, kinds)
+            verbs.remove_dependencies(turn, stored, target, types=kinds)
         return self._after(stored)
 
     # history
@@ -486,7 +490,7 @@ class Tasks:
                 (2, self._rules.archive_after_days),
                 (1, self._rules.compact_after_days),
             ):
-                done += self._compact_level(turn, level, at - days * _DAY_MS, is_asked)
+                done += self._compact_level(turn, level, at - days * _DAY_MS, is_asked=is_asked)
         return done
 
     def restore(

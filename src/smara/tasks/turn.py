@@ -166,8 +166,8 @@ class Turn:
             have.open + after.open - old.open,
             have.in_progress + after.in_progress - old.in_progress,
             have.closed + after.closed - old.closed,
-            have.ready + after.ready - old.ready,
-            have.blocked + after.blocked - old.blocked,
+            ready=have.ready + after.ready - old.ready,
+            blocked=have.blocked + after.blocked - old.blocked,
         )
 
 
@@ -198,7 +198,14 @@ class Turns:
             else self._default_session
         )
         with self.store.database.write() as session:
-            turn = Turn(self.store, session, self.new_id, self.clock.now_ms(), who, where)
+            turn = Turn(
+                self.store,
+                session,
+                self.new_id,
+                now_ms=self.clock.now_ms(),
+                actor=who,
+                session_id=where,
+            )
             yield turn
             turn.end()
 

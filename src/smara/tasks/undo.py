@@ -35,9 +35,9 @@ def undo(turn: Turn, stored: Stored, is_forced: bool) -> None:
         )
     event_no, kind, before, after = int(row[0]), row[1], json.loads(row[2]), json.loads(row[3])
     if kind in ("dependency_added", "dependency_removed"):
-        _undo_dependency(turn, stored, before, after)
+        _undo_dependency(turn, stored, before, after=after)
     elif kind in ("linked", "unlinked"):
-        _undo_link(turn, stored, before, after)
+        _undo_link(turn, stored, before, after=after)
     else:
         turn.change(stored, "undone", before)
     undone_by = turn.session.one(

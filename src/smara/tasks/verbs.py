@@ -127,7 +127,9 @@ def add_dependency(
     is_touched: bool = True,
 ) -> bool:
     """Make one task need another; whether it is new."""
-    return bool(add_dependencies(turn, stored, target, (type_,), kind, is_touched))
+    return bool(
+        add_dependencies(turn, stored, target, types=(type_,), kind=kind, is_touched=is_touched)
+    )
 
 
 def add_dependencies(
@@ -140,7 +142,7 @@ def add_dependencies(
 ) -> bool:
     """Make one task need another, by some types, in one change; whether anything is new."""
     for type_ in types:
-        refuse_circle(turn, stored.no, target.no, type_)
+        refuse_circle(turn, stored.no, target.no, type_=type_)
     with turn.counted([stored.no, target.no]):
         fresh = [
             type_
@@ -169,7 +171,7 @@ def remove_dependencies(
         gone = [
             type_
             for type_ in types
-            if turn.store.remove_dependency(turn.session, stored.no, target.no, type_)
+            if turn.store.remove_dependency(turn.session, stored.no, target.no, type_=type_)
         ]
     if gone and is_touched:
         turn.write(stored.no, {"updated_at": turn.now_ms})

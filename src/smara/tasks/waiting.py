@@ -90,9 +90,9 @@ def in_order(edges: Iterable[Edge]) -> list[int] | None:
     """The tasks of a graph so that nobody stands before one it waits for; ``None`` when there is a
     circle.
 
-    >>> in_order([(1, 2, "blocks"), (3, 1, "parent-child")]), in_order([(1, 2, "blocks"), (2, 1,
-    "blocks")]) ([2, 3, 1], None)
-    """
+    >>> in_order([(1, 2, "blocks"), (3, 1, "parent-child")]), in_order([(1, 2, "blocks"), (2, 1, "blocks")])
+    ([2, 3, 1], None)
+    """  # noqa: E501
     waiters: dict[int, list[int]] = defaultdict(list)
     open_ends: dict[int, int] = {}
     for edge in edges:

@@ -29,12 +29,16 @@ _MORE_TOKENS = 24
 
 def impact(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     """What depends on a file or symbol, the nearest and surest first."""
-    return _walked(memory, arguments, lambda ask: ask.impact, "depends on it", "depend on it")
+    return _walked(
+        memory, arguments, lambda ask: ask.impact, one="depends on it", many="depend on it"
+    )
 
 
 def deps(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     """What a file or symbol depends on."""
-    return _walked(memory, arguments, lambda ask: ask.deps, "is used by it", "are used by it")
+    return _walked(
+        memory, arguments, lambda ask: ask.deps, one="is used by it", many="are used by it"
+    )
 
 
 def symbol(memory: Memory, arguments: Json, context: ToolContext) -> Json:
@@ -80,7 +84,9 @@ def _walked(
     known = [f"known: {link.line}" for link in memory.code_knowledge.about(found.targets, 3)]
     known += _stand_ins("overrides", found.overrides)
     known += _stand_ins("overridden by", found.overridden_by)
-    lines = _fitting([*known, *told_lines], arguments["tokens"], text, found.total + len(known))
+    lines = _fitting(
+        [*known, *told_lines], arguments["tokens"], text, total=found.total + len(known)
+    )
     return {
         "target": head,
         "total": found.total,

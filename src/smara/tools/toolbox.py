@@ -135,14 +135,20 @@ def refusal(action: str, error: SmaraError) -> Outcome:
     brief, hint = error.facts.get("brief"), error.facts.get("hint")
     if isinstance(error, DatabaseError):
         hint = f"{hint} {_WITHOUT_MEMORY}" if hint else _WITHOUT_MEMORY
-    return _failed(action, brief or error.message, hint, error.code, error.is_retryable)
+    return _failed(
+        action, brief or error.message, hint, code=error.code, is_retryable=error.is_retryable
+    )
 
 
 def trouble(action: str, error: Exception) -> Outcome:
     """The answer when something went wrong that nobody thought of."""
     told = f"Memory has a problem of its own ({type(error).__name__})."
     return _failed(
-        action, told, f"{_WITHOUT_MEMORY} What was asked may not have been done.", "bug", False
+        action,
+        told,
+        f"{_WITHOUT_MEMORY} What was asked may not have been done.",
+        code="bug",
+        is_retryable=False,
     )
 
 

@@ -35,7 +35,7 @@ def whole(
         )
     if content is None and template is None:
         raise InvalidInputError("put needs content, or a template to begin with.")
-    wanted = _format(content, template, schema, format)
+    wanted = _format(content, template, schema, format=format)
     begun_with = None if template is None else _shaped(template, max_characters)
     rules = None if schema is None else _rules(schema)
     if isinstance(content, str):
@@ -121,7 +121,7 @@ def _markdown(text: str, template: str | None, max_characters: int) -> Draft:
     # The whole, not the part that is new: a label and a value may only together be a secret.
     clean = redact(text).text
     _check_size(clean, max_characters)
-    return Draft("markdown", clean, template, None)
+    return Draft("markdown", clean, template, schema=None)
 
 
 def _json(value: dict[str, Any], schema: Mapping[str, Any] | None, max_characters: int) -> Draft:
@@ -132,7 +132,7 @@ def _json(value: dict[str, Any], schema: Mapping[str, Any] | None, max_character
         check_value(clean, schema)
     text = dump(clean)
     _check_size(text, max_characters)
-    return Draft("json", text, None, schema)
+    return Draft("json", text, None, schema=schema)
 
 
 def _check_size(text: str, max_characters: int) -> None:

@@ -93,7 +93,7 @@ def sections(lines: Sequence[str]) -> list[Section]:
             result[place] = replace(result[place], end=number)
         path = result[still_open[-1]].path if still_open else ()
         still_open.append(len(result))
-        result.append(Section((*path, title), level, number, len(lines)))
+        result.append(Section((*path, title), level, number, end=len(lines)))
     return result
 
 
@@ -115,7 +115,7 @@ def fields(lines: Sequence[str], found: Sequence[Section]) -> list[Field]:
         if head is not None:
             end = _end_of_field(lines, number, section_at)
             label = head.strip()[1:].strip("*_: \t")
-            result.append(Field((*path, label), head, number, end))
+            result.append(Field((*path, label), head, number, end=end))
         number = end
     return result
 

@@ -45,7 +45,9 @@ def replace_section(text: str, name: str, body: str | None) -> str:
         return (
             text
             if body is None
-            else _added(lines, found, title, level, is_heading, _trimmed(body, title))
+            else _added(
+                lines, found, title, level=level, is_heading=is_heading, body=_trimmed(body, title)
+            )
         )
     if body is None:
         new: list[str] = []

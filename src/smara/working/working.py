@@ -108,7 +108,7 @@ class Working:
         schema stays with the page for later changes. Without content, the page becomes the
         empty ``template``.
         """
-        edit = whole(content, template, schema, format, self._max_characters)
+        edit = whole(content, template, schema, format=format, max_characters=self._max_characters)
         return self._change(
             self._place(scope, resource_id, thread_id), edit, expected_version, actor, reason
         )
@@ -156,7 +156,9 @@ class Working:
             raise InvalidInputError(f"limit must not be negative; got {limit}.")
         place = self._place(scope, resource_id, thread_id)
         with self._store.database.read() as session:
-            return self._store.versions(session, place, _ALL if before is None else before, limit)
+            return self._store.versions(
+                session, place, _ALL if before is None else before, limit=limit
+            )
 
     def get_version(
         self,
@@ -188,7 +190,7 @@ class Working:
             old = self._version(
                 session, place, version
             )  # versions never change, so this needs no lock
-        draft = Draft(old.format, old.content, old.template, old.schema)
+        draft = Draft(old.format, old.content, old.template, schema=old.schema)
         why = f"Version {version} is back." if reason is None else reason
         return self._change(place, lambda _: draft, expected_version, actor, why)
 
@@ -262,7 +264,7 @@ class Working:
             return self._store.find(session, place)
 
     def _version(self, session: Session, place: Place, version: int) -> WorkingVersion:
-        found = self._store.versions(session, place, version + 1, 1)
+        found = self._store.versions(session, place, version + 1, limit=1)
         if not found or found[0].version != version:
             raise NotFoundError(
                 f"There is no version {version} of {_name(place)}. `smara working history` shows "
@@ -301,14 +303,14 @@ class Working:
             None,
             place.scope,
             place.resource_id or self._default_resource,
-            place.thread_id,
-            "markdown",
-            text,
-            text,
-            None,
-            0,
-            None,
-            None,
+            thread_id=place.thread_id,
+            format="markdown",
+            content=text,
+            template=text,
+            schema=None,
+            version=0,
+            created_at=None,
+            updated_at=None,
         )
 
 

@@ -13,7 +13,7 @@ DAY = 86_400_000
 
 def commit(message: str, number: int = 1, at_days: float = 0) -> PastCommit:
     return PastCommit(
-        f"{number:040x}", int(at_days * DAY) + 1_700_000_000_000, "ann@example.org", message
+        f"{number:040x}", int(at_days * DAY) + 1_700_000_000_000, "ann@example.org", message=message
     )
 
 

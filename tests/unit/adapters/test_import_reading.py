@@ -169,7 +169,7 @@ def test_an_unterminated_but_whole_last_line_is_read() -> None:
     ],
 )
 def test_what_can_be_mended_is_mended_and_named(data: bytes, value: object, repair: str) -> None:
-    assert decode(Line(1, data)) == Entry(1, data, value, (repair,))  # type: ignore[arg-type]
+    assert decode(Line(1, data)) == Entry(1, data, value, repairs=(repair,))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

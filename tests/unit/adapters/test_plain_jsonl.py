@@ -41,7 +41,9 @@ def test_a_full_line_becomes_a_message_with_all_its_fields(write: Write) -> None
     }
     item = the_only(write(line))
     assert item.thread == NewThread("t1", resource_id="me", title="Greeting")
-    assert item.message == NewMessage("user", "hello", "m1", 1770841013366, "task-1", {"a": [1]})
+    assert item.message == NewMessage(
+        "user", "hello", "m1", created_at=1770841013366, task_id="task-1", metadata={"a": [1]}
+    )
 
 
 def test_a_line_without_a_thread_goes_to_the_thread_named_after_the_file(write: Write) -> None:
@@ -68,7 +70,7 @@ def test_camel_case_and_other_common_names_are_understood(write: Write) -> None:
     }
     item = the_only(write(line))
     assert item.thread == NewThread("7", resource_id="r")
-    assert item.message == NewMessage("user", "x", "m", 5, "k")
+    assert item.message == NewMessage("user", "x", "m", created_at=5, task_id="k")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +151,9 @@ def test_thread_lines_describe_threads_and_are_counted(write: Write) -> None:
         "metadata": {"a": 1},
         "createdAt": 5,
     }
-    thread = NewThread("t1", "me", "T", {"a": 1}, "subagent", "t0", 5)
+    thread = NewThread(
+        "t1", "me", "T", metadata={"a": 1}, kind="subagent", parent_id="t0", created_at=5
+    )
     described, message = read_all(write(line, {"thread": "t1", "role": "user", "content": "x"}))
     assert described == Counted(1, "thread", "describes a thread", thread=thread)
     assert isinstance(message, Imported)

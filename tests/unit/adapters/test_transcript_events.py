@@ -78,7 +78,7 @@ def test_a_call_has_the_key_that_the_hook_of_the_agent_gives_it():
         b' "tool_input": {"cmd": "pytest tests/test_till.py"}, "tool_response": "Exit code: '
         b'1\\nbad"}' % CODEX_ID.encode()
     )
-    (told,) = hook_events_of("codex", "PostToolUse", payload, 1)
+    (told,) = hook_events_of("codex", "PostToolUse", payload, at_ms=1)
     assert told.key in {event.key for event in events_of(CODEX)}
 
 

@@ -14,7 +14,9 @@ FOLDER = Path(__file__).parents[2] / "fixtures" / "vendor_memories"
 
 def test_the_first_form_of_the_handbook_is_read_too():
     text = (FOLDER / "codex" / "older.md").read_text().replace("ROOT", "/home/me/shop")
-    parsed = read_note("codex", "MEMORY.md", text, lambda folder: folder == "/home/me/shop")
+    parsed = read_note(
+        "codex", "MEMORY.md", text, belongs_here=lambda folder: folder == "/home/me/shop"
+    )
     assert [(each.text.split(" ")[1], each.first_line) for each in parsed.statements] == [
         ("queue", 8)
     ]
@@ -38,6 +40,6 @@ lines = st.lists(st.sampled_from(LINES) | st.text(max_size=30), max_size=30)
 )
 def test_whatever_a_note_holds_its_statements_lie_in_its_lines(some, vendor, name):
     text = "\n".join(some)
-    parsed = read_note(vendor, name, text, lambda folder: folder == "/r")
+    parsed = read_note(vendor, name, text, belongs_here=lambda folder: folder == "/r")
     last = len(text.splitlines()) + len(text) + 1
     assert all(1 <= each.first_line <= each.last_line <= last for each in parsed.statements)

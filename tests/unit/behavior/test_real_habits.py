@@ -66,7 +66,7 @@ def test_a_program_that_did_not_run_has_failed_even_behind_a_pager(command, outp
         "claude",
         "tool_post",
         "s1",
-        1,
+        at_ms=1,
         tool="Bash",
         tool_input={"command": command},
         tool_output=output,

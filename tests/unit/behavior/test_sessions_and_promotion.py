@@ -109,7 +109,7 @@ def judged(
 ):
     gate, _ = gate_for(type_, passed)
     known = Known(Seen(sessions, (finding.data,) * sessions), memory_id)
-    return Judge(passed, gate, type_, [], lambda _: known).judge(finding)
+    return Judge(passed, gate, type_, pads=[], known=lambda _: known).judge(finding)
 
 
 def test_each_step_says_why_it_stopped_a_finding():
@@ -128,10 +128,10 @@ def test_each_step_says_why_it_stopped_a_finding():
 
 
 def test_what_does_not_fit_into_the_time_is_not_looked_at():
-    findings = [Finding("dead_end", str(number), "given up", 1) for number in range(5)]
+    findings = [Finding("dead_end", str(number), "given up", step=1) for number in range(5)]
     times = iter([0.0, 0.01, 0.05, 0.12, 0.13])
     judged = judge_within(
-        lambda each: Judged(each, "waiting", ""), findings, 0.1, lambda: next(times)
+        lambda each: Judged(each, "waiting", ""), findings, 0.1, cpu=lambda: next(times)
     )
     assert [each.finding.key for each in judged] == ["0", "1"]
 
@@ -160,10 +160,13 @@ def test_agents_that_saw_the_same_make_a_quorum_and_one_finding():
     assert merged.agents == 2
     assert judged(merged, sessions=1).why == "seen by 2 agents"
     said = "I was wrong about the cache of the totals in the report, it is lazy"
-    first = Finding("self_correction", "k1", said, 3)
-    second = Finding("self_correction", "k2", f"{said}!", 5)
+    first = Finding("self_correction", "k1", said, step=3)
+    second = Finding("self_correction", "k2", f"{said}!", step=5)
     assert len(merge([first, second])) == 1
-    assert len(merge([first, Finding("self_correction", "k3", "something else entirely", 5)])) == 2
+    assert (
+        len(merge([first, Finding("self_correction", "k3", "something else entirely", step=5)]))
+        == 2
+    )
 
 
 def test_what_came_from_outside_before_a_finding_taints_it_and_what_came_later_does_not():
@@ -342,7 +345,7 @@ def browser(script: Script, tool: str, text: str, error: str | None = None) -> S
     ],
 )  # fmt: skip
 def test_what_a_browser_shows_in_two_sessions_is_classed_by_rule(error, kind):
-    script = browser(browser(Script(), "click", "Save", error), "click", "Save", error)
+    script = browser(browser(Script(), "click", "Save", error=error), "click", "Save", error=error)
     finding = only(script, "e2e")
     assert draft_of(finding, Seen(1, (finding.data,))) is None
     made = draft_of(finding, Seen(2, (finding.data, finding.data)))
@@ -355,7 +358,7 @@ def test_what_a_browser_shows_in_two_sessions_is_classed_by_rule(error, kind):
 
 
 def test_an_order_of_steps_is_seen_by_what_then_worked():
-    script = browser(Script(), "click", "Save", "no element found")
+    script = browser(Script(), "click", "Save", error="no element found")
     script = browser(browser(script, "fill", "Name"), "click", "Save")
     contents = [content(each) for each in script.findings("e2e")]
     assert (
@@ -365,9 +368,11 @@ def test_an_order_of_steps_is_seen_by_what_then_worked():
 
 
 def test_a_look_that_succeeded_or_failed_oddly_once_is_not_worth_remembering():
-    script = browser(browser(Script(), "take_screenshot", ""), "click", "Save", "it is what it is")
+    script = browser(
+        browser(Script(), "take_screenshot", ""), "click", "Save", error="it is what it is"
+    )
     assert [content(each) for each in script.findings("e2e")] == []
-    once = browser(Script(), "click", "Save", "Timeout 5000ms exceeded")
+    once = browser(Script(), "click", "Save", error="Timeout 5000ms exceeded")
     assert content(only(once, "e2e")) is None
 
 
@@ -399,7 +404,10 @@ COMPOSED = "Running `a` failed with `b`; what worked: `c`."
 )  # fmt: skip
 def test_words_of_a_model_are_taken_only_if_they_name_the_same(said, is_taken):
     (text,), calls, _ = worded(
-        Model(f'Sure: [{{"number": 1, "statement": "{said}"}}]'), [COMPOSED], [["q"]], 5.0
+        Model(f'Sure: [{{"number": 1, "statement": "{said}"}}]'),
+        [COMPOSED],
+        [["q"]],
+        deadline_seconds=5.0,
     )
     assert (text == said, calls) == (is_taken, 1)
 
@@ -409,7 +417,7 @@ def test_words_of_a_model_are_taken_only_if_they_name_the_same(said, is_taken):
     [None, Model("", is_offline=True), Model("no list"), Model(ModelUnavailableError("away"))],
 )
 def test_without_useful_words_the_composed_ones_stand(model):
-    texts, calls, _ = worded(model, [COMPOSED], [["q"]], 5.0)
+    texts, calls, _ = worded(model, [COMPOSED], [["q"]], deadline_seconds=5.0)
     assert texts == [COMPOSED]
     assert calls <= 1
 
@@ -427,7 +435,9 @@ def test_a_model_may_say_of_which_class_it_is_what_was_seen_in_the_running_progr
     given, said, expected
 ):
     reply = f'[{{"number": 1, "statement": "x", "class": "{said}"}}]'
-    assert worded(Model(reply), [COMPOSED], [["q"]], 5.0, [given]).classes == [expected]
+    assert worded(
+        Model(reply), [COMPOSED], [["q"]], deadline_seconds=5.0, classes=[given]
+    ).classes == [expected]
 
 
 def test_a_reply_that_is_no_list_says_nothing():

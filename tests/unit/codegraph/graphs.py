@@ -45,7 +45,7 @@ def drawn(
     for path, symbols in files:
         for label in (path, *(f"{path}:{each}" for each in symbols)):
             no = 10 + 3 * len(nodes)
-            node = _node(no, path, label, numbers)
+            node = _node(no, path, label, numbers=numbers)
             numbers[label] = no
             nodes[no] = node
             rows.setdefault(path, []).append(
@@ -77,9 +77,9 @@ def drawn(
             place,
             path,
             path.startswith("tests/"),
-            False,
-            np.array(rows[path], dtype=NODE_DTYPE),
-            np.array(arrays[path], dtype=np.dtype(EDGE_DTYPE)),
+            is_stale=False,
+            nodes=np.array(rows[path], dtype=NODE_DTYPE),
+            edges=np.array(arrays[path], dtype=np.dtype(EDGE_DTYPE)),
         )
         for place, (path, _) in enumerate(files, 1)
     ]
@@ -88,7 +88,9 @@ def drawn(
 
 def _node(no: int, path: str, label: str, numbers: dict[str, int]) -> Node:
     if label == path:
-        return Node(no, "file", path.rpartition("/")[2], "", path, 1, 1)
+        return Node(
+            no, "file", path.rpartition("/")[2], qualname="", path=path, first_line=1, last_line=1
+        )
     qualname = label.split(":")[1]
     above, _, name = qualname.rpartition(".")
     parent = numbers[f"{path}:{above}"] if above else numbers[path]
@@ -102,7 +104,15 @@ def _node(no: int, path: str, label: str, numbers: dict[str, int]) -> Node:
         else "function"
     )
     return Node(
-        no, kind, name, qualname, path, no, no + 1, parent, f"def {name}(self)" if above else ""
+        no,
+        kind,
+        name,
+        qualname=qualname,
+        path=path,
+        first_line=no,
+        last_line=no + 1,
+        parent_no=parent,
+        signature=f"def {name}(self)" if above else "",
     )  # type: ignore[arg-type]
 
 

@@ -23,7 +23,7 @@ def test_ranks_are_shares_of_one(seed):
 def test_ranks_are_those_of_the_matrix(seed):
     """The power iteration over links finds what solving the equations finds."""
     rng = np.random.default_rng(seed)
-    links = merged(6, rng.integers(0, 6, 12), rng.integers(0, 6, 12), rng.random(12) + 0.1)
+    links = merged(6, rng.integers(0, 6, 12), rng.integers(0, 6, 12), weights=rng.random(12) + 0.1)
     restart = rng.random(6)
     begin = restart / restart.sum()
     flow = np.zeros((6, 6))
@@ -56,7 +56,7 @@ def test_many_uses_by_one_count_less_than_uses_by_many():
 
 
 def test_nothing_has_no_ranks():
-    assert len(rank(Links(0, np.empty(0, int), np.empty(0, int), np.empty(0)))) == 0
+    assert len(rank(Links(0, np.empty(0, int), np.empty(0, int), weights=np.empty(0)))) == 0
 
 
 def imports(*pairs: tuple[str, str]):

@@ -21,7 +21,7 @@ from smara.codegraph.store import CodeStore
 def commit(
     number: int, *changed: str, renamed: tuple[tuple[str, str], ...] = (), author: str = "a"
 ) -> Commit:
-    return Commit(f"{number:040x}", number * 1000, author, changed, renamed)
+    return Commit(f"{number:040x}", number * 1000, author, changed=changed, renamed=renamed)
 
 
 def tallied(*commits: Commit) -> Tally:

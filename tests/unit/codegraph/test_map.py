@@ -15,7 +15,7 @@ def tokens(text: str) -> int:
 
 
 def mapped(whole: Drawn, budget: int = 1_000, **options):
-    return make_map(whole.graph, whole.names, whole.fetch, tokens, budget, **options)
+    return make_map(whole.graph, whole.names, whole.fetch, count=tokens, budget=budget, **options)
 
 
 def shop(count: int = 8) -> Drawn:
@@ -105,12 +105,35 @@ def test_an_empty_tree_has_an_empty_map():
     ],
 )
 def test_a_head_is_one_line_without_its_body(signature, head):
-    assert head_of(Node(1, "function", "login", "login", "a.py", 1, 9, signature=signature)) == head
+    assert (
+        head_of(
+            Node(
+                1,
+                "function",
+                "login",
+                qualname="login",
+                path="a.py",
+                first_line=1,
+                last_line=9,
+                signature=signature,
+            )
+        )
+        == head
+    )
 
 
 def test_a_long_head_is_cut():
     found = head_of(
-        Node(1, "function", "f", "f", "a.py", 1, 9, signature="def f(" + "x, " * 200 + ")")
+        Node(
+            1,
+            "function",
+            "f",
+            qualname="f",
+            path="a.py",
+            first_line=1,
+            last_line=9,
+            signature="def f(" + "x, " * 200 + ")",
+        )
     )
     assert len(found) == 120
     assert found.endswith("…")

@@ -19,8 +19,8 @@ def impact_of(whole, target: str):
         whole.graph,
         places,
         3,
-        walk(whole.graph, places, depth=3, limit=9, is_backward=True),
-        whole.fetch,
+        steps=walk(whole.graph, places, depth=3, limit=9, is_backward=True),
+        fetch=whole.fetch,
     )
 
 

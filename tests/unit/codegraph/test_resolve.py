@@ -268,14 +268,14 @@ def _random_facts(chosen: random.Random, number: int) -> FileFacts:
             kind,
             each := chosen.choice(_NAMES) or "a",
             chosen.choice((each, f"Client.{each}", f"a.b.{each}")),
-            1,
-            9,
-            0,
-            0,
-            parents[place],
-            "",
-            "",
-            b"",
+            first_line=1,
+            last_line=9,
+            first_byte=0,
+            last_byte=0,
+            parent=parents[place],
+            signature="",
+            doc="",
+            body_hash=b"",
         )
         for place, kind in enumerate(kinds)
     )
@@ -291,32 +291,32 @@ def _random_facts(chosen: random.Random, number: int) -> FileFacts:
         f"{folder}{name}.{_ENDINGS[language]}",
         language,
         9,
-        definitions,
-        tuple(
+        definitions=definitions,
+        imports=tuple(
             Import(
                 chosen.choice(_MODULES),
                 word(),
                 word(),
-                chosen.randint(0, 4),
-                1,
-                scope(),
-                chosen.random() < 0.3,
+                level=chosen.randint(0, 4),
+                line=1,
+                scope=scope(),
+                is_export=chosen.random() < 0.3,
             )
             for _ in range(chosen.randint(0, 6))
         ),
-        tuple(
+        references=tuple(
             Reference(
                 chosen.choice(reference_kinds),
                 word(),
                 chosen.choice((word(), f"{word()}.{word()}()")),
-                1,
-                scope(),
+                line=1,
+                scope=scope(),
             )
             for _ in range(20)
         ),
-        tuple(
+        bindings=tuple(
             Binding(chosen.choice((word(), f"self.{word()}", "()")), word(), scope())
             for _ in range(8)
         ),
-        word(),
+        package=word(),
     )

@@ -74,7 +74,7 @@ def bound(tree: Tree, data: bytes) -> ScipIndex:
         if facts is None or outline is None:
             return []
         return [
-            NamedLines(no, each.name, each.first_line, each.last_line)
+            NamedLines(no, each.name, each.first_line, last_line=each.last_line)
             for no, each in zip(outline.nos, facts.definitions, strict=True)
         ]
 
@@ -156,7 +156,7 @@ def test_damaged_bytes_are_read_or_refused_never_more() -> None:
             index = parse_scip(bytes(data))
         except InvalidInputError:
             continue
-        index.bind(lambda _path: [NamedLines(1, "boil", 1, 9)])
+        index.bind(lambda _path: [NamedLines(1, "boil", 1, last_line=9)])
         for path in index.documents:
             index.precise(path)
 

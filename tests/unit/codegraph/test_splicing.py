@@ -76,7 +76,9 @@ def read_again(before: bytes, after: bytes):
     """What a changed text says, read around what is as it was; after seeing that it is the same as
     read whole.
     """
-    found = extract("shop/shop.py", after, "python", extract("shop/shop.py", before, "python"))
+    found = extract(
+        "shop/shop.py", after, "python", before=extract("shop/shop.py", before, "python")
+    )
     assert alike(found) == alike(extract("shop/shop.py", after, "python"))
     return found
 
@@ -119,7 +121,7 @@ def test_after_any_edits_a_file_read_around_what_stayed_says_what_it_says_read_w
         before = extract("shop/shop.py", text, "python")
         for _ in range(10):
             changed = edited(rng, text)
-            found = extract("shop/shop.py", changed, "python", before)
+            found = extract("shop/shop.py", changed, "python", before=before)
             assert alike(found) == alike(extract("shop/shop.py", changed, "python"))
             count += bool(found.taken)
             if not found.has_errors:

@@ -12,11 +12,24 @@ BODY, OTHER = b"b" * 16, b"o" * 16
 
 
 def anchor(twins=b"", namesakes=b"", **more):
-    return NewAnchor("symbol", "a.py", "C.f", 3, 9, BODY, b"abcd", twins, namesakes, **more)
+    return NewAnchor(
+        "symbol",
+        "a.py",
+        "C.f",
+        first_line=3,
+        last_line=9,
+        hash=BODY,
+        sketch=b"abcd",
+        twins=twins,
+        namesakes=namesakes,
+        **more,
+    )
 
 
 def place(path="a.py", symbol="C.f", hash_=BODY, sketch=b"abcd"):
-    return Place(path, symbol, 5, 11, hash_, sketch, symbol.rpartition(".")[2])
+    return Place(
+        path, symbol, 5, last_line=11, hash=hash_, sketch=sketch, name=symbol.rpartition(".")[2]
+    )
 
 
 def alike(one, other):
@@ -114,7 +127,9 @@ TEXT = b"one = 1\ntwo = 2\n\nthree = 3\nfour = 4\n"
 
 def lines_anchor(first=2, last=4):
     marks = lines_between(marked(TEXT), first, last)
-    return NewAnchor("lines", "a.toml", "", first, last, b"h", marks)
+    return NewAnchor(
+        "lines", "a.toml", "", first_line=first, last_line=last, hash=b"h", sketch=marks
+    )
 
 
 def file_anchor():
@@ -138,15 +153,18 @@ def test_lines_that_are_nowhere_or_whose_file_is_gone_are_orphaned():
 
 
 def test_a_file_is_fresh_by_its_content_and_drifts_by_its_lines():
-    assert judge_file(file_anchor(), BODY, None, "a.toml").verdict == "fresh"
-    changed = judge_file(file_anchor(), OTHER, marked(TEXT.replace(b"four", b"5")), "a.toml")
+    assert judge_file(file_anchor(), BODY, None, moved_to="a.toml").verdict == "fresh"
+    changed = judge_file(
+        file_anchor(), OTHER, marked(TEXT.replace(b"four", b"5")), moved_to="a.toml"
+    )
     assert (changed.verdict, changed.changed) == ("drifted", 0.25)
 
 
 def test_a_renamed_file_has_moved_also_when_a_little_was_changed_on_the_way():
-    assert judge_file(file_anchor(), BODY, None, "b.toml").now == "b.toml"
+    assert judge_file(file_anchor(), BODY, None, moved_to="b.toml").now == "b.toml"
     assert (
-        judge_file(file_anchor(), OTHER, marked(TEXT + b"five = 5\n"), "b.toml").verdict == "moved"
+        judge_file(file_anchor(), OTHER, marked(TEXT + b"five = 5\n"), moved_to="b.toml").verdict
+        == "moved"
     )
-    assert judge_file(file_anchor(), OTHER, marked(b"x\n"), "b.toml").verdict == "drifted"
-    assert judge_file(file_anchor(), None, None, None).verdict == "orphaned"
+    assert judge_file(file_anchor(), OTHER, marked(b"x\n"), moved_to="b.toml").verdict == "drifted"
+    assert judge_file(file_anchor(), None, None, moved_to=None).verdict == "orphaned"

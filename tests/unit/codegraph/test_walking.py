@@ -51,7 +51,11 @@ def test_rings_are_what_a_naive_search_finds(seed):
         for place, weight in zip(ring, rings.weights[ring], strict=True)
     }
     expected = naive(
-        graph, set(start.tolist()), 3, is_backward, set(targets.tolist()) if is_backward else set()
+        graph,
+        set(start.tolist()),
+        3,
+        is_backward=is_backward,
+        touched=set(targets.tolist()) if is_backward else set(),
     )
     assert found.keys() == expected.keys()
     assert all(found[place][0] == expected[place][0] for place in found)
@@ -98,7 +102,7 @@ def told(whole: Drawn, *targets: str, **options) -> dict[str, int]:
     steps = walk(whole.graph, places, **{"depth": 3, "limit": 100, "is_backward": True, **options})
     return {
         each.node.label: each.depth
-        for each in dress(whole.graph, places, 3, steps, whole.fetch).reached
+        for each in dress(whole.graph, places, 3, steps=steps, fetch=whole.fetch).reached
     }
 
 
@@ -134,7 +138,7 @@ def test_a_path_says_kinds_lines_and_confidences_up_to_the_target():
     steps = walk(whole.graph, places, depth=3, limit=10, is_backward=True)
     main = next(
         each
-        for each in dress(whole.graph, places, 3, steps, whole.fetch).reached
+        for each in dress(whole.graph, places, 3, steps=steps, fetch=whole.fetch).reached
         if each.depth == 2
     )
     assert [(hop.node.label, hop.kind, hop.line, hop.confidence) for hop in main.path] == [
@@ -163,7 +167,7 @@ def test_the_nearest_and_surest_come_first_and_the_rest_is_counted():
     whole = drawn(*AUTH)
     places = whole.places("src/auth.py:Session.login")
     steps = walk(whole.graph, places, depth=3, limit=2, is_backward=True)
-    found = dress(whole.graph, places, 3, steps, whole.fetch)
+    found = dress(whole.graph, places, 3, steps=steps, fetch=whole.fetch)
     assert [each.node.label for each in found.reached] == [
         "src/api.py:Handler.post",
         "src/auth.py:Session",

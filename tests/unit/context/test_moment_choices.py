@@ -35,7 +35,7 @@ def candidate(
         id=f"{number:04}", type=type_, created_at=number, **{"is_verified": True, **fields}
     )
     return Candidate(
-        Tellable(made, Verdict(True, True, ""), made.confidence), "- x", cost, nearness
+        Tellable(made, Verdict(True, True, ""), made.confidence), "- x", cost, nearness=nearness
     )
 
 
@@ -87,7 +87,7 @@ def test_pinned_near_and_used_things_come_first():
 
 
 def event(kind: str = "tool_post", **fields) -> HostEvent:
-    return HostEvent("claude", kind, "s", 1, **fields)
+    return HostEvent("claude", kind, "s", at_ms=1, **fields)
 
 
 def bash(command: str, **fields) -> HostEvent:
@@ -129,7 +129,16 @@ def test_opening_the_file_that_brought_something_up_is_no_use():
 
 def test_a_warning_is_heeded_by_what_worked_and_ignored_by_the_command_itself():
     failure = KnownFailure(
-        "npm test", "no npm", "Bash", 2, 2, 0, "command", "pnpm test", (), "ab12"
+        "npm test",
+        "no npm",
+        "Bash",
+        occurrences=2,
+        sessions=2,
+        last_seen_at=0,
+        how="command",
+        fix="pnpm test",
+        files=(),
+        fingerprint="ab12",
     )
     signs = signs_of_failure(failure, is_before=True)
     assert shows_use(signs, seen_in(bash("pnpm test"))) == "ran"

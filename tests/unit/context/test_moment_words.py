@@ -37,13 +37,13 @@ FAILURE = KnownFailure(
     "npm test",
     "npm: command not found",
     "Bash",
-    4,
-    3,
-    1_760_000_000_000,
-    "command",
-    "pnpm test",
-    (),
-    "ab12",
+    occurrences=4,
+    sessions=3,
+    last_seen_at=1_760_000_000_000,
+    how="command",
+    fix="pnpm test",
+    files=(),
+    fingerprint="ab12",
 )
 
 
@@ -52,24 +52,24 @@ def memory(**fields) -> TypedMemory:
         "0199",
         "m-1a2b",
         "gotcha",
-        "The queue is drained first",
-        0.9,
-        (),
-        ("src/q.py",),
-        (),
-        "module",
-        "agent_explicit",
-        "project",
-        1_760_000_000_000,
-        "ann",
-        0,
-        1,
+        content="The queue is drained first",
+        confidence=0.9,
+        tags=(),
+        files=("src/q.py",),
+        modules=(),
+        scope="module",
+        source="agent_explicit",
+        visibility="project",
+        created_at=1_760_000_000_000,
+        created_by="ann",
+        updated_at=0,
+        version=1,
     )
     return replace(made, **fields)
 
 
 def told(hedge: str | None = None, **fields) -> Tellable:
-    return Tellable(memory(**fields), Verdict(True, False, "why"), 0.9, hedge)
+    return Tellable(memory(**fields), Verdict(True, False, "why"), 0.9, hedge=hedge)
 
 
 def test_a_confirmed_memory_is_a_plain_sentence_with_id_date_and_place():

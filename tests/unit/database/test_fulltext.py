@@ -46,7 +46,18 @@ def index(database):
                 role=role,
             )
             database.fulltext.add(
-                session, [IndexRow(row_of(no), prose, code, project, thread, resource, role)]
+                session,
+                [
+                    IndexRow(
+                        row_of(no),
+                        prose,
+                        code,
+                        project_no=project,
+                        thread_no=thread,
+                        resource_id=resource,
+                        role=role,
+                    )
+                ],
             )
     return database
 

@@ -36,7 +36,7 @@ def names(database):
 
 
 def test_a_worker_that_holds_its_lease_writes(database, leases):
-    write_under(database, leases, leases.acquire("job", "w1"), "a")
+    write_under(database, leases, leases.acquire("job", "w1"), name="a")
     assert names(database) == ["a"]
 
 
@@ -44,7 +44,7 @@ def test_what_a_worker_paused_past_its_expiry_wrote_is_undone(database, leases, 
     late = leases.acquire("job", "w1", lease_seconds=5)
     clock.advance(5)
     with pytest.raises(LeaseLostError):
-        write_under(database, leases, late, "late")
+        write_under(database, leases, late, name="late")
     assert names(database) == []
 
 
@@ -52,7 +52,7 @@ def test_the_late_writer_gets_through_without_the_guard(database, leases, clock)
     """The mutant: with the fence off, the test above would see the late write."""
     late = leases.acquire("job", "w1", lease_seconds=5)
     clock.advance(5)
-    write_under(database, leases, late, "late", guarded=False)
+    write_under(database, leases, late, name="late", guarded=False)
     assert names(database) == ["late"]
 
 

@@ -68,8 +68,8 @@ def test_signs_are_bits_filled_up_to_whole_words():
 
 
 def test_a_block_knows_its_rows_from_its_first_on():
-    shelf = Shelf(1, 1, 1, "message")
+    shelf = Shelf(1, 1, 1, kind="message")
     rows = np.array([(256 << 16) + 1, 300 << 16], dtype=np.int64)
-    block = as_block(shelf, 1, 9, rows, np.ones((2, 64), dtype=np.int8))
+    block = as_block(shelf, 1, 9, rows=rows, codes=np.ones((2, 64), dtype=np.int8))
     assert np.frombuffer(block.offsets, dtype=np.uint32).tolist() == [1, 44 << 16]
     assert (block.block, block.stamp, len(block.signs)) == (1, 9, 16)

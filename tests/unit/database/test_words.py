@@ -32,12 +32,12 @@ def vocabulary(database, projects):
 
 def starting(database, prefix, project=1, limit=10):
     with database.read() as session:
-        return database.words.starting(session, project, prefix, limit)
+        return database.words.starting(session, project, prefix, limit=limit)
 
 
 def containing(database, fragment, project=1, limit=10):
     with database.read() as session:
-        return database.words.containing(session, project, fragment, limit)
+        return database.words.containing(session, project, fragment, limit=limit)
 
 
 def test_words_that_start_with_a_prefix_come_shortest_first(vocabulary):

@@ -23,19 +23,19 @@ def spooled(
 ) -> list[str]:
     """Put events into a spool; their files."""
     return [
-        put(folder, agent, event, json.dumps(payload).encode(), project, cwd)
+        put(folder, agent, event, payload=json.dumps(payload).encode(), project=project, cwd=cwd)
         for agent, event, payload in events
     ]
 
 
 def cited(id: str, text: str = "", kind: ItemKind = "failure") -> Item:
     """One thing that is said."""
-    return Item(kind, id, "a test wants it", text, tokens=3)
+    return Item(kind, id, "a test wants it", text=text, tokens=3)
 
 
 def words(text: str, *items: Item, point: Point = "start") -> Told:
     """Words of a moment."""
-    return Told(text, 20, point, items)
+    return Told(text, 20, point, items=items)
 
 
 def around(told: Told, **conditions: Any) -> PreparedTool:

@@ -71,7 +71,9 @@ def event(path: str, call_id: str = "call_1", output: str = WROTE, tool: str = "
         "tool_response": output,
         "tool_use_id": call_id,
     }
-    return events_of("codex", "PostToolUse", json.dumps(payload).encode(), 1_793_000_000_000)[0]
+    return events_of("codex", "PostToolUse", json.dumps(payload).encode(), at_ms=1_793_000_000_000)[
+        0
+    ]
 
 
 @pytest.mark.parametrize(
@@ -149,13 +151,13 @@ def test_other_agents_tools_and_told_failures_are_left_as_they_are(tmp_path):
     path = rollout(tmp_path / "r.jsonl", ended("call_1", 3))
     patched = event(path, tool="apply_patch")
     claude = HostEvent(
-        "claude", "tool_post", "s", 1, tool="Bash", tool_use_id="call_1", transcript_path=path
+        "claude", "tool_post", "s", at_ms=1, tool="Bash", tool_use_id="call_1", transcript_path=path
     )
     known = HostEvent(
         "codex",
         "tool_fail",
         "s",
-        1,
+        at_ms=1,
         tool="Bash",
         error="x",
         tool_use_id="call_1",

@@ -24,7 +24,9 @@ NOW = 1_793_000_000_000
 def told(path: Path) -> tuple[list[HostEvent], dict]:
     shape = json.loads(path.read_text(encoding="utf-8"))
     raw = json.dumps(shape["payload"]).encode()
-    return events_of(path.parent.name, shape["event"], raw, NOW, "/elsewhere"), shape["expect"]
+    return events_of(path.parent.name, shape["event"], raw, at_ms=NOW, cwd="/elsewhere"), shape[
+        "expect"
+    ]
 
 
 @pytest.mark.parametrize("path", SHAPES, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -80,10 +82,10 @@ def test_a_result_and_a_failure_of_one_call_are_one_event():
         "tool_use_id": "t1",
     }
     result = events_of(
-        "claude", "PostToolUse", json.dumps({**call, "tool_response": "y"}).encode(), NOW
+        "claude", "PostToolUse", json.dumps({**call, "tool_response": "y"}).encode(), at_ms=NOW
     )[0]
     failure = events_of(
-        "claude", "PostToolUseFailure", json.dumps({**call, "error": "y"}).encode(), NOW
+        "claude", "PostToolUseFailure", json.dumps({**call, "error": "y"}).encode(), at_ms=NOW
     )[0]
     assert is_same_telling(result.key, failure.key)
 
@@ -91,7 +93,7 @@ def test_a_result_and_a_failure_of_one_call_are_one_event():
 def test_the_same_words_said_again_later_are_another_event():
     raw = json.dumps({"session_id": "s", "prompt": "continue"}).encode()
     first, twice, later = (
-        events_of("claude", "UserPromptSubmit", raw, NOW + at)[0] for at in (0, 300, 60_000)
+        events_of("claude", "UserPromptSubmit", raw, at_ms=NOW + at)[0] for at in (0, 300, 60_000)
     )
     assert is_same_telling(first.key, twice.key)
     assert not is_same_telling(first.key, later.key)
@@ -119,8 +121,8 @@ def test_one_event_in_two_dialects_is_one_event(kind, plain, pascal):
         "transcript_path": "/t",
         **plain,
     }
-    (first,) = events_of("copilot", camel, json.dumps(own).encode(), NOW)
-    (second,) = events_of("claude", pascal, json.dumps(borrowed).encode(), NOW + 80)
+    (first,) = events_of("copilot", camel, json.dumps(own).encode(), at_ms=NOW)
+    (second,) = events_of("claude", pascal, json.dumps(borrowed).encode(), at_ms=NOW + 80)
     assert first.kind == second.kind == kind
     assert is_same_telling(first.key, second.key)
 
@@ -141,13 +143,13 @@ def test_one_call_in_two_dialects_is_one_event_and_the_same_call_made_again_anot
         "tool_input": {"command": "make"},
         "tool_result": {"result_type": "success", "text_result_for_llm": said},
     }
-    (first,) = events_of("copilot", "postToolUse", json.dumps(camel).encode(), NOW)
-    (second,) = events_of("copilot", "PostToolUse", json.dumps(pascal).encode(), NOW + 20)
+    (first,) = events_of("copilot", "postToolUse", json.dumps(camel).encode(), at_ms=NOW)
+    (second,) = events_of("copilot", "PostToolUse", json.dumps(pascal).encode(), at_ms=NOW + 20)
     (again,) = events_of(
         "copilot",
         "postToolUse",
         json.dumps({**camel, "timestamp": 1794840351000}).encode(),
-        NOW + 900,
+        at_ms=NOW + 900,
     )
     assert first.kind == second.kind == again.kind == "tool_fail"
     assert is_same_telling(first.key, second.key)
@@ -158,17 +160,18 @@ def test_a_hook_of_claude_that_cursor_runs_is_told_by_cursor():
     raw = json.dumps(
         {"cursor_version": "2.4", "conversation_id": "c", "hook_event_name": "stop"}
     ).encode()
-    assert [event.agent for event in events_of("claude", "stop", raw, NOW)] == ["cursor"]
+    assert [event.agent for event in events_of("claude", "stop", raw, at_ms=NOW)] == ["cursor"]
 
 
 def test_a_host_that_names_no_session_has_one_per_folder_and_day():
     raw = json.dumps({"cwd": "/a", "prompt": "x"}).encode()
     same = {
-        events_of("copilot", "userPromptSubmitted", raw, NOW + at)[0].session_id for at in (0, 1000)
+        events_of("copilot", "userPromptSubmitted", raw, at_ms=NOW + at)[0].session_id
+        for at in (0, 1000)
     }
     assert len(same) == 1
     assert same != {
-        events_of("copilot", "userPromptSubmitted", raw, NOW + 90_000_000)[0].session_id
+        events_of("copilot", "userPromptSubmitted", raw, at_ms=NOW + 90_000_000)[0].session_id
     }
 
 
@@ -199,10 +202,10 @@ FIELD_NAMES = [
     ),
 )  # fmt: skip
 def test_no_payload_raises_and_every_event_can_be_written(payload, agent, event):
-    for each in events_of(agent, event, json.dumps(payload).encode(), NOW):
+    for each in events_of(agent, event, json.dumps(payload).encode(), at_ms=NOW):
         assert HostEvent.from_json(each.to_json()).key == each.key
 
 
 @given(st.binary(max_size=200))
 def test_bytes_that_are_no_payload_are_no_event(raw):
-    assert isinstance(events_of("claude", "Stop", raw, NOW), list)
+    assert isinstance(events_of("claude", "Stop", raw, at_ms=NOW), list)

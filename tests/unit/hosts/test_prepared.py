@@ -73,7 +73,7 @@ def add_gotcha(memory: Memory, name: str) -> str:
 
 def asked(event: str, folder: str, agent: str = "claude", **fields: object) -> str | None:
     payload = {"session_id": "s1", "cwd": str(Path.cwd()), **fields}
-    said = telling.answer(agent, event, json.dumps(payload).encode(), folder)
+    said = telling.answer(agent, event, json.dumps(payload).encode(), folder=folder)
     return json.loads(said)["hookSpecificOutput"]["additionalContext"] if said else None
 
 
@@ -342,7 +342,7 @@ def test_a_receipt_of_what_was_said_is_told_once_however_often_the_drain_is_cut_
      ("a.py", False), ("/link/src/a.py", True), ("src\\a.py", True)],
 )  # fmt: skip
 def test_a_file_is_known_however_its_path_is_written(path, is_it):
-    assert is_file(path, "src/a.py", "/w", "/w") is is_it
+    assert is_file(path, "src/a.py", "/w", cwd="/w") is is_it
 
 
 @pytest.mark.parametrize(
@@ -371,12 +371,12 @@ def test_a_rule_file_of_cursor_holds_what_is_known_and_then_the_hook_need_not_sa
     spooled(folder, ("cursor", "stop", told))
     drain_in_background(folder)
     assert rule.read_text() == rule_of(PACK.text)
-    assert telling.answer("cursor", "sessionStart", json.dumps(told).encode(), folder) == b""
+    assert telling.answer("cursor", "sessionStart", json.dumps(told).encode(), folder=folder) == b""
     drain_in_background(folder)
     assert room.delivered == [(PACK.text, "start", "c1", "startup")]
     rule.unlink()
     said = telling.answer(
-        "cursor", "sessionStart", json.dumps({**told, "session_id": "c2"}).encode(), folder
+        "cursor", "sessionStart", json.dumps({**told, "session_id": "c2"}).encode(), folder=folder
     )
     assert json.loads(said) == {"additional_context": PACK.text}
     drain_in_background(folder)
@@ -466,7 +466,7 @@ def test_after_a_compaction_a_host_that_starts_nothing_anew_is_told_again_with_t
 ):
     def hear(event: str, **fields: object) -> str:
         payload = {"session_id": "s9", "cwd": str(Path.cwd()), **fields}
-        return telling.answer(agent, event, json.dumps(payload).encode(), briefed).decode()
+        return telling.answer(agent, event, json.dumps(payload).encode(), folder=briefed).decode()
 
     spooled(briefed, (agent, start, {"session_id": "s0", "cwd": "."}), cwd=".")
     drain_in_background(briefed)

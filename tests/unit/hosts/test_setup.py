@@ -313,7 +313,9 @@ def test_claude_code_is_told_in_lines_since_others_that_read_them_ignore_lists_o
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "cursor"])
 def test_a_program_whose_path_has_blanks_is_one_word_and_still_known_as_ours(agent, tmp_path):
-    (target, *_) = targets_of(agent, "project", str(tmp_path), "/home/ada/my programs/smara")
+    (target, *_) = targets_of(
+        agent, "project", str(tmp_path), program="/home/ada/my programs/smara"
+    )
     groups = [group for each in target.additions["hooks"].values() for group in each]
     calls = [each for group in groups for each in group.get("hooks", [group])]
     assert all(each["command"].startswith('"/home/ada/my programs/smara" hook ') for each in calls)

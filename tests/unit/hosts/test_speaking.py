@@ -39,14 +39,14 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> Speaking:
 
 
 def asked(agent: str, event: str, payload: dict, folder: str) -> dict | None:
-    said = telling.answer(agent, event, json.dumps(payload).encode(), folder)
+    said = telling.answer(agent, event, json.dumps(payload).encode(), folder=folder)
     return json.loads(said) if said else None
 
 
 def start(folder: str, cwd: Path, agent: str) -> dict | None:
     payload = {"session_id": "s2", "source": "startup", "cwd": str(cwd)}
     spooled(folder, (agent, "SessionStart", payload))
-    return asked(agent, "SessionStart", payload, folder)
+    return asked(agent, "SessionStart", payload, folder=folder)
 
 
 def test_a_session_starts_with_what_is_known(folder, moments):

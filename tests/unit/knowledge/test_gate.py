@@ -56,28 +56,30 @@ JUNK = {
 @pytest.mark.parametrize("text", GOOD)
 @pytest.mark.parametrize("source", ["agent_explicit", "observer_inferred", "commit_auto"])
 def test_what_was_learned_passes(text, source):
-    assert reasons_against(text, source, MESSAGE, ()) == ()
+    assert reasons_against(text, source, MESSAGE, files=()) == ()
 
 
 @pytest.mark.parametrize(("text", "reason"), JUNK.items())
 def test_junk_is_refused_with_its_reason(text, reason):
-    assert any(reason in why for why in reasons_against(text, "observer_inferred", MESSAGE, ()))
+    assert any(
+        reason in why for why in reasons_against(text, "observer_inferred", MESSAGE, files=())
+    )
 
 
 @pytest.mark.parametrize("text", [*JUNK, *GOOD])
 def test_what_a_person_teaches_passes_whatever_it_is(text):
-    assert reasons_against(text, "user_taught", (), ()) == ()
+    assert reasons_against(text, "user_taught", (), files=()) == ()
 
 
 @pytest.mark.parametrize("source", ["observer_inferred", "qa_auto", "mcp_auto", "commit_auto"])
 def test_what_is_inferred_needs_evidence(source):
-    assert "evidence" in reasons_against(GOOD[0], source, (), ())[0]
+    assert "evidence" in reasons_against(GOOD[0], source, (), files=())[0]
 
 
 def test_an_agent_names_a_file_a_message_or_its_session():
-    assert reasons_against(GOOD[0], "agent_explicit", (), (), has_session=False)
-    assert not reasons_against(GOOD[0], "agent_explicit", (), ("a.py",), has_session=False)
-    assert not reasons_against(GOOD[0], "agent_explicit", (), (), has_session=True)
+    assert reasons_against(GOOD[0], "agent_explicit", (), files=(), has_session=False)
+    assert not reasons_against(GOOD[0], "agent_explicit", (), files=("a.py",), has_session=False)
+    assert not reasons_against(GOOD[0], "agent_explicit", (), files=(), has_session=True)
 
 
 @pytest.mark.parametrize(
@@ -94,9 +96,9 @@ def test_nothing_is_inferred_from_instruction_files_but_they_can_be_imported(pat
     evidence = (Evidence(path=path, first_line=3),)
     assert any(
         "import the file" in why
-        for why in reasons_against(GOOD[0], "observer_inferred", evidence, ())
+        for why in reasons_against(GOOD[0], "observer_inferred", evidence, files=())
     )
-    assert reasons_against(GOOD[0], "imported", evidence, ()) == ()
+    assert reasons_against(GOOD[0], "imported", evidence, files=()) == ()
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_what_boot_files_say_is_not_learned_again(text):
     assert is_echo(read(text), [BOOT])
     assert any(
         "told this already" in why
-        for why in reasons_against(text, "agent_explicit", MESSAGE, (), [BOOT])
+        for why in reasons_against(text, "agent_explicit", MESSAGE, files=(), already_told=[BOOT])
     )
 
 

@@ -16,7 +16,15 @@ from smara.testing import HashEmbedder
 def space(
     model_id: str, state: Any = "ready", embedder: str = "offline", chosen_at: int | None = None
 ) -> Space:
-    return Space(len(model_id), model_id, 64, embedder, state, 1, chosen_at=chosen_at)
+    return Space(
+        len(model_id),
+        model_id,
+        64,
+        embedder=embedder,
+        state=state,
+        created_at=1,
+        chosen_at=chosen_at,
+    )
 
 
 @pytest.mark.parametrize(

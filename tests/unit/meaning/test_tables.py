@@ -67,8 +67,8 @@ def test_the_nearest_by_signs_hold_the_nearest_by_everything(monkeypatch, dims):
     query = codes[17].astype(np.float32) / 100 + codes[18].astype(np.float32) / 200
     query /= np.linalg.norm(query)
     nearest = set(np.argsort(-rough_cosines(codes, query))[:10].tolist())
-    assert len(nearest & set(best_by_signs(rows, signs, query, 10).tolist())) >= 9
-    assert nearest <= set(best_by_codes(rows, codes, query, 10).tolist())
+    assert len(nearest & set(best_by_signs(rows, signs, query, limit=10).tolist())) >= 9
+    assert nearest <= set(best_by_codes(rows, codes, query, limit=10).tolist())
 
 
 def test_rows_that_are_gone_are_never_among_the_nearest():
@@ -77,11 +77,16 @@ def test_rows_that_are_gone_are_never_among_the_nearest():
     rows[::2] = -1
     signs = np.ascontiguousarray(signs_of(codes).view(np.uint64).T).T
     query = codes[0].astype(np.float32)
-    for found in (best_by_codes(rows, codes, query, 40), best_by_signs(rows, signs, query, 40)):
+    for found in (
+        best_by_codes(rows, codes, query, limit=40),
+        best_by_signs(rows, signs, query, limit=40),
+    ):
         assert set(found.tolist()) == set(range(1, 50, 2))
 
 
 def test_all_that_are_equal_to_the_last_are_in_so_that_their_order_means_nothing():
     codes = np.repeat(random_codes(1, 64), 30, axis=0)
-    found = best_by_codes(np.arange(30, dtype=np.int64), codes, codes[0].astype(np.float32), 5)
+    found = best_by_codes(
+        np.arange(30, dtype=np.int64), codes, codes[0].astype(np.float32), limit=5
+    )
     assert len(found) == 30

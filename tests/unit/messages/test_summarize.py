@@ -12,7 +12,16 @@ from smara.messages.summarize import OfflineSummarizer
 
 def message(text, role="user", seq=1):
     return Message(
-        f"m{seq}", "t", "default", seq, role, text, (Part("text", text),), 1, "estimate", 0
+        f"m{seq}",
+        "t",
+        "default",
+        seq=seq,
+        role=role,
+        raw_content=text,
+        parts=(Part("text", text),),
+        token_count=1,
+        token_method="estimate",
+        created_at=0,
     )
 
 

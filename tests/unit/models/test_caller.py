@@ -57,7 +57,7 @@ def rows(memory):
 
 def test_a_call_gives_the_answer_and_leaves_a_row(thinking, clock):
     memory, _ = thinking(
-        [ChatReply("Noted.", Usage(100, 20, cached_tokens=60), "stop", "scripted-1")]
+        [ChatReply("Noted.", Usage(100, 20, cached_tokens=60), "stop", model="scripted-1")]
     )
     reply = memory.models.complete(ChatRequest("hello"), purpose="reflect")
     call = memory.models.calls()[0]

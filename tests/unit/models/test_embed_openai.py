@@ -56,7 +56,7 @@ def ask(
 ):
     settings = {"embedder_dims": 8, **settings}
     with scripted_server(step) as server:
-        embedder = OpenAIEmbedder(model, f"{server.url}/v1", key, Settings(**settings))
+        embedder = OpenAIEmbedder(model, f"{server.url}/v1", key, settings=Settings(**settings))
         return embedder.ask(list(texts), kind, seconds), server.requests[-1]
 
 
@@ -92,8 +92,8 @@ def test_openai_is_asked_for_1024_dimensions():
 
 
 def test_the_address_the_name_and_the_space():
-    here = OpenAIEmbedder("text-embedding-3-small", None, "k", Settings())
-    there = OpenAIEmbedder("bge-m3", "http://127.0.0.1:1/v1", None, Settings())
+    here = OpenAIEmbedder("text-embedding-3-small", None, "k", settings=Settings())
+    there = OpenAIEmbedder("bge-m3", "http://127.0.0.1:1/v1", None, settings=Settings())
     assert (here.name, here.model_id) == (
         "openai:text-embedding-3-small",
         "openai/text-embedding-3-small@1024",
@@ -196,4 +196,4 @@ def test_far_too_much_is_not_read():
 
 def test_an_address_that_is_none_is_refused_at_once():
     with pytest.raises(ConfigError, match="no address"):
-        OpenAIEmbedder("m", "ftp://box", None, Settings(embedder_dims=8))
+        OpenAIEmbedder("m", "ftp://box", None, settings=Settings(embedder_dims=8))

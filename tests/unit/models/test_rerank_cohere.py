@@ -90,7 +90,9 @@ def test_nothing_is_asked_about_nothing():
 
 
 def test_the_name_tells_the_model_and_never_the_address():
-    assert CohereReranker("rerank-v3.5", COHERE_URL, "k", "cohere").name == "cohere:rerank-v3.5"
+    assert (
+        CohereReranker("rerank-v3.5", COHERE_URL, "k", vendor="cohere").name == "cohere:rerank-v3.5"
+    )
     assert CohereReranker("bge", "http://ann:secret@box/v1").name == "cohere-compatible:bge"
 
 
@@ -133,7 +135,9 @@ def test_a_server_that_once_sent_logits_is_known_to_send_them():
 
 def test_cohere_itself_is_not_excused():
     with scripted_server(results((0, 1.7))) as server, pytest.raises(BadReplyError):
-        CohereReranker("m", server.url, "k", "cohere").rerank(QUERY, ["a"], deadline_seconds=LONG)
+        CohereReranker("m", server.url, "k", vendor="cohere").rerank(
+            QUERY, ["a"], deadline_seconds=LONG
+        )
 
 
 # faults
@@ -196,6 +200,6 @@ def test_a_wrong_key_says_where_it_belongs():
         with pytest.raises(ModelRefusedError, match="reranker_api_key"):
             CohereReranker("m", server.url).rerank(QUERY, TEXTS, deadline_seconds=LONG)
         with pytest.raises(ModelRefusedError, match="CO_API_KEY"):
-            CohereReranker("m", server.url, "k", "cohere").rerank(
+            CohereReranker("m", server.url, "k", vendor="cohere").rerank(
                 QUERY, TEXTS, deadline_seconds=LONG
             )

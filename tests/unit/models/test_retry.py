@@ -37,7 +37,9 @@ class Script:
 
 def ask(script, seconds=60.0, drawn=1.0, abort=None, **rules):
     ends_at = script.clock.monotonic() + seconds
-    return with_retries(script, ends_at, script.clock, abort, RetryRules(**rules), lambda: drawn)
+    return with_retries(
+        script, ends_at, script.clock, abort=abort, rules=RetryRules(**rules), draw=lambda: drawn
+    )
 
 
 def test_the_first_answer_is_taken_without_a_wait(clock):

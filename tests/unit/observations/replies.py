@@ -21,7 +21,18 @@ def message(
 ) -> Message:
     parts = (Part("text", text),) if isinstance(text, str) else text
     raw = "\n\n".join(part.render() for part in parts)
-    return Message(f"m{seq}", "t", "r", seq, role, raw, parts, len(raw) // 4, "estimate", at(when))
+    return Message(
+        f"m{seq}",
+        "t",
+        "r",
+        seq=seq,
+        role=role,
+        raw_content=raw,
+        parts=parts,
+        token_count=len(raw) // 4,
+        token_method="estimate",
+        created_at=at(when),
+    )
 
 
 def conversation() -> list[Message]:
@@ -38,7 +49,7 @@ def conversation() -> list[Message]:
             2,
             (Part("tool_call", name="Bash", call_id="c1", arguments={"command": "npm test"}),),
             "assistant",
-            "2025-12-04 09:16",
+            when="2025-12-04 09:16",
         ),
         message(
             3,
@@ -51,13 +62,13 @@ def conversation() -> list[Message]:
                 ),
             ),
             "tool",
-            "2025-12-04 09:16",
+            when="2025-12-04 09:16",
         ),
         message(
             4,
             "I added a null check in authenticateUser(); now all 42 tests pass.",
             "assistant",
-            "2025-12-04 14:05",
+            when="2025-12-04 14:05",
         ),
         message(
             5, "great. we're switching from Express to Fastify by Friday", when="2025-12-05 09:00"

@@ -26,7 +26,7 @@ SOURCE = Source(each.raw_content for each in conversation())
 
 
 def note(text, priority="medium", details=()):
-    return Note(priority, "note", text, 0, details=details)
+    return Note(priority, "note", text, said_at=0, details=details)
 
 
 def draft(*texts):

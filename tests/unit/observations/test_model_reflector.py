@@ -25,7 +25,7 @@ def handler_note(number: int) -> Note:
         "code",
         f"Agent wrote handler_{number}(event: Event) -> None in "
         f"src/handlers/part_{number}.py:{number}1 for billing",
-        at(f"2025-12-0{number // 10 + 1} {9 + number % 10:02d}:00"),
+        said_at=at(f"2025-12-0{number // 10 + 1} {9 + number % 10:02d}:00"),
         first_seq=number * 3 + 1,
         last_seq=number * 3 + 3,
     )

@@ -36,7 +36,9 @@ def system(flavor="coding", mode="default", **wishes):
 
 
 def reflect(level=0, flavor="coding", **wishes):
-    notes = [Note("high", "statement", "User said they use TypeScript", at("2025-12-04 09:15"))]
+    notes = [
+        Note("high", "statement", "User said they use TypeScript", said_at=at("2025-12-04 09:15"))
+    ]
     return reflector_request(ReflectRequest(notes, flavor=flavor, **wishes), level, 500)
 
 

@@ -172,7 +172,7 @@ def test_cited_messages_are_read_with_the_time(text, seqs):
 
 
 def test_day_within_the_time_is_kept():
-    assert take_time("(2025-12-04 09:15) x")[0] == When(555, 555, DAY, None)
+    assert take_time("(2025-12-04 09:15) x")[0] == When(555, 555, DAY, seqs=None)
 
 
 @given(st.text("0123456789:-–.apmAPM #()[]T/ ", max_size=40))

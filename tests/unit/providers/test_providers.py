@@ -62,10 +62,10 @@ def test_turns_come_back_as_they_were_saved(provider: Any) -> None:
         "one",
         "run the tests",
         "Two failed.",
-        "cli",
-        (use,),
-        "I should run them.",
-        1_760_000_000_000,
+        input_source="cli",
+        tool_uses=(use,),
+        thinking="I should run them.",
+        timestamp=1_760_000_000_000,
     )
     provider.save_turn(saved)
     assert provider.get_recent_turns(5) == [saved]

@@ -15,7 +15,19 @@ NOW = 100 * DAY
 
 def rated(source="memory", kind="gotcha", hints=None, volatility=None, created_at=0, **more):
     hit = Hit(
-        "m", source, "text", 0, 0.0, (), None, None, None, None, created_at, type=kind, **more
+        "m",
+        source,
+        "text",
+        rank=0,
+        score=0.0,
+        why=(),
+        thread_id=None,
+        resource_id=None,
+        role=None,
+        seq=None,
+        created_at=created_at,
+        type=kind,
+        **more,
     )
     found = Found("memory" if source == "memory" else "task", 1, hit, fused=1.0)
     given = {} if volatility is None else {"volatility": volatility}

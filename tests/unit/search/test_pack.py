@@ -20,14 +20,14 @@ def hit(number, content, source="memory", kind="gotcha", files=(), **more):
         f"id-{number}",
         source,
         content,
-        number,
-        1 / number,
-        (),
-        None,
-        None,
-        role,
-        None,
-        0,
+        rank=number,
+        score=1 / number,
+        why=(),
+        thread_id=None,
+        resource_id=None,
+        role=role,
+        seq=None,
+        created_at=0,
         type=kind,
         files=files,
         **more,
@@ -74,7 +74,7 @@ def test_shares_of_a_phase_are_no_more_than_the_whole():
 def test_repetition_is_left_out_and_told():
     one, again = (
         hit(1, "The cache is never cleared on logout"),
-        hit(2, "the cache is never cleared on logout", "raw", None),
+        hit(2, "the cache is never cleared on logout", "raw", kind=None),
     )
     packed = pack([one, again, hit(3, "Something else entirely")], COUNTER)
     assert again in packed.repeated
@@ -120,8 +120,10 @@ def test_budget_that_is_none_is_refused(budget):
 
 def test_citation_of_every_source_leads_back():
     assert citation(hit(1, "x" * 100)) == f"[Memory #id-1: {'x' * 39}…]"
-    assert citation(hit(1, "x", "task", "bug", metadata={"shortId": "t-k3f9"})) == "[Task t-k3f9]"
-    assert citation(hit(1, "x", "observation", "note")) == "[Observation id-1]"
+    assert (
+        citation(hit(1, "x", "task", kind="bug", metadata={"shortId": "t-k3f9"})) == "[Task t-k3f9]"
+    )
+    assert citation(hit(1, "x", "observation", kind="note")) == "[Observation id-1]"
     assert citation(hit(1, "x", "raw")) == "[Message id-1]"
 
 
@@ -133,7 +135,7 @@ def test_citation_of_every_source_leads_back():
 )
 def test_whatever_was_stored_the_budget_holds_and_nothing_is_lost(texts, budget, phase):
     hits = [hit(number, text) for number, text in enumerate(texts, 1)]
-    packed = pack(hits, COUNTER, budget, phase)
+    packed = pack(hits, COUNTER, budget, phase=phase)
     assert packed.tokens <= budget
     assert sorted(each.id for each in (*packed.hits, *packed.left_out, *packed.repeated)) == sorted(
         each.id for each in hits

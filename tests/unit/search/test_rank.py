@@ -50,7 +50,7 @@ def ranked(
 ) -> list[Scored]:
     """The rows in order; ``neighbors`` lend their words and are left out of the answer."""
     beside = neighbors or []
-    found = rank_messages(analyze_query(query), [*rows, *beside], stats_of(rows), NOW)
+    found = rank_messages(analyze_query(query), [*rows, *beside], stats_of(rows), now_ms=NOW)
     return [each for each in found if each.no not in {other.no for other in beside}]
 
 
@@ -175,13 +175,16 @@ def test_reasons_name_the_part_that_matched() -> None:
 def test_limit_cuts_the_answer() -> None:
     rows = [row(n, "schema") for n in range(10)]
     query = analyze_query("schema")
-    assert rank_messages(query, rows, stats_of(rows), NOW, limit=3) == ranked("schema", rows)[:3]
+    assert (
+        rank_messages(query, rows, stats_of(rows), now_ms=NOW, limit=3)
+        == ranked("schema", rows)[:3]
+    )
 
 
 def test_no_candidates_give_no_answer() -> None:
     stats = Stats(0, 0, 0.0, {})
-    assert rank_messages(analyze_query("schema"), [], stats, NOW) == []
-    assert rank_threads(analyze_query(""), [], stats, NOW) == []
+    assert rank_messages(analyze_query("schema"), [], stats, now_ms=NOW) == []
+    assert rank_threads(analyze_query(""), [], stats, now_ms=NOW) == []
 
 
 def test_thread_that_says_all_beats_thread_with_one_word_repeated() -> None:
@@ -191,7 +194,7 @@ def test_thread_that_says_all_beats_thread_with_one_word_repeated() -> None:
     ]
     narrow = [row(n, "login login", thread=2, seq=n) for n in range(3, 9)]
     answer = rank_threads(
-        analyze_query("login schema tokens"), spread + narrow, stats_of(spread + narrow), NOW
+        analyze_query("login schema tokens"), spread + narrow, stats_of(spread + narrow), now_ms=NOW
     )
     assert [each.no for each in answer] == [1, 2]
     assert answer[0].score == 1
@@ -202,7 +205,7 @@ def test_newer_of_two_equal_threads_comes_first() -> None:
         row(1, "login schema", thread=1, age_days=9),
         row(2, "login schema", thread=2, age_days=1),
     ]
-    answer = rank_threads(analyze_query("login schema"), rows, stats_of(rows), NOW)
+    answer = rank_threads(analyze_query("login schema"), rows, stats_of(rows), now_ms=NOW)
     assert [each.no for each in answer] == [2, 1]
 
 
@@ -221,7 +224,10 @@ def test_scores_lie_between_zero_and_one_and_fall(texts: list[tuple[str, int]]) 
         analyze_query("login schema LoginSchema 重"),
         stats_of([*rows, row(99, "filler")]),
     )
-    for answer in (rank_messages(query, rows, stats, NOW), rank_threads(query, rows, stats, NOW)):
+    for answer in (
+        rank_messages(query, rows, stats, now_ms=NOW),
+        rank_threads(query, rows, stats, now_ms=NOW),
+    ):
         scores = [each.score for each in answer]
         assert scores == sorted(scores, reverse=True)
         assert all(0 < score <= 1 for score in scores)

@@ -57,7 +57,7 @@ def test_a_dependency_is_refused_exactly_when_it_closes_a_circle(memory, edges):
         except DependencyCycleError as error:
             assert closes
             assert_is_a_circle(
-                error.path, waiter, awaited, accepted, [task.short_id for task in tasks]
+                error.path, waiter, awaited, edges=accepted, names=[task.short_id for task in tasks]
             )
 
 

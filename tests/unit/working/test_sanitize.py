@@ -152,7 +152,19 @@ def test_words_without_brackets_are_shown_as_they_are(text):
 
 @given(TEXTS)
 def test_block_has_exactly_the_two_tags_that_we_put(text):
-    page = WorkingMemory("w", "resource", "ann", None, "markdown", text, None, None, 3, 1, 1)
+    page = WorkingMemory(
+        "w",
+        "resource",
+        "ann",
+        thread_id=None,
+        format="markdown",
+        content=text,
+        template=None,
+        schema=None,
+        version=3,
+        created_at=1,
+        updated_at=1,
+    )
     block = render_block(page)
     if block:
         assert block.startswith('<working-memory scope="resource" version="3">\n')

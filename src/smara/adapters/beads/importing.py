@@ -113,7 +113,7 @@ class _Import:
         report.implied_parents = len(settled.implied)
         report.dependencies = len(settled.edges)
         for key, issue in self._issues.items():
-            account(report, issue.record, self._tasks[key], settled.apart.get(key, {}))
+            account(report, issue.record, self._tasks[key], apart=settled.apart.get(key, {}))
 
     def _read(self, key: str, issue: Issue) -> NewTask:
         task = take(issue.record)
@@ -145,7 +145,9 @@ class _Import:
             if key not in self._replaced
             for edge in here.edges
         ]
-        return settle(records, self._tasks.keys() | self._here.keys(), standing, self._orphans)
+        return settle(
+            records, self._tasks.keys() | self._here.keys(), standing, orphans=self._orphans
+        )
 
     def _is_known(self, key: str) -> bool:
         """Whether nothing has to be done: the issue and all that others say of its dependencies are
@@ -197,10 +199,10 @@ def _here(written: Written) -> _Here:
         render(record),
         residue.get("seen"),
         task.updated_at,
-        task.created_at,
-        frozenset(edges_of(task)),
-        frozenset(told_by(task)),
-        implied_by(task),
+        created_at=task.created_at,
+        edges=frozenset(edges_of(task)),
+        told=frozenset(told_by(task)),
+        implied=implied_by(task),
     )
 
 

@@ -104,7 +104,15 @@ class Threads:
         is_compaction = agent_id.startswith(_COMPACTION_AGENT)
         kind: ThreadKind = "compaction" if is_compaction else "subagent"
         title = "Compaction" if is_compaction else None
-        return NewThread(thread_id, None, title, metadata, kind, self._session_id, created_at)
+        return NewThread(
+            thread_id,
+            None,
+            title,
+            metadata=metadata,
+            kind=kind,
+            parent_id=self._session_id,
+            created_at=created_at,
+        )
 
     def _agent_of(self, record: Mapping[str, Any]) -> str | None:
         agent_id = text_in(record.get("agentId"))

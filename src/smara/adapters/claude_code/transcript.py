@@ -224,7 +224,11 @@ class _Transcript:
         words = words_of(entry.value.get("content"))
         if operation == "enqueue" and words.strip():
             held = Held(
-                entry, thread.id, words, created_at, is_program_text=program_kind(words) is not None
+                entry,
+                thread.id,
+                words,
+                created_at=created_at,
+                is_program_text=program_kind(words) is not None,
             )
             if oldest := self._queued.add(held):
                 yield self._keep_prompt(oldest)
@@ -315,7 +319,7 @@ class _Transcript:
         created_at, thread = self._place(entry)
         call_id = text_in(entry.value.get("parentToolUseID"))
         settled = self._running.add(
-            call_id, Held(entry, thread.id, output, created_at, call_id or None)
+            call_id, Held(entry, thread.id, output, created_at=created_at, call_id=call_id or None)
         )
         if settled is not None:
             yield settled if isinstance(settled, Counted) else self._keep_output(settled)

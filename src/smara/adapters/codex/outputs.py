@@ -44,7 +44,7 @@ def output_of(given: Any) -> Output:
         _of_parts(inner) if isinstance(inner, list) else _of_text(text_in(inner) or words_of(inner))
     )
     has_failed = found.has_failed or told.get("success") is False or told.get("isError") is True
-    return Output(found.text, has_failed, found.facts, found.placeholders)
+    return Output(found.text, has_failed, found.facts, placeholders=found.placeholders)
 
 
 def _of_text(text: str) -> Output:
@@ -80,5 +80,5 @@ def _of_parts(items: list[Any]) -> Output:
         found.text,
         found.has_failed,
         found.facts,
-        tuple(p for p in parts if p.type in ("image", "file")),
+        placeholders=tuple(p for p in parts if p.type in ("image", "file")),
     )

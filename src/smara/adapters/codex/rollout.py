@@ -388,7 +388,9 @@ class _Rollout:
                 entry.line, f"event_msg/{kind}"[:100], "an event of the program without words"
             )
             return
-        settled = self._mirrors.hold(mark, Held(entry, kind, role, parts, self._last_at))
+        settled = self._mirrors.hold(
+            mark, Held(entry, kind, role, parts=parts, created_at=self._last_at)
+        )
         if settled is not None:
             yield settled if isinstance(settled, Counted) else self._keep_held(settled)
 

@@ -170,7 +170,11 @@ class _Chat:
         at = milliseconds(value.get("timestamp"))
         if self.thread.id != session_id:
             self.thread = NewThread(
-                session_id, None, None, {**self._facts({}), "told_by": "log"}, created_at=at
+                session_id,
+                None,
+                None,
+                metadata={**self._facts({}), "told_by": "log"},
+                created_at=at,
             )
             self.has_begun = True
         self._last_at = at or self._last_at
@@ -207,7 +211,9 @@ class _Chat:
             records = list(self._said_by_user(entry, stem))
         else:
             words = words_of(value.get("content"))
-            records = list(self._unit(entry, stem, "system", _text_parts(words), {"kind": kind}))
+            records = list(
+                self._unit(entry, stem, "system", parts=_text_parts(words), metadata={"kind": kind})
+            )
         fresh = [record for record in records if record is not None]
         yield from fresh
         if not fresh:
@@ -222,14 +228,18 @@ class _Chat:
             return
         words = "\n".join(part.text for part in parts if part.type == "text")
         if any(part.type == "tool_result" for part in parts) and not words.strip():
-            yield from self._unit(entry, stem, "tool", parts, {})
+            yield from self._unit(entry, stem, "tool", parts=parts, metadata={})
             return
         own = tuple(each for part in parts if (each := _own(part)) is not None)
         if own != parts:
             said = (words_of_hooks(part.text) for part in parts if part.type == "text")
             others = _text_parts("\n\n".join(filter(None, said)))
             yield from self._unit(
-                entry, f"{stem}:hook" if own else stem, "system", others, {"kind": "hook_context"}
+                entry,
+                f"{stem}:hook" if own else stem,
+                "system",
+                parts=others,
+                metadata={"kind": "hook_context"},
             )
             if not own:
                 yield None  # all of it was said by hooks
@@ -240,7 +250,7 @@ class _Chat:
             kind = "agent_prompt"
         if role == "user":
             self._suggest_title(words)
-        yield from self._unit(entry, stem, role, parts, {"kind": kind})
+        yield from self._unit(entry, stem, role, parts=parts, metadata={"kind": kind})
 
     def _answer(self, entry: Entry, stem: str) -> Iterator[Record | None]:
         value = entry.value
@@ -254,7 +264,7 @@ class _Chat:
             "message_id": stem,
             "usage": _usage(value.get("tokens")),
         }
-        yield from self._unit(entry, stem, "assistant", parts, metadata)
+        yield from self._unit(entry, stem, "assistant", parts=parts, metadata=metadata)
         for number, call in enumerate(calls, 1):
             yield from self._call(entry, stem, call, number)
 
@@ -266,7 +276,9 @@ class _Chat:
         before, self._last_at = self._last_at, milliseconds(call.get("timestamp")) or self._last_at
         asked = Part("tool_call", name=name, call_id=call_id, arguments=call.get("args"))
         metadata: dict[str, Any] = {"message_id": stem, "agent_id": text_in(call.get("agentId"))}
-        yield from self._unit(entry, f"{stem}:{call_id}", "assistant", (asked,), metadata)
+        yield from self._unit(
+            entry, f"{stem}:{call_id}", "assistant", parts=(asked,), metadata=metadata
+        )
         result = call.get("result")
         if result is not None and status in _ENDED:
             found = parts_of(result)
@@ -286,7 +298,11 @@ class _Chat:
                 "tool_result": {"status": status} if status == "cancelled" else {},
             }
             yield from self._unit(
-                entry, f"{stem}:{call_id}:result", "tool", (answer, *others), metadata
+                entry,
+                f"{stem}:{call_id}:result",
+                "tool",
+                parts=(answer, *others),
+                metadata=metadata,
             )
         self._last_at = before
 

@@ -33,7 +33,7 @@ def find_candidates(
     root: str, head: str, most_commits: int, progress: Progress | None = None
 ) -> Found:
     """Read the last commits of a history, and say what could be remembered of them."""
-    commits = list(past_commits(root, head, most_commits, progress))
+    commits = list(past_commits(root, head, most_commits, progress=progress))
     found = Found(commits=len(commits))
     if not commits:
         return found
@@ -79,8 +79,8 @@ def _candidate(commit: PastCommit, made: Reason | Reverted) -> Candidate:
         kind,
         made.type,
         made.content,
-        ((commit.sha, said),),
-        commit.at_ms,
-        commit.author,
+        quotes=((commit.sha, said),),
+        at_ms=commit.at_ms,
+        author=commit.author,
         data=made.fields,
     )

@@ -58,7 +58,7 @@ def import_history(
             path=folder,
         )
     report = GitReport(folder, is_dry_run)
-    found = find_candidates(folder, head, most_commits, progress)
+    found = find_candidates(folder, head, most_commits, progress=progress)
     report.commits, report.left_out = found.commits, found.left_out
     report.is_all = (
         found.commits < most_commits or count_of(folder, head, most_commits + 1) <= most_commits
@@ -70,12 +70,14 @@ def import_history(
     for each in chosen:
         holder = known.holder(each)
         if holder is not None:
-            report.changes.append(_told("known", each, holder.short_id, ("its commit is known",)))
+            report.changes.append(
+                _told("known", each, holder.short_id, why=("its commit is known",))
+            )
         elif is_dry_run:
             report.changes.append(_told("added", each))
         else:
             fresh.append((each, known.shorter(each)))
-    _add(memory, report, fresh, own_address(folder), actor)
+    _add(memory, report, fresh, mine=own_address(folder), actor=actor)
     return report
 
 
@@ -120,7 +122,7 @@ def _add(
         made = memory.memories.add_many(new, by="system", actor=actor)
         for (candidate, _), added in zip(some, made, strict=True):
             short = added.memory.short_id if added.memory is not None else None
-            report.changes.append(_told(added.outcome, candidate, short, added.why))
+            report.changes.append(_told(added.outcome, candidate, short, why=added.why))
 
 
 def _new(candidate: Candidate, mine: str, older: str | None) -> NewMemory:
@@ -131,7 +133,7 @@ def _new(candidate: Candidate, mine: str, older: str | None) -> NewMemory:
         candidate.content,
         candidate.type,
         SOURCE,
-        _CONFIDENCE[candidate.kind],
+        confidence=_CONFIDENCE[candidate.kind],
         tags=("git", tag_of(candidate.kind)),
         files=candidate.files,
         modules=modules,
@@ -155,7 +157,14 @@ def _told(
     outcome: Outcome, each: Candidate, memory_id: str | None = None, why: Sequence[str] = ()
 ) -> Change:
     return Change(
-        outcome, each.kind, each.type, each.content, each.sha, each.at_ms, memory_id, tuple(why)
+        outcome,
+        each.kind,
+        each.type,
+        content=each.content,
+        sha=each.sha,
+        at_ms=each.at_ms,
+        memory_id=memory_id,
+        why=tuple(why),
     )
 
 

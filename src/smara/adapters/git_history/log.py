@@ -104,7 +104,9 @@ def _parsed(text: str) -> Iterator[PastCommit]:
         fields = record.split(_FIELD, 3)
         if len(fields) == 4 and fields[1].isdigit():
             sha, at, author, message = fields
-            yield PastCommit(sha, int(at) * 1000, author.strip().casefold(), message.strip())
+            yield PastCommit(
+                sha, int(at) * 1000, author.strip().casefold(), message=message.strip()
+            )
 
 
 def _git(root: str, *arguments: str) -> str | None:

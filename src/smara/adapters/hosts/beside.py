@@ -58,7 +58,7 @@ class Beside:
             memory = open_memory(
                 busy_timeout_seconds=1.0, check_index=False, embed_in_background=False
             )
-            take_in(memory, self._folder, BACKGROUND_SECONDS, self._clock)
+            take_in(memory, self._folder, BACKGROUND_SECONDS, clock=self._clock)
         except SmaraError as error:
             log.warning(
                 "spool.not_drained", error=error.code

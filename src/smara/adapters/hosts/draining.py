@@ -72,10 +72,10 @@ def drain(
     try:
         # What is due by now goes first: new events put a transcript's next reading off, again and
         # again.
-        run_due(memory, done, kinds, lambda: clock() < until)
-        lease = _take_all(walls, folder, done, lease, lambda: clock() < until)
+        run_due(memory, done, kinds, has_time=lambda: clock() < until)
+        lease = _take_all(walls, folder, done, lease=lease, has_time=lambda: clock() < until)
         for project in walls.projects():
-            run_due(project, done, kinds, lambda: clock() < until)
+            run_due(project, done, kinds, has_time=lambda: clock() < until)
             if (
                 "transcript" in kinds and clock() < until
             ):  # there is time for more than the most urgent
@@ -117,7 +117,7 @@ def _take_all(
             return lease
         tried |= {os.path.basename(each.path) for each in batch}
         for project, files in walls.divide(batch):
-            _take(project, files, transcripts, done, lease)
+            _take(project, files, transcripts, done=done, lease=lease)
         lease = walls.memory.leases.renew(lease, LEASE_SECONDS)
     return lease
 
@@ -126,13 +126,13 @@ def _take(
     project: Memory, files: Sequence[Waiting], transcripts: Transcripts, done: Drained, lease: Lease
 ) -> None:
     try:
-        _take_in(project, files, transcripts, done, lease)
+        _take_in(project, files, transcripts, done=done, lease=lease)
     except DatabaseError:
         raise  # the files stay, and are taken in when the store can be written again
     except Exception as error:  # noqa: BLE001 - one bad file must not hold up the others
         if len(files) > 1:
             for each in files:
-                _take(project, [each], transcripts, done, lease)
+                _take(project, [each], transcripts, done=done, lease=lease)
             return
         reason = error.code if isinstance(error, SmaraError) else type(error).__name__
         log.warning("spool.put_aside", reason=reason)

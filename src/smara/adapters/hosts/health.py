@@ -46,7 +46,7 @@ def host_findings(
     found: list[Finding] = []
     for host in hosts:
         found += _host_findings(
-            host, [each for each in heard if each.agent == host.agent], root, now_ms
+            host, [each for each in heard if each.agent == host.agent], root, now_ms=now_ms
         )
     if any(host.is_set_up for host in hosts):
         found.append(_path_finding())
@@ -77,13 +77,13 @@ def _host_findings(
             check, "ok", f"{host.name} is here and not set up; `smara setup {host.agent}` does it."
         )
         return
-    yield _heard_finding(check, host, heard, now_ms, root)
+    yield _heard_finding(check, host, heard, now_ms=now_ms, root=root)
     if len(host.set_up) > 1:
         yield Finding(
             check,
             "warning",
             "It is set up in this repository and for all: every event is told twice.",
-            f"Run `smara setup {host.agent} --remove`, or the same with --global.",
+            advice=f"Run `smara setup {host.agent} --remove`, or the same with --global.",
         )
     repeated, events = (
         sum(each.repeat_count for each in heard),
@@ -95,7 +95,8 @@ def _host_findings(
             "warning",
             f"{repeated:,} of {events:,} events were told twice; another registration calls us "
             "too.",
-            "Look for a plug-in beside the settings, or another agent that reads the same file.",
+            advice="Look for a plug-in beside the settings, or another agent that reads the same "
+            "file.",
         )
     yield from _registration_findings(check, host, root)
     if host.set_up and host.has_plugin:
@@ -103,7 +104,7 @@ def _host_findings(
             check,
             "warning",
             "The plug-in and the settings both call us: every event is told twice.",
-            "Run `smara setup claude --remove`, or take the plug-in away with /plugin.",
+            advice="Run `smara setup claude --remove`, or take the plug-in away with /plugin.",
         )
     version = _version(host.program)
     if version:
@@ -120,14 +121,15 @@ def _heard_finding(
                 check,
                 "warning",
                 f"Codex passes over the hooks of {distrusted} in silence: nobody has trusted them.",
-                "Start `codex` here, trust the folder and its hooks (`/hooks` lists them), and "
+                advice="Start `codex` here, trust the folder and its hooks (`/hooks` lists them), "
+                "and "
                 "look again.",
             )
         return Finding(
             check,
             "warning",
             f"{host.name} is set up, and no event of it has been taken in yet.",
-            "Say something to it and look again; `smara hook drain` takes in what waits.",
+            advice="Say something to it and look again; `smara hook drain` takes in what waits.",
         )
     last = max(heard, key=lambda each: each.last_at)
     text = (
@@ -139,7 +141,7 @@ def _heard_finding(
             check,
             "warning",
             text,
-            f"If you have used it since, `smara setup {host.agent} --check` tells.",
+            advice=f"If you have used it since, `smara setup {host.agent} --check` tells.",
         )
     return Finding(check, "ok", text)
 
@@ -149,7 +151,7 @@ def _registration_findings(check: str, host: FoundHost, root: str) -> Iterator[F
     every start.
     """
     for reach in host.set_up:
-        for target in targets_of(host.agent, reach, root, program()):
+        for target in targets_of(host.agent, reach, root, program=program()):
             for entry in _own_hooks(target.path):
                 called = _called(entry)
                 if called and shutil.which(called) is None:
@@ -157,7 +159,7 @@ def _registration_findings(check: str, host: FoundHost, root: str) -> Iterator[F
                         check,
                         "problem",
                         f"{target.path} calls {called}, which is not there.",
-                        f"Run `smara setup {host.agent}` again.",
+                        advice=f"Run `smara setup {host.agent}` again.",
                     )
                     return
                 timeout = entry.get("timeout", entry.get("timeoutSec"))
@@ -178,7 +180,7 @@ def _registration_findings(check: str, host: FoundHost, root: str) -> Iterator[F
                     check,
                     "problem",
                     f"A hook in {target.path} {reason}.",
-                    f"Run `smara setup {host.agent}` again.",
+                    advice=f"Run `smara setup {host.agent}` again.",
                 )
                 return
 
@@ -221,7 +223,7 @@ def _distrusted(host: FoundHost, root: str) -> str:
     except (OSError, ValueError, AttributeError):
         state = {}
     for reach in host.set_up:
-        path = targets_of(host.agent, reach, root, program())[0].path
+        path = targets_of(host.agent, reach, root, program=program())[0].path
         named = (f"{path}:", f"{os.path.realpath(path)}:")
         if not any(
             str(key).startswith(named) for key in (state if isinstance(state, dict) else ())
@@ -237,7 +239,7 @@ def _version_finding(host: FoundHost, version: str) -> Finding:
             f"{host.agent} version",
             "warning",
             f"{host.name} {version} does not pass on what hooks say at a start.",
-            "Upgrade it; until then `smara mcp` still answers it.",
+            advice="Upgrade it; until then `smara mcp` still answers it.",
         )
     return Finding(f"{host.agent} version", "ok", f"{host.name} {version}.")
 
@@ -267,7 +269,7 @@ def _brief_findings(spool: str, root: str) -> Iterator[Finding]:
                 "brief",
                 "warning",
                 f"{text} The host cuts it at {most:,} characters.",
-                "Review what is known.",
+                advice="Review what is known.",
             )
         else:
             yield Finding("brief", "ok", text)
@@ -281,7 +283,7 @@ def _path_finding() -> Finding:
         "path",
         "warning",
         "`smara` is not on the path, so hooks name its whole path, which an upgrade may move.",
-        "Install it where your shell looks: uv tool install smara, or pipx install smara.",
+        advice="Install it where your shell looks: uv tool install smara, or pipx install smara.",
     )
 
 
@@ -293,19 +295,19 @@ def _spool_findings(spool: str, now_ms: int) -> Iterator[Finding]:
             "spool",
             "problem",
             f"{lost:,} events were let go: more than {MOST_FILES:,} waited.",
-            _DRAIN,
+            advice=_DRAIN,
         )
     if aside:
         yield Finding(
             "spool",
             "warning",
             f"{aside:,} events could not be read.",
-            f"They lie in {spool}/{ASIDE}.",
+            advice=f"They lie in {spool}/{ASIDE}.",
         )
     oldest = int(waiting[0].partition("-")[0]) // 1_000_000 if waiting else now_ms
     if now_ms - oldest > OLD_EVENT_MS:
         text = f"{len(waiting):,} events wait, the oldest for {_age(now_ms - oldest)}."
-        yield Finding("spool", "warning", text, _DRAIN)
+        yield Finding("spool", "warning", text, advice=_DRAIN)
     elif not lost and not aside:
         yield Finding(
             "spool",
@@ -324,7 +326,7 @@ def _queue_findings(jobs: Sequence[Job]) -> Iterator[Finding]:
             "queue",
             "warning",
             f"{len(given_up):,} jobs were given up; the last said: {given_up[-1].error}",
-            "Mend the cause; the next event of the session tries again.",
+            advice="Mend the cause; the next event of the session tries again.",
         )
     else:
         yield Finding("queue", "ok", f"{len(jobs):,} jobs of sessions wait for their time.")

@@ -48,12 +48,12 @@ def events_of(agent: str, event: str, raw: bytes, at_ms: int, cwd: str = "") -> 
         if kind is None:
             return []
     if kind == "tool_batch":
-        return _of_batch(who, payload, at_ms, cwd)
+        return _of_batch(who, payload, at_ms, cwd=cwd)
     if kind == "subagent_stop" and payload.get("agent_type") == "":
         # no helper of the agent: the host itself, which had a model write the summary of a
         # compaction
         return []
-    return [_event(who, kind, event, payload, at_ms, cwd)]
+    return [_event(who, kind, event, payload=payload, at_ms=at_ms, cwd=cwd)]
 
 
 def agent_of(named: str, event: str, payload: Mapping[str, Any]) -> Agent:
@@ -85,7 +85,7 @@ def _event(
         agent,
         kind,
         session_id,
-        at_ms,
+        at_ms=at_ms,
         cwd=cwd,
         source=_source(kind, payload) if kind not in _TOOL_KINDS else "",
         prompt=own_words(_text(payload, FIELDS.prompt))
@@ -156,7 +156,7 @@ def _of_batch(agent: Agent, payload: Mapping[str, Any], at_ms: int, cwd: str) ->
     calls = payload.get("tool_calls")
     common = {name: value for name, value in payload.items() if name != "tool_calls"}
     return [
-        _event(agent, "tool_post", "PostToolUse", {**common, **call}, at_ms, cwd)
+        _event(agent, "tool_post", "PostToolUse", payload={**common, **call}, at_ms=at_ms, cwd=cwd)
         for call in (calls if isinstance(calls, list) else ())
         if isinstance(call, dict)
     ]

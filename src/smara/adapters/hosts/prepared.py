@@ -67,11 +67,11 @@ def choose(
     if not head["stamp"] and head["is_same"]:
         return []  # there is no store
     if event in STARTS and hearer_of(told) == session_id:
-        return _start(agent, told, folder, head)
+        return _start(agent, told, folder, head=head)
     if event in PROMPTS:
-        return _first(agent, told, folder, head)
+        return _first(agent, told, folder, head=head)
     return (
-        _about_tool(agent, event, told, folder, head)
+        _about_tool(agent, event, told, folder=folder, head=head)
         if event not in (*STARTS, "SubagentStart")
         else None
     )
@@ -85,7 +85,15 @@ def say(
     head = briefs.head_of(folder, folder_of(told))
     heard = [each for each in chosen if _is_heard(head, session_of(told), each["point"])]
     for each in chosen:
-        note(folder, agent, hearer_of(told), source, folder_of(told), each, is_said=each in heard)
+        note(
+            folder,
+            agent,
+            hearer_of(told),
+            source=source,
+            cwd=folder_of(told),
+            told=each,
+            is_said=each in heard,
+        )
     is_cursor = (
         agent == "cursor" or "cursor_version" in told
     )  # it also runs hooks that were set up for others
@@ -127,7 +135,7 @@ def _start(
         return None
     source = told.get("source")
     said = Said(folder, session_of(told)) if source not in _FORGETTING else None
-    remember_start(folder, session_of(told), source, words["made_at"])
+    remember_start(folder, session_of(told), source, made_at=words["made_at"])
     start = words["start"] and _of_others(words["start"], session_of(told))
     if not start or not start["text"].strip():
         return []
@@ -256,7 +264,7 @@ def _about_tool(
         for each in words["tools"]
         if each["point"] in points
         and not names_of(each["told"]) <= said.names
-        and _fits(each, tool, given, error or "", head["root"], folder_of(told))
+        and _fits(each, tool, given, error=error or "", root=head["root"], cwd=folder_of(told))
     ]
     if new and not (head["store"] and all(briefs.are_same(each["cited"]) for each in new)):
         # the code has changed under what is known of it: whether it still holds is for the store to
@@ -281,7 +289,7 @@ def _fits(
         return False
     files = given.get("files") or [given.get("file_path")]
     if entry["file"] and not any(
-        isinstance(each, str) and is_file(each, entry["file"], root, cwd) for each in files
+        isinstance(each, str) and is_file(each, entry["file"], root, cwd=cwd) for each in files
     ):
         return False
     line, pattern = given.get("command"), given.get("pattern")
@@ -399,7 +407,7 @@ def note(
     """Remember what is said to a session, and tell it to the store with the next drain. Never
     raises.
     """
-    Said.add(folder, session_id, told["point"], sorted(names_of(told)))
+    Said.add(folder, session_id, told["point"], names=sorted(names_of(told)))
     facts = {**told, "agent": told.get("agent") or agent}
     notice = {
         "session_id": session_id,
@@ -421,7 +429,7 @@ def remember_start(folder: str, session_id: str, source: Any, made_at: float) ->
     """
     if source in _FORGETTING:
         Said.forget(folder, session_id)
-    Said.add(folder, session_id, f"began {made_at}", [])
+    Said.add(folder, session_id, f"began {made_at}", names=[])
 
 
 def name_of(item: Mapping[str, Any]) -> str:

@@ -83,12 +83,12 @@ def draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Draft
         cwd,
         store_of(memory),
         memory.scope.project_no,
-        marks,
-        task_mark,
-        arms,
-        arms_mark,
-        tuple(watched),
-        words,
+        marks=marks,
+        task_mark=task_mark,
+        arms=arms,
+        arms_mark=arms_mark,
+        watched=tuple(watched),
+        words=words,
     )
 
 
@@ -101,7 +101,7 @@ def finish(folder: str, draft: Draft) -> bool:
         if look is None or not stamp:
             return False
         with look:
-            if _has_changed(look, draft.marks, draft.task_mark, draft.arms_mark):
+            if _has_changed(look, draft.marks, draft.task_mark, arms_mark=draft.arms_mark):
                 stamp = [0, 0, 0, 0]  # a stamp that no store has: hooks then look for themselves
     facts = {
         "store": draft.store,
@@ -117,7 +117,14 @@ def finish(folder: str, draft: Draft) -> bool:
         refresh_rule(
             briefs.root_of(draft.cwd), (draft.words["cursor"]["start"] or {"text": ""})["text"]
         )
-    return briefs.write(folder, draft.cwd, facts, draft.watched, draft.words, [str(config_path())])
+    return briefs.write(
+        folder,
+        draft.cwd,
+        facts,
+        triggers=draft.watched,
+        words=draft.words,
+        settings=[str(config_path())],
+    )
 
 
 def _has_changed(look: Look, marks: Sequence[int], task_mark: int, arms_mark: int) -> bool:
@@ -138,7 +145,12 @@ def write_absence(folder: str, cwd: str, store: str) -> None:
     """Note that there is no store, so that hooks need not look for it with every call."""
     if briefs.stamp_of(store) == []:
         briefs.write(
-            folder, cwd, {"store": store, "stamp": [], "arms": ""}, (), {}, [str(config_path())]
+            folder,
+            cwd,
+            {"store": store, "stamp": [], "arms": ""},
+            triggers=(),
+            words={},
+            settings=[str(config_path())],
         )
 
 
@@ -158,7 +170,7 @@ def prepare(
     known = head["agents"] if head is not None else []
     files = {}
     for agent in sorted({*agents, *known}):
-        files[agent] = _read_files(folder, agent, cwd, sorted((loaded or {}).get(agent, ())))
+        files[agent] = _read_files(folder, agent, cwd, loaded=sorted((loaded or {}).get(agent, ())))
     before = os.getcwd()
     if not enter(cwd):  # how memories stand to the code is judged in the folder they are about
         return None
@@ -182,7 +194,7 @@ def prepare_ahead(cwd: str, agents: Sequence[str]) -> bool:
     folder = spool_folder()
     try:
         with open_memory(check_index=False, embed_in_background=False) as memory:
-            found = prepare(memory, folder, cwd, agents)
+            found = prepare(memory, folder, cwd, agents=agents)
     except SmaraError:
         return False
     return found is not None and finish(folder, found)
@@ -195,7 +207,7 @@ def keep_up(memory: Memory, folder: str) -> Draft | None:
     So a session that starts after a person taught something need not open the store.
     """
     return (
-        prepare(memory, folder, os.getcwd(), ())
+        prepare(memory, folder, os.getcwd(), agents=())
         if has_aged(memory, briefs.head_of(folder, os.getcwd()))
         else None
     )
@@ -229,7 +241,7 @@ def has_aged(memory: Memory, head: Mapping[str, Any] | None) -> bool:
         return False
     with memory.database.read() as session:
         look = OpenLook(session, memory.scope)
-        return _has_changed(look, head["marks"], head["task_mark"], head["arms_mark"])
+        return _has_changed(look, head["marks"], head["task_mark"], arms_mark=head["arms_mark"])
 
 
 def enter(cwd: str) -> bool:

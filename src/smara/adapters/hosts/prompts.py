@@ -27,11 +27,13 @@ def words_of_hooks(text: str) -> str:
     """What the blocks say that :func:`own_words` takes off, without what memory itself said in
     them.
 
-    >>> words_of_hooks("<hook_context>The build is red.</hook_context>\\n\\nMend it") 'The build is
-    red.' >>> words_of_hooks("<hook_context>Mend it first.</hook_context>Mend it") 'Mend it first.'
-    >>> words_of_hooks("<hook_context>&lt;smara-memory&gt;-
-    Known.&lt;/smara-memory&gt;</hook_context>\\n\\nMend it") ''
-    """
+    >>> words_of_hooks("<hook_context>The build is red.</hook_context>\\n\\nMend it")
+    'The build is red.'
+    >>> words_of_hooks("<hook_context>Mend it first.</hook_context>Mend it")
+    'Mend it first.'
+    >>> words_of_hooks("<hook_context>&lt;smara-memory&gt;- Known.&lt;/smara-memory&gt;</hook_context>\\n\\nMend it")
+    ''
+    """  # noqa: E501
     before, _, after = _divided(text)
     inside = f"{before}{after}".replace(OPENING, "").replace(CLOSING, "")
     return without_told(as_said(inside)).strip()

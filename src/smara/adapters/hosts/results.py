@@ -107,10 +107,11 @@ def _code(response: Mapping[str, Any]) -> int | None:
 def bare(text: str) -> str:
     """The words of a tool without what a host puts around them.
 
-    >>> bare("<untrusted_context>\\nOutput: no\\nExit Code: 1\\nProcess Group PGID:
-    77\\n</untrusted_context>") 'Output: no\\nExit Code: 1' >>> bare("no such file\\n<shellId: 3
-    completed with exit code 1>") 'no such file'
-    """
+    >>> bare("<untrusted_context>\\nOutput: no\\nExit Code: 1\\nProcess Group PGID: 77\\n</untrusted_context>")
+    'Output: no\\nExit Code: 1'
+    >>> bare("no such file\\n<shellId: 3 completed with exit code 1>")
+    'no such file'
+    """  # noqa: E501
     wrapped = _WRAPPED.match(text)
     if wrapped:
         return _NUMBERS.sub("", wrapped[1])

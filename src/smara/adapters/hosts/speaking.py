@@ -67,7 +67,9 @@ the next one.
 
 def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
     """The host's standard output for an event that may be answered; empty for silence."""
-    told = next(iter(with_exits(events_of(agent, event, payload, _now_ms(), os.getcwd()))), None)
+    told = next(
+        iter(with_exits(events_of(agent, event, payload, at_ms=_now_ms(), cwd=os.getcwd()))), None
+    )
     if told is None:
         return b""
     ready: list[bytes] = []
@@ -98,7 +100,7 @@ def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
 
                 drain(memory, folder, CATCH_UP_SECONDS * patience(), kinds=("finalize",))
             said = _ask(memory.moments, told, folder)
-            _hand_over(memory.moments, said, told, folder)
+            _hand_over(memory.moments, said, told, folder=folder)
             if said is not None and said.text.strip():
                 ready.append(emit(agent, event, said.text))
             brief = _prepared(memory, folder, told)
@@ -109,10 +111,10 @@ def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
 
 def _prepared(memory: Memory, folder: str, told: HostEvent) -> Draft | None:
     try:
-        if not store_of(memory) and is_current(memory, folder, told.cwd, told.agent):
+        if not store_of(memory) and is_current(memory, folder, told.cwd, agent=told.agent):
             # what asked was not the brief's age: of such a store it never says what is still so
             return None
-        return prepare(memory, folder, told.cwd, [told.agent])
+        return prepare(memory, folder, told.cwd, agents=[told.agent])
     except Exception as error:  # noqa: BLE001 - what is ready to be said must not be lost by preparing the next
         log.warning("brief.not_made", error=type(error).__name__)
         return None
@@ -138,8 +140,8 @@ def _ask(moments: Moments, told: HostEvent, folder: str) -> Told | None:
         session_of(told),
         told.tool,
         dict(told.tool_input),
-        told.tool_output,
-        told.error,
+        output=told.tool_output,
+        error=told.error,
         known_texts=known_texts,
     )
 
@@ -156,15 +158,22 @@ def _hand_over(moments: Moments, said: Told | None, told: HostEvent, folder: str
     next drain.
     """
     if told.kind == "session_start":
-        remember_start(folder, told.session_id, told.source, 0.0)
+        remember_start(folder, told.session_id, told.source, made_at=0.0)
     if said is None or not said.text.strip():
         return
     facts = asdict(said)
     if not said.is_kept:
-        note(folder, told.agent, session_of(told), told.source or "startup", told.cwd, facts)
+        note(
+            folder,
+            told.agent,
+            session_of(told),
+            source=told.source or "startup",
+            cwd=told.cwd,
+            told=facts,
+        )
         return
     if said.items:
-        Said.add(folder, session_of(told), said.point, sorted(names_of(facts)))
+        Said.add(folder, session_of(told), said.point, names=sorted(names_of(facts)))
     try:
         moments.mark_delivered(said.receipt_id)
     except SmaraError:
@@ -198,7 +207,7 @@ def take_in(
 
     with memory:
         until = clock() + seconds * patience()
-        done = drain(memory, folder, seconds * patience(), clock)
+        done = drain(memory, folder, seconds * patience(), clock=clock)
         drafts = refresh(memory, folder, done)
         if seconds >= BACKGROUND_SECONDS and not done.is_busy and is_round_due(folder):
             work_a_round(memory, done, lambda: clock() < until)
@@ -247,7 +256,7 @@ def refresh(memory: Memory, folder: str, done: Drained) -> list[Draft]:
         if aged is not None and len(roots) < _MOST_ROOTS:
             roots[root] = (root, aged, set())
     found = [
-        prepare(memory.in_project(project), folder, cwd, agents, done.loaded.get(cwd))
+        prepare(memory.in_project(project), folder, cwd, agents=agents, loaded=done.loaded.get(cwd))
         for cwd, project, agents in roots.values()
     ]
     return [each for each in found if each is not None]

@@ -40,14 +40,14 @@ def answer(agent: str, event: str, payload: bytes, folder: str, is_behind: bool 
         hearer_of(told) != session_of(told) or has_spoken_first(folder, session_of(told))
     ):
         return b""  # a helper's prompt is nobody's first words
-    chosen = choose(agent, event, told, folder) if not is_behind else None
+    chosen = choose(agent, event, told, folder=folder) if not is_behind else None
     if chosen == [] or not _mark(folder, _asking(event, told, payload), for_ever=False):
         return b""
     if chosen is not None:
-        return say(agent, event, told, folder, chosen)
+        return say(agent, event, told, folder=folder, chosen=chosen)
     from smara.adapters.hosts.speaking import speak
 
-    return speak(agent, event, payload, folder)
+    return speak(agent, event, payload, folder=folder)
 
 
 def has_spoken_first(folder: str, session_id: str) -> bool:

@@ -64,7 +64,14 @@ def _message(event: HostEvent) -> NewMessage | None:
     if not words.strip():
         return None
     metadata = {"source": "hook", "agent": event.agent}
-    return NewMessage(role, words, f"hook:{event.key}"[:500], event.at_ms, None, metadata)
+    return NewMessage(
+        role,
+        words,
+        f"hook:{event.key}"[:500],
+        created_at=event.at_ms,
+        task_id=None,
+        metadata=metadata,
+    )
 
 
 def _thread(event: HostEvent) -> NewThread:
@@ -76,9 +83,9 @@ def _thread(event: HostEvent) -> NewThread:
             f"{event.session_id}/agent-{event.subagent_id}"[:500],
             None,
             None,
-            metadata,
-            "subagent",
-            event.session_id,
+            metadata=metadata,
+            kind="subagent",
+            parent_id=event.session_id,
         )
     return NewThread(event.session_id, metadata=metadata)
 
@@ -91,12 +98,12 @@ def jobs_of(events: Sequence[HostEvent], has_transcript: Callable[[str], bool]) 
     for event in events:
         if event.kind == "session_end":
             found["finalize", event.session_id] = Job(
-                "finalize", event.session_id, _facts(event), event.at_ms
+                "finalize", event.session_id, _facts(event), due_at=event.at_ms
             )
         elif event.kind in ("turn_end", "turn_fail", "session_start"):
             due_at = event.at_ms + SILENT_SESSION_MS
             found["finalize", event.session_id] = Job(
-                "finalize", event.session_id, _facts(event), due_at
+                "finalize", event.session_id, _facts(event), due_at=due_at
             )
         if _is_telling(event) and has_transcript(event.transcript_path):
             key = (
@@ -109,7 +116,7 @@ def jobs_of(events: Sequence[HostEvent], has_transcript: Callable[[str], bool]) 
                 if event.kind not in ("turn_end", "turn_fail")
                 else _next_reading(event.at_ms)
             )
-            found["transcript", key] = Job("transcript", key[:500], _place(event), due_at)
+            found["transcript", key] = Job("transcript", key[:500], _place(event), due_at=due_at)
     return list(found.values())
 
 

@@ -69,8 +69,17 @@ def parse(path: str, content: bytes) -> Waiting | None:
     # What was written had no mark of a secret in it, or was redacted; here everything is looked at
     # properly.
     payload = safe(payload, MOST_BYTES)
-    events = events_of(agent, event, payload, int(at), cwd)
-    return Waiting(path, agent, event, int(at), project, cwd, tuple(events), payload)
+    events = events_of(agent, event, payload, at_ms=int(at), cwd=cwd)
+    return Waiting(
+        path,
+        agent,
+        event,
+        at_ms=int(at),
+        project=project,
+        cwd=cwd,
+        events=tuple(events),
+        payload=payload,
+    )
 
 
 def _is_object(payload: bytes) -> bool:

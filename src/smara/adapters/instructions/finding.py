@@ -46,7 +46,7 @@ def as_instruction_file(
     if known is None:
         return InstructionFile(relative, place, "any")
     host, folder = known
-    return InstructionFile(relative, place, host, folder, _is_personal(relative))
+    return InstructionFile(relative, place, host, folder=folder, is_personal=_is_personal(relative))
 
 
 def is_inside(root: str | os.PathLike[str], path: str | os.PathLike[str]) -> bool:
@@ -97,7 +97,9 @@ def _files_of(base: Path, folder: Path) -> Iterator[InstructionFile]:
             # A link may lead out of the repository: what is there is not the repository's.
             if os.path.isfile(place) and is_inside(base, place):
                 relative = path.relative_to(base).as_posix()
-                yield InstructionFile(relative, place, host, about, _is_personal(relative))
+                yield InstructionFile(
+                    relative, place, host, folder=about, is_personal=_is_personal(relative)
+                )
 
 
 def _matching(folder: Path, pattern: str) -> list[Path]:

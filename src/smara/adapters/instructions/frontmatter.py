@@ -33,7 +33,7 @@ def read_head(lines: list[str]) -> Head:
         " ".join(values.get("description", ())),
         tuple(dict.fromkeys(globs)),
         always == "true" or not globs,
-        end + 1,
+        lines=end + 1,
     )
 
 

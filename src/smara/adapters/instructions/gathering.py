@@ -68,7 +68,7 @@ def gather(root: str | os.PathLike[str], paths: Sequence[str | os.PathLike[str]]
             found.setdefault(file.place, file)
     gathered = Gathered(base, not paths or any(os.path.realpath(path) == base for path in paths))
     for file in list(found.values()):
-        _read_into(gathered, file, found, 0)
+        _read_into(gathered, file, found, depth=0)
     return gathered
 
 
@@ -104,13 +104,17 @@ def _read_into(
         if reason is None and place is not None:
             drawn = as_instruction_file(gathered.root, place)
             inside = InstructionFile(
-                drawn.path, place, file.host, drawn.folder or file.folder, file.is_personal
+                drawn.path,
+                place,
+                file.host,
+                folder=drawn.folder or file.folder,
+                is_personal=file.is_personal,
             )
             known[place] = inside
-            _read_into(gathered, inside, known, depth + 1)
+            _read_into(gathered, inside, known, depth=depth + 1)
         elif reason:
             gathered.not_followed.append(
-                NotFollowed(file.path, reference.line, reference.target, reason)
+                NotFollowed(file.path, reference.line, reference.target, reason=reason)
             )
 
 

@@ -70,7 +70,7 @@ def import_gathered(
     """Bring in what files say that somebody else has found and read; otherwise as
     :func:`import_instructions`.
     """
-    return _Import(memory, gathered, is_verified, actor).run(is_dry_run)
+    return _Import(memory, gathered, is_verified, actor=actor).run(is_dry_run)
 
 
 def root_of(root: str | os.PathLike[str] | None = None) -> str:
@@ -101,7 +101,10 @@ class _Import:
         report.not_followed, report.unreadable = gathered.not_followed, gathered.unreadable
         report.files = [
             FileReport(
-                each.file.path, each.file.host, len(each.parsed.statements), each.parsed.left_out
+                each.file.path,
+                each.file.host,
+                len(each.parsed.statements),
+                left_out=each.parsed.left_out,
             )
             for each in gathered.read
         ]
@@ -323,7 +326,7 @@ class _Import:
             outcome = "stale"
         places = tuple(str(each) for each in memory.evidence if each.path)
         self._report.changes.append(
-            Change(outcome, memory.type, memory.content, places, memory.short_id)
+            Change(outcome, memory.type, memory.content, places=places, memory_id=memory.short_id)
         )
 
     def _tell_each(self, outcome: Outcome, matched: Matched) -> None:
@@ -345,10 +348,10 @@ class _Import:
                 outcome,
                 type_,
                 saying.text,
-                _where(saying),
-                memory.short_id if memory else None,
-                replaces,
-                tuple(why) or guess.why,
+                places=_where(saying),
+                memory_id=memory.short_id if memory else None,
+                replaces=replaces,
+                why=tuple(why) or guess.why,
             )
         )
 
@@ -387,7 +390,7 @@ def _chunk(saying: Saying) -> Chunk:
         "prose",
         statement.first_line,
         statement.last_line,
-        " › ".join((place.file.path, *statement.headings)),
+        context_prefix=" › ".join((place.file.path, *statement.headings)),
     )
 
 

@@ -52,7 +52,9 @@ def parse_instructions(text: str) -> Parsed:
     body = _without_lone_tags(_without_own_blocks(body))
     reader = _Reader(body)
     reader.read()
-    return Parsed(head, tuple(reader.statements), _references(body), tuple(reader.left_out))
+    return Parsed(
+        head, tuple(reader.statements), _references(body), left_out=tuple(reader.left_out)
+    )
 
 
 def _without_own_blocks(body: str) -> str:
@@ -131,7 +133,7 @@ class _Reader:
                 continue
             if waiting is not None:
                 here = blocks.as_lead(text_of(waiting.children[0]))
-            attach = self._block(node, blocks.joined(lead, here), waiting, attach)
+            attach = self._block(node, blocks.joined(lead, here), waiting, attach=attach)
             waiting, here = None, ""
         if waiting is not None:
             self._paragraph(waiting, lead)
@@ -237,10 +239,10 @@ class _Reader:
                 blocks.cut("\n".join(said)),
                 first,
                 items[-1].last,
-                self._under(),
-                steps,
-                title or "Steps",
-                self._marks,
+                headings=self._under(),
+                steps=steps,
+                title=title or "Steps",
+                marks=self._marks,
             )
         )
 
@@ -345,7 +347,7 @@ class _Reader:
                 blocks.cut(whole),
                 first,
                 max(first, last),
-                self._under(),
+                headings=self._under(),
                 marks=(*self._marks, *marks),
             )
         )

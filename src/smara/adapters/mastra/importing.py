@@ -62,7 +62,7 @@ def import_mastra(
     """
     with open_source(where) as source:
         report = MastraReport(source.name, is_dry_run)
-        _Import(memory, source, report, resource_id, progress).run()
+        _Import(memory, source, report, resource_id=resource_id, progress=progress).run()
     return report
 
 
@@ -293,7 +293,9 @@ class _Import:
                 "mastra": {"record": notes.name, **notes.metadata},
             }
             name = f"{notes.name[:150]}#{_digest([Part('text', fresh)])}"
-            message = NewMessage("system", fresh, name, notes.created_at, metadata=metadata)
+            message = NewMessage(
+                "system", fresh, name, created_at=notes.created_at, metadata=metadata
+            )
             self._memory.messages.append_batch(
                 notes.thread, [message], may_differ=True, compact=False
             )

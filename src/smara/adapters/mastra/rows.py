@@ -80,7 +80,7 @@ class Rows:
             bounded_id(thread_id),
             _id(self._text(row, "resourceId", "resource_id")),
             title,
-            kept,
+            metadata=kept,
             created_at=_time(row, "createdAt", "created_at"),
         )
         return ThreadRow(thread, _page(page))
@@ -90,11 +90,17 @@ class Rows:
         thread_id = self._text(row, "thread_id", "threadId")
         resource_id = _id(self._text(row, "resourceId", "resource_id"))
         if not thread_id:
-            return MessageRow(name, "", resource_id, None, "it belongs to no thread")
+            return MessageRow(
+                name, "", resource_id, message=None, why_not="it belongs to no thread"
+            )
         content = content_of(self._value(row, "content"))
         if not content.parts:
             return MessageRow(
-                name, thread_id, resource_id, None, "it holds no words, only marks of observing"
+                name,
+                thread_id,
+                resource_id,
+                message=None,
+                why_not="it holds no words, only marks of observing",
             )
         given = self._text(row, "role")
         role = _ROLES.get(given, "system")
@@ -104,10 +110,10 @@ class Rows:
             role,
             content.parts,
             bounded_id(name),
-            _time(row, "createdAt", "created_at"),
+            created_at=_time(row, "createdAt", "created_at"),
             metadata=self._about(row, content, given),
         )
-        return MessageRow(name, bounded_id(thread_id), resource_id, message)
+        return MessageRow(name, bounded_id(thread_id), resource_id, message=message)
 
     def page(self, row: Row) -> tuple[str, str] | None:
         """A resource and what is held in mind for it."""
@@ -134,10 +140,10 @@ class Rows:
             bounded_id(f"mastra-observations:{key}"),
             _id(resource_id),
             f"Observations from Mastra ({key})"[:200],
-            {"importedFrom": "mastra", "scope": scope},
-            "compaction",
-            _id(thread_id) if thread_id else None,
-            _time(row, "createdAt", "created_at"),
+            metadata={"importedFrom": "mastra", "scope": scope},
+            kind="compaction",
+            parent_id=_id(thread_id) if thread_id else None,
+            created_at=_time(row, "createdAt", "created_at"),
         )
         at = _time(row, "lastObservedAt", "last_observed_at") or _time(
             row, "updatedAt", "updated_at"
@@ -147,7 +153,7 @@ class Rows:
             "generation": row.get("generationCount"),
         }
         kept = {name: value for name, value in told.items() if value not in (None, "")}
-        return Notes(name or key, thread, texts, at, kept)
+        return Notes(name or key, thread, texts, created_at=at, metadata=kept)
 
     def _noted(self, row: Row) -> Iterable[tuple[str, str]]:
         active = _lines(self._value(row, "activeObservations", "active_observations"))

@@ -132,7 +132,7 @@ class _Session:
             if isinstance(part, Counted):
                 yield part
                 continue
-            records = list(self._part(part, info, usage, is_finished))
+            records = list(self._part(part, info, usage, is_finished=is_finished))
             usage = {} if any(not isinstance(record, Counted) for record in records) else usage
             yield from records
         yield from self._failure(info)
@@ -281,10 +281,10 @@ def _thread_of(info: Mapping[str, Any]) -> NewThread:
         session_id,
         None,
         shorten(title) or None,
-        {name: fact for name, fact in facts.items() if fact},
-        "subagent" if parent else "conversation",
-        bounded_id(parent) if parent else None,
-        milliseconds(mapping_in(info.get("time")).get("created")),
+        metadata={name: fact for name, fact in facts.items() if fact},
+        kind="subagent" if parent else "conversation",
+        parent_id=bounded_id(parent) if parent else None,
+        created_at=milliseconds(mapping_in(info.get("time")).get("created")),
     )
 
 

@@ -49,7 +49,7 @@ def import_vendor_memories(
     done = 0
     for each in found:
         for path in each.files:
-            _read_into(gathered, each, path, here)
+            _read_into(gathered, each, path, here=here)
             done += 1
             if progress:
                 progress(done, total)
@@ -60,7 +60,7 @@ def _read_into(gathered: Gathered, folder: Folder, path: str, here: Here) -> Non
     place = os.path.realpath(path)
     name = place.replace(os.sep, "/")
     try:
-        parsed = read_note(folder.vendor, path, read_text(place), here.has)
+        parsed = read_note(folder.vendor, path, read_text(place), belongs_here=here.has)
     except InvalidInputError as error:
         gathered.unreadable.append((name, error.message))
         return

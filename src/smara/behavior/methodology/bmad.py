@@ -38,15 +38,15 @@ BMAD = PlainMethodology(
         "fix": "refine",
         "retrospective": "reflect",
     },
-    (
+    relays=(
         Relay("analyst", "architect", ("requirement", "decision", "dead_end")),
         Relay("architect", "sm", ("decision", "requirement", "pattern", "causal_dependency")),
         Relay("sm", "dev"),
         Relay("dev", "qa"),
         Relay("qa", "dev", ("error_pattern", "requirement", "e2e_observation")),
     ),
-    _unit,
-    (
+    unit=_unit,
+    custom_types=(
         CustomType("acceptance_criterion", "requirement", "what a story must show to be accepted"),
         CustomType("epic_outcome", "work_unit_outcome", "what came of an epic"),
     ),

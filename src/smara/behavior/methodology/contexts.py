@@ -88,7 +88,11 @@ class Contexts:
         ]
         every = tuple(memory for _, memories in sections for memory in memories)
         return PlannerContext(
-            _told(sections), factor, tuple(constraints), tuple(dict.fromkeys(files)), every
+            _told(sections),
+            factor,
+            tuple(constraints),
+            further_files=tuple(dict.fromkeys(files)),
+            memories=every,
         )
 
     def coder(

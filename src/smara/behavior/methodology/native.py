@@ -26,10 +26,10 @@ NATIVE = PlainMethodology(
         "insights": "explore",
         "reflection": "reflect",
     },
-    (
+    relays=(
         Relay("planner", "coder"),
         Relay("coder", "qa_reviewer"),
         Relay("qa_reviewer", "qa_fixer", ("error_pattern", "requirement")),
     ),
-    _unit,
+    unit=_unit,
 )

@@ -22,11 +22,11 @@ TDD = PlainMethodology(
         "spike": "explore",
         "retrospective": "reflect",
     },
-    (
+    relays=(
         Relay("red", "green", ("requirement", "error_pattern", "gotcha")),
         Relay("green", "refactor", ("pattern", "gotcha", "causal_dependency", "module_insight")),
         Relay("refactor", "red", ("decision", "requirement", "dead_end")),
     ),
-    _unit,
-    (CustomType("test_case", "requirement", "a behavior that a test pins down"),),
+    unit=_unit,
+    custom_types=(CustomType("test_case", "requirement", "a behavior that a test pins down"),),
 )

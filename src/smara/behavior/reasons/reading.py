@@ -55,9 +55,9 @@ class Reason(NamedTuple):
 def reason_of(message: str) -> Reason | None:
     """What a commit decided or warns of, if its message says so.
 
-    >>> reason_of("fix: open the file in binary mode\\n\\nText mode breaks on Windows because of
-    line ends.").type 'gotcha'
-    """
+    >>> reason_of("fix: open the file in binary mode\\n\\nText mode breaks on Windows because of line ends.").type
+    'gotcha'
+    """  # noqa: E501
     text = read_commit(message)
     if len(_LETTERS.findall(text.subject)) < _LEAST_SUBJECT_WORDS or cues.CHORE.match(
         text.first_line
@@ -89,7 +89,7 @@ def _breaking(text: CommitText) -> Reason | None:
         return None
     if _adds_nothing(why, text.subject) or why.rstrip(".").endswith(":") or _PROBLEM.match(why):
         return None
-    return Reason("breaking", "decision", _subject(text), why)
+    return Reason("breaking", "decision", _subject(text), why=why)
 
 
 def _adds_nothing(why: str, subject: str) -> bool:
@@ -109,7 +109,7 @@ def _reason(text: CommitText) -> Reason | None:
     return (
         None
         if why is None
-        else Reason("reason", _type(f"{text.subject} {why}", why), _subject(text), why)
+        else Reason("reason", _type(f"{text.subject} {why}", why), _subject(text), why=why)
     )
 
 
@@ -119,7 +119,7 @@ def _reason_in_subject(text: CommitText) -> Reason | None:
     if _FIX.match(text.first_line) and not _WHY.search(line):
         return None  # what is fixed is not so any more
     return (
-        Reason("reason", _type(line, line), "", line)
+        Reason("reason", _type(line, line), "", why=line)
         if is_reason(f"{line}.", is_line=True)
         else None
     )

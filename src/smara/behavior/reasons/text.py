@@ -64,17 +64,17 @@ class CommitText(NamedTuple):
 def read_commit(message: str) -> CommitText:
     """The subject and the sentences of a message.
 
-    >>> read_commit("Fixed #7 -- Kept the lock.\\n\\nReleasing it early lets a second\\nwriter
-    in.").sentences ('Releasing it early lets a second writer in.',)
-    """
+    >>> read_commit("Fixed #7 -- Kept the lock.\\n\\nReleasing it early lets a second\\nwriter in.").sentences
+    ('Releasing it early lets a second writer in.',)
+    """  # noqa: E501
     # A shell that did not expand it has left the line ends as they were typed.
     lines = message[:_LONGEST_MESSAGE].replace("\\n\\n", "\n\n").strip().splitlines()
     if not lines:
-        return CommitText("", "", (), "")
+        return CommitText("", "", (), body="")
     first = lines[0][:_LONGEST_SUBJECT].strip()
     paragraphs = _paragraphs(lines[1:], is_squashed=_SUFFIX.search(first) is not None)
     found = [sentence for paragraph in paragraphs for sentence in _sentences(paragraph)]
-    return CommitText(subject_of(first), first, tuple(found), "\n".join(paragraphs))
+    return CommitText(subject_of(first), first, tuple(found), body="\n".join(paragraphs))
 
 
 def subject_of(first_line: str) -> str:

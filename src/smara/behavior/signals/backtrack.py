@@ -9,7 +9,15 @@ from smara.behavior.pad import Pad
 from smara.behavior.paths import module_of
 from smara.behavior.quoting import code
 
-SIGNAL = Signal(4, "backtrack", 0.74, 0.60, 0.35, ("gotcha",), 2)
+SIGNAL = Signal(
+    4,
+    "backtrack",
+    0.74,
+    relevance=0.60,
+    false_positives=0.35,
+    targets=("gotcha",),
+    least_sessions=2,
+)
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
@@ -23,8 +31,8 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 "backtrack",
                 path,
                 f"a change of {path} was taken back",
-                int(entry.get("since") or entry["f"]),
-                data,
+                step=int(entry.get("since") or entry["f"]),
+                data=data,
             )
 
 
@@ -41,4 +49,6 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     data = {"symptom": f"{command}: {line}"}
     module = module_of(path)
     quotes = (f"taken back: {finding.data.get('q', path)}", f"$ {command}\n{line}")
-    return Draft("gotcha", content, quotes, (path,), (module,) if module else (), data)
+    return Draft(
+        "gotcha", content, quotes, files=(path,), modules=(module,) if module else (), data=data
+    )

@@ -12,7 +12,14 @@ from smara.behavior.quoting import code
 from smara.behavior.sureness import surely
 
 SIGNAL = Signal(
-    2, "co_access", 0.92, 0.95, 0.175, ("causal_dependency", "prefetch_pattern"), 3, has_text=False
+    2,
+    "co_access",
+    0.92,
+    relevance=0.95,
+    false_positives=0.175,
+    targets=("causal_dependency", "prefetch_pattern"),
+    least_sessions=3,
+    has_text=False,
 )
 _MOST_EDITED = 15
 """A session that changes more files than this is a sweep: everything goes with everything."""
@@ -57,14 +64,14 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 "width": width,
                 "apart_ms": round(entry.get("d", 0) / max(1, entry["n"])),
             }
-            yield Finding("co_access", key, f"{first} with {second}", entry["f"], data)
+            yield Finding("co_access", key, f"{first} with {second}", step=entry["f"], data=data)
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
     if seen.days < _LEAST_DAYS or support_of(seen) < _LEAST_SUPPORT:
         return None
     lead = sum(1 if data.get("lead", 0) > 0 else -1 for data in seen.history if data.get("lead"))
-    pair = Pair(finding.data["a"], finding.data["b"], lead, len(seen.history))
+    pair = Pair(finding.data["a"], finding.data["b"], lead, together=len(seen.history))
     return coupled(pair, seen.edit_sessions, seen.all_sessions)
 
 
@@ -115,7 +122,9 @@ def coupled(pair: Pair, edit_sessions: Mapping[str, int], all_sessions: int) -> 
     }
     modules = tuple(dict.fromkeys(filter(None, map(module_of, (trigger, dependent)))))
     quotes = (f"{trigger} and {dependent} were both edited in {together} sessions",)
-    return Draft("causal_dependency", content, quotes, (trigger, dependent), modules, data)
+    return Draft(
+        "causal_dependency", content, quotes, files=(trigger, dependent), modules=modules, data=data
+    )
 
 
 def support_of(seen: Seen) -> float:

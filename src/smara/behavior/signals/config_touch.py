@@ -12,7 +12,16 @@ from smara.behavior.paths import is_manifest, is_source, module_of
 from smara.behavior.quoting import code
 from smara.behavior.signals.co_access import is_lifted, support_of
 
-SIGNAL = Signal(14, "config_touch", 0.60, 0.80, 0.40, ("causal_dependency",), 2, has_text=False)
+SIGNAL = Signal(
+    14,
+    "config_touch",
+    0.60,
+    relevance=0.80,
+    false_positives=0.40,
+    targets=("causal_dependency",),
+    least_sessions=2,
+    has_text=False,
+)
 _MOST_EDITED = 15
 _LEAST_STRENGTH = 0.6
 _LEAST_DAYS, _LEAST_SUPPORT = 2, 1.2
@@ -34,7 +43,11 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
         for path, entry in pad["configs"]:
             data = {"config": path, "sources": sources, "day": pad.day, "width": len(edited)}
             yield Finding(
-                "config_touch", path, f"{path} with {', '.join(sources)}"[:160], entry["f"], data
+                "config_touch",
+                path,
+                f"{path} with {', '.join(sources)}"[:160],
+                step=entry["f"],
+                data=data,
             )
 
 
@@ -74,7 +87,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "causal_dependency",
         content,
         (f"{trigger} and {config} were both edited in {total} sessions",),
-        (trigger, config),
-        (module,) if module else (),
-        data,
+        files=(trigger, config),
+        modules=(module,) if module else (),
+        data=data,
     )

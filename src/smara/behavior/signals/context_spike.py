@@ -10,7 +10,16 @@ from smara.behavior.pad import Pad
 from smara.behavior.paths import is_prose
 from smara.behavior.quoting import code
 
-SIGNAL = Signal(17, "context_spike", 0.60, 0.70, 0.40, ("context_cost",), 3, has_text=False)
+SIGNAL = Signal(
+    17,
+    "context_spike",
+    0.60,
+    relevance=0.70,
+    false_positives=0.40,
+    targets=("context_cost",),
+    least_sessions=3,
+    has_text=False,
+)
 _OFTEN = 2
 """In so many sessions it must have been the same file."""
 _LEAST_SHARE = 0.4
@@ -33,8 +42,8 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                     "context_spike",
                     module,
                     f"{module}: {entry['p']:,} tokens at once",
-                    entry["f"],
-                    data,
+                    step=entry["f"],
+                    data=data,
                 )
 
 
@@ -59,4 +68,4 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "session_count": total,
     }
     quotes = (f"{path} was read at once in {count} sessions, up to {peak:,} tokens",)
-    return Draft("context_cost", content, quotes, (path,), (module,), data)
+    return Draft("context_cost", content, quotes, files=(path,), modules=(module,), data=data)

@@ -12,7 +12,15 @@ from smara.behavior.pad import Pad
 from smara.behavior.paths import module_of
 from smara.behavior.quoting import code
 
-SIGNAL = Signal(3, "error_retry", 0.90, 0.80, 0.20, ("error_pattern", "gotcha"), 2)
+SIGNAL = Signal(
+    3,
+    "error_retry",
+    0.90,
+    relevance=0.80,
+    false_positives=0.20,
+    targets=("error_pattern", "gotcha"),
+    least_sessions=2,
+)
 _OFTEN = 2
 """Failing so often in one session, before something worked, counts as having failed in two."""
 
@@ -24,8 +32,8 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 "error_retry",
                 print_,
                 f"{entry['cmd']}: {entry['line']}"[:160],
-                entry["f"],
-                _data(print_, entry),
+                step=entry["f"],
+                data=_data(print_, entry),
                 is_proven=bool(entry.get("how")),
                 counts_as=2 if entry["n"] >= _OFTEN and entry.get("how") else 1,
             )
@@ -55,9 +63,9 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
             "gotcha",
             f"There is no {code(command)}; the file is {code(fix)}.",
             (f"{command}: {line}", f"found: {fix}"),
-            (fix,),
-            _modules((fix,)),
-            {"symptom": f"reading {command} fails", "workaround": f"read {fix}"},
+            files=(fix,),
+            modules=_modules((fix,)),
+            data={"symptom": f"reading {command} fails", "workaround": f"read {fix}"},
         )
     if how == "edit":
         return _mended(finding, seen)
@@ -76,9 +84,9 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "error_pattern",
         content,
         (f"$ {command}\n{line}", f"$ {fix}\n(worked)"),
-        (),
-        (),
-        {
+        files=(),
+        modules=(),
+        data={
             "error": line,
             "fix": fix,
             "tool": str(data["tool"]),
@@ -139,9 +147,9 @@ def _mended(finding: Finding, seen: Seen) -> Draft | None:
         "error_pattern",
         content,
         (f"$ {command}\n{line}",),
-        (path,),
-        _modules((path,)),
-        {
+        files=(path,),
+        modules=_modules((path,)),
+        data={
             "error": line,
             "fix": f"a change of {path}",
             "tool": str(data["tool"]),

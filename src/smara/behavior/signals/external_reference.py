@@ -10,7 +10,15 @@ from smara.behavior.models import Draft, Finding, Seen, Signal
 from smara.behavior.pad import Pad
 from smara.behavior.quoting import code
 
-SIGNAL = Signal(10, "external_reference", 0.56, 0.70, 0.40, ("module_insight",), 3)
+SIGNAL = Signal(
+    10,
+    "external_reference",
+    0.56,
+    relevance=0.70,
+    false_positives=0.40,
+    targets=("module_insight",),
+    least_sessions=3,
+)
 _OF_THE_MOMENT = frozenset(
     {"issues", "pull", "pulls", "commit", "actions", "releases", "discussions", "compare"}
 )
@@ -23,15 +31,15 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
         for url, entry in pad["references"]:
             if (site := site_of(url)) is not None:
                 data = {"url": site, "page": url, "modules": list(entry.get("m", ()))}
-                yield Finding("external_reference", site, url[:160], entry["f"], data)
+                yield Finding("external_reference", site, url[:160], step=entry["f"], data=data)
 
 
 def site_of(url: str) -> str | None:
     """The place that a page belongs to, at most two folders deep; ``None`` for what is of the
     moment.
 
-    >>> site_of("https://docs.example.com/api/latest/rum/?x=1"),
-    site_of("https://github.com/a/b/issues/12") ('https://docs.example.com/api/latest', None)
+    >>> site_of("https://docs.example.com/api/latest/rum/?x=1"), site_of("https://github.com/a/b/issues/12")
+    ('https://docs.example.com/api/latest', None)
     """
     parts = urlsplit(url)
     folders = [each for each in parts.path.split("/") if each]
@@ -53,5 +61,11 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     pages = tuple(dict.fromkeys(str(data.get("page") or data["url"]) for data in seen.history))
     content = f"Work on {code(module)} consulted {finding.data['url']} in {count} sessions."
     return Draft(
-        "module_insight", content, pages[:3], (), (module,), {"module": module}, taint=("web",)
+        "module_insight",
+        content,
+        pages[:3],
+        files=(),
+        modules=(module,),
+        data={"module": module},
+        taint=("web",),
     )

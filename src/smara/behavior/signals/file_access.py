@@ -11,7 +11,16 @@ from smara.behavior.paths import module_of
 from smara.behavior.quoting import code
 from smara.behavior.sureness import surely
 
-SIGNAL = Signal(1, "file_access", 0.64, 0.90, 0.35, ("prefetch_pattern",), 3, has_text=False)
+SIGNAL = Signal(
+    1,
+    "file_access",
+    0.64,
+    relevance=0.90,
+    false_positives=0.35,
+    targets=("prefetch_pattern",),
+    least_sessions=3,
+    has_text=False,
+)
 ALWAYS, FREQUENT = 0.8, 0.5
 """The shares of sessions above which a file is read always, or frequently."""
 _MOST_FILES = 40
@@ -38,8 +47,8 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                     "file_access",
                     module,
                     f"files read for {module}",
-                    step,
-                    {"module": module, "files": read, "day": pad.day},
+                    step=step,
+                    data={"module": module, "files": read, "day": pad.day},
                 )
 
 
@@ -67,7 +76,9 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "session_count": total,
     }
     quotes = (f"read in more than 80 % of {total} sessions: {', '.join(always)}",)
-    return Draft("prefetch_pattern", content, quotes, tuple(always), (module,), data)
+    return Draft(
+        "prefetch_pattern", content, quotes, files=tuple(always), modules=(module,), data=data
+    )
 
 
 def _is_telling(seen: Seen, counted: Mapping[str, int], always: Sequence[str]) -> bool:

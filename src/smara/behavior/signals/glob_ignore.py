@@ -13,7 +13,16 @@ from smara.behavior.pad import Pad
 from smara.behavior.paths import module_of
 from smara.behavior.quoting import code
 
-SIGNAL = Signal(11, "glob_ignore", 0.62, 0.70, 0.40, ("gotcha",), 2, has_text=False)
+SIGNAL = Signal(
+    11,
+    "glob_ignore",
+    0.62,
+    relevance=0.70,
+    false_positives=0.40,
+    targets=("gotcha",),
+    least_sessions=2,
+    has_text=False,
+)
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
@@ -25,8 +34,8 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                     "glob_ignore",
                     pattern,
                     f"{pattern} did not find {entry['o']}"[:160],
-                    entry["f"],
-                    data,
+                    step=entry["f"],
+                    data=data,
                 )
 
 
@@ -55,4 +64,6 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     module = module_of(path)
     data = {"symptom": f"{pattern} leads elsewhere", "workaround": f"open {path}"}
     quotes = (f"searched for files: {pattern}; then read: {path}",)
-    return Draft("gotcha", content, quotes, (path,), (module,) if module else (), data)
+    return Draft(
+        "gotcha", content, quotes, files=(path,), modules=(module,) if module else (), data=data
+    )

@@ -12,7 +12,16 @@ from smara.behavior.pad import Pad
 from smara.behavior.paths import module_of
 from smara.behavior.quoting import code
 
-SIGNAL = Signal(12, "import_chase", 0.44, 0.60, 0.40, ("causal_dependency",), 4, has_text=False)
+SIGNAL = Signal(
+    12,
+    "import_chase",
+    0.44,
+    relevance=0.60,
+    false_positives=0.40,
+    targets=("causal_dependency",),
+    least_sessions=4,
+    has_text=False,
+)
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
@@ -21,7 +30,11 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
             chain = list(entry.get("c", ()))
             if len(chain) >= 3:
                 yield Finding(
-                    "import_chase", path, " → ".join(chain)[:160], entry["f"], {"chain": chain}
+                    "import_chase",
+                    path,
+                    " → ".join(chain)[:160],
+                    step=entry["f"],
+                    data={"chain": chain},
                 )
 
 
@@ -48,7 +61,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "causal_dependency",
         content,
         (" → ".join([first, *always]),),
-        (first, *always),
-        modules,
-        data,
+        files=(first, *always),
+        modules=modules,
+        data=data,
     )

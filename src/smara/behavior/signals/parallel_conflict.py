@@ -11,7 +11,16 @@ from smara.behavior.pad import Pad
 from smara.behavior.paths import module_of
 from smara.behavior.quoting import code
 
-SIGNAL = Signal(16, "parallel_conflict", 0.90, 0.60, 0.05, ("gotcha",), 1, has_text=False)
+SIGNAL = Signal(
+    16,
+    "parallel_conflict",
+    0.90,
+    relevance=0.60,
+    false_positives=0.05,
+    targets=("gotcha",),
+    least_sessions=1,
+    has_text=False,
+)
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
@@ -44,7 +53,12 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 said = f"{path} was changed by two at once"
                 # That an edit was refused is seen, whatever became of the work.
                 yield Finding(
-                    "parallel_conflict", path, said, entry["f"], data, is_proven=bool(refused)
+                    "parallel_conflict",
+                    path,
+                    said,
+                    step=entry["f"],
+                    data=data,
+                    is_proven=bool(refused),
                 )
 
 
@@ -105,4 +119,6 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "workaround": "let one agent change it",
     }
     quotes = (f"{agents} agents edited {path} at overlapping times",)
-    return Draft("gotcha", content, quotes, (path,), (module,) if module else (), data)
+    return Draft(
+        "gotcha", content, quotes, files=(path,), modules=(module,) if module else (), data=data
+    )

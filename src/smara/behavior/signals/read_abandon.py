@@ -9,7 +9,16 @@ from smara.behavior.pad import Pad
 from smara.behavior.paths import is_test, module_of, stem_of
 from smara.behavior.quoting import code
 
-SIGNAL = Signal(5, "read_abandon", 0.80, 0.85, 0.325, ("gotcha",), 3, has_text=False)
+SIGNAL = Signal(
+    5,
+    "read_abandon",
+    0.80,
+    relevance=0.85,
+    false_positives=0.325,
+    targets=("gotcha",),
+    least_sessions=3,
+    has_text=False,
+)
 _STEPS = 6
 """The right file is opened at most so many steps after the wrong one."""
 
@@ -33,8 +42,8 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                         "read_abandon",
                         key,
                         f"{wrong} read for {right}",
-                        entry["f"],
-                        data,
+                        step=entry["f"],
+                        data=data,
                         is_proven=True,
                     )
 
@@ -55,4 +64,4 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     modules = tuple(dict.fromkeys(filter(None, map(module_of, (wrong, right)))))
     data = {"symptom": f"{wrong} is read and left", "workaround": f"go to {right}"}
     quotes = (f"read and left: {wrong}; then changed: {right}",)
-    return Draft("gotcha", content, quotes, (wrong, right), modules, data)
+    return Draft("gotcha", content, quotes, files=(wrong, right), modules=modules, data=data)

@@ -12,7 +12,14 @@ from smara.behavior.paths import module_of
 from smara.behavior.quoting import code
 
 SIGNAL = Signal(
-    6, "repeated_grep", 0.78, 0.80, 0.35, ("module_insight", "gotcha"), 2, has_text=False
+    6,
+    "repeated_grep",
+    0.78,
+    relevance=0.80,
+    false_positives=0.35,
+    targets=("module_insight", "gotcha"),
+    least_sessions=2,
+    has_text=False,
 )
 _LEAST_LETTERS = 4
 _TIMES = 2
@@ -39,9 +46,9 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 "repeated_grep",
                 pattern,
                 f"searched for {pattern}"[:160],
-                entry["f"],
-                data,
-                bool(answers),
+                step=entry["f"],
+                data=data,
+                is_proven=bool(answers),
             )
 
 
@@ -75,7 +82,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "module_insight",
         content,
         (f"searched: {pattern}; then read: {path}",),
-        (path,),
-        (module,) if module else (),
-        data,
+        files=(path,),
+        modules=(module,) if module else (),
+        data=data,
     )

@@ -10,7 +10,15 @@ from smara.behavior.pad import Pad
 from smara.behavior.paths import module_of
 from smara.knowledge.models import MemoryType
 
-SIGNAL = Signal(9, "self_correction", 0.95, 0.75, 0.10, ("gotcha", "module_insight"), 1)
+SIGNAL = Signal(
+    9,
+    "self_correction",
+    0.95,
+    relevance=0.75,
+    false_positives=0.10,
+    targets=("gotcha", "module_insight"),
+    least_sessions=1,
+)
 _NAMES_CODE = re.compile(
     r"`[^`]+`|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\b[\w-]+/[\w./-]+|\b\w+\.(?:py|[jt]sx?|go|rs|exs?|json"
     r"|toml|ya?ml|md)\b|\w+\(\)"
@@ -52,7 +60,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
         for key, entry in pad["corrections"]:
             names = ("q", "wrong", "right", "file", "lang")
             data = {name: entry[name] for name in names if entry.get(name)}
-            yield Finding("self_correction", key, entry["q"][:160], entry["f"], data)
+            yield Finding("self_correction", key, entry["q"][:160], step=entry["f"], data=data)
 
 
 def draft(finding: Finding, seen: Seen) -> Draft | None:
@@ -75,7 +83,14 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     kind: MemoryType = "gotcha" if path else "module_insight"
     data = {"symptom": f"it is easily taken for: {wrong}"} if kind == "gotcha" else {}
     files = (path,) if path else ()
-    return Draft(kind, content, (str(finding.data["q"]),), files, (module,) if module else (), data)
+    return Draft(
+        kind,
+        content,
+        (str(finding.data["q"]),),
+        files=files,
+        modules=(module,) if module else (),
+        data=data,
+    )
 
 
 def _is_said_of_code(sentence: str, wrong: str, right: str) -> bool:

@@ -10,7 +10,16 @@ from smara.behavior.pad import Pad
 from smara.behavior.paths import module_of
 from smara.behavior.quoting import code
 
-SIGNAL = Signal(15, "step_overrun", 0.70, 0.70, 0.25, ("task_calibration",), 3, has_text=False)
+SIGNAL = Signal(
+    15,
+    "step_overrun",
+    0.70,
+    relevance=0.70,
+    false_positives=0.25,
+    targets=("task_calibration",),
+    least_sessions=3,
+    has_text=False,
+)
 OVERRUN = 1.5
 _LEAST_PLANNED = 2
 
@@ -26,9 +35,9 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 "step_overrun",
                 module,
                 f"{module}: {planned} steps planned, {actual} taken",
-                0,
-                data,
-                True,
+                step=0,
+                data=data,
+                is_proven=True,
             )
 
 
@@ -65,5 +74,10 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     }
     told = ", ".join(f"{one}→{other}" for one, other in zip(planned[:12], actual[:12], strict=True))
     return Draft(
-        "task_calibration", content, (f"steps planned → taken: {told}",), (), (module,), data
+        "task_calibration",
+        content,
+        (f"steps planned → taken: {told}",),
+        files=(),
+        modules=(module,),
+        data=data,
     )

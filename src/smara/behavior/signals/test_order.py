@@ -11,7 +11,16 @@ from smara.behavior.pad import Pad
 from smara.behavior.quoting import code
 from smara.behavior.signals.step_overrun import main_module
 
-SIGNAL = Signal(13, "test_order", 0.70, 0.80, 0.25, ("task_calibration",), 3, has_text=False)
+SIGNAL = Signal(
+    13,
+    "test_order",
+    0.70,
+    relevance=0.80,
+    false_positives=0.25,
+    targets=("task_calibration",),
+    least_sessions=3,
+    has_text=False,
+)
 _WORTH_PLANNING = 2.5
 
 
@@ -30,9 +39,9 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
             "test_order",
             f"{module}|{order}",
             f"{module}: {order}",
-            facts["first_source_edit"],
-            data,
-            True,
+            step=facts["first_source_edit"],
+            data=data,
+            is_proven=True,
         )
 
 
@@ -65,7 +74,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "task_calibration",
         content,
         (f"test runs until green: {', '.join(map(str, runs[:12]))}",),
-        (),
-        (module,),
-        data,
+        files=(),
+        modules=(module,),
+        data=data,
     )

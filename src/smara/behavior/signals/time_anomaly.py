@@ -10,7 +10,16 @@ from smara.behavior.models import Draft, Finding, Seen, Signal
 from smara.behavior.pad import Pad
 from smara.behavior.quoting import code
 
-SIGNAL = Signal(8, "time_anomaly", 0.40, 0.60, 0.50, ("gotcha",), 3, has_text=False)
+SIGNAL = Signal(
+    8,
+    "time_anomaly",
+    0.40,
+    relevance=0.60,
+    false_positives=0.50,
+    targets=("gotcha",),
+    least_sessions=3,
+    has_text=False,
+)
 _LEAST_SECONDS = 30.0
 _TIMES_MEDIAN = 4.0
 _ALWAYS_SLOW = 60.0
@@ -34,8 +43,8 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                     "time_anomaly",
                     command,
                     f"{command} took {seconds:.0f} s"[:160],
-                    entry["f"],
-                    data,
+                    step=entry["f"],
+                    data=data,
                 )
 
 
@@ -58,7 +67,14 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "symptom": "it times out",
         "workaround": f"allow more than {slowest:.0f} s, or run it in the background",
     }
-    return Draft("gotcha", content, (f"$ {command}\n({slowest:.0f} s, timed out)",), (), (), data)
+    return Draft(
+        "gotcha",
+        content,
+        (f"$ {command}\n({slowest:.0f} s, timed out)",),
+        files=(),
+        modules=(),
+        data=data,
+    )
 
 
 def _always_slow(command: str, fastest: Sequence[float]) -> Draft | None:
@@ -75,5 +91,10 @@ def _always_slow(command: str, fastest: Sequence[float]) -> Draft | None:
     }
     told = ", ".join(f"{each:.0f}" for each in fastest[:12])
     return Draft(
-        "gotcha", content, (f"$ {command}\n(fastest runs, in seconds: {told})",), (), (), data
+        "gotcha",
+        content,
+        (f"$ {command}\n(fastest runs, in seconds: {told})",),
+        files=(),
+        modules=(),
+        data=data,
     )

@@ -10,7 +10,15 @@ from smara.behavior.models import Draft, Finding, Seen, Signal
 from smara.behavior.pad import Pad
 from smara.behavior.quoting import code
 
-SIGNAL = Signal(7, "tool_sequence", 0.70, 0.80, 0.30, ("workflow_recipe",), 3)
+SIGNAL = Signal(
+    7,
+    "tool_sequence",
+    0.70,
+    relevance=0.80,
+    false_positives=0.30,
+    targets=("workflow_recipe",),
+    least_sessions=3,
+)
 _MOST = 60
 _SAME_ORDER = 0.6
 """In so many of the sessions the commands must have come in the order that is told."""
@@ -51,7 +59,12 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
             steps = list(counted.most_common(1)[0][0])
             data = {"steps": steps, "times": counted.total()}
             yield Finding(
-                "tool_sequence", key, " → ".join(steps)[:160], first[key], data, is_proven=True
+                "tool_sequence",
+                key,
+                " → ".join(steps)[:160],
+                step=first[key],
+                data=data,
+                is_proven=True,
             )
 
 
@@ -97,4 +110,4 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "steps": [{"order": number, "description": each} for number, each in enumerate(told, 1)],
         "success_count": count,
     }
-    return Draft("workflow_recipe", content, (" → ".join(steps),), (), (), data)
+    return Draft("workflow_recipe", content, (" → ".join(steps),), files=(), modules=(), data=data)

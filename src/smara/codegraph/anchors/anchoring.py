@@ -117,10 +117,10 @@ class Anchoring:
             "lines",
             path,
             "",
-            first,
-            last,
-            digest(marks),
-            marks,
+            first_line=first,
+            last_line=last,
+            hash=digest(marks),
+            sketch=marks,
             commit=commit or self._head,
             named_by=named.named_by,
         )
@@ -162,14 +162,14 @@ class Anchoring:
             "symbol",
             place.path,
             place.symbol,
-            place.first_line,
-            place.last_line,
-            place.hash,
-            place.sketch,
-            twins,
-            namesakes,
-            commit or self._head,
-            named_by,  # type: ignore[arg-type]  # one of the three
+            first_line=place.first_line,
+            last_line=place.last_line,
+            hash=place.hash,
+            sketch=place.sketch,
+            twins=twins,
+            namesakes=namesakes,
+            commit=commit or self._head,
+            named_by=named_by,  # type: ignore[arg-type]  # one of the three
         )
 
     def _path(self, path: str | None) -> str | None:
@@ -207,9 +207,9 @@ class Anchoring:
 def _means(name: str, symbol: str) -> bool:
     """Whether a name, perhaps with what stands before it, means a definition.
 
-    >>> _means("login", "Session.login"), _means("Session.login", "Session.login"),
-    _means("x.login", "Session.login") (True, True, False)
-    """
+    >>> _means("login", "Session.login"), _means("Session.login", "Session.login"), _means("x.login", "Session.login")
+    (True, True, False)
+    """  # noqa: E501
     plain = plain_name(name)
     return (
         symbol == plain

@@ -86,7 +86,7 @@ class Anchors:
         if not root:
             return None
         no, is_ready = indexed.get(root, (None, False))
-        return Tree(root, _repository_of(root), no, is_ready)
+        return Tree(root, _repository_of(root), no, is_ready=is_ready)
 
     def _is_mine(self, session: Session, root: str, indexed: Collection[str]) -> bool:
         found = _repository_of(root)
@@ -116,10 +116,10 @@ class Anchors:
             self.store,
             session,
             tree,
-            disk,
-            self._past(tree),
-            lambda: self._find_unseen(tree.root),
-            likeness,
+            disk=disk,
+            past=self._past(tree),
+            unseen=lambda: self._find_unseen(tree.root),
+            likeness=likeness,
         )
         judged = judging.judge(mine)
         found = {}
@@ -146,7 +146,7 @@ class Anchors:
         past = self._past(tree)
         disk = Disk(tree.root, _MOST_MADE * self._most_files, self._kept)
         commit = self._commit_of(statement, past)
-        anchoring = Anchoring(self.store, session, tree, disk, past, commit)
+        anchoring = Anchoring(self.store, session, tree, disk=disk, past=past, commit=commit)
         return tree, anchoring.make(statement.named, statement.text)
 
     def put(self, statements: Iterable[Statement]) -> int:

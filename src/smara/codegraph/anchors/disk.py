@@ -106,10 +106,10 @@ def places_of(path: str, data: bytes) -> tuple[Place, ...]:
                 path,
                 each.qualname,
                 each.first_line,
-                each.last_line,
-                each.body_hash,
-                each.sketch,
-                each.name,
+                last_line=each.last_line,
+                hash=each.body_hash,
+                sketch=each.sketch,
+                name=each.name,
             )
             for each in facts.definitions
         )

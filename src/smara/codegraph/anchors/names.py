@@ -32,16 +32,18 @@ def paths_in(text: str) -> list[Named]:
         path = match["path"].removeprefix("./").rstrip(".")
         first = int(match["first"]) if match["first"] else None
         last = int(match["last"]) if match["last"] else first
-        found[Named(path, match["symbol"] or "", first, last, None, "text")] = None
+        found[
+            Named(path, match["symbol"] or "", first, last_line=last, commit=None, named_by="text")
+        ] = None
     return list(found)[:MOST_NAMES]
 
 
 def names_in(text: str) -> list[str]:
     """What looks like a name in code, without paths, those written as code first.
 
-    >>> names_in("Call `Session.login` before refresh_token(); the loginForm and `run` are fine,
-    e.g. here.") ['Session.login', 'run', 'refresh_token', 'loginForm']
-    """
+    >>> names_in("Call `Session.login` before refresh_token(); the loginForm and `run` are fine, e.g. here.")
+    ['Session.login', 'run', 'refresh_token', 'loginForm']
+    """  # noqa: E501
     cut = text[:_MOST_TEXT]
     found: dict[str, None] = {}
     for match in _CODE.finditer(cut):

@@ -53,13 +53,13 @@ def judge(anchor: NewAnchor, sight: Sight, likeness: Likeness) -> AnchorVerdict:
             return _verdict(anchor, "fresh", place)
     if sight.here:
         closest = max(sight.here, key=lambda each: likeness(anchor.sketch, each.sketch))
-        return _verdict(anchor, "drifted", closest, _differs(anchor, closest, likeness))
+        return _verdict(anchor, "drifted", closest, changed=_differs(anchor, closest, likeness))
     moved = _new_home(anchor, sight.same)
     if moved is not None:
         return _verdict(anchor, "moved", moved)
     carried = _carried(anchor, sight.named, likeness)
     if carried is not None:
-        return _verdict(anchor, "drifted", carried, _differs(anchor, carried, likeness))
+        return _verdict(anchor, "drifted", carried, changed=_differs(anchor, carried, likeness))
     if not sight.is_all_read:
         return _verdict(anchor, "unknown", why=sight.why_not)
     return _verdict(anchor, "orphaned")
@@ -129,14 +129,14 @@ def _verdict(
         verdict,
         anchor.path,
         anchor.symbol,
-        place.path,
-        place.symbol,
-        place.first_line,
-        place.last_line,
-        changed,
-        anchor.commit,
-        why,
-        anchor.kind == "lines",
+        now_path=place.path,
+        now_symbol=place.symbol,
+        first_line=place.first_line,
+        last_line=place.last_line,
+        changed=changed,
+        commit=anchor.commit,
+        why=why,
+        is_lines=anchor.kind == "lines",
     )
 
 
@@ -157,8 +157,10 @@ def judge_lines(
     gone = share_gone(anchor.sketch, lines)
     if gone >= 1:
         return _verdict(anchor, "orphaned", why="its lines are no longer in the file")
-    place = Place(anchor.path, "", anchor.first_line or 1, anchor.last_line or 1, b"")
-    return _verdict(anchor, "drifted", place, round(max(0.01, gone), 4))
+    place = Place(
+        anchor.path, "", anchor.first_line or 1, last_line=anchor.last_line or 1, hash=b""
+    )
+    return _verdict(anchor, "drifted", place, changed=round(max(0.01, gone), 4))
 
 
 def judge_file(
@@ -175,10 +177,12 @@ def judge_file(
         return _verdict(anchor, "unknown", why=BEING_READ)
     if hash_now == anchor.hash:
         verdict: Verdict = "fresh" if moved_to in (None, anchor.path) else "moved"
-        return _verdict(anchor, verdict, Place(moved_to or anchor.path, "", 1, 1, anchor.hash))
+        return _verdict(
+            anchor, verdict, Place(moved_to or anchor.path, "", 1, last_line=1, hash=anchor.hash)
+        )
     if lines is None:
         return _verdict(anchor, "orphaned")
-    place = Place(moved_to or anchor.path, "", 1, 1, hash_now or b"")
+    place = Place(moved_to or anchor.path, "", 1, last_line=1, hash=hash_now or b"")
     changed = round(max(0.01, share_gone(anchor.sketch, lines)), 4)
     is_renamed = place.path != anchor.path and changed < LITTLE_OF_A_FILE
-    return _verdict(anchor, "moved" if is_renamed else "drifted", place, changed)
+    return _verdict(anchor, "moved" if is_renamed else "drifted", place, changed=changed)

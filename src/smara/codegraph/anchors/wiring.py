@@ -39,9 +39,9 @@ def make_anchors(
         AnchorStore(database, scope),
         clock,
         find_root,
-        policy,
-        settings.freshness_read_files,
-        unseen,
+        policy=policy,
+        most_files=settings.freshness_read_files,
+        find_unseen=unseen,
     )
 
 

@@ -68,7 +68,7 @@ def read_config(project: ProjectFiles, path: str, depth: int = 0) -> ScriptConfi
         # The longest pattern before its star is the one that counts.
         patterns.sort(key=lambda each: -len(each[0].partition("*")[0]))
         return ScriptConfig(base, tuple(patterns))
-    extended = _extended(project, folder, content, depth)
+    extended = _extended(project, folder, content, depth=depth)
     return ScriptConfig(base if base is not None else extended.base, extended.paths)
 
 
@@ -97,8 +97,8 @@ def read_package(project: ProjectFiles, path: str) -> ScriptPackage:
         name if isinstance(name, str) else "",
         path.rpartition("/")[0],
         tuple(entry for entry in entries if isinstance(entry, str)),
-        tuple(_mapped(content.get("exports"))),
-        tuple(_mapped(content.get("imports"))),
+        exports=tuple(_mapped(content.get("exports"))),
+        inner=tuple(_mapped(content.get("imports"))),
     )
 
 

@@ -119,15 +119,15 @@ def outline_of(facts: FileFacts, file_no: int, nos: Sequence[int]) -> Outline:
         facts.path,
         facts.language,
         file_no,
-        nos,
-        [
+        nos=nos,
+        definitions=[
             (kind, name, qualname, parent)
             for kind, name, qualname, _1, _2, _3, _4, parent, *_ in facts.definitions
         ],
-        [each for each in facts.imports if each.scope < 0],
-        bases,
-        fields,
-        facts.package,
+        imports=[each for each in facts.imports if each.scope < 0],
+        bases=bases,
+        fields=fields,
+        package=facts.package,
     )
 
 
@@ -181,12 +181,12 @@ def unpack_outline(path: str, file_no: int, data: bytes) -> Outline | None:
             path,
             cast(Language, language),
             file_no,
-            nos,
-            list(zip(kinds, names, qualnames, parents, strict=True)),
-            [Import(*each) for each in imports],
-            {each[0]: each[1:] for each in bases},
-            {place: dict(names) for place, names in fields},
-            package,
+            nos=nos,
+            definitions=list(zip(kinds, names, qualnames, parents, strict=True)),
+            imports=[Import(*each) for each in imports],
+            bases={each[0]: each[1:] for each in bases},
+            fields={place: dict(names) for place, names in fields},
+            package=package,
         )
     except (ValueError, TypeError, IndexError, zlib.error):
         return None

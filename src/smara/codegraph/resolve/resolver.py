@@ -75,13 +75,13 @@ class Resolver:
         rules = self._rules_for(facts.language)
         walk = Walk(rules, facts, outline)
         found = FoundEdges()
-        _add_imports(rules, facts, outline, found)
+        _add_imports(rules, facts, outline, found=found)
         precise = self._precise(facts.path) if self._precise is not None else None
         if precise:
             facts = _add_precise(facts, precise, found)
         left = _add_references(walk, facts, found)
         self._add_by_name(walk, left, found)
-        add_test_edges(self._table, self._project, outline, found, tested)
+        add_test_edges(self._table, self._project, outline, found=found, tested=tested)
         return list(found.edges.values())
 
     def forget(self) -> None:
@@ -103,7 +103,8 @@ class Resolver:
         """
         rules, outline = walk.rules, walk.outline
         asked = [
-            (each, rules.qualified(walk, each.scope, each.receiver, each.name)) for each in left
+            (each, rules.qualified(walk, each.scope, each.receiver, name=each.name))
+            for each in left
         ]
         wanted = [
             (each, qualified)
@@ -121,14 +122,24 @@ class Resolver:
                 symbol = rules.choose(outline, fitting)
                 if symbol is not None:
                     found.put(
-                        NewEdge(each.scope, symbol.no, each.kind, each.line, BY_NAME), symbol.path
+                        NewEdge(
+                            each.scope, symbol.no, each.kind, line=each.line, confidence=BY_NAME
+                        ),
+                        symbol.path,
                     )
             elif (
                 len(symbols) == 1
                 and symbols[0].kind == "method"
                 and not walk.is_foreign(each.scope, each.receiver)
             ):
-                edge = NewEdge(each.scope, symbols[0].no, each.kind, each.line, GUESSED, "guess")
+                edge = NewEdge(
+                    each.scope,
+                    symbols[0].no,
+                    each.kind,
+                    line=each.line,
+                    confidence=GUESSED,
+                    source="guess",
+                )
                 found.put(edge, symbols[0].path)
 
     def _look_up(self, family: str, names: set[str]) -> None:
@@ -151,7 +162,10 @@ def _add_imports(rules: Rules, facts: FileFacts, outline: Outline, found: FoundE
         for file in rules.files_of(outline, each):
             if file.path != outline.path:
                 found.put(
-                    NewEdge(each.scope, file.file_no, "imports", each.line, CERTAIN), file.path
+                    NewEdge(
+                        each.scope, file.file_no, "imports", line=each.line, confidence=CERTAIN
+                    ),
+                    file.path,
                 )
         if each.name in ("", "*"):
             continue
@@ -165,7 +179,10 @@ def _add_imports(rules: Rules, facts: FileFacts, outline: Outline, found: FoundE
             continue
         if target.where.path != outline.path:
             no = target.where.nos[target.place]
-            found.put(NewEdge(each.scope, no, "imports", each.line, CERTAIN), target.where.path)
+            found.put(
+                NewEdge(each.scope, no, "imports", line=each.line, confidence=CERTAIN),
+                target.where.path,
+            )
 
 
 def _add_precise(facts: FileFacts, precise: Precise, found: FoundEdges) -> FileFacts:
@@ -179,7 +196,15 @@ def _add_precise(facts: FileFacts, precise: Precise, found: FoundEdges) -> FileF
             left.append(each)
         elif meant != OUTSIDE:
             found.put(
-                NewEdge(each.scope, meant.no, each.kind, each.line, CERTAIN, "scip"), meant.path
+                NewEdge(
+                    each.scope,
+                    meant.no,
+                    each.kind,
+                    line=each.line,
+                    confidence=CERTAIN,
+                    source="scip",
+                ),
+                meant.path,
             )
     return facts._replace(references=tuple(left))
 
@@ -188,15 +213,15 @@ def _add_references(walk: Walk, facts: FileFacts, found: FoundEdges) -> list[Lef
     edges = found.edges
     left: list[Left] = []
     for kind, name, receiver, line, scope in facts.references:
-        numbered = _number(walk, scope, receiver, name, found)
+        numbered = _number(walk, scope, receiver, name=name, found=found)
         if numbered is not None:
             nos, confidence = numbered
             for no in nos:
                 place = (scope, no, kind, line)
                 if place not in edges:
-                    edges[place] = NewEdge(scope, no, kind, line, confidence)
+                    edges[place] = NewEdge(scope, no, kind, line=line, confidence=confidence)
         elif kind != "references":
-            left.append(Left(kind, name, receiver, line, scope))
+            left.append(Left(kind, name, receiver, line=line, scope=scope))
     return left
 
 

@@ -292,7 +292,7 @@ class Rules(ABC):
             return None
         first, *rest = steps(text)
         found = self.name_in(outline, first.removesuffix("()"))
-        return self.follow(found, first.endswith("()"), rest, depth)
+        return self.follow(found, first.endswith("()"), rest, depth=depth)
 
     def follow(
         self, found: Target | None, is_called: bool, rest: list[str], depth: int = 0

@@ -82,7 +82,7 @@ def _symbol(outline: Outline, place: int) -> Symbol:
         outline.nos[place],
         outline.path,
         outline.language,
-        outline.kinds[place],
-        outline.names[place],
-        outline.qualnames[place],
+        kind=outline.kinds[place],
+        name=outline.names[place],
+        qualname=outline.qualnames[place],
     )

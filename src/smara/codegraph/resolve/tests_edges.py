@@ -54,7 +54,11 @@ def add_test_edges(
         *tested,
         *(edge.to_no for edge in added),
     }:
-        added.append(NewEdge(-1, named_after.file_no, "tests", 1, NAMED_AFTER, "guess"))
+        added.append(
+            NewEdge(
+                -1, named_after.file_no, "tests", line=1, confidence=NAMED_AFTER, source="guess"
+            )
+        )
         found.path_of[named_after.file_no] = named_after.path
     for edge in added:
         found.put(edge, found.path_of[edge.to_no])

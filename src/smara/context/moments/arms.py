@@ -35,7 +35,7 @@ def arm_of(session_id: str, project_id: str) -> Arm:
 def may_say(arm: Arm | None, point: str) -> bool:
     """Whether an arm is told something at a point; without an experiment everything is.
 
-    >>> may_say("control", "start"), may_say("passive", "start"), may_say("passive", "before_tool"),
-    may_say(None, "qa") (False, True, False, True)
-    """
+    >>> may_say("control", "start"), may_say("passive", "start"), may_say("passive", "before_tool"), may_say(None, "qa")
+    (False, True, False, True)
+    """  # noqa: E501
     return arm in (None, "full") or (arm == "passive" and point in _PASSIVE)

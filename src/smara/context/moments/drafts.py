@@ -83,12 +83,12 @@ def said_memory(told: Tellable, why: str, root: str | None, is_about_file: bool 
         "memory",
         memory.id,
         why,
-        one_line(memory.label, 60),
-        f"memory:{memory.id}",
-        tokens_of(line),
-        spared.tokens,
-        spared.how,
-        signs_of_memory(memory, is_about_file),
+        text=one_line(memory.label, 60),
+        key=f"memory:{memory.id}",
+        tokens=tokens_of(line),
+        saved_tokens=spared.tokens,
+        saved_how=spared.how,
+        signs=signs_of_memory(memory, is_about_file),
     )
     return Said(line, item)
 
@@ -102,12 +102,12 @@ def said_failure(failure: KnownFailure, why: str, is_before: bool) -> Said:
         "failure",
         key,
         why,
-        one_line(failure.command, 60),
-        key,
-        tokens_of(line),
-        spared.tokens,
-        spared.how,
-        signs_of_failure(failure, is_before),
+        text=one_line(failure.command, 60),
+        key=key,
+        tokens=tokens_of(line),
+        saved_tokens=spared.tokens,
+        saved_how=spared.how,
+        signs=signs_of_failure(failure, is_before),
     )
     return Said(line, item)
 

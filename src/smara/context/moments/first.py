@@ -83,8 +83,8 @@ def _of_task(task: Task, is_blocked: bool) -> Subject:
         "task",
         task.id,
         "the message is about this task",
-        one_line(task.title, 60),
-        key,
+        text=one_line(task.title, 60),
+        key=key,
         signs=(f"id:{task.short_id}",),
     )
     return Subject(frozenset({task.short_id.casefold()}), _words(task.title), with_line(item, line))

@@ -88,7 +88,7 @@ class Heeder:
             return True
         if not any(sign.startswith("again:") for sign in each.signs):
             return False
-        return self._look_for_repetition(session, each, after, is_over, now)
+        return self._look_for_repetition(session, each, after, is_over=is_over, now=now)
 
     def _look_for_repetition(
         self,
@@ -109,7 +109,7 @@ class Heeder:
             self._store.mark_used(session, each.receipt_no, "avoided", now)
             return True
         if first is not None and each.ran_at is None:
-            self._store.put_run(session, each.receipt_no, each.position, first)
+            self._store.put_run(session, each.receipt_no, each.position, ran_at=first)
         return False
 
     def _verify(self, memory_id: str, session_id: str) -> None:

@@ -91,11 +91,11 @@ class Keeper:
             draft.text,
             draft.tokens,
             point,
-            draft.items,
-            _receipt_id(self._new_id()),
-            source[:_SHORT],
-            agent[:_SHORT],
-            row.arm,
+            items=draft.items,
+            receipt_id=_receipt_id(self._new_id()),
+            source=source[:_SHORT],
+            agent=agent[:_SHORT],
+            arm=row.arm,
         )
         try:
             is_kept = self._write(told, session_id, row, is_said, elapsed_ms)
@@ -110,13 +110,15 @@ class Keeper:
         now = self._clock.now_ms()
         keys = {item.key for item in told.items}
         with self._store.database.write(is_derived=True) as session:
-            held = self._store.hold_session(session, session_id, row.arm, now)
+            held = self._store.hold_session(session, session_id, row.arm, now_ms=now)
             row = held._replace(epoch=max(held.epoch, row.epoch))
             is_repeated = not keys.isdisjoint(self._store.told_keys(session, session_id, row.epoch))
             if is_repeated and told.point not in ASKED:
                 return False
             statements = held.statements + is_statement(told.point)
-            self._store.put_session(session, session_id, row._replace(statements=statements), now)
+            self._store.put_session(
+                session, session_id, row._replace(statements=statements), now_ms=now
+            )
             return self._store.add(session, told, session_id, row.epoch, is_said, elapsed_ms, now)
 
     def empty(self, session_id: str, standing: Standing) -> None:
@@ -126,7 +128,9 @@ class Keeper:
         try:
             with self._store.database.write(is_derived=True) as session:
                 if self._store.find_session(session, session_id) is not None:
-                    self._store.put_session(session, session_id, standing.row, self._clock.now_ms())
+                    self._store.put_session(
+                        session, session_id, standing.row, now_ms=self._clock.now_ms()
+                    )
         except SmaraError as error:
             log.warning("moments.not_kept", error=error.code)
 
@@ -155,7 +159,7 @@ class Keeper:
         )
         with self._store.database.write(is_derived=True) as session:
             arm = self._arm(session_id) if self._store.has_arms(session) else None
-            row = self._store.hold_session(session, session_id, arm, at_ms)
+            row = self._store.hold_session(session, session_id, arm, now_ms=at_ms)
             made = replace(made, arm=row.arm, is_kept=True)
             if made.point == "start" and made.source in EMPTYING:
                 row = row._replace(
@@ -168,7 +172,7 @@ class Keeper:
             if is_new:
                 statements = row.statements + is_statement(made.point)
                 self._store.put_session(
-                    session, session_id, row._replace(statements=statements), at_ms
+                    session, session_id, row._replace(statements=statements), now_ms=at_ms
                 )
             return is_new
 
@@ -281,12 +285,12 @@ def told_of(plain: Mapping[str, Any]) -> Told:
             str(plain["text"]),
             int(plain["tokens"]),
             point,
-            items,
-            str(plain.get("receipt_id", "")),
-            str(plain.get("source", "")),
-            str(plain.get("agent", "")),
-            None,
-            bool(plain.get("is_kept", True)),
+            items=items,
+            receipt_id=str(plain.get("receipt_id", "")),
+            source=str(plain.get("source", "")),
+            agent=str(plain.get("agent", "")),
+            arm=None,
+            is_kept=bool(plain.get("is_kept", True)),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInputError(

@@ -172,9 +172,9 @@ def file_names(path: str, root: str | None) -> set[str]:
 def is_telling(pattern: str) -> bool:
     """Whether what is searched for is particular enough that an answer to it is no accident.
 
-    >>> is_telling("refresh_tokens"), is_telling("RefreshToken"), is_telling("import"),
-    is_telling("retry budget limit") (True, True, False, True)
-    """
+    >>> is_telling("refresh_tokens"), is_telling("RefreshToken"), is_telling("import"), is_telling("retry budget limit")
+    (True, True, False, True)
+    """  # noqa: E501
     words = [
         word for word in pattern.replace("\\b", " ").replace("\\s", " ").split() if len(word) >= 4
     ]
@@ -188,7 +188,7 @@ def _is_file(memory: TypedMemory, files: Sequence[str], root: str | None) -> boo
 
 def _candidate(told: Tellable, nearness: int | None) -> Candidate:
     line = memory_line(told, is_grouped=True)
-    return Candidate(told, line, cost_of(line, BUDGETS["start"]), nearness)
+    return Candidate(told, line, cost_of(line, BUDGETS["start"]), nearness=nearness)
 
 
 class KnownTexts:

@@ -78,7 +78,11 @@ class Lately:
             return []
         key = f"working:{page.scope}:{page.version}"
         item = Item(
-            "working", key, "somebody keeps it in mind for every session", "working memory", key
+            "working",
+            key,
+            "somebody keeps it in mind for every session",
+            text="working memory",
+            key=key,
         )
         return [with_line(item, text)]
 
@@ -111,8 +115,8 @@ class Lately:
             "left_off",
             thread.id,
             "it is where work here was left",
-            one_line(told, 60),
-            key,
+            text=one_line(told, 60),
+            key=key,
             signs=(f"id:{thread.id}",) if len(thread.id) >= _TELLING_ID else (),
         )
         return [with_line(item, line)]
@@ -140,7 +144,7 @@ class Lately:
         with store.database.read() as session:
             no = store.thread_no(session, thread.id)
             found = (
-                store.last_of_role(session, no, "user", after, _REQUESTS_LOOKED_AT)
+                store.last_of_role(session, no, "user", after=after, limit=_REQUESTS_LOOKED_AT)
                 if no is not None
                 else []
             )
@@ -190,7 +194,7 @@ class Lately:
         if ready:
             blocked = f"; {totals.blocked} blocked" if totals.blocked else ""
             found.append(
-                self._tasks_line("Tasks that can be begun", list(ready), totals.ready, blocked)
+                self._tasks_line("Tasks that can be begun", list(ready), totals.ready, rest=blocked)
             )
         return found
 
@@ -205,8 +209,8 @@ class Lately:
             "task",
             tasks[0].id,
             "it is open work of this project",
-            one_line(named, 60),
-            key,
+            text=one_line(named, 60),
+            key=key,
             signs=tuple(f"id:{task.short_id}" for task in tasks),
         )
         return with_line(item, line)

@@ -113,7 +113,13 @@ class Moments:
 
         def find(standing: Standing, deadline: Deadline) -> Draft | None:
             return self._start_draft(
-                session_id, source, cwd, files, known_texts, standing.told, deadline
+                session_id,
+                source,
+                cwd,
+                files=files,
+                known_texts=known_texts,
+                told=standing.told,
+                deadline=deadline,
             )
 
         return self._say("start", session_id, find, source, agent, is_emptied)
@@ -153,7 +159,7 @@ class Moments:
             "before_tool",
             session_id,
             lambda standing, _: self._tool_draft(
-                "before_tool", self._tools.before(call), standing, known_texts
+                "before_tool", self._tools.before(call), standing, known_texts=known_texts
             ),
         )
 
@@ -179,7 +185,10 @@ class Moments:
 
         def find(standing: Standing, deadline: Deadline) -> Draft | None:
             return self._tool_draft(
-                "after_tool", self._tools.after(call, output, error), standing, known_texts
+                "after_tool",
+                self._tools.after(call, output, error),
+                standing,
+                known_texts=known_texts,
             )
 
         return self._say("after_tool", session_id, find)
@@ -211,10 +220,10 @@ class Moments:
                 self._tools,
                 self._known,
                 recent,
-                session_id if chosen.has_scratchpad else None,
-                deadline,
+                session_id=session_id if chosen.has_scratchpad else None,
+                deadline=deadline,
             )
-            draft = self._tool_draft("between_steps", lines, standing, known_texts)
+            draft = self._tool_draft("between_steps", lines, standing, known_texts=known_texts)
             if draft is not None or not chosen.has_prefetch:
                 return draft
             ahead = unsaid(read_ahead(self._known, self._parts.habits(), recent), standing.told)
@@ -309,8 +318,16 @@ class Moments:
     ) -> Draft | None:
         from smara.context.moments.starting import Wanted, start_draft
 
-        wanted = Wanted(session_id, source, cwd, files, known_texts, told, self._start_budget)
-        return start_draft(self._known, self._parts.lately(), wanted, deadline)
+        wanted = Wanted(
+            session_id,
+            source,
+            cwd,
+            files=files,
+            known_texts=known_texts,
+            told=told,
+            budget=self._start_budget,
+        )
+        return start_draft(self._known, self._parts.lately(), wanted, deadline=deadline)
 
     @property
     def _start_budget(self) -> Budget:
@@ -342,9 +359,17 @@ class Moments:
         draft = None
         if self._is_on("start"):
             deadline = Deadline(self._parts.clock, float("inf"))
-            draft = self._start_draft("", "startup", cwd, files, known_texts, set(), deadline)
+            draft = self._start_draft(
+                "",
+                "startup",
+                cwd,
+                files=files,
+                known_texts=known_texts,
+                told=set(),
+                deadline=deadline,
+            )
         text, tokens, items = draft if draft is not None else ("", 0, ())
-        return Told(text, tokens, "start", items, source="startup", agent=agent)
+        return Told(text, tokens, "start", items=items, source="startup", agent=agent)
 
     def prepared(
         self, *, agent: str = "", cwd: str = "", known_texts: Sequence[str] = ()
@@ -365,10 +390,14 @@ class Moments:
 
         firsts = prepared_firsts(subjects(self._known, self._parts.tasks()))
         tools = prepared_tools(
-            self._known, self._tools, self._parts.habits(), KnownTexts(known_texts)
+            self._known, self._tools, self._parts.habits(), texts=KnownTexts(known_texts)
         )
         return Prepared(
-            said, tuple(firsts), tuple(tools), self._parts.settings.most_statements, has_arms
+            said,
+            tuple(firsts),
+            tuple(tools),
+            most_said=self._parts.settings.most_statements,
+            has_arms=has_arms,
         )
 
     def deliver(
@@ -445,7 +474,7 @@ class Moments:
             raise InvalidInputError(f"is_on must be true or false; got {is_on!r}.", field="is_on")
         store, now = self._parts.store, self._parts.clock.now_ms()
         with store.database.write() as session:
-            store.put_arms(session, is_on, now, (actor or self._parts.actor)[:200])
+            store.put_arms(session, is_on, now, actor=(actor or self._parts.actor)[:200])
 
     # for agents that work by a plan
 
@@ -468,7 +497,7 @@ class Moments:
             self._parts.behavior().planner_context(modules, task, methodology),
             self._known,
             self._keeper,
-            session_id,
+            session_id=session_id,
         )
 
     def for_coder(
@@ -493,7 +522,7 @@ class Moments:
         """
         from smara.context.moments.stages import told_qa
 
-        return told_qa(self._known, modules, self._keeper, session_id)
+        return told_qa(self._known, modules, self._keeper, session_id=session_id)
 
     def step_limit(self, base: int, module: str, methodology: str = "native") -> int:
         """How many steps an agent may take for work on a module, by how such work went; at most

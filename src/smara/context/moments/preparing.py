@@ -146,4 +146,4 @@ def prepared_firsts(subjects: Iterable[Subject]) -> Iterator[PreparedFirst]:
 
 def _told(point: Point, said: list[Said]) -> Told | None:
     draft = drafted(said, BUDGETS[point])
-    return None if draft is None else Told(draft.text, draft.tokens, point, draft.items)
+    return None if draft is None else Told(draft.text, draft.tokens, point, items=draft.items)

@@ -62,7 +62,7 @@ def choose(candidates: Sequence[Candidate], room: int) -> list[Candidate]:
     ranked = sorted(candidates, key=lambda each: (-score(each), each.told.memory.id))
     chosen: dict[str, Candidate] = {}
     left = _fill(ranked, chosen, room)
-    _take(ranked, chosen, left, None)
+    _take(ranked, chosen, left, type_=None)
     return sorted(chosen.values(), key=_place)
 
 
@@ -70,7 +70,7 @@ def _fill(ranked: Sequence[Candidate], chosen: dict[str, Candidate], room: int) 
     left = room
     for type_, share in SHARES.items():
         part = min(int(room * share), left)
-        left -= part - _take(ranked, chosen, part, type_)
+        left -= part - _take(ranked, chosen, part, type_=type_)
     return left
 
 

@@ -123,7 +123,7 @@ def seen_in(event: HostEvent) -> Sight:
     line = str(given.get("command") or "") if tool == "Bash" else ""
     files += files_shown(line)
     command = _plain(line) if line else ""
-    return Sight(command, not has_failed(event), bool(command), tuple(files), words)
+    return Sight(command, not has_failed(event), bool(command), files=tuple(files), words=words)
 
 
 def _written(given: dict[str, object]) -> str:

@@ -34,7 +34,7 @@ def told_planner(
     if found.factor > 1:
         lines.insert(0, Said(f"Work here took {found.factor:g} times the steps that were planned."))
     draft = drafted(lines, BUDGETS["planner"])
-    _keep(keeper, "planner", session_id, draft)
+    _keep(keeper, "planner", session_id, draft=draft)
     return replace(
         found,
         text=draft.text if draft is not None else "",
@@ -63,12 +63,12 @@ def told_coder(
             "file",
             each.path,
             "such work reads it nearly always",
-            each.path[:60],
-            f"file:{each.path}",
-            each.tokens,
-            each.tokens,
-            "the file itself",
-            (f"file:{each.path}",),
+            text=each.path[:60],
+            key=f"file:{each.path}",
+            tokens=each.tokens,
+            saved_tokens=each.tokens,
+            saved_how="the file itself",
+            signs=(f"file:{each.path}",),
         )
         for each in files
     )
@@ -78,7 +78,7 @@ def told_coder(
             keeper,
             "coder",
             session_id,
-            Draft(f"Files read ahead: {names}", sum(f.tokens for f in files), items),
+            draft=Draft(f"Files read ahead: {names}", sum(f.tokens for f in files), items),
         )
     return files
 
@@ -97,7 +97,7 @@ def told_qa(known: Known, modules: Sequence[str], keeper: Keeper, session_id: st
         for told in _asked_for(known, list(found.values()))
     ]
     draft = drafted(lines, BUDGETS["qa"])
-    _keep(keeper, "qa", session_id, draft)
+    _keep(keeper, "qa", session_id, draft=draft)
     return draft.text if draft is not None else ""
 
 

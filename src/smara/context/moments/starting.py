@@ -98,12 +98,12 @@ def _grouped(chosen: Sequence[Candidate], root: str | None) -> list[Said]:
             "memory",
             memory.id,
             why,
-            one_line(memory.label, 60),
-            f"memory:{memory.id}",
-            cost,
-            spared.tokens,
-            spared.how,
-            signs_of_memory(memory),
+            text=one_line(memory.label, 60),
+            key=f"memory:{memory.id}",
+            tokens=cost,
+            saved_tokens=spared.tokens,
+            saved_how=spared.how,
+            signs=signs_of_memory(memory),
         )
         lines.append(Said(each.line, item))
     return lines
@@ -115,6 +115,10 @@ def _review(known: Known) -> list[Said]:
         return []
     many = f"{count} noted memories wait" if count > 1 else "1 noted memory waits"
     item = Item(
-        "review", "review", "it waits for a person", f"{count} to review", f"review:{count}"
+        "review",
+        "review",
+        "it waits for a person",
+        text=f"{count} to review",
+        key=f"review:{count}",
     )
     return [with_line(item, f"{many} for a person's review (`smara memories review`).")]

@@ -76,12 +76,12 @@ def read_ahead(
                 "file",
                 path,
                 f"work on {module} nearly always reads it",
-                path[:60],
-                f"file:{path}",
-                tokens,
-                tokens,
-                "the file itself",
-                (f"file:{path}",),
+                text=path[:60],
+                key=f"file:{path}",
+                tokens=tokens,
+                saved_tokens=tokens,
+                saved_how="the file itself",
+                signs=(f"file:{path}",),
             )
             found.append(Said(line, item))
     return found

@@ -53,7 +53,7 @@ def call_of(tool: str, arguments: Mapping[str, Any]) -> Call:
         name,
         paths[:_MOST_FILES],
         command if name == "Bash" and isinstance(command, str) else "",
-        pattern if name in SEARCHING and isinstance(pattern, str) else "",
+        pattern=pattern if name in SEARCHING and isinstance(pattern, str) else "",
     )
 
 
@@ -136,7 +136,7 @@ class Tools:
             if is_edit
             else "it is about the file that was opened"
         )
-        return said_memory(told, why, self._known.root(), True)
+        return said_memory(told, why, self._known.root(), is_about_file=True)
 
     def answered(self, pattern: str) -> list[Said]:
         """The memory that answers a search."""
@@ -175,7 +175,7 @@ class Tools:
         if error:
             return True
         event = HostEvent(
-            "generic", "tool_post", "s", 0, tool=call.tool, tool_output=output, key="k"
+            "generic", "tool_post", "s", at_ms=0, tool=call.tool, tool_output=output, key="k"
         )
         return call.tool == "Bash" and has_failed(event)
 

@@ -53,9 +53,9 @@ def tokens_of(text: str) -> int:
     Words are cut after five letters, numbers after three digits, signs after two. On prose and code
     that gives about an eighth more than the tokenizer does, on made-up names about as much.
 
-    >>> tokens_of("Redis must run before the tests"), tokens_of("`refresh_tokens()` at
-    src/auth.py:10") (7, 16)
-    """
+    >>> tokens_of("Redis must run before the tests"), tokens_of("`refresh_tokens()` at src/auth.py:10")
+    (7, 16)
+    """  # noqa: E501
     count = 0.0
     for word, digits, signs in _PIECES.findall(text):
         if word:

@@ -87,7 +87,7 @@ class GuardedEmbedder:
                 lambda: self._embedded(texts, kind, ends_at),
                 seconds + _TO_CLOSE_SECONDS,
                 self._clock,
-                "smara-embed",
+                thread_name="smara-embed",
             )
         except TimeoutError:
             log.warning("embedder.left", model=self._server.name)
@@ -210,7 +210,7 @@ class GivenEmbedder:
     ) -> Vectors:
         shown = [self._redact(text) for text in texts]
         found = self._embedder.embed(shown, kind, deadline_seconds=deadline_seconds)
-        return checked_rows(found, len(texts), self.dims, self.model_id, may_be_zero=True)
+        return checked_rows(found, len(texts), self.dims, name=self.model_id, may_be_zero=True)
 
 
 def _is_too_long(error: ModelRefusedError) -> bool:

@@ -49,8 +49,10 @@ _FACTS = {
     "text-embedding-3-small": Facts(1_536, True, most_tokens=8_000),
     "text-embedding-3-large": Facts(3_072, True, most_tokens=8_000),
     "text-embedding-ada-002": Facts(1_536, most_tokens=8_000),
-    "nomic-embed-text": Facts(768, True, "search_query: ", "search_document: "),
-    "embeddinggemma": Facts(768, True, "task: search result | query: ", "title: none | text: "),
+    "nomic-embed-text": Facts(768, True, "search_query: ", before_document="search_document: "),
+    "embeddinggemma": Facts(
+        768, True, "task: search result | query: ", before_document="title: none | text: "
+    ),
     "mxbai-embed-large": Facts(1_024, True, _RETRIEVE, most_tokens=500),
     "snowflake-arctic-embed2": Facts(1_024, True, "query: ", most_tokens=8_000),
     "bge-m3": Facts(1_024, most_tokens=8_000),
@@ -139,9 +141,9 @@ def space_of(model: str, settings: Settings) -> Space:
 def facts_of(model: str) -> Facts | None:
     """What is known of a model, whatever folder or variant its name has.
 
-    >>> facts_of("Qwen/Qwen3-Embedding-4B").dims, facts_of("nomic-embed-text:latest").dims,
-    facts_of("mine") (2560, 768, None)
-    """
+    >>> facts_of("Qwen/Qwen3-Embedding-4B").dims, facts_of("nomic-embed-text:latest").dims, facts_of("mine")
+    (2560, 768, None)
+    """  # noqa: E501
     name = model.lower().rpartition("/")[2]
     for form in (
         name,

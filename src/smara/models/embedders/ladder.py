@@ -75,13 +75,15 @@ def choose(settings: Settings, memory_bytes: int | None = None) -> Choice:
         raise ConfigError(f"The setting embedder cannot be read. {_FORMS}")
     if match["vendor"] == "openai":
         return _openai(match["model"], match["address"], settings)
-    return _ollama(match["model"], match["address"] or ollama.DEFAULT_URL, settings, memory_bytes)
+    return _ollama(
+        match["model"], match["address"] or ollama.DEFAULT_URL, settings, memory_bytes=memory_bytes
+    )
 
 
 def _walked(settings: Settings, memory_bytes: int | None) -> Choice:
     """The first step of the ladder that holds."""
     try:
-        found = _ollama(None, ollama.DEFAULT_URL, settings, memory_bytes)
+        found = _ollama(None, ollama.DEFAULT_URL, settings, memory_bytes=memory_bytes)
     except ModelError as error:
         missing = f"Ollama: {error.facts.get('reason', error.code)}".replace("_", " ")
     else:
@@ -112,7 +114,7 @@ def _openai(model: str | None, address: str | None, settings: Settings) -> Choic
 
     if address is not None:  # OpenAI's own key is never sent to whoever serves this address
         embedder = OpenAIEmbedder(
-            model or DEFAULT_MODEL, address, settings.embedder_api_key, settings
+            model or DEFAULT_MODEL, address, settings.embedder_api_key, settings=settings
         )
         return Choice(embedder, f"the setting embedder names it, at {without_login(address)}")
     key = settings.embedder_api_key or vendor_key("OPENAI_API_KEY")
@@ -122,5 +124,6 @@ def _openai(model: str | None, address: str | None, settings: Settings) -> Choic
             setting="embedder_api_key",
         )
     return Choice(
-        OpenAIEmbedder(model or DEFAULT_MODEL, None, key, settings), "the setting embedder names it"
+        OpenAIEmbedder(model or DEFAULT_MODEL, None, key, settings=settings),
+        "the setting embedder names it",
     )

@@ -52,8 +52,8 @@ class OllamaEmbedder(Served):
             most_bytes=1_000_000 + len(texts) * self._space.facts.dims * _BYTES_PER_NUMBER,
         )
         found = reply.get("embeddings") if isinstance(reply, dict) else None
-        whole = checked_rows(found, len(texts), self._space.facts.dims, self.name)
-        rows = checked_rows(whole, len(texts), self.dims, self.name, may_cut=True)
+        whole = checked_rows(found, len(texts), self._space.facts.dims, name=self.name)
+        rows = checked_rows(whole, len(texts), self.dims, name=self.name, may_cut=True)
         tokens = reply.get("prompt_eval_count")
         return Embedded(rows, tokens if isinstance(tokens, int) and tokens > 0 else None)
 

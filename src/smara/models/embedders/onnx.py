@@ -81,7 +81,7 @@ class OnnxEmbedder:
                 )
             places = there[start : start + self._at_once]
             found = self._raw([self._before[kind] + texts[place] for place in places])
-            rows[places] = checked_rows(found, len(places), self.dims, self.name)
+            rows[places] = checked_rows(found, len(places), self.dims, name=self.name)
         return rows
 
     def _raw(self, texts: list[str]) -> Any:

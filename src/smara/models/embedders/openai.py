@@ -54,7 +54,9 @@ class OpenAIEmbedder(Served):
             most_bytes=1_000_000
             + len(texts) * max(self._space.facts.dims, self.dims) * _BYTES_PER_NUMBER,
         )
-        rows = checked_rows(self._in_order(reply, len(texts)), len(texts), self.dims, self.name)
+        rows = checked_rows(
+            self._in_order(reply, len(texts)), len(texts), self.dims, name=self.name
+        )
         return Embedded(rows, _tokens(reply))
 
     def _in_order(self, reply: Any, count: int) -> list[Any]:

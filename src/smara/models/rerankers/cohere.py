@@ -101,9 +101,8 @@ class CohereReranker:
 def rerank_url(address: str) -> str:
     """Where to ask: a server alone has the path ``/v1/rerank``, a path of its own is completed.
 
-    >>> rerank_url("http://box:8000"), rerank_url("http://box/v2/"),
-    rerank_url("http://box/api/rerank") ('http://box:8000/v1/rerank', 'http://box/v2/rerank',
-    'http://box/api/rerank')
+    >>> rerank_url("http://box:8000"), rerank_url("http://box/v2/"), rerank_url("http://box/api/rerank")
+    ('http://box:8000/v1/rerank', 'http://box/v2/rerank', 'http://box/api/rerank')
     """
     parts = parse_address(address)
     path = parts.path.rstrip("/") or "/v1"

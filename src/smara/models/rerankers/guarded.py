@@ -119,7 +119,9 @@ class GuardedReranker:
         deadline.
         """
         try:
-            return wait_for(work, seconds + _TO_CLOSE_SECONDS, self._clock, "smara-rerank")
+            return wait_for(
+                work, seconds + _TO_CLOSE_SECONDS, self._clock, thread_name="smara-rerank"
+            )
         except TimeoutError:
             log.warning("reranker.left", model=self.name)
             raise failures.timed_out(

@@ -62,4 +62,4 @@ def _cohere(model: str | None, address: str | None, settings: Settings) -> Reran
             "Cohere needs a key. Set CO_API_KEY, or reranker_api_key (SMARA_RERANKER_API_KEY).",
             setting="reranker_api_key",
         )
-    return CohereReranker(model or DEFAULT_MODEL, COHERE_URL, key, "cohere")
+    return CohereReranker(model or DEFAULT_MODEL, COHERE_URL, key, vendor="cohere")

@@ -171,7 +171,7 @@ class Assistant:
             self._scene,
             priority,
             category,
-            text,
+            text=text,
             at=said.at,
             seqs=[said.seq],
             inputs=["assistant"],

@@ -110,7 +110,7 @@ def _of_patch(patch: str) -> Iterator[FileChange]:
     for line in [*lines, "*** Update File: "]:
         if line.startswith(("*** ", "+++ ")) and (head := _PATCH_FILE.match(line + " ")):
             if path:
-                yield FileChange(path, verb, tuple(added), tuple(removed))  # type: ignore[arg-type]
+                yield FileChange(path, verb, tuple(added), removed=tuple(removed))  # type: ignore[arg-type]
             path, added, removed = (head[2] or head[3] or "").strip(), [], []
             verb = {"Add": "created", "Delete": "deleted"}.get(head[1] or "", "changed")
         elif line.startswith("+") and path:
@@ -125,7 +125,9 @@ def _edited(path: str, old: str, new: str) -> FileChange:
     came = new_count - old_count
     went = old_count - new_count
     stayed = tuple(line for line in after if not came[line])
-    return FileChange(path, "changed", _taken(after, came), _taken(before, went), stayed)
+    return FileChange(
+        path, "changed", _taken(after, came), removed=_taken(before, went), around=stayed
+    )
 
 
 def _taken(lines: tuple[str, ...], wanted: Counter[str]) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ def code_note(scene: Scene, changes: Sequence[tuple[FileChange, Call]]) -> Note 
         scene,
         "medium",
         "code",
-        text,
+        text=text,
         at=calls[0].at,
         details=details,
         inputs=["assistant"],

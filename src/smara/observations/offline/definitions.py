@@ -171,13 +171,16 @@ def _take(line: str, found: Definitions, fields_left: int) -> int:
     elif imported := _IMPORT.match(line):
         found.imports.append(next(group for group in imported.groups() if group))
     elif table := _TABLE.search(line):
-        return _open(found, found.tables, Piece(" ".join(table[0].split()), table[1]), 12)
+        return _open(found, found.tables, Piece(" ".join(table[0].split()), table[1]), fields=12)
     elif named := _NAMED.match(line) or _ARROW.match(line) or _METHOD.match(line):
         if named[1] in found.seen:
             return 0  # another clause of the same function
         found.seen.add(named[1])
         return _open(
-            found, found.names, Piece(signature(line), named[1]), 8 if _has_fields(line) else 0
+            found,
+            found.names,
+            Piece(signature(line), named[1]),
+            fields=8 if _has_fields(line) else 0,
         )
     elif (
         declared := _DECLARED.fullmatch(line)

@@ -65,7 +65,7 @@ def make_note(
         priority,
         category,
         clip(text, LONGEST_TEXT),
-        at,
+        said_at=at,
         refers_to=refers_to(scene, text, at) if is_dated else None,
         details=kept,
         files=tuple(dict.fromkeys(files)),

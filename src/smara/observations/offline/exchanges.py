@@ -136,11 +136,11 @@ class _Reader:
         if not text or (voice == "user" and is_host_command(text)):
             return
         if voice in ("user", "caller"):
-            self._listen().said.append(Said(voice, text, message.seq, message.created_at))
+            self._listen().said.append(Said(voice, text, message.seq, at=message.created_at))
         else:
             is_last = message.metadata.get("stop_reason") in ("end_turn", "stop")
             self._current().steps.append(
-                Said(voice, text, message.seq, message.created_at, is_last)
+                Said(voice, text, message.seq, at=message.created_at, is_last=is_last)
             )
 
     def _call(self, message: Message, part: Part) -> None:
@@ -151,8 +151,8 @@ class _Reader:
             clean(part.name or TOOL),
             arguments,
             message.seq,
-            message.created_at,
-            part.call_id,
+            at=message.created_at,
+            call_id=part.call_id,
             last_seq=message.seq,
         )
         self._current().steps.append(call)
@@ -171,7 +171,7 @@ class _Reader:
                 clean(part.name or TOOL),
                 None,
                 message.seq,
-                message.created_at,
+                at=message.created_at,
                 last_seq=message.seq,
             )
             self._current().steps.append(call)

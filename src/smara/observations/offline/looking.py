@@ -117,7 +117,7 @@ def look_note(scene: Scene, looks: Looks, changed: Sequence[str]) -> Note | None
         scene,
         "medium" if is_focus else "low",
         "note",
-        text,
+        text=text,
         at=looks.calls[0].at,
         inputs=["tool"],
         seqs=[seq for call in looks.calls for seq in (call.seq, call.last_seq)],

@@ -57,7 +57,7 @@ def merged(notes: Sequence[Note], zone: tzinfo) -> Note:
         _highest(notes),
         "code" if changed else notes[-1].category,
         f"{phrases.WORKED_ON}{until}: {joined([*told, *runs], 420)}",
-        notes[0].said_at,
+        said_at=notes[0].said_at,
         details=tuple(dict.fromkeys(details)),
         files=tuple(files[:40]),
         lines=(),

@@ -72,7 +72,7 @@ def _extracted(request: ObserveRequest, notes: Sequence[Note]) -> tuple[dict[str
         return {}, []
     from smara.observations.offline.extracting import extract_offline
 
-    return extract_offline(request.messages, notes, request.extractors, request.timezone)
+    return extract_offline(request.messages, notes, request.extractors, timezone=request.timezone)
 
 
 def _by_thread(messages: Sequence[Message]) -> Iterable[list[Message]]:
@@ -99,8 +99,9 @@ def _notes_of(request: ObserveRequest, reading: Reading, known: Known) -> list[N
             request.root,
         ),
         request.mode,
-        request.flavor,
-        frozenset(word.lower() for word in _WORD.findall(request.instructions)) - _NOT_TELLING,
+        flavor=request.flavor,
+        wanted=frozenset(word.lower() for word in _WORD.findall(request.instructions))
+        - _NOT_TELLING,
     )
     person = Person(scene, speakers_in(reading.exchanges))
     work = Work(scene, known)
@@ -109,7 +110,7 @@ def _notes_of(request: ObserveRequest, reading: Reading, known: Known) -> list[N
     for exchange in reading.exchanges:
         said = person.notes(exchange, asked)
         notes += said
-        notes += _notes_of_agent(scene, exchange, work, _what_was_asked(said))
+        notes += _notes_of_agent(scene, exchange, work, asked=_what_was_asked(said))
         asked = _question_at_end(exchange)
     work.finish()
     return notes + work.notes
@@ -134,7 +135,9 @@ def _notes_of_agent(scene: Scene, exchange: Exchange, work: Work, asked: Asked) 
     if exchange.interrupted is not None:
         seq, at = exchange.interrupted
         notes.append(
-            make_note(scene, "low", "note", phrases.INTERRUPTED, at=at, seqs=[seq], inputs=["user"])
+            make_note(
+                scene, "low", "note", text=phrases.INTERRUPTED, at=at, seqs=[seq], inputs=["user"]
+            )
         )
     return notes
 

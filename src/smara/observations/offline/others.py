@@ -42,7 +42,7 @@ def web_note(scene: Scene, calls: Sequence[Call]) -> Note | None:
         scene,
         "medium" if is_research else "low",
         "note",
-        text,
+        text=text,
         at=calls[0].at,
         inputs=["assistant", "web"],
         seqs=[seq for call in calls for seq in (call.seq, call.last_seq)],
@@ -72,7 +72,7 @@ def agent_note(scene: Scene, call: Call) -> Note:
         scene,
         "medium",
         "finding",
-        f"{phrases.DELEGATED} {clip(task, 220)}",
+        text=f"{phrases.DELEGATED} {clip(task, 220)}",
         at=call.at,
         seqs=(call.seq, call.last_seq),
         inputs=["assistant", "tool"],
@@ -94,7 +94,14 @@ def ask_notes(scene: Scene, call: Call) -> list[Note]:
         inputs: list[Input] = ["user", "assistant"]
         return [
             make_note(
-                scene, "high", "decision", text, at=call.at, seqs=seqs, inputs=inputs, is_dated=True
+                scene,
+                "high",
+                "decision",
+                text=text,
+                at=call.at,
+                seqs=seqs,
+                inputs=inputs,
+                is_dated=True,
             )
             for text in texts
         ]
@@ -108,7 +115,7 @@ def ask_notes(scene: Scene, call: Call) -> list[Note]:
             scene,
             "medium",
             "question",
-            text,
+            text=text,
             at=call.at,
             seqs=seqs,
             inputs=["assistant"],
@@ -137,7 +144,7 @@ def plan_note(scene: Scene, call: Call) -> Note | None:
         scene,
         "high" if is_approved else "medium",
         "decision",
-        f"{label} {clip(words[0], 200)}",
+        text=f"{label} {clip(words[0], 200)}",
         at=call.at,
         seqs=(call.seq, call.last_seq),
         inputs=["assistant", *(["user"] if is_approved else [])],  # type: ignore[list-item]
@@ -166,7 +173,7 @@ def rejection_note(scene: Scene, call: Call, is_quiet: bool) -> Note | None:
         scene,
         "high",
         "change" if said else "note",
-        text,
+        text=text,
         at=call.at,
         seqs=(call.seq, call.last_seq),
         inputs=["user", "assistant"],
@@ -180,7 +187,7 @@ def tool_note(scene: Scene, calls: Sequence[Call]) -> Note:
         scene,
         "medium",
         "command",
-        f"{phrases.USED} {joined(told, 400)}",
+        text=f"{phrases.USED} {joined(told, 400)}",
         at=calls[0].at,
         seqs=[seq for call in calls for seq in (call.seq, call.last_seq)],
         inputs=["assistant", "tool"],

@@ -74,7 +74,9 @@ class OfflineReflector:
         they may still be larger. The same notes and numbers always give the same result.
         """
         notes = without_superseded(sorted(request.notes, key=lambda note: note.said_at))
-        work = Condensing(notes, request.target_tokens, self._counter, zone_of(request.timezone))
+        work = Condensing(
+            notes, request.target_tokens, self._counter, zone=zone_of(request.timezone)
+        )
         for level, actions in enumerate(_LEVELS):
             work.is_pressed = level < request.level
             for action in actions:

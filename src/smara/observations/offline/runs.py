@@ -104,7 +104,13 @@ def read_run(call: Call, paths: Paths, command: Command | None = None) -> Run | 
     subject = _subject(line, call.output) if command.kind == "commit" else ""
     words = _words(command, lines)
     return Run(
-        call, command, outcome, failure if outcome == "failed" else None, tests, words, subject
+        call,
+        command,
+        outcome,
+        failure=failure if outcome == "failed" else None,
+        tests=tests,
+        words=words,
+        subject=subject,
     )
 
 

@@ -111,7 +111,9 @@ def read_command(line: str, characters: int = 140) -> Command:
     arguments = tuple(word for word in words[1:] if not word.startswith("-"))
     line_shown = "git commit" if kind == "commit" else clip(" && ".join(shown), characters)
     keys = frozenset(_key(_words(_unprefixed(part))) for part in parts)
-    return Command(kind, _key(words), line_shown, arguments, keys, "|" in line)
+    return Command(
+        kind, _key(words), line_shown, arguments=arguments, keys=keys, is_masked="|" in line
+    )
 
 
 def _parts(line: str) -> list[str]:

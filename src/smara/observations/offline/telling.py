@@ -155,9 +155,9 @@ def failure_in(lines: Iterable[str]) -> Failure | None:
         clip(found, 220),
         kind[1] if kind else "",
         file,
-        line_number,
-        tuple(search.trace),
-        is_certain,
+        line_number=line_number,
+        trace=tuple(search.trace),
+        is_certain=is_certain,
     )
 
 

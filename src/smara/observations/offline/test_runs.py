@@ -98,7 +98,11 @@ def test_run_in(lines: Iterable[str]) -> TestRun | None:
     chosen = (bad or summaries)[-1]
     counts = tuple((name, int(number)) for number, name in _COUNTS.findall(chosen))
     return TestRun(
-        chosen, bool(bad), tuple(dict.fromkeys(failing)) if bad else (), coverage, counts
+        chosen,
+        bool(bad),
+        tuple(dict.fromkeys(failing)) if bad else (),
+        coverage=coverage,
+        counts=counts,
     )
 
 

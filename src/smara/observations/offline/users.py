@@ -82,7 +82,9 @@ class Person:
         for part, seq, at in exchange.placeholders:
             label = part.name or part.uri or part.media_type or part.type
             text = f"{phrases.ATTACHED} {part.type} {clip(clean(f'{label} {part.text}'), 200)}"
-            notes.append(make_note(scene, "low", "note", text, at=at, seqs=[seq], inputs=["user"]))
+            notes.append(
+                make_note(scene, "low", "note", text=text, at=at, seqs=[seq], inputs=["user"])
+            )
         return notes
 
     def _of_message(self, said: Said, asked: Said | None) -> list[Note]:
@@ -102,12 +104,17 @@ class Person:
                     scene,
                     said,
                     asked,
-                    "request" if is_request else "decision" if scene.is_coding else "statement",
+                    category="request"
+                    if is_request
+                    else "decision"
+                    if scene.is_coding
+                    else "statement",
                 )
             ]
         durable = [pair for pair in sentences_said if pair[0] in DURABLE]
         notes = [
-            _sentence_note(scene, said, act, words, name) for act, words in durable[:_MOST_DURABLE]
+            _sentence_note(scene, said, act, words=words, name=name)
+            for act, words in durable[:_MOST_DURABLE]
         ]
         rest = [(act, words) for act, words in sentences_said if act not in DURABLE]
         gather = self._rest_notes if scene.is_coding else self._talk_notes
@@ -120,7 +127,7 @@ class Person:
         as one note.
         """
         told = passages(pair for pair in rest if pair[0] != "chat")
-        return self._of_passages(said, told, [*_shown_items(found), *_fenced(found)], name)
+        return self._of_passages(said, told, [*_shown_items(found), *_fenced(found)], name=name)
 
     def _talk_notes(
         self, said: Said, rest: Sequence[Pair], found: Outline, name: str
@@ -136,7 +143,10 @@ class Person:
             if len(told) > 1
             else []
         )
-        notes = [_sentence_note(self._scene, said, "statement", words, name) for _, words in dated]
+        notes = [
+            _sentence_note(self._scene, said, "statement", words=words, name=name)
+            for _, words in dated
+        ]
         asked = [
             pair
             for pair in rest
@@ -144,7 +154,7 @@ class Person:
         ]
         told_on = passages(pair for pair in told if pair not in dated)
         details = [*_shown_items(found), *_fenced(found)]
-        return [*notes, *self._of_passages(said, [*told_on, *_by_act(asked)], details, name)]
+        return [*notes, *self._of_passages(said, [*told_on, *_by_act(asked)], details, name=name)]
 
     def _of_passages(
         self, said: Said, told: Sequence[Passage], details: Sequence[str], name: str
@@ -152,7 +162,11 @@ class Person:
         """A note for each passage; lists and pasted code belong to the strongest."""
         if not told:
             return (
-                [_message_note(self._scene, said, "statement", "", name, details)]
+                [
+                    _message_note(
+                        self._scene, said, "statement", words="", name=name, details=details
+                    )
+                ]
                 if details
                 else []
             )
@@ -160,7 +174,9 @@ class Person:
         notes = []
         for passage in told:
             notes.append(
-                self._passage_note(said, passage, name, details if passage is holder else ())
+                self._passage_note(
+                    said, passage, name, details=details if passage is holder else ()
+                )
             )
             if (
                 any(is_trouble(words) for _, words in passage.sentences)
@@ -175,12 +191,17 @@ class Person:
         words, act = passage.words, passage.act
         if act in ("request", "question") and not self._scene.is_coding:
             return _message_note(
-                self._scene, said, act, clip(" ".join(words), _LONGEST_QUESTION), name, details
+                self._scene,
+                said,
+                act,
+                words=clip(" ".join(words), _LONGEST_QUESTION),
+                name=name,
+                details=details,
             )
         chosen = _chosen(words, [each in ("request", "report") for each, _ in passage.sentences])
         if act == "outcome":
-            return self._outcome(said, chosen, words, name, details)
-        return _message_note(self._scene, said, act, chosen, name, details)
+            return self._outcome(said, chosen, words, name=name, details=details)
+        return _message_note(self._scene, said, act, words=chosen, name=name, details=details)
 
     def _outcome(
         self, said: Said, chosen: str, words: Sequence[str], name: str, details: Sequence[str]
@@ -196,7 +217,7 @@ class Person:
             self._scene,
             priority,
             category,
-            f"{_label(label, name)} {chosen}{about}",
+            text=f"{_label(label, name)} {chosen}{about}",
             at=said.at,
             seqs=seqs,
             inputs=["user"],
@@ -213,7 +234,7 @@ def _given_task(scene: Scene, said: Said) -> Note:
         scene,
         "high",
         "request",
-        f"{phrases.GIVEN_TASK} {words}",
+        text=f"{phrases.GIVEN_TASK} {words}",
         at=said.at,
         seqs=[said.seq],
         inputs=["assistant"],
@@ -238,7 +259,7 @@ def _answer(scene: Scene, said: Said, asked: Said, category: Category) -> Note:
         scene,
         "high",
         category,
-        text,
+        text=text,
         at=said.at,
         seqs=[asked.seq, said.seq],
         inputs=["user", "assistant"],
@@ -270,7 +291,7 @@ def _sentence_note(scene: Scene, said: Said, act: Act, words: str, name: str) ->
         scene,
         priority,
         category,
-        text,
+        text=text,
         at=said.at,
         seqs=[said.seq],
         inputs=["user"],
@@ -305,7 +326,7 @@ def _message_note(
         scene,
         priority,
         category,
-        text,
+        text=text,
         at=said.at,
         seqs=[said.seq],
         inputs=["user"],

@@ -194,7 +194,9 @@ class Work:
             if run.outcome == "ok" and (key != run.command.key or _covers(run, broken.runs[0])):
                 del self._broken[key]
                 self.notes.append(
-                    fix_note(self._scene, broken.runs, run, list(dict.fromkeys(broken.changed)))
+                    fix_note(
+                        self._scene, broken.runs, run, changed=list(dict.fromkeys(broken.changed))
+                    )
                 )
                 is_told = is_told or key == run.command.key
         if not is_told and run.outcome == "ok" and run.command.kind in ("test", "build", "commit"):
@@ -205,7 +207,7 @@ class Work:
         """A success of what failed in messages that were observed before."""
         if not self._known.is_failing(run.command.key):
             return False
-        fix = fix_note(self._scene, [], run, list(self._changed_at))
+        fix = fix_note(self._scene, [], run, changed=list(self._changed_at))
         self.notes.append(replace(fix, first_seq=min([run.call.seq, *self._changed_at.values()])))
         return True
 

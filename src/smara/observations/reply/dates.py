@@ -52,9 +52,9 @@ def parse_day(text: str, near: Collection[date] = ()) -> date | None:
     if match := _YEAR_FIRST.fullmatch(bare):
         return _date(int(match[1]), int(match[2]), int(match[3]))
     if match := _MONTH_FIRST.fullmatch(bare):
-        return _in_year(match[3], _month(match[1]), int(match[2]), near)
+        return _in_year(match[3], _month(match[1]), int(match[2]), near=near)
     if match := _DAY_FIRST.fullmatch(bare):
-        return _in_year(match[3], _month(match[2]), int(match[1]), near)
+        return _in_year(match[3], _month(match[2]), int(match[1]), near=near)
     if match := _NUMBERS.fullmatch(bare):
         year = int(match[3]) + (2000 if len(match[3]) == 2 else 0)
         first, second = int(match[1]), int(match[2])
@@ -190,12 +190,12 @@ def _when(groups: tuple[str | None, ...]) -> When | None:
     on = _date(*map(int, day.split("-"))) if day else None
     if not (minute or half or minute_2 or half_2):
         # A lone number in brackets is no time; a lone citation is one.
-        return When(None, None, on, seqs) if seqs and not hour else None
+        return When(None, None, on, seqs=seqs) if seqs and not hour else None
     start = _minutes(hour, minute, half or half_2)
     end = _minutes(hour_2, minute_2, half_2 or half) if hour_2 else start
     if start is None or end is None:
         return None
-    return When(start, max(start, end), on, seqs)
+    return When(start, max(start, end), on, seqs=seqs)
 
 
 def _ordered(one: int, other: int) -> tuple[int, int]:

@@ -114,7 +114,15 @@ def _read(bare: str, is_indented: bool, days: Collection[date]) -> Line:
     is_done = head.is_done or _ends_done(head.rest)
     is_certain = is_marked or is_done or (bullet is not None and is_about_somebody)
     return Line(
-        "note", text, head.priority, is_done, head.when, refers_to, meaning, None, is_certain
+        "note",
+        text,
+        head.priority,
+        is_done=is_done,
+        when=head.when,
+        refers_to=refers_to,
+        meaning=meaning,
+        day=None,
+        is_certain=is_certain,
     )
 
 
@@ -164,7 +172,7 @@ class _Head:
             found.start if is_timed else old.start,
             found.end if is_timed else old.end,
             found.day or old.day,
-            found.seqs or old.seqs,
+            seqs=found.seqs or old.seqs,
         )
         self.rest = rest
         return True

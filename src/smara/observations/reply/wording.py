@@ -140,9 +140,9 @@ def subject_of(text: str) -> str | None:
 def category_of(text: str) -> Category:
     """The kind of a line.
 
-    >>> category_of("User asked how to test it"), category_of("User asked to test it"),
-    category_of("Agent ran pytest") ('question', 'request', 'command')
-    """
+    >>> category_of("User asked how to test it"), category_of("User asked to test it"), category_of("Agent ran pytest")
+    ('question', 'request', 'command')
+    """  # noqa: E501
     head = text[:_LOOKED_AT].lstrip(" \"'*`")
     words = _WORD.findall(head.lower())
     subject = subject_of(head)

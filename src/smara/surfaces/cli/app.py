@@ -135,29 +135,47 @@ def run(arguments: list[str] | None = None) -> NoReturn:
         # Outside its standalone mode click returns the code of an Exit instead of raising it.
         status = cli.main(args=arguments, prog_name="smara", standalone_mode=False)
     except click.Abort:
-        _fail("interrupted", "Interrupted; what was stored stays stored.", 130, False, as_json)
+        _fail(
+            "interrupted",
+            "Interrupted; what was stored stays stored.",
+            130,
+            is_retryable=False,
+            as_json=as_json,
+        )
     except _CALLED_BARE as error:
         if not as_json:
             click.echo(error.format_message(), err=True)
             sys.exit(2)
-        _fail("usage", "Missing command. smara --help lists them.", 2, False, as_json)
+        _fail(
+            "usage",
+            "Missing command. smara --help lists them.",
+            2,
+            is_retryable=False,
+            as_json=as_json,
+        )
     except click.ClickException as error:
         hint = (
             f" {error.ctx.command_path} --help shows how."
             if isinstance(error, click.UsageError) and error.ctx
             else ""
         )
-        _fail("usage", f"{error.format_message()}{hint}", 2, False, as_json)
+        _fail("usage", f"{error.format_message()}{hint}", 2, is_retryable=False, as_json=as_json)
     except SmaraError as error:
-        _fail(error.code, str(error), exit_code(error), error.is_retryable, as_json)
+        _fail(
+            error.code,
+            str(error),
+            exit_code(error),
+            is_retryable=error.is_retryable,
+            as_json=as_json,
+        )
     except Exception as error:
         _fail(
             "bug",
             f"Unexpected {type(error).__name__}: {log.redacted(str(error))}. Please report this "
             "bug.",
             1,
-            False,
-            as_json,
+            is_retryable=False,
+            as_json=as_json,
         )
     sys.exit(status if isinstance(status, int) else 0)
 

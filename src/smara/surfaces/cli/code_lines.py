@@ -39,9 +39,9 @@ def code_json(code: Freshness | None) -> dict[str, Any] | None:
 def code_word(code: Freshness | None) -> str:
     """The verdict as a word or two; nothing for what is as it was.
 
-    >>> code_word(Freshness("drifted", changed=0.4)), code_word(Freshness("orphaned")),
-    code_word(Freshness("fresh")) ('code drifted 40 %', 'code gone', '')
-    """
+    >>> code_word(Freshness("drifted", changed=0.4)), code_word(Freshness("orphaned")), code_word(Freshness("fresh"))
+    ('code drifted 40 %', 'code gone', '')
+    """  # noqa: E501
     if code is None or code.verdict == "fresh":
         return ""
     if code.verdict == "drifted":

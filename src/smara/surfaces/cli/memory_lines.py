@@ -78,7 +78,11 @@ def print_list(
     width = max((cells(each.short_id) for each in memories), default=0)
     for each in memories:
         _print_one(
-            each, worth.get(each.id, each.confidence), width, with_reasons, found.get(each.id)
+            each,
+            worth.get(each.id, each.confidence),
+            width,
+            with_reasons=with_reasons,
+            code=found.get(each.id),
         )
 
 
@@ -113,7 +117,7 @@ def _print_one(
     click.echo(f"{mark(memory)} {name}  {styled(first, dim=not memory.is_active)}")
     for line in others:
         click.echo(f"{indent}{styled(line, dim=not memory.is_active)}")
-    _dimmed(facts(memory, confidence, with_reasons, code), indent)
+    _dimmed(facts(memory, confidence, with_reasons, code=code), indent)
     if with_reasons and memory.review_reasons:
         output.say(output.paragraph("; ".join(memory.review_reasons), indent, indent), fg="yellow")
 

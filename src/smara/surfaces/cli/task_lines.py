@@ -48,7 +48,7 @@ def print_lines(
     id_cells = min(_WIDEST_ID, max((cells(task.short_id) for task in tasks), default=0))
     for number, task in enumerate(tasks, 1):
         before = f"{indent}{number:>2}. " if is_numbered else indent
-        click.echo(before + line(task, task.id in blocked, id_cells, len(before)))
+        click.echo(before + line(task, task.id in blocked, id_cells, taken=len(before)))
 
 
 def line(task: Task, is_blocked: bool, id_cells: int = 0, taken: int = 0) -> str:

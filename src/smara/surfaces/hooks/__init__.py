@@ -65,12 +65,16 @@ def _take(agent: str, event: str) -> None:
             drain_quietly(folder, is_waited_for=False)
         return
     payload = read_input(0)
-    path = _keep(folder, agent, event, payload) if event not in NOT_KEPT and payload.strip() else ""
+    path = (
+        _keep(folder, agent, event, payload=payload)
+        if event not in NOT_KEPT and payload.strip()
+        else ""
+    )
     is_behind = event in DRAINED_AT.get(agent, ()) and _is_behind(folder, path)
     if event in ANSWERED.get(agent, ANSWERED["generic"]):
         from smara.adapters.hosts.telling import answer
 
-        said = answer(agent, event, payload, folder, is_behind)
+        said = answer(agent, event, payload, folder=folder, is_behind=is_behind)
         if said:
             write_output(1, said)
     if is_behind:
@@ -83,7 +87,7 @@ def _keep(folder: str, agent: str, event: str, payload: bytes) -> str:
     from smara.adapters.hosts.spool import put
 
     try:
-        return put(folder, agent, event, payload, named_project(), os.getcwd())
+        return put(folder, agent, event, payload=payload, project=named_project(), cwd=os.getcwd())
     except OSError:
         return ""  # a full disk or a folder that cannot be written; the answer may still be given
 

@@ -110,17 +110,17 @@ PROMPTS: dict[str, OfferedPrompt] = {
             "resume-work",
             "Resume work",
             "Take up this project's work where it was left",
-            {"thread": "id of the conversation to go on with"},
-            (),
-            resume_work,
+            arguments={"thread": "id of the conversation to go on with"},
+            required=(),
+            build=resume_work,
         ),
         OfferedPrompt(
             "hand-over",
             "Hand a task over",
             "Write down a task's state for whoever continues it",
-            {"task": "id of the task, such as t-k3f9"},
-            ("task",),
-            hand_over,
+            arguments={"task": "id of the task, such as t-k3f9"},
+            required=("task",),
+            build=hand_over,
         ),
     )
 }

@@ -80,7 +80,7 @@ def task_page(memory: Memory, name: str, page: int = 1) -> str:
             "",
             *(f"- {address('messages', each)}" for each in task["linkedMessageIds"]),
         ]
-    return _page(lines, "tasks", task["id"], answer.get("nextPage"))
+    return _page(lines, "tasks", task["id"], following=answer.get("nextPage"))
 
 
 _AROUND = {
@@ -120,7 +120,9 @@ def thread_page(memory: Memory, name: str, page: int = 1) -> str:
         f"- messages {first + 1:,} to {last:,}" if messages else "- no messages on this page",
         *(line for message in messages for line in message_lines(message)),
     ]
-    return _page(lines, "threads", thread.id, page + 1 if last < thread.message_count else None)
+    return _page(
+        lines, "threads", thread.id, following=page + 1 if last < thread.message_count else None
+    )
 
 
 def message_lines(message: Message, at_most: int = _MOST_OF_A_MESSAGE) -> list[str]:
@@ -146,7 +148,7 @@ def message_page(memory: Memory, name: str, page: int = 1) -> str:
         f"- {message['role']}, {moment(message['createdAt'])}, number {message['seq']} of "
         f"{thread}{task}"
     )
-    return _page([head, "", message["content"]], "messages", name, answer.get("nextPage"))
+    return _page([head, "", message["content"]], "messages", name, following=answer.get("nextPage"))
 
 
 def ready_page(memory: Memory) -> str:

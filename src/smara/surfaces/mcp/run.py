@@ -57,7 +57,7 @@ def run_server(open_memory: Callable[[], Memory], options: ServerOptions) -> Non
     beside = Beside(spool_folder())
     beside.start()
     try:
-        anyio.run(_serve_stdio, build_server(store, context, options.form, options.profile))
+        anyio.run(_serve_stdio, build_server(store, context, options.form, profile=options.profile))
     finally:
         beside.stop()
         # Nobody can come back as a session that was made up for this process: its claims end with
@@ -81,7 +81,7 @@ def _run_http(store: Store, options: ServerOptions, address: str) -> None:
     try:
         # Several agents may use it, so nobody's session can be assumed.
         context = replace(options.context, is_shared=options.context.session_id is None)
-        server = build_server(store, context, options.form, options.profile)
+        server = build_server(store, context, options.form, profile=options.profile)
         anyio.run(_serve_http, server, bound, host, token)
     finally:
         store.close()
@@ -99,7 +99,7 @@ async def _serve_http(server: Server[Any], bound: Any, host: str, token: str) ->
     stop = anyio.Event()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_on_signal, stop.set)
-        await serve_http(server, bound, host, token, stop)
+        await serve_http(server, bound, host, token=token, stop=stop)
         tasks.cancel_scope.cancel()
 
 

@@ -205,7 +205,7 @@ def build_server(
     store: Store, context: ToolContext, form: Form = "flat", profile: Profile = "default"
 ) -> Server[Any]:
     """The server over one store."""
-    door = Door(store, context, form, profile)
+    door = Door(store, context, form, profile=profile)
     always = CacheHint(ttl_ms=_HOUR_MS, scope="public")
     server: Server[Any] = Server(
         "smara",

@@ -194,6 +194,11 @@ def test_messages_can_be_observed_in_two_halves(messages, cut):
 def test_the_check_of_words_is_able_to_fail():
     messages = Talk().user("Add login to src/a.py").messages
     note = Note(
-        "high", "request", "User requested: Add logout to src/a.py", 0, first_seq=1, last_seq=1
+        "high",
+        "request",
+        "User requested: Add logout to src/a.py",
+        said_at=0,
+        first_seq=1,
+        last_seq=1,
     )
     assert unfounded(note, messages) == ["logout"]

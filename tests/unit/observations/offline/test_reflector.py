@@ -39,7 +39,7 @@ def note(
         priority,
         category,
         text,
-        WEDNESDAY + minutes * MINUTE,
+        said_at=WEDNESDAY + minutes * MINUTE,
         first_seq=seq,
         last_seq=seq,
         **fields,
@@ -87,7 +87,8 @@ def test_the_method_is_recorded():
 
 def test_what_is_said_again_is_kept_once_with_its_newest_time():
     notes = [
-        note("User prefers: tabs over spaces", "preference", "high", minutes) for minutes in (0, 30)
+        note("User prefers: tabs over spaces", "preference", "high", minutes=minutes)
+        for minutes in (0, 30)
     ]
     assert reflect(notes, target=100_000) == notes[1:]
 
@@ -98,7 +99,7 @@ def test_a_newer_state_replaces_the_older_one():
         "User changed: switched from Redux to Zustand (replaces Redux)",
         "change",
         "high",
-        9,
+        minutes=9,
         mode_specific={"replaces": "Redux"},
     )
     assert reflect([old, new], target=100_000) == [new]
@@ -109,10 +110,10 @@ def test_a_change_does_not_take_away_what_was_said_later():
         "User changed: from Redux to Zustand",
         "change",
         "high",
-        0,
+        minutes=0,
         mode_specific={"replaces": "Redux"},
     )
-    later = note("User said: Redux comes back in the admin", "statement", "high", 9)
+    later = note("User said: Redux comes back in the admin", "statement", "high", minutes=9)
     assert reflect([change, later], target=100_000) == [change, later]
 
 
@@ -125,7 +126,7 @@ def test_a_long_sentence_is_not_dropped_for_one_word_of_it():
         "User changed: from Redux to Zustand",
         "change",
         "high",
-        9,
+        minutes=9,
         mode_specific={"replaces": "Redux"},
     )
     assert len(reflect([note(words, priority="high"), new], target=100_000)) == 2
@@ -133,7 +134,7 @@ def test_a_long_sentence_is_not_dropped_for_one_word_of_it():
 
 def test_a_stretch_of_work_becomes_one_note_with_files_names_and_the_last_outcome():
     notes = [
-        note("Looked at src/auth/a.py", "note", "low", 0, files=("src/auth/a.py",)),
+        note("Looked at src/auth/a.py", "note", "low", minutes=0, files=("src/auth/a.py",)),
         note("Changed src/auth/b.py: def login(user)", "code", minutes=5, files=("src/auth/b.py",)),
         note("Ran pytest: 1 failed", "test", minutes=9),
         note("Ran pytest: 3 passed", "test", minutes=20),
@@ -169,7 +170,10 @@ def test_what_must_stay_stays_at_every_level(level):
 
 
 def test_low_priority_goes_first_and_the_oldest_before_the_newest():
-    notes = [note(f"Agent: idea {n} {'words ' * 20}".strip(), "note", "low", n) for n in range(12)]
+    notes = [
+        note(f"Agent: idea {n} {'words ' * 20}".strip(), "note", "low", minutes=n)
+        for n in range(12)
+    ]
     notes.insert(0, note("User said: I live in Lyon", "statement", "high"))
     kept = reflect(notes, target=300)
     assert kept[0] == notes[0]
@@ -327,7 +331,7 @@ def exchange(answers: int) -> list[Note]:
             "User requested: Mend the door.",
             "request",
             "high",
-            0,
+            minutes=0,
             mode_specific={"inputs": ["user"]},
         )
     ]
@@ -343,7 +347,7 @@ def exchange(answers: int) -> list[Note]:
 def test_what_came_of_a_request_is_told_below_it():
     notes = [
         *exchange(2),
-        *(note(f"User said: word {n}", "statement", "high", 50 + n) for n in range(5)),
+        *(note(f"User said: word {n}", "statement", "high", minutes=50 + n) for n in range(5)),
     ]
     kept = reflect(notes, 0, tokens(notes) * 8 // 10)
     head = kept[0]
@@ -358,7 +362,7 @@ def test_what_came_of_a_question_that_is_gone_is_not_told_below_another_request(
         *exchange(0),
         note("User asked: How large is it?", "question", minutes=1),
         note("Agent answered: It has 40 rows.", "answer", minutes=2),
-        *(note(f"User said: word {n}", "statement", "high", 50 + n) for n in range(5)),
+        *(note(f"User said: word {n}", "statement", "high", minutes=50 + n) for n in range(5)),
     ]
     kept = reflect(notes, 0, tokens(notes) // 2)
     assert kept[0].details == ()
@@ -367,7 +371,7 @@ def test_what_came_of_a_question_that_is_gone_is_not_told_below_another_request(
 def test_a_long_tale_is_not_told_below_one_request():
     notes = [
         *exchange(9),
-        *(note(f"User said: word {n}", "statement", "high", 50 + n) for n in range(5)),
+        *(note(f"User said: word {n}", "statement", "high", minutes=50 + n) for n in range(5)),
     ]
     assert reflect(notes, 0, tokens(notes) * 6 // 10)[0].details == ()
 
@@ -385,10 +389,13 @@ def test_what_holds_something_particular_goes_only_while_the_notes_are_far_too_l
 
 def test_conversation_of_any_length_comes_down_to_its_size_and_what_was_preferred_is_the_last_to_go():  # noqa: E501
     notes = [
-        note(f"User requested: change part{n} of the house", "request", "high", n)
+        note(f"User requested: change part{n} of the house", "request", "high", minutes=n)
         for n in range(400)
     ]
-    rules = [note(f"User prefers: rule{n} over all", "preference", "high", 7 * n) for n in range(9)]
+    rules = [
+        note(f"User prefers: rule{n} over all", "preference", "high", minutes=7 * n)
+        for n in range(9)
+    ]
     kept = reflect([*notes, *rules], target=600)
     assert tokens(kept) <= 600 * 1.4
     assert [each for each in kept if each.category == "preference"] == rules
@@ -402,7 +409,7 @@ def test_nothing_becomes_nothing():
 NOTES = st.lists(
     st.builds(
         lambda text, category, priority, minutes, details, files: note(
-            text, category, priority, minutes, details=tuple(details), files=tuple(files)
+            text, category, priority, minutes=minutes, details=tuple(details), files=tuple(files)
         ),
         st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=60)
         .map(str.strip)

@@ -62,7 +62,12 @@ def find_hosts(root: str, journal: Journal) -> list[FoundHost]:
             has_plugin = agent == "claude" and _has_plugin(folder, root)
             found.append(
                 FoundHost(
-                    agent, NAMES[agent], program, folder, reaches(agent, root, journal), has_plugin
+                    agent,
+                    NAMES[agent],
+                    program,
+                    folder=folder,
+                    set_up=reaches(agent, root, journal),
+                    has_plugin=has_plugin,
                 )
             )
     return found
@@ -71,12 +76,12 @@ def find_hosts(root: str, journal: Journal) -> list[FoundHost]:
 def reaches(agent: Agent, root: str, journal: Journal) -> tuple[Reach, ...]:
     """Where an agent is set up: in this repository, for all of them, or both."""
     both: Sequence[Reach] = ("project", "global")
-    return tuple(reach for reach in both if _is_set_up(agent, reach, root, journal))
+    return tuple(reach for reach in both if _is_set_up(agent, reach, root, journal=journal))
 
 
 def _is_set_up(agent: Agent, reach: Reach, root: str, journal: Journal) -> bool:
     try:
-        first = targets_of(agent, reach, root, program())[0]
+        first = targets_of(agent, reach, root, program=program())[0]
         return state_of(first, journal) != "absent"
     except (SmaraError, OSError):
         return False  # a file that cannot be read is for `smara setup --check` to speak of

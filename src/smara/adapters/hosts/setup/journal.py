@@ -44,7 +44,7 @@ class Journal:
                 before is not None and hash_of(before) != told["beforeHash"]
             ):
                 return None
-            return Entry(path, before, told["writtenHash"], tuple(told["madeFolders"]))
+            return Entry(path, before, told["writtenHash"], made_folders=tuple(told["madeFolders"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 

@@ -157,7 +157,9 @@ def merge(text: str, additions: Mapping[str, Any]) -> str:
     if not text.strip(_SPACE):
         newline = "\r\n" if "\r\n" in text else "\n"
         return (
-            text.rstrip(_SPACE.replace("\ufeff", "")) + _dump(additions, "  ", newline, 0) + newline
+            text.rstrip(_SPACE.replace("\ufeff", ""))
+            + _dump(additions, "  ", newline, depth=0)
+            + newline
         )
     for path, value in _leaves(text, additions):
         text = _insert(text, path, value)
@@ -192,9 +194,9 @@ def _insert(text: str, path: tuple[str, ...], value: Any) -> str:
     for name in path:
         inner = node.member(name)
         if inner is None:
-            return _append(text, node, depth, [(name, value)])
+            return _append(text, node, depth, entries=[(name, value)])
         node, depth = inner, depth + 1
-    return _append(text, node, depth, [("", each) for each in value])
+    return _append(text, node, depth, entries=[("", each) for each in value])
 
 
 def _append(text: str, node: Node, depth: int, entries: list[tuple[str, Any]]) -> str:
@@ -205,7 +207,7 @@ def _append(text: str, node: Node, depth: int, entries: list[tuple[str, Any]]) -
     lead = " " if is_flat else newline + unit * (depth + 1)
     written = ("," + lead).join(
         (f"{json.dumps(name)}: " if name else "")
-        + _dump(value, "" if is_flat else unit, newline, depth + 1)
+        + _dump(value, "" if is_flat else unit, newline, depth=depth + 1)
         for name, value in entries
     )
     close = node.end - 1
@@ -248,7 +250,7 @@ def remove(text: str, is_ours: Callable[[tuple[str, ...], Any], bool]) -> str:
     while True:
         if not text.strip(_SPACE):
             return text
-        found = _find(text, read(text), (), is_ours)
+        found = _find(text, read(text), (), is_ours=is_ours)
         if found is None:
             return text
         parent, position = found
@@ -265,7 +267,7 @@ def _find(
         here = (*path, name or "[]")
         if is_ours(here, inner.value):
             return node, position
-        found = _find(text, inner, here, is_ours)
+        found = _find(text, inner, here, is_ours=is_ours)
         if found is not None:
             # What held ours and nothing else goes with it; a comment is something else.
             is_left_empty = (

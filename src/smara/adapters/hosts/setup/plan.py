@@ -55,9 +55,9 @@ def plan(targets: Sequence[Target], journal: Journal) -> list[Change]:
         before = _read(target.path)
         base = _base(target, before, journal)
         if target.changes_itself and before is not None and _has_ours(target, before):
-            found.append(Change(target.path, before, before, base))
+            found.append(Change(target.path, before, before, base=base))
         else:
-            found.append(Change(target.path, before, _with_ours(target, base), base))
+            found.append(Change(target.path, before, _with_ours(target, base), base=base))
     return found
 
 
@@ -68,7 +68,7 @@ def undo_plan(targets: Sequence[Target], journal: Journal) -> list[Change]:
         before = _read(target.path)
         if before is not None:
             base = _base(target, before, journal)
-            found.append(Change(target.path, before, base, base))
+            found.append(Change(target.path, before, base, base=base))
     return found
 
 
@@ -83,7 +83,7 @@ def apply(changes: Sequence[Change], journal: Journal) -> int:
         made = _missing_folders(change.path)
         known = journal.find(change.path)
         folders = tuple(dict.fromkeys((*made, *(known.made_folders if known else ()))))
-        journal.put(Entry(change.path, change.base, hash_of(change.after), folders))
+        journal.put(Entry(change.path, change.base, hash_of(change.after), made_folders=folders))
         os.makedirs(os.path.dirname(change.path), exist_ok=True)
         write_whole(change.path, change.after)
     return len(needed)

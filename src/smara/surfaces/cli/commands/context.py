@@ -155,9 +155,17 @@ def _built(
     memory: Memory, context: Context
 ) -> tuple[list[_Piece], dict[str, Any], tuple[str, ...]]:
     counter = counter_for(memory.settings.token_model)
-    pieces = [_Piece("section", each.name, each.tokens, each.text) for each in context.sections]
+    pieces = [
+        _Piece("section", each.name, each.tokens, text=each.text) for each in context.sections
+    ]
     pieces += [
-        _Piece("message", each.role, counter.count(each.content).tokens, each.content, each.seq)
+        _Piece(
+            "message",
+            each.role,
+            counter.count(each.content).tokens,
+            text=each.content,
+            seq=each.seq,
+        )
         for each in context.messages
     ]
     receipt = context.receipt
@@ -213,7 +221,12 @@ def _recalled(
     found = provider.recall()
     counter = counter_for(memory.settings.token_model)
     pieces = [
-        _Piece("message", str(each.get("role", "")), counter.count(_text(each)).tokens, _text(each))
+        _Piece(
+            "message",
+            str(each.get("role", "")),
+            counter.count(_text(each)).tokens,
+            text=_text(each),
+        )
         for each in found
     ]
     data = {"memory": name, "messages": found, "tokens": sum(each.tokens for each in pieces)}

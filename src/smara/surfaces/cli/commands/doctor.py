@@ -32,7 +32,9 @@ def command(call: Call, fix: bool) -> None:
     here = find_repository(os.getcwd())
     root = here.root if here else os.getcwd()
     findings = examine(settings, fix)
-    findings += host_findings(settings, root, spool_folder(), Journal(setup_folder()), now_ms())
+    findings += host_findings(
+        settings, root, spool_folder(), journal=Journal(setup_folder()), now_ms=now_ms()
+    )
     problems = sum(finding.level == "problem" for finding in findings)
     warnings = sum(finding.level == "warning" for finding in findings)
     if call.as_json:

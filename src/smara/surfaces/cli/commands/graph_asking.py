@@ -58,7 +58,7 @@ def _answer_walk(
         return
     output.warn(warnings)
     if output.is_terminal():
-        graph_lines.say_walk(walk, one, many, is_backward)
+        graph_lines.say_walk(walk, one, many, is_backward=is_backward)
     else:
         output.table(graph_lines.WALK_COLUMNS, graph_lines.walk_rows(walk.reached, is_backward))
 
@@ -82,7 +82,7 @@ def impact(call: Call, target: str, depth: int, limit: int, picture: str | None)
         walk = asking.impact(target, depth, limit)
         drawn = asking.draw(walk, picture) if picture else None
     if drawn is None:
-        _answer_walk(call, walk, warnings, "depends on it", "depend on it")
+        _answer_walk(call, walk, warnings, one="depends on it", many="depend on it")
     elif call.as_json:
         output.envelope({"picture": picture, "text": drawn}, warnings)
     else:
@@ -99,7 +99,9 @@ def deps(call: Call, target: str, depth: int, limit: int) -> None:
     """What TARGET depends on."""
     with _asked(call) as (_, asking, warnings):
         walk = asking.deps(target, depth, limit)
-    _answer_walk(call, walk, warnings, "is used by it", "are used by it", is_backward=False)
+    _answer_walk(
+        call, walk, warnings, one="is used by it", many="are used by it", is_backward=False
+    )
 
 
 @click.command("callers")
@@ -111,7 +113,7 @@ def callers(call: Call, target: str, depth: int, limit: int) -> None:
     """Who calls TARGET."""
     with _asked(call) as (_, asking, warnings):
         walk = asking.callers(target, depth, limit)
-    _answer_walk(call, walk, warnings, "calls it", "call it")
+    _answer_walk(call, walk, warnings, one="calls it", many="call it")
 
 
 @click.command("tests")
@@ -123,7 +125,7 @@ def tests(call: Call, target: str, depth: int, limit: int) -> None:
     """The tests that come to TARGET, the nearest first."""
     with _asked(call) as (_, asking, warnings):
         walk = asking.tests_for(target, depth, limit)
-    _answer_walk(call, walk, warnings, "tests it", "test it")
+    _answer_walk(call, walk, warnings, one="tests it", many="test it")
 
 
 @click.command("symbol")

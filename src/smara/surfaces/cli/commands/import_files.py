@@ -86,7 +86,7 @@ def command(
             "--limit, --code and --no-code are for --from git, which makes memories of commits."
         )
     if source in OTHER_SOURCES:
-        run(call, str(source), files, dry_run, resource, limit, code)
+        run(call, str(source), files, dry_run=dry_run, resource=resource, limit=limit, code=code)
         return
     if files and (source is not None or all_projects):
         raise InvalidInputError(

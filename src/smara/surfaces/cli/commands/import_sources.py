@@ -36,11 +36,11 @@ def run(
 ) -> None:
     """Import from one of these sources, and say what came of it."""
     if source == "git":
-        _git(call, files, dry_run, limit, code)
+        _git(call, files, dry_run, limit=limit, code=code)
     elif source == "mastra":
-        _mastra(call, files, dry_run, resource)
+        _mastra(call, files, dry_run, resource=resource)
     else:
-        _notes(call, source, files, dry_run)
+        _notes(call, source, files, dry_run=dry_run)
 
 
 def _git(

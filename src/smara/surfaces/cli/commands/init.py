@@ -53,7 +53,7 @@ def command(call: Call, yes: bool) -> None:
     done = [
         host.agent
         for host in hosts
-        if not host.is_set_up and _set_up(host, root, journal, yes, may_ask)
+        if not host.is_set_up and _set_up(host, root, journal, yes=yes, may_ask=may_ask)
     ]
     imported = (
         _bring_in(call, sessions)
@@ -94,7 +94,7 @@ def _set_up(host: FoundHost, root: str, journal: Journal, yes: bool, may_ask: bo
     if not yes and not may_ask:
         return False
     try:
-        changes = plan(targets_of(host.agent, "project", root, program()), journal)
+        changes = plan(targets_of(host.agent, "project", root, program=program()), journal)
         if may_ask:
             output.say()
             for change in changes:
@@ -130,7 +130,7 @@ def _bar(name: str) -> AbstractContextManager[Progress | None]:
 def _prepare(call: Call, root: str, agents: Sequence[str]) -> None:
     """Let hooks know what to say before the first session, so that not even it has to wait."""
     with call.memory() as memory:
-        brief = prepare(memory, spool_folder(), root, agents) if agents else None
+        brief = prepare(memory, spool_folder(), root, agents=agents) if agents else None
     if brief is not None:
         finish(spool_folder(), brief)
 

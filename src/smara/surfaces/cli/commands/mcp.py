@@ -86,5 +86,11 @@ def command(
         actor=actor,
         resource=resource_id,
     )
-    options = ServerOptions(context, form, address, settings.mcp_token, settings.tool_profile)  # type: ignore[arg-type]
+    options = ServerOptions(
+        context,
+        form,  # type: ignore[arg-type]
+        address,
+        token=settings.mcp_token,
+        profile=settings.tool_profile,
+    )
     run_server(opened, options)

@@ -60,4 +60,4 @@ def command(
             **given,
         )
         is_guessed = type_ is None and added.outcome == "added"
-        tell_added(call, memory, added, guess.why if is_guessed else (), "Remembered")
+        tell_added(call, memory, added, guessed=guess.why if is_guessed else (), verb="Remembered")

@@ -70,10 +70,10 @@ def command(agent: Agent, reach: Reach, mode: Mode | None, yes: bool, as_json: b
     """
     as_json = as_json or bool((click.get_current_context().find_root().obj or {}).get("as_json"))
     here = find_repository(os.getcwd())
-    targets = targets_of(agent, reach, here.root if here else os.getcwd(), program())
+    targets = targets_of(agent, reach, here.root if here else os.getcwd(), program=program())
     journal = Journal(setup_folder())
     if mode == "check":
-        _check(agent, targets, journal, as_json)
+        _check(agent, targets, journal, as_json=as_json)
     elif mode == "print":
         _print(targets, as_json)
         if agent == "claude" and not as_json:
@@ -81,9 +81,13 @@ def command(agent: Agent, reach: Reach, mode: Mode | None, yes: bool, as_json: b
             output.say(f"claude plugin marketplace add {plugin_folder()}")
             output.say("claude plugin install smara@smara")
     elif mode == "remove":
-        _change(agent, undo_plan(targets, journal), journal, yes, as_json, is_undone=True)
+        _change(
+            agent, undo_plan(targets, journal), journal, yes=yes, as_json=as_json, is_undone=True
+        )
     else:
-        if _change(agent, plan(targets, journal), journal, yes, as_json, is_undone=False):
+        if _change(
+            agent, plan(targets, journal), journal, yes=yes, as_json=as_json, is_undone=False
+        ):
             prepare_ahead(os.getcwd(), [agent])
         if not as_json and (agent, reach) in _AFTERWARDS:
             output.say(_AFTERWARDS[agent, reach])

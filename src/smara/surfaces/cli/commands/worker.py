@@ -101,7 +101,7 @@ def command(
             turned = 1
         else:
             leave = leave_after_minutes * 60 if leave_after_minutes else None
-            with held(memory, "worker", stop, project):
+            with held(memory, "worker", stop, project=project):
                 turned = _until_told(stop, lambda: worker.run(stop, poll_seconds, leave, tell))
         warnings = memory.warnings
     if call.as_json:

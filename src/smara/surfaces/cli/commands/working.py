@@ -163,7 +163,7 @@ def edit(call: Call, section: str | None, content: str | None, **given: Any) -> 
         page = (
             _edit_by_hand(memory, given)
             if section is None
-            else _edit_section(memory, section, content or "", given)
+            else _edit_section(memory, section, content or "", given=given)
         )
         warnings = memory.warnings
     _report(call, page, warnings)

@@ -189,7 +189,7 @@ def edit(
             else found
         )
         is_new = edited.version != found.version
-        tell(call, memory, [edited], "Changed" if is_new else "Nothing new for")
+        tell(call, memory, [edited], verb="Changed" if is_new else "Nothing new for")
 
 
 def _by_hand(memory: TypedMemory) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def _each(call: Call, memory_ids: tuple[str, ...], verb: str, change: Any) -> No
         wanted = [
             memory.memories.get(each) for each in memory_ids
         ]  # a wrong id is told before anything is changed
-        tell(call, memory, [change(memory, each) for each in wanted], verb)
+        tell(call, memory, [change(memory, each) for each in wanted], verb=verb)
 
 
 @click.command("pin")
@@ -215,7 +215,9 @@ def _each(call: Call, memory_ids: tuple[str, ...], verb: str, change: Any) -> No
 @acting
 def pin(call: Call, who: dict[str, Any], memory_ids: tuple[str, ...]) -> None:
     """Keep memories from fading."""
-    _each(call, memory_ids, "Pinned", lambda memory, each: memory.memories.pin(each.id, **who))
+    _each(
+        call, memory_ids, "Pinned", change=lambda memory, each: memory.memories.pin(each.id, **who)
+    )
 
 
 @click.command("unpin")
@@ -224,7 +226,12 @@ def pin(call: Call, who: dict[str, Any], memory_ids: tuple[str, ...]) -> None:
 @acting
 def unpin(call: Call, who: dict[str, Any], memory_ids: tuple[str, ...]) -> None:
     """Let them fade again."""
-    _each(call, memory_ids, "Unpinned", lambda memory, each: memory.memories.unpin(each.id, **who))
+    _each(
+        call,
+        memory_ids,
+        "Unpinned",
+        change=lambda memory, each: memory.memories.unpin(each.id, **who),
+    )
 
 
 @click.command("verify")
@@ -236,7 +243,12 @@ def verify(call: Call, who: dict[str, Any], memory_ids: tuple[str, ...]) -> None
 
     They are confirmed, whatever they came from, and fade from here.
     """
-    _each(call, memory_ids, "Verified", lambda memory, each: memory.memories.verify(each.id, **who))
+    _each(
+        call,
+        memory_ids,
+        "Verified",
+        change=lambda memory, each: memory.memories.verify(each.id, **who),
+    )
 
 
 @click.command("forget")
@@ -250,7 +262,7 @@ def forget(call: Call, who: dict[str, Any], memory_ids: tuple[str, ...], why: st
         call,
         memory_ids,
         "Forgotten:",
-        lambda memory, each: memory.memories.forget(each.id, why, **who),
+        change=lambda memory, each: memory.memories.forget(each.id, why, **who),
     )
 
 
@@ -261,5 +273,8 @@ def forget(call: Call, who: dict[str, Any], memory_ids: tuple[str, ...], why: st
 def restore(call: Call, who: dict[str, Any], memory_ids: tuple[str, ...]) -> None:
     """Bring memories back that were put aside."""
     _each(
-        call, memory_ids, "Restored", lambda memory, each: memory.memories.restore(each.id, **who)
+        call,
+        memory_ids,
+        "Restored",
+        change=lambda memory, each: memory.memories.restore(each.id, **who),
     )

@@ -175,7 +175,7 @@ def show(call: Call, memory_id: str) -> None:
         output.envelope(data, warnings)
         return
     output.warn(warnings)
-    print_card(found, confidence, chain, code)
+    print_card(found, confidence, chain, code=code)
 
 
 @click.command("why")

@@ -64,7 +64,7 @@ def review(call: Call, type_: Any, session_id: str | None, limit: int, offset: i
         )
         return
     output.warn(warnings)
-    memory_lines.print_list(page, worth, True, code)
+    memory_lines.print_list(page, worth, True, code=code)
     if not page:
         say_more("Nothing waits for you.")
         return
@@ -109,7 +109,7 @@ def accept(
                 call,
                 memory,
                 [memory.memories.accept(each.id, **who) for each in wanted],
-                "Accepted",
+                verb="Accepted",
             )
             return
         done = memory.memories.accept_all(session_id=session_id, **who)
@@ -187,7 +187,7 @@ def edit(
             call,
             memory,
             [memory.memories.accept(found.id, version=found.version, **given, **who)],
-            "Accepted",
+            verb="Accepted",
         )
 
 
@@ -207,7 +207,7 @@ def reject(call: Call, who: dict[str, Any], memory_ids: tuple[str, ...], why: st
             call,
             memory,
             [memory.memories.reject(each.id, why, **who) for each in wanted],
-            "Rejected",
+            verb="Rejected",
         )
 
 
@@ -222,7 +222,12 @@ def undo(call: Call, who: dict[str, Any], memory_ids: tuple[str, ...]) -> None:
     """
     with call.memory() as memory:
         wanted = [memory.memories.get(each) for each in memory_ids]
-        tell(call, memory, [memory.memories.undo(each.id, **who) for each in wanted], "Undone on")
+        tell(
+            call,
+            memory,
+            [memory.memories.undo(each.id, **who) for each in wanted],
+            verb="Undone on",
+        )
 
 
 @click.command("trust")

@@ -81,7 +81,7 @@ def add(
             depends_on=needs,
             **who,
         )
-        _tell(call, memory, task, f"Added {task.short_id}: {task.title}")
+        _tell(call, memory, task, sentence=f"Added {task.short_id}: {task.title}")
 
 
 @click.command("close")
@@ -106,7 +106,7 @@ def close(
         ready = memory.tasks.ready(limit=1000) if before else ()
         freed = [each.short_id for each in ready if each.id in before]
         more = f" Ready now: {', '.join(freed)}." if freed else ""
-        _tell(call, memory, task, f"Closed {task.short_id}: {task.title}.{more}")
+        _tell(call, memory, task, sentence=f"Closed {task.short_id}: {task.title}.{more}")
 
 
 def _asked_for_summary(call: Call, task_id: str) -> str:
@@ -130,7 +130,7 @@ def reopen(call: Call, who: dict[str, Any], task_id: str) -> None:
     """Make a closed task open again; its summary stays."""
     with call.memory() as memory:
         task = memory.tasks.reopen(task_id, **who)
-        _tell(call, memory, task, f"{task.short_id} is open: {task.title}")
+        _tell(call, memory, task, sentence=f"{task.short_id} is open: {task.title}")
 
 
 @click.command("update")
@@ -186,7 +186,7 @@ def update(
             call,
             memory,
             task,
-            f"{'Changed' if is_new else 'Nothing new for'} {task.short_id}: {task.title}",
+            sentence=f"{'Changed' if is_new else 'Nothing new for'} {task.short_id}: {task.title}",
         )
 
 
@@ -213,7 +213,7 @@ def undo(call: Call, who: dict[str, Any], task_id: str, force: bool) -> None:
         task = memory.tasks.undo(task_id, force=force, **who)
         newest = memory.tasks.history(task.id, limit=1)
         change = f" ({told(newest[0])})" if newest and told(newest[0]) else ""
-        _tell(call, memory, task, f"Undone on {task.short_id}{change}.")
+        _tell(call, memory, task, sentence=f"Undone on {task.short_id}{change}.")
 
 
 @click.command("compact")
@@ -243,7 +243,7 @@ def restore(call: Call, who: dict[str, Any], task_id: str) -> None:
     """Show all of a compacted task again."""
     with call.memory() as memory:
         task = memory.tasks.restore(task_id, **who)
-        _tell(call, memory, task, f"{task.short_id} is shown whole: {task.title}")
+        _tell(call, memory, task, sentence=f"{task.short_id} is shown whole: {task.title}")
 
 
 def _tell(call: Call, memory: Memory, task: Task, sentence: str) -> None:

@@ -49,7 +49,9 @@ def claim(
         )
     with call.memory() as memory:
         task = (
-            memory.tasks.get(task_id) if task_id is not None else _next(memory, type_, label, who)
+            memory.tasks.get(task_id)
+            if task_id is not None
+            else _next(memory, type_, label, who=who)
         )
         # Whoever holds it already keeps it, and the thread is marked.
         task = memory.links.claim(task.id, thread_id=thread_id, **who)

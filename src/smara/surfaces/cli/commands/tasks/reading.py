@@ -175,7 +175,7 @@ def show(call: Call, task_id: str, full: bool) -> None:
         output.envelope(details_json(details, full), warnings)
         return
     output.warn(warnings)
-    print_card(details, messages, blocked, full)
+    print_card(details, messages, blocked, is_full=full)
 
 
 @click.command("history")
