@@ -22,9 +22,10 @@ from smara.search.models import Hit, Neighbor, ThreadHit
 from smara.search.names import FILL_UP_ROWS, as_candidates, find_name, whole_name
 from smara.search.near import THREAD_NEAREST, Closeness, MessageFusion, Near, ThreadFusion
 from smara.search.query import Query
-from smara.search.rank import Ranking, RankSettings, rank_messages
+from smara.search.rank import Ranking, rank_messages
 from smara.search.statistics import Statistics
 from smara.search.understanding import Understanding
+from smara.search.weights import RankSettings
 
 if TYPE_CHECKING:
     from smara.meaning.models import Vector

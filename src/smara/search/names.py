@@ -14,8 +14,8 @@ from smara.database.database import Row, Session
 from smara.database.fulltext import Within
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
+from smara.search.evidence import Candidate
 from smara.search.query import LONGEST_SHOWN, Query
-from smara.search.rank import Candidate
 
 FILL_UP_ROWS = 5_000
 """In a project of fewer rows a name's parts are looked for even when the name itself was found."""

@@ -18,17 +18,6 @@ from smara.search.query import Query
 from smara.search.reasons import reasons
 from smara.search.weights import DEFAULT, RankSettings
 
-__all__ = [
-    "DEFAULT",
-    "Candidate",
-    "RankSettings",
-    "Ranking",
-    "Scored",
-    "Stats",
-    "rank_messages",
-    "rank_threads",
-]
-
 _DAY_MS = 86_400_000
 _NOTHING = (None,) * len(AROUND)
 

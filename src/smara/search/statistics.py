@@ -12,7 +12,7 @@ from smara.core.clock import Clock
 from smara.database.database import Session
 from smara.errors import DeadlineError
 from smara.messages.store import MessageStore
-from smara.search.rank import Stats
+from smara.search.evidence import Stats
 
 _KEPT_SECONDS = 30.0
 _SMALL_ROWS = 2_000

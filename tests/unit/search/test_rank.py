@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smara.core.text import analyze
+from smara.search.evidence import Candidate, Stats
 from smara.search.query import analyze_query
-from smara.search.rank import Candidate, Scored, Stats, rank_messages, rank_threads
+from smara.search.rank import Scored, rank_messages, rank_threads
 
 DAY = 86_400_000
 NOW = 1_800_000_000_000
